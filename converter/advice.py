@@ -1,0 +1,32 @@
+"""What to leave out of a recording that is too large for a viewer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converter.calls import lasting
+from converter.durations import format_duration
+from converter.model import Trace
+
+CANDIDATES_NS = [round(10 ** (n / 2)) for n in range(2, 21)]  # 10 ns to 10 s
+MARGIN = 0.9
+
+
+def what_would_fit(trace: Trace, size: int, limit: int) -> str:
+    """The options that bring an output of `size` bytes below `limit`, in words. Loads each thread again."""
+    share = limit * MARGIN / size
+    end = format_duration(int((trace.end_ts - trace.start_ts) * share))
+    by_range = f"--range 0,{end} would fit"
+    kept, total = np.zeros(len(CANDIDATES_NS), np.int64), 0
+    for _, thread in trace.threads:
+        calls = thread.load().calls
+        total += len(calls)
+        for i, candidate in enumerate(CANDIDATES_NS):
+            n = int(lasting(calls, candidate).sum())
+            kept[i] += n
+            if n == 0:
+                break
+    fitting = np.flatnonzero(kept <= total * share)
+    if len(fitting) == 0 or total == 0:
+        return by_range
+    return f"--min-duration {format_duration(CANDIDATES_NS[fitting[0]])} or {by_range}"

@@ -1,0 +1,149 @@
+"""The library: load recordings into a Trace, save a Trace, or both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from converter import advice, registry
+from converter.errors import FormatError, UsageError
+from converter.model import Trace
+from converter.output import open_output
+from converter.report import Report
+from converter.select import select_lasting, select_range
+from converter.source import Source, open_source
+
+Paths = str | Path | Sequence[str | Path]
+EXCERPT = 32
+
+
+def load(
+    inputs: Paths,
+    *,
+    symbols: Paths = (),
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    time_range: tuple[int | None, int | None] | None = None,
+    min_duration_ns: int = 0,
+) -> Trace:
+    """Reads one or several recordings into one trace on one clock.
+
+    inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions;
+    format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
+    recording, None is open; min_duration_ns: leaves out shorter calls.
+
+    Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name unknown. What was
+    lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
+    """
+    paths = _as_list(inputs)
+    if not paths:
+        raise UsageError("no input is given")
+    sources = [open_source(path) for path in paths]
+    symbol_sources = [open_source(path) for path in _symbol_files(_as_list(symbols))]
+    trace = Trace()
+    try:
+        groups: dict[registry.Importer, list[Source]] = {}
+        for source in sources:
+            importer = registry.importer_named(format) if format else registry.detect(source)
+            groups.setdefault(importer, []).append(source)
+            if source.damage:
+                trace.report.note("compression_damaged", where=source.path, detail=source.damage)
+        for importer, group in groups.items():
+            importer.module.load(group, trace, symbol_sources)
+    except FormatError as error:
+        raise _with_excerpt(error, sources) from None
+    trace.sort()
+    _note_interpreted(trace.report)
+    if time_range is not None:
+        start, end = time_range
+        zero = trace.start_ts
+        trace = select_range(
+            trace, trace.start_ts if start is None else zero + start, trace.end_ts if end is None else zero + end
+        )
+    return select_lasting(trace, min_duration_ns) if min_duration_ns > 0 else trace
+
+
+def save(
+    trace: Trace,
+    output: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Writes the trace; the output's suffix, or `format`, chooses how. "-" is standard output.
+
+    progress: called with the number of records done since the last call. Raises UsageError if the output cannot be
+    written; then nothing is left behind. What the format cannot carry goes into `trace.report`.
+    """
+    path = str(output)
+    exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
+    with open_output(path) as out:
+        exporter.module.write(trace, out, progress or (lambda _: None))
+    if out.n_bytes > exporter.viewer_limit:
+        trace.report.note(
+            "output_too_large",
+            where=exporter.name,
+            detail=f"{out.n_bytes / 1e9:.1f} GB for {exporter.viewer}, uncompressed",
+            advice=advice.what_would_fit(trace, out.n_bytes, exporter.viewer_limit),
+        )
+
+
+def convert(
+    inputs: Paths,
+    output: str | Path,
+    *,
+    symbols: Paths = (),
+    input_format: str | None = None,
+    output_format: str | None = None,
+    time_range: tuple[int | None, int | None] | None = None,
+    min_duration_ns: int = 0,
+) -> Report:
+    """`load`, then `save`; returns the report of both."""
+    trace = load(
+        inputs, symbols=symbols, format=input_format, time_range=time_range, min_duration_ns=min_duration_ns
+    )
+    save(trace, output, format=output_format)
+    return trace.report
+
+
+def _as_list(paths: Paths) -> list[str]:
+    return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
+
+
+def _symbol_files(paths: list[str]) -> list[str]:
+    """A folder stands for the files in it that begin as an ELF file does, in the order of their names."""
+    files: list[str] = []
+    for path in paths:
+        folder = Path(path)
+        if folder.is_dir():
+            files += [str(file) for file in sorted(folder.iterdir()) if file.is_file() and _begins_as_elf(file)]
+        else:
+            files.append(path)
+    return files
+
+
+def _begins_as_elf(file: Path) -> bool:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def _with_excerpt(error: FormatError, sources: list[Source]) -> FormatError:
+    """Adds the bytes around the offset."""
+    source = next((s for s in sources if s.path == error.path), None)
+    if source is not None and error.offset is not None:
+        error.excerpt_at = max(0, min(error.offset, len(source.data)) - EXCERPT // 2) & ~15
+        error.excerpt = bytes(source.data[error.excerpt_at : error.excerpt_at + EXCERPT])
+    return error
+
+
+def _note_interpreted(report: Report) -> None:
+    if not kernels_are_compiled():
+        report.note("kernels_interpreted")
+
+
+def kernels_are_compiled() -> bool:
+    from converter import calls_kernel
+
+    return not str(calls_kernel.__file__).endswith(".py")

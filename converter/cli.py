@@ -1,0 +1,244 @@
+"""The command `traceferry`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from converter import registry
+from converter.errors import FormatError, UsageError
+
+DONE, LOSSY, FAILED = 0, 1, 2
+PROGRESS_AFTER_S = 0.5
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written."""
+    arguments = _parser().parse_args(argv)
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return int(status)
+    except FormatError as error:
+        print(f"traceferry: {error}", file=sys.stderr)
+        for line in error.hex_lines():
+            print(f"  {line}", file=sys.stderr)
+    except UsageError as error:
+        print(f"traceferry: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # Nobody reads on; the interpreter must not complain about it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("traceferry: interrupted", file=sys.stderr)
+    return FAILED
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from converter.api import save
+
+    output, exporter = _output_of(arguments)
+    trace = _load(arguments)
+    n_records = sum(thread.n_records for _, thread in trace.threads)
+    with _progress(n_records, arguments.quiet) as progress:
+        save(trace, output, format=exporter.name, progress=progress)
+    if arguments.report:
+        _write_report(trace, arguments.report)
+    if not arguments.quiet:
+        for issue in trace.report:
+            print(issue.as_text(), file=sys.stderr)
+        if output != "-":
+            print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
+    return LOSSY if trace.report.lossy else DONE
+
+
+def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
+    """The output's path and its format: from -o and its suffix, --to, or beside the first input."""
+    if arguments.output is None:
+        exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
+        first = arguments.inputs[0]
+        if first == "-":
+            raise UsageError("standard input needs an output: -o OUT")
+        return first + registry.DEFAULT_SUFFIX[exporter.name], exporter
+    if arguments.to:
+        return arguments.output, registry.exporter_named(arguments.to)
+    if arguments.output == "-":
+        raise UsageError("standard output needs a format: --to firefox, gecko or perfetto")
+    return arguments.output, registry.exporter_for(arguments.output)
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from converter.info import as_text, summarize
+
+    trace = _load(arguments)
+    n_records = sum(thread.n_records for _, thread in trace.threads)
+    with _progress(n_records, arguments.json) as progress:
+        summary = summarize(trace, arguments.top, progress)
+    if arguments.json:
+        import orjson
+
+        print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(as_text(summary))
+    return LOSSY if trace.report.lossy else DONE
+
+
+def _dump(arguments: argparse.Namespace) -> int:
+    from converter.source import open_source
+
+    if arguments.model:
+        from converter.model import describe
+
+        print(describe())
+        return DONE
+    if arguments.input is None:
+        raise UsageError("dump needs an input, or --model")
+    source = open_source(arguments.input)
+    importer = registry.importer_named(arguments.format) if arguments.format else registry.detect(source)
+    for line in islice(importer.module.dump(source, arguments.offset), arguments.limit):
+        print(line)
+    return DONE
+
+
+def _formats(arguments: argparse.Namespace) -> int:
+    from converter.api import kernels_are_compiled
+
+    print("reads")
+    for importer in registry.IMPORTERS:
+        print(f"  {importer.name:10} {importer.title}")
+    print("writes")
+    for exporter in registry.EXPORTERS:
+        suffixes = " ".join(exporter.suffixes)
+        print(f"  {exporter.name:10} {exporter.title}, for {exporter.viewer} ({suffixes}, each also with .gz)")
+    print(f"kernels: {'compiled' if kernels_are_compiled() else 'interpreted, slow (install with a C compiler)'}")
+    return DONE
+
+
+def _load(arguments: argparse.Namespace) -> Any:
+    from converter.api import load
+    from converter.durations import parse_duration, parse_range
+
+    return load(
+        arguments.inputs,
+        symbols=arguments.symbols,
+        format=arguments.format,
+        time_range=parse_range(arguments.range) if arguments.range else None,
+        min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+    )
+
+
+def _write_report(trace: Any, path: str) -> None:
+    import orjson
+
+    from converter.output import open_output
+
+    with open_output(path) as out:
+        issues = [issue.as_json() for issue in trace.report]
+        out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+@contextmanager
+def _progress(n_records: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, for work that takes more than half a second; never in a pipe or in CI."""
+    if quiet or not sys.stderr.isatty() or "CI" in os.environ:
+        yield lambda _: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=n_records, unit=" records", unit_scale=True, delay=PROGRESS_AFTER_S, leave=False) as bar:
+        yield bar.update
+
+
+# ---------------------------------------------------------------- the words
+
+
+def _parser() -> argparse.ArgumentParser:
+    example = registry.IMPORTERS[0].example
+    parser = argparse.ArgumentParser(
+        prog="traceferry",
+        description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.",
+        epilog="exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    convert = commands.add_parser(
+        "convert",
+        help="make a file that a viewer opens",
+        description="Converts one or several recordings into one file that a viewer opens.",
+        epilog=f"examples:\n  traceferry convert {example}\n"
+        f"  traceferry convert {example} -o out.pftrace --min-duration 10us\n"
+        f"  traceferry convert {example} -o out.json.gz --range 1s,1.5s\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_input_options(convert)
+    convert.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="where to; the suffix chooses the format: .json, .gecko.json, .pftrace or .perfetto-trace, each also with "
+        ".gz; - is standard output (default: beside the first input)",
+    )  # fmt: skip
+    convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
+    convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
+    convert.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    convert.set_defaults(run=_convert)
+
+    info = commands.add_parser(
+        "info",
+        help="say what is in a recording",
+        description="Threads, counts, time, the functions with most time of their own, and what was lost.",
+    )
+    _add_input_options(info)
+    info.add_argument("--json", action="store_true", help="as JSON, an interface for scripts (see FORMATS.md)")
+    info.add_argument("--top", type=int, default=20, metavar="N", help="how many functions (default: 20)")
+    info.set_defaults(run=_info)
+
+    dump = commands.add_parser(
+        "dump",
+        help="print the records of a recording",
+        description="Prints the records as they stand in the file, a line each, with their offsets.",
+    )
+    dump.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
+    dump.add_argument("--from", dest="format", metavar="NAME", help="input format, instead of detecting it")
+    dump.add_argument("--offset", type=_offset, default=0, metavar="N", help="start there; 0x1f is read as hex")
+    dump.add_argument("--limit", type=int, default=None, metavar="N", help="at most so many lines")
+    dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
+    dump.set_defaults(run=_dump)
+
+    formats = commands.add_parser("formats", help="list what it reads and writes")
+    formats.set_defaults(run=_formats)
+    return parser
+
+
+def _add_input_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="recordings, also compressed (.gz, .zst); - is standard input"
+    )
+    parser.add_argument(
+        "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
+        help="the program that was recorded, once more for each shared object in the order of their loading",
+    )  # fmt: skip
+    parser.add_argument(
+        "--from", dest="format", metavar="NAME",
+        help="input format, instead of detecting it: " + ", ".join(i.name for i in registry.IMPORTERS),
+    )  # fmt: skip
+    parser.add_argument(
+        "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"
+    )
+    parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+
+
+def _offset(text: str) -> int:
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

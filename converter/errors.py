@@ -1,0 +1,42 @@
+"""What a caller may have to catch: everything else that escapes is a bug."""
+
+from __future__ import annotations
+
+
+class TraceferryError(Exception):
+    """The base of all errors that this project raises on purpose."""
+
+
+class UsageError(TraceferryError):
+    """The request cannot be carried out: a missing input, an unknown format, an output that cannot be written."""
+
+
+class FormatError(TraceferryError):
+    """The bytes cannot be read at all: an unreadable header, an unsupported version, symbols of another program.
+
+    offset: where in the (decompressed) input, in bytes; None where no place can be named.
+    record: the record that was being read, in the words of the format's specification.
+    path and excerpt are filled in by `converter.load`: the input's name and up to 32 bytes around the offset.
+    """
+
+    def __init__(self, message: str, offset: int | None = None, record: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.record = record
+        self.path = ""
+        self.excerpt = b""
+        self.excerpt_at = 0
+
+    def __str__(self) -> str:
+        place = f" at offset {self.offset}" if self.offset is not None else ""
+        record = f" ({self.record})" if self.record else ""
+        name = f"{self.path}: " if self.path else ""
+        return f"{name}{self.message}{place}{record}"
+
+    def hex_lines(self) -> list[str]:
+        """The excerpt as hex, 16 bytes a line, the offset in front."""
+        return [
+            f"{self.excerpt_at + i:#010x}  {self.excerpt[i : i + 16].hex(' ')}"
+            for i in range(0, len(self.excerpt), 16)
+        ]

@@ -1,0 +1,501 @@
+"""The model of a trace: every table, every column, and the objects that hold them.
+
+The tables are declared once, in GLOBAL_TABLES and THREAD_TABLES. `converter.laws.check`, the text of
+`traceferry dump --model` and the arrays themselves derive from that declaration.
+
+Terms. ts and dur are int64 nanoseconds on the trace's one clock. An index column is int32 and -1 is none. A *frame* is
+a function as it runs: with its category, tier, library and address. Heavy tables belong to a thread and exist only
+while somebody uses them: `Thread.load()` produces them, and they go when the caller drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from converter.report import Report
+
+Array = NDArray[Any]
+ClockKind = Literal["monotonic", "realtime", "boot", "tsc"]
+
+
+# ---------------------------------------------------------------- the declaration
+
+
+@dataclass(frozen=True)
+class Column:
+    """dtype: a NumPy dtype, or "text" for Python strings; refers_to: the table that an index column points into."""
+
+    name: str
+    dtype: str
+    doc: str
+    unit: str = ""
+    refers_to: str = ""
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        return np.dtype(object if self.dtype == "text" else self.dtype)
+
+    @property
+    def default(self) -> Any:
+        if self.dtype == "text":
+            return ""
+        return -1 if self.refers_to else 0
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """sorted_by: a column whose values never fall."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+    sorted_by: str = ""
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+
+def _index(name: str, refers_to: str, doc: str) -> Column:
+    return Column(name, "int32", doc, refers_to=refers_to)
+
+
+TS = Column("ts", "int64", "when, on the trace's clock", "ns")
+
+SOURCES = TableSpec(
+    "sources",
+    "source files",
+    (_index("path", "strings", "as the symbols name it"), _index("text", "strings", "the text, if it is embedded")),
+)
+LIBS = TableSpec(
+    "libs",
+    "executables, shared objects and JIT dumps",
+    (
+        _index("name", "strings", "file name without folders"),
+        _index("debug_id", "strings", "Breakpad's form of the build id"),
+        _index("code_id", "strings", "the build id in hex"),
+        _index("arch", "strings", "as x86_64"),
+    ),
+)
+CATEGORIES = TableSpec(
+    "categories",
+    "what kind of code runs: JS, managed, native, kernel, GC, and where native code comes from",
+    (
+        _index("name", "strings", "shown to people"),
+        _index("color", "strings", "one of the Firefox Profiler's colour names"),
+    ),
+)
+FUNCS = TableSpec(
+    "funcs",
+    "functions",
+    (
+        _index("name", "strings", "demangled"),
+        _index("source", "sources", "the file that defines it"),
+        Column("line", "int32", "first line, 0 is unknown"),
+        Column("column", "int32", "first column, 0 is unknown"),
+        Column("is_js", "bool", "JavaScript or another scripting language"),
+        Column("number", "int64", "the recorder's own number of a function without a name, else -1"),
+    ),
+)
+CODE = TableSpec(
+    "code",
+    "code objects made by a JIT compiler",
+    (
+        _index("func", "funcs", "the function compiled"),
+        Column("address", "uint64", "where it was loaded"),
+        Column("size", "uint64", "length of the code", "bytes"),
+        _index("tier", "strings", "interpreter, baseline, optimised..."),
+        Column("loaded_at", "int64", "when it was loaded", "ns"),
+        Column("unloaded_at", "int64", "when it was replaced or dropped, -1 is never", "ns"),
+    ),
+)
+FRAMES = TableSpec(
+    "frames",
+    "functions as they run: the same function in two tiers is one function and two frames",
+    (
+        _index("func", "funcs", "the function"),
+        _index("category", "categories", "what kind of code"),
+        _index("tier", "strings", "interpreter, baseline, optimised..."),
+        Column("line", "int32", "the line that runs, 0 is unknown"),
+        Column("column", "int32", "the column that runs, 0 is unknown"),
+        _index("code", "code", "the JIT code object"),
+        _index("lib", "libs", "the library that holds the address"),
+        Column("address", "int64", "relative to the library's start, -1 is unknown"),
+        Column("inline_depth", "int32", "0 is a real frame; 1, 2... are inlined into the one before"),
+    ),
+)
+STACKS = TableSpec(
+    "stacks",
+    "call paths as a tree: a stack is its prefix and one more frame",
+    (_index("prefix", "stacks", "the caller's stack, always a smaller index"), _index("frame", "frames", "the leaf")),
+)
+GLOBAL_TABLES = (SOURCES, LIBS, CATEGORIES, FUNCS, CODE, FRAMES, STACKS)
+
+# The flags of a row of `calls`.
+LEAVE = 1  # the row leaves the frame; without it, it enters
+TAIL = 2  # a leave by a tail call
+UNWOUND = 4  # a leave without a record of its own: a function below was left (exception, longjmp, thread exit)
+OPEN_AT_END = 8  # a leave at the recording's end: the call was still open
+OPEN_AT_START = 16  # an enter at the thread's start: the entry is not in the recording
+ENTRY_LOST = 32  # an enter whose record was lost inside the recording: the latest moment it may have been
+
+CALLS = TableSpec(
+    "calls",
+    "every enter and leave of instrumented functions, balanced: each enter has its leave, strictly nested",
+    (
+        TS,
+        _index("frame", "frames", "what is entered or left"),
+        Column("flags", "uint8", "LEAVE 1, TAIL 2, UNWOUND 4, OPEN_AT_END 8, OPEN_AT_START 16, ENTRY_LOST 32"),
+    ),
+    sorted_by="ts",
+)
+ARGUMENTS = TableSpec(
+    "arguments",
+    "arguments of calls, in the order of their calls and positions",
+    (
+        Column("call", "int64", "row of `calls` that enters", refers_to="calls"),
+        Column("position", "int32", "0 is the first argument, or `this`"),
+        Column("value", "uint64", "the raw value: a number or a pointer"),
+    ),
+    sorted_by="call",
+)
+SAMPLES = TableSpec(
+    "samples",
+    "sampled stacks",
+    (
+        TS,
+        _index("stack", "stacks", "what ran"),
+        Column("weight", "int64", "in the unit of the sampling event"),
+        Column("cpu", "int32", "the processor, -1 is unknown"),
+    ),
+    sorted_by="ts",
+)
+ALLOCATIONS = TableSpec(
+    "allocations",
+    "memory allocated and freed",
+    (
+        TS,
+        Column("size", "int64", "positive allocated, negative freed", "bytes"),
+        _index("class_name", "strings", "the object's class"),
+        _index("stack", "stacks", "where"),
+        Column("address", "uint64", "of the object"),
+    ),
+    sorted_by="ts",
+)
+STATES = TableSpec(
+    "states",
+    "what the thread was doing from ts on, for each track until the track's next row",
+    (
+        TS,
+        _index("track", "strings", "which aspect: CPU, GC..."),
+        _index("value", "strings", "the state, -1 is none"),
+    ),
+    sorted_by="ts",
+)
+THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, ALLOCATIONS, STATES)
+
+COUNTER_VALUES = TableSpec("counter", "a counter's values", (TS, Column("value", "float64", "at ts")), sorted_by="ts")
+
+FieldFormat = Literal["text", "integer", "hex", "bytes", "duration"]
+FIELD_DTYPES: dict[FieldFormat, str] = {
+    "text": "text",
+    "integer": "int64",
+    "hex": "uint64",
+    "bytes": "int64",
+    "duration": "int64",
+}
+
+
+@dataclass(frozen=True)
+class MarkerField:
+    """key: the column's name; label: for people; format: how to show it."""
+
+    key: str
+    label: str
+    format: FieldFormat
+
+
+@dataclass(frozen=True)
+class MarkerType:
+    """What an importer declares of its own events. label: a template for a short text, fields in braces."""
+
+    name: str
+    doc: str
+    fields: tuple[MarkerField, ...]
+    label: str = ""
+
+    @property
+    def spec(self) -> TableSpec:
+        fields = tuple(Column(f.key, FIELD_DTYPES[f.format], f.label) for f in self.fields)
+        return TableSpec(self.name, self.doc, (*MARKER_COLUMNS, *fields), sorted_by="ts")
+
+
+MARKER_COLUMNS = (
+    TS,
+    Column("dur", "int64", "0 is an instant", "ns"),
+    _index("stack", "stacks", "where"),
+)
+
+
+# ---------------------------------------------------------------- tables
+
+
+class Table:
+    """Columns of one length, as the spec declares them; columns that are not given take their default."""
+
+    def __init__(self, spec: TableSpec, columns: dict[str, Any] | None = None) -> None:
+        given = columns or {}
+        n = len(next(iter(given.values()))) if given else 0
+        self.spec = spec
+        self.columns: dict[str, Array] = {
+            c.name: np.asarray(given[c.name], c.numpy_dtype)
+            if c.name in given
+            else np.full(n, c.default, c.numpy_dtype)
+            for c in spec.columns
+        }
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+    def take(self, rows: Array | slice) -> Table:
+        """The table with those rows only: a mask, an index array or a slice."""
+        return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
+
+    def replaced(self, **columns: Array) -> Table:
+        """The table with other values in some columns."""
+        return Table(self.spec, {**self.columns, **columns})
+
+
+class GrowingTable:
+    """A global table while importers add to it. Rows are tuples; equal rows are one row."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self._rows: dict[tuple[Any, ...], int] = {}
+        self._defaults = tuple(c.default for c in spec.columns)
+        self._names = tuple(c.name for c in spec.columns)
+        self._table: Table | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def intern(self, **values: Any) -> int:
+        """The index of the row with these values; columns not named take their default."""
+        row = tuple(
+            values.pop(name, default) for name, default in zip(self._names, self._defaults, strict=True)
+        )
+        if values:
+            raise TypeError(f"{self.spec.name} has no column {next(iter(values))}")
+        index = self._rows.setdefault(row, len(self._rows))
+        self._table = None
+        return index
+
+    def table(self) -> Table:
+        if self._table is None:
+            columns = list(zip(*self._rows, strict=True)) or [()] * len(self._names)
+            self._table = Table(self.spec, dict(zip(self._names, columns, strict=True)))
+        return self._table
+
+    def __getitem__(self, name: str) -> Array:
+        return self.table()[name]
+
+
+class Strings:
+    """All short texts, each once; index -1 is none."""
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self._list: list[str] = []
+
+    def intern(self, text: str) -> int:
+        index = self._index.setdefault(text, len(self._list))
+        if index == len(self._list):
+            self._list.append(text)
+        return index
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __getitem__(self, index: int) -> str:
+        return self._list[index] if index >= 0 else ""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._list)
+
+
+# ---------------------------------------------------------------- the objects
+
+
+@dataclass(frozen=True)
+class Clock:
+    """kind: which clock the time stamps are on ("tsc": a counter with an unspecified start).
+
+    unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None where nothing tells.
+    """
+
+    kind: ClockKind
+    unix_zero_ns: int | None = None
+
+
+@dataclass
+class ThreadData:
+    """The heavy tables of one thread; each is there only if the recording has it."""
+
+    calls: Table = field(default_factory=lambda: Table(CALLS))
+    arguments: Table = field(default_factory=lambda: Table(ARGUMENTS))
+    samples: Table = field(default_factory=lambda: Table(SAMPLES))
+    allocations: Table = field(default_factory=lambda: Table(ALLOCATIONS))
+    states: Table = field(default_factory=lambda: Table(STATES))
+    markers: dict[MarkerType, Table] = field(default_factory=dict)
+
+    def tables(self) -> Iterator[Table]:
+        yield from (self.calls, self.arguments, self.samples, self.allocations, self.states)
+        yield from self.markers.values()
+
+
+@dataclass
+class Thread:
+    """One thread, for as long as it was one: a thread id that is used again is another Thread.
+
+    start_ts, end_ts: its first and last time stamp; load: makes its tables anew at every call;
+    n_records: how much it holds, for the progress bar.
+    """
+
+    tid: int
+    name: str
+    is_main: bool
+    start_ts: int
+    end_ts: int
+    load: Callable[[], ThreadData]
+    n_records: int = 0
+
+
+@dataclass
+class Counter:
+    """values: a table of COUNTER_VALUES; unit: "bytes", "count"..."""
+
+    name: str
+    unit: str
+    doc: str
+    values: Table
+
+
+@dataclass
+class HeapSnapshot:
+    """Objects (id, class, size); references and roots in compressed-row form."""
+
+    ts: int
+    object_ids: Array
+    object_classes: Array
+    object_sizes: Array
+    reference_offsets: Array
+    references: Array
+    roots: Array
+
+
+@dataclass
+class Process:
+    pid: int
+    name: str
+    start_ts: int
+    end_ts: int
+    threads: list[Thread] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where a part of the trace comes from: a file's name, its format, the format's version, who wrote it."""
+
+    path: str
+    format: str
+    version: str
+    producer: str
+
+
+class Trace:
+    """A whole recording. Importers intern into the global tables and append processes; exporters read.
+
+    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, in words.
+    """
+
+    def __init__(self) -> None:
+        self.clock: Clock | None = None
+        self.strings = Strings()
+        self.sources = GrowingTable(SOURCES)
+        self.libs = GrowingTable(LIBS)
+        self.categories = GrowingTable(CATEGORIES)
+        self.funcs = GrowingTable(FUNCS)
+        self.code = GrowingTable(CODE)
+        self.frames = GrowingTable(FRAMES)
+        self.stacks = GrowingTable(STACKS)
+        self.processes: list[Process] = []
+        self.inputs: list[Input] = []
+        self.attributes: dict[str, str] = {}
+        self.report = Report()
+        self.bounds: tuple[int, int] | None = None
+
+    @property
+    def threads(self) -> list[tuple[Process, Thread]]:
+        return [(process, thread) for process in self.processes for thread in process.threads]
+
+    @property
+    def start_ts(self) -> int:
+        return self.bounds[0] if self.bounds else min((p.start_ts for p in self.processes), default=0)
+
+    @property
+    def end_ts(self) -> int:
+        return self.bounds[1] if self.bounds else max((p.end_ts for p in self.processes), default=0)
+
+    @property
+    def unix_start_ns(self) -> int | None:
+        """The Unix time at which the recording starts, if the file tells."""
+        if self.clock is None or self.clock.unix_zero_ns is None:
+            return None
+        return self.clock.unix_zero_ns + self.start_ts
+
+    def join_clock(self, clock: Clock) -> int:
+        """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns."""
+        if self.clock is None:
+            self.clock = clock
+        if self.clock == clock:
+            return 0
+        if self.clock.unix_zero_ns is not None and clock.unix_zero_ns is not None:
+            return clock.unix_zero_ns - self.clock.unix_zero_ns
+        if self.clock.kind != clock.kind:
+            self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
+        return 0
+
+    def sort(self) -> None:
+        """Processes by their start; threads with the main one first, then by start. Ties go by number."""
+        for process in self.processes:
+            process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
+        self.processes.sort(key=lambda p: (p.start_ts, p.pid))
+
+    def func_name(self, func: int) -> str:
+        return self.strings[int(self.funcs["name"][func])]
+
+    def global_tables(self) -> Sequence[GrowingTable]:
+        return (self.sources, self.libs, self.categories, self.funcs, self.code, self.frames, self.stacks)
+
+
+def describe() -> str:
+    """The declaration as text: what `traceferry dump --model` prints."""
+    lines: list[str] = []
+    for title, specs in (("of the trace", GLOBAL_TABLES), ("of a thread", THREAD_TABLES), ("others", (COUNTER_VALUES,))):
+        lines.append(f"Tables {title}")
+        for spec in specs:
+            lines += ["", f"  {spec.name}: {spec.doc}"]
+            for c in spec.columns:
+                notes = [c.dtype, c.unit, f"→ {c.refers_to}" if c.refers_to else ""]
+                lines.append(f"    {c.name:12} {' '.join(n for n in notes if n):20} {c.doc}")
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,120 @@
+"""The formats: the only place outside importers/ and exporters/ that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from converter.errors import FormatError, UsageError
+from converter.model import Trace
+from converter.output import Output
+from converter.source import Source
+
+HEAD_SIZE = 256
+
+
+class ImporterModule(Protocol):
+    """What a module of importers/ offers."""
+
+    def sniff(self, head: memoryview) -> bool:
+        """Is this the beginning of such a file? Strict where the format has no magic number."""
+
+    def load(self, sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> None:
+        """Adds the files, together, to the trace. Raises FormatError if there is nothing that can be read."""
+
+    def dump(self, source: Source, offset: int) -> Iterator[str]:
+        """The records from `offset` on, a line each."""
+
+
+class ExporterModule(Protocol):
+    """What a module of exporters/ offers."""
+
+    def write(self, trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+        """Streams the trace. Losses go into the trace's report."""
+
+
+@dataclass(frozen=True)
+class Importer:
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    example: str
+
+    @property
+    def module(self) -> ImporterModule:
+        return cast(ImporterModule, import_module(f"importers.{self.name}"))
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up."""
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    viewer: str
+    viewer_limit: int
+
+    @property
+    def module(self) -> ExporterModule:
+        return cast(ExporterModule, import_module(f"exporters.{self.name}"))
+
+
+# In the order in which they are asked: XRay has no magic number, so it stays last.
+IMPORTERS = (
+    Importer(
+        "xray",
+        "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",
+        (".xray",),
+        "app.xray --symbols app",
+    ),
+)
+
+GIB = 1 << 30
+# A longer suffix before the shorter one that it ends with.
+EXPORTERS = (
+    Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GIB),
+    Exporter("firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GIB),
+    Exporter("perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GIB),
+)
+DEFAULT_EXPORTER = "firefox"
+DEFAULT_SUFFIX = {"firefox": ".json.gz", "gecko": ".gecko.json.gz", "perfetto": ".pftrace"}
+
+
+def importer_named(name: str) -> Importer:
+    for importer in IMPORTERS:
+        if importer.name == name:
+            return importer
+    raise UsageError(f"unknown input format {name!r}; there are: {', '.join(i.name for i in IMPORTERS)}")
+
+
+def exporter_named(name: str) -> Exporter:
+    for exporter in EXPORTERS:
+        if exporter.name == name:
+            return exporter
+    raise UsageError(f"unknown output format {name!r}; there are: {', '.join(e.name for e in EXPORTERS)}")
+
+
+def exporter_for(path: str) -> Exporter:
+    """By the suffix of an output's name."""
+    plain = path.removesuffix(".gz")
+    for exporter in EXPORTERS:
+        if plain.endswith(exporter.suffixes):
+            return exporter
+    suffixes = ", ".join(s for e in EXPORTERS for s in e.suffixes)
+    raise UsageError(f"{path}: no format has this suffix; there are {suffixes}, each also with .gz (or use --to)")
+
+
+def detect(source: Source) -> Importer:
+    """By the first bytes; the suffix only decides the order of the message."""
+    head = source.data[:HEAD_SIZE]
+    for importer in IMPORTERS:
+        if importer.module.sniff(head):
+            return importer
+    by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
+    hint = f"; to read it as {by_suffix.name} all the same: --from {by_suffix.name}" if by_suffix else ""
+    error = FormatError(f"no format that is known{hint} (see: traceferry formats)", 0)
+    error.path = source.path
+    raise error

@@ -1,0 +1,213 @@
+"""What was lost, repaired or guessed on the way: every kind of it is declared here, with its advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["info", "loss", "error"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged)."""
+
+    severity: Severity
+    title: str
+    advice: str
+
+
+KINDS: dict[str, Kind] = {
+    # reading
+    "compression_damaged": Kind(
+        "error", "the input's compression is damaged", "what comes before the damage is read"
+    ),
+    "truncated": Kind(
+        "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
+    ),
+    "bad_buffer": Kind(
+        "error", "bytes between two buffers that are no buffer were skipped", "the file is damaged at this offset"
+    ),
+    "bad_record": Kind(
+        "error", "an unreadable record ended its buffer early", "the file is damaged at this offset; later buffers are kept"
+    ),
+    "cut_record": Kind(
+        "loss",
+        "a buffer ends inside a record",
+        "the recorder counts typed events too short (16 bytes each) and cuts the end of such buffers; "
+        "record fewer typed events or larger buffers to lose less",
+    ),
+    "maybe_cut": Kind(
+        "info",
+        "typed events are counted too short by all known recorders; as many records may be missing at buffers' ends",
+        "16 bytes for each typed event",
+    ),
+    "duplicate_buffer": Kind(
+        "info", "a buffer that several inputs hold was read once", "a forked child also writes its parent's buffers"
+    ),
+    "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
+    "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),
+    "pid_unknown": Kind(
+        "info",
+        "this version of the format does not record the process id",
+        "the smallest thread id of the file stands for it",
+    ),
+    # calls
+    "entry_missing": Kind(
+        "loss",
+        "calls whose entry is not in the recording are shown as open since the start of their thread",
+        "a ring buffer that wrapped loses the oldest calls: raise buffer_max, or record for a shorter time",
+    ),
+    "entry_lost": Kind(
+        "loss",
+        "calls whose entry was lost inside the recording are shown from the last moment that it may have been",
+        "records are missing between two buffers: raise buffer_size and buffer_max",
+    ),
+    "unwound": Kind(
+        "info",
+        "calls closed by the exit of a function below them",
+        "an exception, longjmp or thread exit leaves no exit records; if the program uses none, records were lost",
+    ),
+    "open_at_end": Kind(
+        "info", "calls still open when the recording ended are drawn to its end", "the thread was still in them"
+    ),
+    # time
+    "clock_calibrated": Kind(
+        "info",
+        "the header's clock frequency is wrong; the one measured between the wall times in the file is used",
+        "on some machines the recorder takes the maximum CPU frequency for that of the time-stamp counter",
+    ),
+    "clock_frequency_unusable": Kind(
+        "error", "the header's clock frequency is unusable; ticks are taken for nanoseconds", ""
+    ),
+    "clock_backwards": Kind(
+        "info", "time stamps that ran backwards were raised to the one before", "the CPUs' counters are not in step"
+    ),
+    "clock_unrelated": Kind(
+        "loss",
+        "the inputs' clocks have no known relation; each starts at its own zero",
+        "record them with the same clock",
+    ),
+    "event_time_guessed": Kind(
+        "info",
+        "events without a usable time stamp are placed at the record before them",
+        "some versions of the recorder never store the time of an event",
+    ),
+    # symbols
+    "no_symbols": Kind(
+        "info",
+        "functions are shown by number",
+        "give the program that was recorded: --symbols BINARY (not stripped), and once more for each shared object",
+    ),
+    "function_without_name": Kind(
+        "info", "functions for which the symbols have no name are shown by address", "is the binary stripped?"
+    ),
+    # what an exporter cannot carry
+    "depth_cut": Kind(
+        "loss",
+        "calls deeper than the viewer keeps were left out",
+        "the other outputs keep every depth; --range narrows the recording",
+    ),
+    "weights_dropped": Kind(
+        "loss",
+        "this output format has no sample weights: its call tree counts changes, not time",
+        "use the processed Firefox format for exact times; the stack chart is exact in both",
+    ),
+    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", ""),
+    "table_not_carried": Kind("loss", "this output format has no place for a table of the recording", ""),
+    "output_too_large": Kind(
+        "loss", "the viewer can hardly be expected to open an output of this size", ""
+    ),
+    # the machine
+    "kernels_interpreted": Kind(
+        "info",
+        "the kernels run interpreted, 50 to 200 times slower",
+        "install with a C compiler present",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One kind of loss with its sum over all places: count, the first offset if any, a detail in words."""
+
+    kind: str
+    count: int
+    offset: int | None
+    detail: str
+    advice: str
+
+    @property
+    def severity(self) -> Severity:
+        return KINDS[self.kind].severity
+
+    @property
+    def title(self) -> str:
+        return KINDS[self.kind].title
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "count": self.count,
+            "offset": self.offset,
+            "title": self.title,
+            "detail": self.detail,
+            "advice": self.advice,
+        }
+
+    def as_text(self) -> str:
+        place = f", first at offset {self.offset}" if self.offset is not None else ""
+        detail = f": {self.detail}" if self.detail else ""
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}"
+
+
+class Report:
+    """Collects issues. Noting the same kind at the same place again replaces the count, so a thread that is
+    produced twice is counted once."""
+
+    def __init__(self) -> None:
+        self._notes: dict[tuple[str, str], tuple[int, int | None, str, str | None]] = {}
+
+    def note(
+        self,
+        kind: str,
+        count: int = 1,
+        *,
+        offset: int | None = None,
+        where: str = "",
+        detail: str = "",
+        advice: str | None = None,
+    ) -> None:
+        """kind: a key of KINDS; where: what tells this place from others; advice: instead of the declared one."""
+        if kind not in KINDS:
+            raise KeyError(f"undeclared kind of issue: {kind}")
+        if count > 0:
+            self._notes[kind, where] = (count, offset, detail, advice)
+
+    def __iter__(self) -> Iterator[Issue]:
+        """The issues in the order of their declaration, each kind once."""
+        for kind, declared in KINDS.items():
+            notes = [note for (of, _), note in self._notes.items() if of == kind]
+            if notes:
+                offsets = [offset for _, offset, _, _ in notes if offset is not None]
+                yield Issue(
+                    kind,
+                    sum(count for count, _, _, _ in notes),
+                    min(offsets, default=None),
+                    _few(detail for _, _, detail, _ in notes if detail),
+                    next((advice for *_, advice in notes if advice is not None), declared.advice),
+                )
+
+    @property
+    def lossy(self) -> bool:
+        """True where the input had lost or damaged data: exit status 1."""
+        return any(issue.severity != "info" for issue in self)
+
+
+def _few(details: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(details))
+    more = f"; and {len(unique) - 3} more" if len(unique) > 3 else ""
+    return "; ".join(unique[:3]) + more

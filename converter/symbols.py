@@ -1,0 +1,195 @@
+"""Names and lines of native code: an ELF binary, its sections through pyelftools, names and lines through symbolic.
+
+Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+
+from converter.errors import FormatError
+from converter.source import Source
+
+# A function's first bytes can have line 0: XRay's sleds do, up to 32 bytes of them, and often the prologue too.
+LINE_STEP = 8
+LINE_REACH = 256
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """name: demangled; source: the defining file as the debug information names it, or ""; line: 0 is unknown."""
+
+    name: str
+    source: str
+    line: int
+
+
+class Binary:
+    """An ELF executable or shared object, or its debug file.
+
+    Raises FormatError when the bytes are no ELF file. `lookup` never raises: damaged debug information has no names.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.path = source.path
+        self.name = source.name
+        self._data = source.data
+        try:
+            self.elf = ELFFile(io.BytesIO(source.data))
+            self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(
+                segment["p_type"] == "PT_INTERP" for segment in self.elf.iter_segments()
+            )
+            self.base = min(
+                (s["p_vaddr"] for s in self.elf.iter_segments() if s["p_type"] == "PT_LOAD"), default=0
+            )
+        except Exception as error:
+            if not _is_elf_damage(error):
+                raise
+            raise self._unreadable(error) from None
+
+    @property
+    def little_endian(self) -> bool:
+        return bool(self.elf.little_endian)
+
+    @property
+    def word_size(self) -> int:
+        return int(self.elf.elfclass) // 8
+
+    def section(self, name: str) -> tuple[int, bytes] | None:
+        """(address, bytes) of a section, or None."""
+        try:
+            section = self.elf.get_section_by_name(name)
+            return None if section is None else (int(section["sh_addr"]), section.data())
+        except Exception as error:
+            if not _is_elf_damage(error):
+                raise
+            raise self._unreadable(error) from None
+
+    def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
+        """Address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
+        relative = RELATIVE_RELOCATIONS.get(self.elf["e_machine"])
+        addends: dict[int, int] = {}
+        try:
+            for section in self.elf.iter_sections():
+                if not isinstance(section, RelocationSection) or not section.is_RELA():
+                    continue
+                for relocation in section.iter_relocations():
+                    at = relocation["r_offset"]
+                    if begin <= at < end and relocation["r_info_type"] == relative:
+                        addends[at] = int(relocation["r_addend"])
+        except Exception as error:
+            if not _is_elf_damage(error):
+                raise
+            raise self._unreadable(error) from None
+        return addends
+
+    def lookup(self, address: int) -> Symbol | None:
+        """The function that starts at `address`; its line is the first that is not 0."""
+        frame = self._outermost(address)
+        if frame is None:
+            return None
+        line = frame.line or self._first_line(address, frame.symbol)
+        return Symbol(demangle(frame.symbol), frame.full_path or "", line)
+
+    def _first_line(self, address: int, symbol: str) -> int:
+        for at in range(address + LINE_STEP, address + LINE_REACH, LINE_STEP):
+            frame = self._outermost(at)
+            if frame is None or frame.symbol != symbol:
+                return 0
+            if frame.line:
+                return self._first_in(at - LINE_STEP + 1, at, symbol) or int(frame.line)
+        return 0
+
+    def _first_in(self, low: int, high: int, symbol: str) -> int:
+        for at in range(low, high):
+            frame = self._outermost(at)
+            if frame is not None and frame.symbol == symbol and frame.line:
+                return int(frame.line)
+        return 0
+
+    def _outermost(self, address: int) -> Any:
+        """symbolic's frame of the function itself, around whatever is inlined there."""
+        if self._symcache is None or address < self.base:
+            return None
+        frames = self._symcache.lookup(address - self.base)
+        return frames[-1] if frames and frames[-1].symbol else None
+
+    @cached_property
+    def _object(self) -> Any:
+        from symbolic import Archive
+        from symbolic.exceptions import SymbolicError
+
+        try:
+            # symbolic reads from these as long as the object lives, and does not keep them itself.
+            self._bytes = bytes(self._data)
+            self._archive = Archive.from_bytes(self._bytes)
+            return next(iter(self._archive.iter_objects()), None)
+        except SymbolicError:
+            return None
+
+    @cached_property
+    def _symcache(self) -> Any:
+        from symbolic.exceptions import SymbolicError
+
+        try:
+            return self._object.make_symcache() if self._object is not None else None
+        except SymbolicError:
+            return None
+
+    @property
+    def debug_id(self) -> str:
+        """Breakpad's form of the build id: 33 or more hex digits, or ""."""
+        text = str(self._object.debug_id or "") if self._object is not None else ""
+        return (text.replace("-", "").upper() + "0") if text else ""
+
+    @property
+    def code_id(self) -> str:
+        return str(self._object.code_id or "") if self._object is not None else ""
+
+    @property
+    def arch(self) -> str:
+        return str(self._object.arch or "") if self._object is not None else ""
+
+    def _unreadable(self, error: Exception) -> FormatError:
+        unreadable = FormatError(f"no readable ELF file: {error or type(error).__name__}", 0, "ELF")
+        unreadable.path = self.path
+        return unreadable
+
+
+# r_info_type of R_<machine>_RELATIVE, from the processors' ABI supplements.
+RELATIVE_RELOCATIONS = {
+    "EM_X86_64": 8,
+    "EM_AARCH64": 1027,
+    "EM_PPC64": 22,
+    "EM_S390": 12,
+    "EM_ARM": 23,
+    "EM_386": 8,
+    "EM_HEXAGON": 35,
+    "EM_RISCV": 3,
+    "EM_LOONGARCH": 3,
+}
+
+
+def _is_elf_damage(error: Exception) -> bool:
+    """pyelftools lets these escape on damaged files, besides its own error."""
+    return isinstance(
+        error,
+        (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, UnicodeError,
+         AssertionError, MemoryError, OSError, ArithmeticError),
+    )  # fmt: skip
+
+
+def demangle(name: str) -> str:
+    """C++ and old Rust names as LLVM writes them; any other name as it is."""
+    if not name.startswith(("_Z", "__Z", "___Z")):
+        return name
+    from pycxxfilt import demangle as itanium
+
+    return str(itanium(name) or name)

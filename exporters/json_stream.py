@@ -1,0 +1,113 @@
+"""JSON in pieces: small values through orjson, number columns through the kernels, never the whole text at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import orjson
+
+from converter.model import Array
+from converter.output import Output
+from exporters import json_kernel
+
+PIECE = 1 << 15
+
+
+class JsonWriter:
+    """Writes one JSON document. `key` opens a member of the current object, `raw` writes text as it is."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._room = bytearray(48 * PIECE)
+        self._view = memoryview(self._room)
+        self._comma = False
+
+    def raw(self, text: bytes) -> None:
+        self._out.write(text)
+
+    def open(self, bracket: bytes) -> None:
+        self.raw(bracket)
+        self._comma = False
+
+    def close(self, bracket: bytes) -> None:
+        self.raw(bracket)
+        self._comma = True
+
+    def item(self) -> None:
+        """Before each element of an array."""
+        if self._comma:
+            self.raw(b",")
+        self._comma = True
+
+    def key(self, name: str) -> None:
+        self.item()
+        self.raw(b'"' + name.encode() + b'":')
+
+    def value(self, value: Any) -> None:
+        self.raw(orjson.dumps(value))
+        self._comma = True
+
+    def member(self, name: str, value: Any) -> None:
+        self.key(name)
+        self.value(value)
+
+    def members(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            self.member(name, value)
+
+    def ints(self, name: str, values: Array) -> None:
+        """A column of int32; a negative value is null."""
+        self.key(name)
+        values = np.ascontiguousarray(values, np.int32)
+        self._column(
+            json_kernel.ints(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE)
+        )
+
+    def plain_ints(self, name: str, values: Array) -> None:
+        """A column of integers as they are."""
+        self.key(name)
+        self.raw(orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    def millis(self, name: str, values: Array) -> None:
+        """A column of int64 ns as exact ms; a negative value is null."""
+        self.key(name)
+        self._column(
+            json_kernel.millis(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE)
+        )
+
+    def sample_rows(self, stack: Array, ts: Array) -> None:
+        self._column(
+            json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._room)
+            for at in range(0, len(stack), PIECE)
+        )
+
+    def rows(self, rows: Iterable[Any]) -> None:
+        """An array of small values, written some thousands at a time."""
+        self.open(b"[")
+        piece: list[Any] = []
+        for row in rows:
+            piece.append(row)
+            if len(piece) == 4096:
+                self._piece(piece)
+                piece = []
+        if piece:
+            self._piece(piece)
+        self.close(b"]")
+
+    def _piece(self, piece: list[Any]) -> None:
+        self.item()
+        self.raw(orjson.dumps(piece)[1:-1])
+
+    def _column(self, sizes: Iterable[int]) -> None:
+        """Each size is that of a text in the room, with a comma at its end; the last comma goes."""
+        self.raw(b"[")
+        before = 0
+        for size in sizes:
+            if before:
+                self.raw(b",")
+            before = size
+            self.raw(self._view[: size - 1])
+        self.raw(b"]")
+        self._comma = True

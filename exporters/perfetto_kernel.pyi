@@ -1,0 +1,20 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def slices(
+    ts: NDArray[Any],
+    frame: NDArray[Any],
+    flags: NDArray[Any],
+    argument_call: NDArray[Any],
+    argument_iid: NDArray[Any],
+    argument_value: NDArray[Any],
+    begin: NDArray[Any],
+    begin_length: NDArray[Any],
+    note: NDArray[Any],
+    note_length: NDArray[Any],
+    sequence: int,
+    max_depth: int,
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...

@@ -1,0 +1,1 @@
+"""One module or package for each input format; `converter.registry` lists them."""

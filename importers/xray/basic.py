@@ -1,0 +1,92 @@
+"""Decode: a basic-mode log, 32-byte records, into columns for each thread."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converter.model import Array
+from importers.xray.layout import (
+    BASIC_ARGUMENT,
+    BASIC_KINDS,
+    BASIC_NORMAL,
+    BASIC_SIZE,
+    HEADER_SIZE,
+    Header,
+    basic_record,
+)
+from importers.xray.log import Log, Problem, ThreadColumns, ThreadLog, rows_of_arguments
+
+MAX_TICK = 2**63 - 1
+
+
+def read_basic(data: memoryview, header: Header) -> Log:
+    """Threads in the order of their first record. Before version 3 the pid is padding: garbage."""
+    n_records, rest = divmod(len(data) - HEADER_SIZE, BASIC_SIZE)
+    records = np.frombuffer(data, basic_record(header.order), n_records, HEADER_SIZE)
+    normal = (records["record"] == BASIC_NORMAL) & (records["kind"] < BASIC_KINDS)
+    normal &= (records["func"] >= 0) & (records["tsc"] <= MAX_TICK)
+    argument = records["record"] == BASIC_ARGUMENT
+    problems: list[Problem] = []
+    bad = np.flatnonzero(~(normal | argument))
+    if len(bad):
+        problems.append(Problem("bad_record", len(bad), HEADER_SIZE + int(bad[0]) * BASIC_SIZE))
+    if rest:
+        problems.append(Problem("truncated", 1, len(data) - rest))
+
+    tid = np.where(argument, records["argument_tid"], records["tid"]).astype(np.int64)
+    if header.version >= 3:
+        pid = np.where(argument, records["argument_pid"], records["pid"]).astype(np.int64)
+        key = pid << 32 | tid
+    else:
+        key = tid
+    usable = np.flatnonzero(normal | argument)
+    keys, first, nth_key = np.unique(key[usable], return_index=True, return_inverse=True)
+    ids = np.unique(records["func"][normal])
+    values = np.zeros(len(ids), np.int32)
+
+    def assign(value_of_nth: Array) -> None:
+        values[:] = value_of_nth
+
+    threads: list[ThreadLog] = []
+    by_thread = np.argsort(nth_key, kind="stable")
+    rows_of = np.split(usable[by_thread], np.cumsum(np.bincount(nth_key, minlength=len(keys)))[:-1])
+    for nth in np.argsort(first):
+        rows = rows_of[nth]
+        ticks = records["tsc"][rows][normal[rows]]
+        if len(ticks) == 0:
+            continue
+        threads.append(
+            ThreadLog(
+                int(keys[nth] >> 32) if header.version >= 3 else None,
+                int(keys[nth] & 0xFFFFFFFF),
+                int(ticks.min()),
+                int(ticks.max()),
+                len(rows),
+                lambda rows=rows: _thread_columns(records[rows], ids, values),  # type: ignore[misc]
+            )
+        )
+    return Log(header, threads, [int(i) for i in ids], assign, [], problems)
+
+
+def _thread_columns(records: Array, ids: Array, values: Array) -> ThreadColumns:
+    is_argument = records["record"] == BASIC_ARGUMENT
+    calls = records[~is_argument]
+    ticks = calls["tsc"].astype(np.int64)
+    kind = np.ascontiguousarray(calls["kind"])
+    value = values[np.searchsorted(ids, calls["func"])]
+    arguments = np.flatnonzero(is_argument)
+    rows_before = np.cumsum(~is_argument)[arguments]
+    rows, has_entry = rows_of_arguments(kind, rows_before)
+    cpu = calls["cpu"].astype(np.uint16)
+    changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1])))
+    return ThreadColumns(
+        ticks,
+        value,
+        kind,
+        rows,
+        records["argument"][arguments[has_entry]].astype(np.uint64),
+        ticks[changes],
+        cpu[changes],
+        [],
+        int(len(arguments) - has_entry.sum()),
+    )

@@ -1,0 +1,422 @@
+"""Decode: the bytes of an FDR log into buffers, and a thread's buffers into columns, in the specification's words."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.model import Array
+from importers.xray import fdr_kernel
+from importers.xray.layout import (
+    HEADER_SIZE,
+    METADATA_SIZE,
+    Header,
+    Metadata,
+    metadata_byte,
+)
+from importers.xray.log import Event, Log, Problem, ThreadColumns, ThreadLog, rows_of_arguments
+
+SLOT = fdr_kernel.STATE_SLOTS
+STATUS = fdr_kernel.STATUS_CODES
+STATUS_NAMES = {code: name for name, code in STATUS.items()}
+SCRATCH = 1 << 16
+MAX_TICK = 2**63 - 1
+
+
+@dataclass
+class Buffer:
+    """One thread buffer: where it lies in the file, whose it is, and how much it holds.
+
+    begin, end: offsets of its records; first_tsc: the first absolute TSC, None where it has none (v1, v2 runtimes);
+    base_tick: the tick that its first delta adds to; n_metadata: how many of each Metadata kind;
+    status: how its decoding ended, a key of STATUS; stopped_at: the offset there.
+    """
+
+    begin: int
+    end: int
+    tid: int | None = None
+    pid: int | None = None
+    walltime_ns: int | None = None
+    first_tsc: int | None = None
+    base_tick: int = 0
+    last_tick: int = 0
+    min_tick: int = MAX_TICK
+    max_tick: int = -1
+    n_rows: int = 0
+    n_aux: int = 0
+    n_metadata: Array = field(default_factory=lambda: np.zeros(10, np.int64))
+    status: str = "whole"
+    stopped_at: int = 0
+    truncated: bool = False
+
+
+@dataclass
+class Gap:
+    """Bytes between two buffers that are none."""
+
+    begin: int
+    end: int
+
+
+@dataclass
+class Columns:
+    """Function records: int64 ticks, int32 value (of the id), uint8 kind. Metadata: see `fdr_kernel.decode`."""
+
+    ticks: Array
+    value: Array
+    kind: Array
+    aux_kind: Array
+    aux_row: Array
+    aux_ticks: Array
+    aux_value: Array
+
+    @classmethod
+    def empty(cls, n_rows: int, n_aux: int) -> Columns:
+        return cls(
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.int32),
+            np.empty(n_rows, np.uint8),
+            np.empty(n_aux, np.uint8),
+            np.empty(n_aux, np.int64),
+            np.empty(n_aux, np.int64),
+            np.empty(n_aux, np.uint64),
+        )
+
+    def arrays(self) -> tuple[Array, ...]:
+        return (self.ticks, self.value, self.kind, self.aux_kind, self.aux_row, self.aux_ticks, self.aux_value)
+
+
+class Ids:
+    """The function ids of a log. After the scan, `assign` gives each id the value that decoding will write for it."""
+
+    def __init__(self) -> None:
+        self.keys = np.full(1 << 10, 0xFFFFFFFF, np.uint32)
+        self.values = np.zeros(1 << 10, np.int32)
+        self.n = 0
+
+    def grow(self) -> None:
+        used = self.keys != 0xFFFFFFFF
+        keys, values = self.keys[used], self.values[used]
+        n_slots = 2 * len(self.keys)
+        self.keys = np.full(n_slots, 0xFFFFFFFF, np.uint32)
+        self.values = np.zeros(n_slots, np.int32)
+        shift = np.uint32(32 - (n_slots.bit_length() - 1))
+        home = (keys * np.uint32(2654435769)) >> shift
+        for key, value, slot in zip(keys.tolist(), values.tolist(), home.tolist(), strict=True):
+            while self.keys[slot] != 0xFFFFFFFF:
+                slot = (slot + 1) & (n_slots - 1)
+            self.keys[slot] = key
+            self.values[slot] = value
+
+    def in_order(self) -> list[int]:
+        """The ids in the order of their first appearance."""
+        used = np.flatnonzero(self.keys != 0xFFFFFFFF)
+        order = used[np.argsort(self.values[used])]
+        return [int(key) for key in self.keys[order]]
+
+    def assign(self, value_of_nth: Array) -> None:
+        """value_of_nth: int32, for each id in the order of `in_order`."""
+        used = self.keys != 0xFFFFFFFF
+        self.values[used] = value_of_nth[self.values[used]]
+
+
+# ---------------------------------------------------------------- finding the buffers
+
+
+def find_buffers(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
+    """The thread buffers in file order, and what lies between them where something else does."""
+    if header.version == 1:
+        yield from _fixed_size_buffers(data, header)
+    else:
+        yield from _buffers_by_extents(data, header)
+
+
+def _fixed_size_buffers(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
+    """v1: each buffer takes buffer_size bytes; after EndOfBuffer the rest is stale memory."""
+    size = header.buffer_size
+    if not 2 * METADATA_SIZE <= size <= len(data):
+        size = max(len(data) - HEADER_SIZE, 1)
+    new_buffer = metadata_byte(Metadata.NEW_BUFFER, header.big)
+    for begin in range(HEADER_SIZE, len(data), size):
+        end = min(begin + size, len(data))
+        if data[begin] == new_buffer:
+            yield Buffer(begin, end, truncated=begin + size > len(data))
+        else:
+            yield Gap(begin, end)
+
+
+def _buffers_by_extents(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
+    """v2+: BufferExtents says how many bytes follow. They can be too few (typed events), never too many."""
+    big, n = header.big, len(data)
+    extents = metadata_byte(Metadata.BUFFER_EXTENTS, big)
+    starts = _start_pattern(header)
+    at = HEADER_SIZE
+    while at < n:
+        if n - at < METADATA_SIZE:
+            yield Buffer(at, n, truncated=True)
+            return
+        if data[at] != extents:
+            found = starts.search(data, at + 1)
+            next_at = found.start() if found else n
+            yield Gap(at, next_at)
+            at = next_at
+            continue
+        (size,) = struct.unpack_from(header.order + "Q", data, at + 1)
+        begin = at + METADATA_SIZE
+        end = begin + size
+        if end > n:
+            # Either the file was cut or this size is damaged: then another buffer starts before the end.
+            found = starts.search(data, begin)
+            end = found.start() if found else n
+            yield Buffer(begin, end, truncated=not found)
+        else:
+            yield Buffer(begin, end)
+        at = end
+
+
+def _start_pattern(header: Header) -> re.Pattern[bytes]:
+    """BufferExtents NewBuffer Walltime (v2), then Pid (v3+), by their first bytes."""
+    kinds = [Metadata.BUFFER_EXTENTS, Metadata.NEW_BUFFER, Metadata.WALLTIME]
+    if header.version >= 3:
+        kinds.append(Metadata.PID)
+    firsts = [re.escape(bytes([metadata_byte(kind, header.big)])) for kind in kinds]
+    return re.compile(b".{15}".join(firsts), re.DOTALL)
+
+
+# ---------------------------------------------------------------- scanning and decoding
+
+
+def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scratch: Columns) -> None:
+    """Fills in what the buffer holds, and adds its function ids to `ids`."""
+    state = _state(buffer)
+    while True:
+        state[SLOT["n_rows"]] = state[SLOT["n_aux"]] = 0
+        before = int(state[SLOT["pos"]])
+        state[SLOT["n_ids"]] = ids.n
+        fdr_kernel.decode(data, header.big, header.version, state, ids.keys, ids.values, *scratch.arrays())
+        ids.n = int(state[SLOT["n_ids"]])
+        n_rows, n_aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
+        buffer.n_rows += n_rows
+        buffer.n_aux += n_aux
+        _note_metadata(data, header, buffer, scratch, n_aux)
+        status = STATUS_NAMES[int(state[SLOT["status"]])]
+        if status == "ids_full":
+            ids.grow()
+        elif status not in ("rows_full", "aux_full"):
+            break
+        elif int(state[SLOT["pos"]]) == before:
+            raise AssertionError("the scan does not move on")
+    buffer.status = status
+    buffer.stopped_at = int(state[SLOT["pos"]])
+    buffer.last_tick = int(state[SLOT["tick"]])
+    buffer.min_tick, buffer.max_tick = int(state[SLOT["min_tick"]]), int(state[SLOT["max_tick"]])
+
+
+def _state(buffer: Buffer) -> Array:
+    state = np.zeros(len(SLOT), np.int64)
+    state[SLOT["pos"]] = buffer.begin
+    state[SLOT["end"]] = buffer.end
+    state[SLOT["tick"]] = buffer.base_tick
+    state[SLOT["min_tick"]] = MAX_TICK
+    state[SLOT["max_tick"]] = 0
+    return state
+
+
+def _note_metadata(data: memoryview, header: Header, buffer: Buffer, columns: Columns, n_aux: int) -> None:
+    """The first of each: tid, pid, wall time, CPU with its TSC."""
+    if n_aux == 0:
+        return
+    kinds = columns.aux_kind[:n_aux]
+    buffer.n_metadata += np.bincount(kinds, minlength=10)
+    first = {int(kind): int(row) for kind, row in zip(*np.unique(kinds, return_index=True), strict=True)}
+    if buffer.tid is None and Metadata.NEW_BUFFER in first:
+        buffer.tid = _signed32(int(columns.aux_value[first[Metadata.NEW_BUFFER]]))
+    if buffer.pid is None and Metadata.PID in first:
+        buffer.pid = _signed32(int(columns.aux_value[first[Metadata.PID]]))
+    if buffer.walltime_ns is None and Metadata.WALLTIME in first:
+        at = int(columns.aux_value[first[Metadata.WALLTIME]])
+        seconds, micros = struct.unpack_from(header.order + "qi", data, at + 1)
+        buffer.walltime_ns = seconds * 1_000_000_000 + micros * 1000
+    if buffer.first_tsc is None and Metadata.NEW_CPU_ID in first:
+        buffer.first_tsc = int(columns.aux_ticks[first[Metadata.NEW_CPU_ID]])
+
+
+def _signed32(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
+    """The tid of the NewBuffer record that a buffer begins with."""
+    if buffer.end - buffer.begin < METADATA_SIZE:
+        return None
+    if data[buffer.begin] != metadata_byte(Metadata.NEW_BUFFER, header.big):
+        return None
+    (tid,) = struct.unpack_from(header.order + "i", data, buffer.begin + 1)
+    return int(tid)
+
+
+def decode_buffers(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -> Columns:
+    """The columns of one thread: its buffers, in the given order, one after the other."""
+    n_rows, n_aux = sum(b.n_rows for b in buffers), sum(b.n_aux for b in buffers)
+    columns = Columns.empty(n_rows, n_aux)
+    state = np.zeros(len(SLOT), np.int64)
+    for buffer in buffers:
+        rows, aux = state[SLOT["n_rows"]], state[SLOT["n_aux"]]
+        state = _state(buffer)
+        state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
+        fdr_kernel.decode(data, header.big, header.version, state, ids.keys, ids.values, *columns.arrays())
+    if state[SLOT["n_rows"]] != n_rows or state[SLOT["n_aux"]] != n_aux:
+        raise AssertionError("decoding again gives another result than the scan")
+    return columns
+
+
+# ---------------------------------------------------------------- a whole FDR log
+
+
+def read_fdr(data: memoryview, header: Header, seen: set[tuple[int, int, int]]) -> Log:
+    """Scans the file once: its threads with their buffers in order of time, and what is wrong with it.
+
+    seen: (pid, tid, first TSC) of buffers that another file of the same recording holds too; this file's are added.
+    """
+    ids = Ids()
+    scratch = Columns.empty(SCRATCH, SCRATCH)
+    problems: list[Problem] = []
+    buffers: list[Buffer] = []
+    last_tick: dict[int, int] = {}
+    for found in find_buffers(data, header):
+        if isinstance(found, Gap):
+            problems.append(Problem("bad_buffer", 1, found.begin, f"{found.end - found.begin} bytes"))
+            continue
+        tid = peek_tid(data, header, found)
+        found.base_tick = last_tick.get(tid, 0) if tid is not None else 0
+        scan_buffer(data, header, found, ids, scratch)
+        if found.tid is not None:
+            last_tick[found.tid] = found.last_tick
+        problems += _problems_of(found)
+        buffers.append(found)
+    threads = _threads(data, header, buffers, ids, seen, problems)
+    pairs = [(b.first_tsc, b.walltime_ns) for b in buffers if b.first_tsc is not None and b.walltime_ns is not None]
+    return Log(header, threads, ids.in_order(), ids.assign, pairs, problems)
+
+
+def _problems_of(buffer: Buffer) -> list[Problem]:
+    problems: list[Problem] = []
+    n_typed = int(buffer.n_metadata[Metadata.TYPED_EVENT])
+    if buffer.status == "cut":
+        kind = "truncated" if buffer.truncated else "cut_record"
+        problems.append(Problem(kind, 1, buffer.stopped_at))
+    elif buffer.status in ("unknown_kind", "bad_size"):
+        what = "an unknown kind of record" if buffer.status == "unknown_kind" else "an event with a negative size"
+        problems.append(Problem("bad_record", 1, buffer.stopped_at, what))
+    elif buffer.truncated and buffer.status != "end_of_buffer":
+        problems.append(Problem("truncated", 1, buffer.stopped_at))
+    elif n_typed:
+        problems.append(Problem("maybe_cut", n_typed, buffer.stopped_at))
+    if buffer.tid is None and buffer.end > buffer.begin and buffer.status == "whole":
+        problems.append(Problem("empty_buffer", 1, buffer.begin))
+    return problems
+
+
+def _threads(
+    data: memoryview,
+    header: Header,
+    buffers: list[Buffer],
+    ids: Ids,
+    seen: set[tuple[int, int, int]],
+    problems: list[Problem],
+) -> list[ThreadLog]:
+    """Buffers grouped by thread, each thread's ordered by their first absolute TSC; one without follows the buffer
+    that is before it in the file."""
+    of_thread: dict[tuple[int | None, int], list[tuple[int, int, Buffer]]] = {}
+    new: set[tuple[int, int, int]] = set()
+    for nth, buffer in enumerate(buffers):
+        if buffer.tid is None:
+            continue
+        key = (buffer.pid, buffer.tid)
+        group = of_thread.setdefault(key, [])
+        if buffer.first_tsc is None:
+            group.append((group[-1][0] if group else buffer.base_tick, nth, buffer))
+            continue
+        if buffer.pid is not None:
+            identity = (buffer.pid, buffer.tid, buffer.first_tsc)
+            if identity in seen:
+                problems.append(Problem("duplicate_buffer", 1, buffer.begin))
+                continue
+            new.add(identity)
+        group.append((buffer.first_tsc, nth, buffer))
+    seen |= new
+    threads: list[ThreadLog] = []
+    for (pid, tid), group in of_thread.items():
+        ordered = [buffer for _, _, buffer in sorted(group, key=lambda entry: entry[:2])]
+        with_time = [b for b in ordered if b.min_tick <= b.max_tick]
+        if not with_time:
+            continue
+        threads.append(
+            ThreadLog(
+                pid,
+                tid,
+                min(b.min_tick for b in with_time),
+                max(b.max_tick for b in with_time),
+                sum(b.n_rows + b.n_aux for b in ordered),
+                lambda ordered=ordered: _thread_columns(data, header, ordered, ids),  # type: ignore[misc]
+            )
+        )
+    return threads
+
+
+def _thread_columns(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -> ThreadColumns:
+    c = decode_buffers(data, header, buffers, ids)
+    arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
+    rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments])
+    cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
+    ends = {buffer.begin: buffer.end for buffer in buffers}
+    events, n_guessed = _events(data, header, c, sorted(ends.items()))
+    return ThreadColumns(
+        c.ticks,
+        c.value,
+        c.kind,
+        rows,
+        c.aux_value[arguments[has_entry]],
+        c.aux_ticks[cpus],
+        c.aux_value[cpus].astype(np.uint16),
+        events,
+        int(len(arguments) - has_entry.sum()),
+        n_guessed,
+    )
+
+
+def _events(
+    data: memoryview, header: Header, c: Columns, extents: list[tuple[int, int]]
+) -> tuple[list[Event], int]:
+    """Custom and typed events, and how many of them have no usable time.
+
+    The v3 writer never stores a custom event's TSC (a pointer bug), so before v5 it counts only where it lies between
+    its neighbours; else the event is placed at the record before it.
+    """
+    rows = np.flatnonzero((c.aux_kind == Metadata.CUSTOM_EVENT) | (c.aux_kind == Metadata.TYPED_EVENT))
+    begins = np.array([begin for begin, _ in extents], np.int64)
+    events: list[Event] = []
+    n_guessed = 0
+    for i in rows.tolist():
+        at, row, ticks = int(c.aux_value[i]), int(c.aux_row[i]), int(c.aux_ticks[i])
+        end = extents[int(np.searchsorted(begins, at, "right")) - 1][1]
+        typed = c.aux_kind[i] == Metadata.TYPED_EVENT
+        (size,) = struct.unpack_from(header.order + "i", data, at + 1)
+        event_type = None
+        if typed:
+            type_at = at + 9 if header.version >= 5 else at + 13
+            (event_type,) = struct.unpack_from(header.order + "H", data, type_at)
+        if header.version < 5:
+            low = int(c.ticks[row - 1]) if row else 0
+            high = int(c.ticks[row]) if row < len(c.ticks) else MAX_TICK
+            before = int(c.aux_ticks[i - 1]) if i else 0
+            if not low <= ticks <= high:
+                n_guessed += 1
+                ticks = max(low, before if low <= before <= high else low)
+        payload = bytes(data[at + METADATA_SIZE : min(at + METADATA_SIZE + size, end)])
+        events.append(Event("typed" if typed else "custom", ticks, row, event_type, payload, size))
+    return events, n_guessed

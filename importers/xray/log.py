@@ -1,0 +1,94 @@
+"""What both modes of XRay logs decode to: a log has threads, a thread decodes into columns when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from converter.model import Array
+from importers.xray.layout import Header
+
+
+@dataclass
+class Event:
+    """A custom or typed event. payload may be cut; event_type is None for custom events; row: the number of function
+    records before it."""
+
+    kind: Literal["custom", "typed"]
+    ticks: int
+    row: int
+    event_type: int | None
+    payload: bytes
+    size: int
+
+
+@dataclass
+class ThreadColumns:
+    """Everything that one thread recorded, in ticks.
+
+    ticks int64, value int32 (what `Log.assign_values` gave the function's id), kind uint8 (layout.Function);
+    argument_row int64 (rows of the entries, rising), argument_value uint64; cpu_ticks int64, cpu uint16 (changes);
+    events in the order of the file; n_stray_arguments: arguments without an entry before them.
+    """
+
+    ticks: Array
+    value: Array
+    kind: Array
+    argument_row: Array
+    argument_value: Array
+    cpu_ticks: Array
+    cpu: Array
+    events: list[Event]
+    n_stray_arguments: int = 0
+    n_times_guessed: int = 0
+
+
+@dataclass
+class ThreadLog:
+    """pid: None where the version does not record it. columns decodes anew at every call."""
+
+    pid: int | None
+    tid: int
+    min_tick: int
+    max_tick: int
+    n_records: int
+    columns: Callable[[], ThreadColumns]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A note for the report; kind is a key of converter.report.KINDS."""
+
+    kind: str
+    count: int
+    offset: int | None = None
+    detail: str = ""
+
+
+@dataclass
+class Log:
+    """One file. function_ids: distinct, in the order of their first appearance;
+    wall_pairs: (tick, CLOCK_MONOTONIC ns) that belong together."""
+
+    header: Header
+    threads: list[ThreadLog]
+    function_ids: list[int]
+    assign_values: Callable[[Array], None]
+    wall_pairs: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def rows_of_arguments(kind: Array, row_after: Array) -> tuple[Array, Array]:
+    """(rows of the entries that arguments belong to, mask of the arguments that have one).
+
+    row_after: for each argument, the number of function records before it; its entry is the last of them.
+    """
+    row = row_after - 1
+    has_row = row >= 0
+    entered = np.zeros(len(row), bool)
+    kinds = kind[row[has_row]]
+    entered[has_row] = (kinds == 0) | (kinds == 3)
+    return row[entered], entered

@@ -1,0 +1,274 @@
+"""Map: logs become a Trace, in the model's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from converter.calls import RawCalls, balance
+from converter.clocks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
+from converter.model import (
+    ARGUMENTS,
+    LEAVE,
+    STATES,
+    TAIL,
+    Array,
+    Clock,
+    Input,
+    MarkerField,
+    MarkerType,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
+from converter.source import Source
+from converter.symbols import Binary
+from importers.xray.functions import Object, intern_frames, number_objects, resolve
+from importers.xray.layout import Function
+from importers.xray.log import Event, Log, ThreadColumns, ThreadLog
+
+FLAGS_OF_KIND = np.zeros(256, np.uint8)
+FLAGS_OF_KIND[Function.EXIT] = LEAVE
+FLAGS_OF_KIND[Function.TAIL_EXIT] = LEAVE | TAIL
+
+CUSTOM = MarkerType(
+    "Custom event",
+    "An event that the program recorded with __xray_customevent",
+    (MarkerField("data", "Data", "text"), MarkerField("size", "Size", "bytes")),
+    label="{data}",
+)
+TYPED = MarkerType(
+    "Typed event",
+    "An event that the program recorded with __xray_typedevent",
+    (MarkerField("type", "Type", "integer"), MarkerField("data", "Data", "text"), MarkerField("size", "Size", "bytes")),
+    label="{type}: {data}",
+)
+
+# An emulated time-stamp counter is the Unix time in ns: no counter of 1 GHz runs for 15 years.
+EMULATED_TSC_FROM = 500_000_000 * NS
+# Two files of one machine have the same counter; their wall times then differ by less than this.
+SAME_MACHINE_NS = 50_000_000
+
+
+def to_trace(sources: Sequence[Source], logs: Sequence[Log], binaries: Sequence[Binary], trace: Trace) -> None:
+    """Adds the logs, one or several files of one recording, to the trace."""
+    for source, log in zip(sources, logs, strict=True):
+        _note_problems(trace, source, log)
+    objects = number_objects(binaries)
+    for log in logs:
+        _assign_frames(trace, log, objects)
+    rates = _clock(trace, logs)
+    end_ts = max(
+        (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
+    )
+    program = next((o.binary.name for o in objects if o.number == 0), "")
+    for source, log, rate in zip(sources, logs, rates, strict=True):
+        mode, version = log.header.mode, log.header.version
+        trace.inputs.append(Input(Path(source.path).name, "xray", f"{mode} {version}", "LLVM XRay"))
+        _add_processes(trace, log, rate, end_ts, program or _program_of(source.name))
+    _describe(trace, logs, objects)
+
+
+def _note_problems(trace: Trace, source: Source, log: Log) -> None:
+    by_kind: dict[str, list[tuple[int, int | None, str]]] = {}
+    for p in log.problems:
+        by_kind.setdefault(p.kind, []).append((p.count, p.offset, p.detail))
+    for kind, notes in by_kind.items():
+        offsets = [offset for _, offset, _ in notes if offset is not None]
+        trace.report.note(
+            kind,
+            sum(count for count, _, _ in notes),
+            offset=min(offsets, default=None),
+            where=source.path,
+            detail=next((detail for _, _, detail in notes if detail), ""),
+        )
+
+
+def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
+    functions = resolve(log.function_ids, objects)
+    log.assign_values(np.array(intern_frames(trace, functions), np.int32))
+    nameless = [f for f in functions if f.symbol is None]
+    unknown = sum(f.object is None for f in nameless)
+    trace.report.note("no_symbols", unknown, where=f"{id(log)}")
+    trace.report.note("function_without_name", len(nameless) - unknown, where=f"{id(log)}")
+
+
+# ---------------------------------------------------------------- time
+
+
+def _clock(trace: Trace, logs: Sequence[Log]) -> list[TickRate]:
+    """Puts the trace on the logs' clock, and says how each log's ticks get there.
+
+    Emulated ticks are Unix time. Others are moved to CLOCK_MONOTONIC by the wall times in the file: files of one
+    machine by the same amount, so that they stay in step to the tick. Without wall times they stay a counter.
+    """
+    rates: list[TickRate] = []
+    anchors: list[tuple[int, int]] = []
+    for log in logs:
+        frequency = _frequency(trace, log)
+        if _is_emulated(log):
+            rates.append(TickRate(frequency, trace.join_clock(Clock("realtime", 0))))
+        elif log.wall_pairs:
+            offset = offset_to_wall(log.wall_pairs, frequency)
+            offset = next((o for f, o in anchors if f == frequency and abs(o - offset) < SAME_MACHINE_NS), offset)
+            anchors.append((frequency, offset))
+            rates.append(TickRate(frequency, offset + trace.join_clock(Clock("monotonic"))))
+        else:
+            rates.append(TickRate(frequency, trace.join_clock(Clock("tsc"))))
+    if trace.clock is None:
+        trace.join_clock(Clock("tsc"))
+    return rates
+
+
+def _is_emulated(log: Log) -> bool:
+    ticks = [thread.min_tick for thread in log.threads]
+    return bool(ticks) and log.header.cycle_frequency == NS and min(ticks) >= EMULATED_TSC_FROM
+
+
+def _frequency(trace: Trace, log: Log) -> int:
+    claimed = log.header.cycle_frequency
+    last = max((thread.max_tick for thread in log.threads), default=0)
+    if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= 1 << 62:
+        trace.report.note("clock_frequency_unusable", where=f"{id(log)}", detail=f"{claimed} Hz")
+        return NS
+    measured = measured_frequency(log.wall_pairs, claimed)
+    if measured is None:
+        return claimed
+    trace.report.note(
+        "clock_calibrated", where=f"{id(log)}", detail=f"{claimed} Hz in the header, {measured} Hz measured"
+    )
+    return measured
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+def _program_of(file_name: str) -> str:
+    """xray-log.PROGRAM.XXXXXX is what the runtime names its files."""
+    named = re.fullmatch(r"(?:.*\.)?xray-log\.(.+)\.\w{6}", file_name)
+    return named.group(1) if named else file_name.removesuffix(".xray")
+
+
+def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program: str) -> None:
+    if any(thread.pid is None for thread in log.threads):
+        trace.report.note("pid_unknown", where=f"{id(log)}")
+    stand_in = min((thread.tid for thread in log.threads), default=0)
+    processes = {process.pid: process for process in trace.processes}
+    for thread in log.threads:
+        pid = stand_in if thread.pid is None else thread.pid
+        start, end = rate.tick_to_ns(thread.min_tick), rate.tick_to_ns(thread.max_tick)
+        process = processes.get(pid)
+        if process is None:
+            process = processes[pid] = Process(pid, program, start, end)
+            trace.processes.append(process)
+        process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end, end_ts)
+        is_main = thread.tid == pid and not any(t.is_main for t in process.threads)
+        where = f"{id(log)}:{pid}:{thread.tid}"
+        process.threads.append(
+            Thread(
+                thread.tid,
+                process.name if is_main else f"thread {thread.tid}",
+                is_main,
+                start,
+                end,
+                _loader(trace, thread, rate, end_ts, where),
+                thread.n_records,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _loader:  # noqa: N801 - called like the function that it stands for
+    """Makes a thread's tables anew at every call."""
+
+    trace: Trace
+    log: ThreadLog
+    rate: TickRate
+    end_ts: int
+    where: str
+
+    def __call__(self) -> ThreadData:
+        columns = self.log.columns()
+        report = self.trace.report
+        report.note("stray_argument", columns.n_stray_arguments, where=self.where)
+        report.note("event_time_guessed", columns.n_times_guessed, where=self.where)
+        raw = RawCalls(
+            self.rate.to_ns(columns.ticks), columns.value, FLAGS_OF_KIND[columns.kind], columns.argument_row
+        )
+        calls, rows = balance(raw, self.end_ts, len(self.trace.frames), report, self.where)
+        return ThreadData(
+            calls=calls,
+            arguments=_arguments(rows, columns.argument_value),
+            states=_cpu_states(self.trace, columns, self.rate, self.rate.tick_to_ns(self.log.min_tick), self.end_ts),
+            markers=_markers(columns.events, self.rate),
+        )
+
+
+def _arguments(rows: Array, values: Array) -> Table:
+    """Rows repeat where a call has several arguments; the position counts within the call."""
+    if len(rows) == 0:
+        return Table(ARGUMENTS)
+    nth = np.arange(len(rows))
+    first = np.concatenate(([True], rows[1:] != rows[:-1]))
+    position = nth - np.maximum.accumulate(np.where(first, nth, 0))
+    return Table(ARGUMENTS, {"call": rows, "position": position, "value": values})
+
+
+def _cpu_states(trace: Trace, columns: ThreadColumns, rate: TickRate, start_ts: int, end_ts: int) -> Table:
+    """On which CPU the thread ran: a row where it changes. Time stamps that fall are raised, as those of calls."""
+    cpu = columns.cpu
+    changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1]))) if len(cpu) else np.zeros(0, np.int64)
+    ts = np.clip(np.maximum.accumulate(rate.to_ns(columns.cpu_ticks[changes])), start_ts, end_ts)
+    track = trace.strings.intern("CPU")
+    names = {int(n): trace.strings.intern(f"CPU {n}") for n in np.unique(cpu[changes])}
+    return Table(
+        STATES,
+        {
+            "ts": ts,
+            "track": np.full(len(ts), track, np.int32),
+            "value": np.array([names[n] for n in cpu[changes].tolist()], np.int32),
+        },
+    )
+
+
+def _markers(events: list[Event], rate: TickRate) -> dict[MarkerType, Table]:
+    markers: dict[MarkerType, Table] = {}
+    for kind, marker_type in (("custom", CUSTOM), ("typed", TYPED)):
+        chosen = sorted((e for e in events if e.kind == kind), key=lambda e: e.ticks)
+        if not chosen:
+            continue
+        columns = {
+            "ts": rate.to_ns(np.array([e.ticks for e in chosen], np.int64)),
+            "data": np.array([payload_text(e.payload) for e in chosen], object),
+            "size": np.array([e.size for e in chosen], np.int64),
+        }
+        if kind == "typed":
+            columns["type"] = np.array([e.event_type for e in chosen], np.int64)
+        markers[marker_type] = Table(marker_type.spec, columns)
+    return markers
+
+
+def payload_text(payload: bytes) -> str:
+    """The payload as text where it is printable UTF-8, else as hex."""
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return payload.hex()
+    printable = all(c.isprintable() or c in "\t\n\r" for c in text)
+    return text if printable else payload.hex()
+
+
+def _describe(trace: Trace, logs: Sequence[Log], objects: Sequence[Object]) -> None:
+    first = logs[0].header
+    trace.attributes["recorder"] = f"LLVM XRay, {first.mode} mode, version {first.version}"
+    trace.attributes["cycle_frequency_hz"] = str(first.cycle_frequency)
+    trace.attributes["tsc_is_constant"] = str(first.constant_tsc).lower()
+    trace.attributes["tsc_is_nonstop"] = str(first.nonstop_tsc).lower()
+    for o in objects:
+        trace.attributes[f"object_{o.number}"] = f"{o.binary.name} {o.binary.code_id}".strip()
