@@ -21,38 +21,46 @@ from converter.report import Report
 NOT_FOUND = 128
 
 
-@dataclass(frozen=True)
-class RawCalls:
-    """The stream of one thread as it was recorded: int64 ts in ns, int32 frame, uint8 flags (0, LEAVE, LEAVE | TAIL,
-    LEAVE | UNWOUND); marks: rising rows of enters whose place in the result the caller wants to know."""
+class Balancer:
+    """Takes the stream of one thread piece by piece, and makes a table of CALLS that obeys the model's laws.
 
-    ts: Array
-    frame: Array
-    flags: Array
-    marks: Array
-
-
-def balance(raw: RawCalls, end_ts: int, n_frames: int, report: Report, where: str) -> tuple[Table, Array]:
-    """A table of CALLS that obeys the model's laws, and the rows of `raw.marks` in it.
-
-    Frames must be below n_frames. What had to be added or closed is noted in the report under `where`.
+    n_rows: how many rows will come at most; frames must be below n_frames.
     """
-    n = len(raw.ts)
-    ts, frame, flags = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32), np.empty(2 * n, np.uint8)
-    marks = np.empty(len(raw.marks), np.int64)
-    counts = np.zeros(6, np.int64)
-    stack, n_open = np.empty(n + 1, np.int64), np.zeros(n_frames, np.int32)
-    calls_kernel.match(
-        raw.ts, raw.frame, raw.flags, end_ts, ts, frame, flags, stack, n_open, raw.marks, marks, counts
-    )
-    n_rows, n_unwound, n_open_at_end, n_backwards, n_orphans, max_backwards = (int(c) for c in counts)
-    calls = Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
-    report.note("unwound", n_unwound, where=where)
-    report.note("open_at_end", n_open_at_end, where=where)
-    report.note("clock_backwards", n_backwards, where=where, detail=f"by at most {max_backwards} ns")
-    if n_orphans:
-        calls, marks = _adopt_orphans(calls, marks, n_orphans, report, where)
-    return calls, marks
+
+    def __init__(self, n_rows: int, n_frames: int) -> None:
+        # Room for the worst case; memory that is not written is not used.
+        self._ts, self._frame = np.empty(2 * n_rows, np.int64), np.empty(2 * n_rows, np.int32)
+        self._flags = np.empty(2 * n_rows, np.uint8)
+        self._stack, self._n_open = np.empty(n_rows, np.int64), np.zeros(n_frames, np.int32)
+        self._state = np.zeros(9, np.int64)
+        self._marks: list[Array] = []
+
+    def add(self, ts: Array, frame: Array, flags: Array, marks: Array) -> None:
+        """int64 ts in ns, int32 frame, uint8 flags (0, LEAVE, LEAVE | TAIL, LEAVE | UNWOUND); marks: int64, rising rows
+        of the piece whose place in the result `finish` tells, -1 for the last row before the piece."""
+        if self._state[0] == 0 and len(ts):
+            self._state[6] = ts[0]
+        out_marks = np.empty(len(marks), np.int64)
+        calls_kernel.match(
+            ts, frame, flags, self._ts, self._frame, self._flags, self._stack, self._n_open, marks, out_marks, self._state
+        )
+        self._marks.append(out_marks)
+
+    def finish(self, end_ts: int, report: Report, where: str) -> tuple[Table, Array]:
+        """The table, and the rows of all marks in it. What is open is left at end_ts; what had to be added or closed is
+        noted in the report under `where`."""
+        calls_kernel.close(end_ts, self._ts, self._frame, self._flags, self._stack, self._state)
+        n_rows, n_unwound, n_open, n_backwards, n_orphans, max_backwards = (int(n) for n in self._state[:6])
+        calls = Table(
+            CALLS, {"ts": self._ts[:n_rows], "frame": self._frame[:n_rows], "flags": self._flags[:n_rows]}
+        )
+        marks = np.concatenate([np.zeros(0, np.int64), *self._marks])
+        report.note("unwound", n_unwound, where=where)
+        report.note("open_at_end", n_open, where=where)
+        report.note("clock_backwards", n_backwards, where=where, detail=f"by at most {max_backwards} ns")
+        if n_orphans:
+            calls, marks = _adopt_orphans(calls, marks, n_orphans, report, where)
+        return calls, marks
 
 
 def _adopt_orphans(

@@ -11,20 +11,22 @@ UNWOUND = cython.declare(cython.uint, 4)
 OPEN_AT_END = cython.declare(cython.uint, 8)
 NOT_FOUND = cython.declare(cython.uint, 128)
 
-# Written by `match` into `out`; indices into its `counts`.
+# Indices into the `state` of `match` and the `counts` of `adopt`.
 N_ROWS = cython.declare(cython.int, 0)
 N_UNWOUND = cython.declare(cython.int, 1)
-N_OPEN = cython.declare(cython.int, 2)
+DEPTH = cython.declare(cython.int, 2)
 N_BACKWARDS = cython.declare(cython.int, 3)
 N_ORPHANS = cython.declare(cython.int, 4)
 MAX_BACKWARDS = cython.declare(cython.int, 5)
+NOW = cython.declare(cython.int, 6)
+LAST_ROW = cython.declare(cython.int, 7)
+SEARCHED = cython.declare(cython.int, 8)
 
 
 def match(
     ts: cython.const[cython.longlong][::1],
     frame: cython.const[cython.int][::1],
     flags: cython.const[cython.uchar][::1],
-    end_ts: cython.longlong,
     out_ts: cython.longlong[::1],
     out_frame: cython.int[::1],
     out_flags: cython.uchar[::1],
@@ -32,51 +34,58 @@ def match(
     n_open: cython.int[::1],
     marks: cython.const[cython.longlong][::1],
     out_marks: cython.longlong[::1],
-    counts: cython.longlong[::1],
+    state: cython.longlong[::1],
 ):
-    """Balances a raw stream: every enter gets its leave.
+    """Matches one piece of a raw stream, appending at out_*[state[N_ROWS]].
 
     A leave closes the innermost open frame of its id, and the frames above that as UNWOUND. A leave without an open
-    frame of its id is written with NOT_FOUND, for the caller to give it an enter. What is open at the end is left at
-    `end_ts`. Time stamps that fall are raised. marks: rows of the input, rising; out_marks: their rows in the output.
+    frame of its id is written with NOT_FOUND, for the caller to give it an enter. Time stamps that fall are raised.
+    marks: rows of the piece, rising, -1 for the last row of the piece before; out_marks: their rows in the output.
 
-    Room needed: out_* 2 * n, stack n + 1, counts 6, n_open one zero for each frame. The stack holds output rows.
+    Room needed in out_*: two for each row so far, in stack one for each enter so far; n_open: one for each frame, zeros
+    at the start. state: 9, zeros at the start but NOW, the first ts. The stack holds output rows.
     """
     n: cython.Py_ssize_t = ts.shape[0]
+    m: cython.Py_ssize_t = int(state[N_ROWS])
+    sp: cython.Py_ssize_t = int(state[DEPTH])
+    room: cython.Py_ssize_t = out_ts.shape[0]
     if (
         frame.shape[0] != n
         or flags.shape[0] != n
-        or out_ts.shape[0] < 2 * n
-        or out_frame.shape[0] < 2 * n
-        or out_flags.shape[0] < 2 * n
-        or stack.shape[0] < n + 1
+        or out_frame.shape[0] != room
+        or out_flags.shape[0] != room
+        or m < 0
+        or sp < 0
+        or room - m < n + sp + n
+        or stack.shape[0] < sp + n
         or out_marks.shape[0] < marks.shape[0]
-        or counts.shape[0] < 6
+        or state.shape[0] < 9
     ):
         raise ValueError("match: an array has the wrong length")
     i: cython.Py_ssize_t
-    m: cython.Py_ssize_t = 0
-    sp: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
     k: cython.Py_ssize_t = 0
     n_marks: cython.Py_ssize_t = marks.shape[0]
-    next_mark: cython.longlong = marks[0] if n_marks > 0 else -1
+    next_mark: cython.longlong
     t: cython.longlong
-    now: cython.longlong = ts[0] if n > 0 else 0
+    now: cython.longlong = int(state[NOW])
+    last_row: cython.longlong = int(state[LAST_ROW])
     f: cython.int
     g: cython.uint
     unwound: cython.longlong = 0
     backwards: cython.longlong = 0
-    max_backwards: cython.longlong = 0
+    max_backwards: cython.longlong = int(state[MAX_BACKWARDS])
     orphans: cython.longlong = 0
     # Searching the whole stack for nothing costs its depth each time. Streams that do it often get n_open, the number
     # of open calls of each frame, from then on.
-    counting: cython.bint = False
-    searched: cython.longlong = 0
-    for i in range(n):
-        if frame[i] < 0 or frame[i] >= n_open.shape[0]:
-            raise ValueError("match: a frame without a place in n_open")
+    searched: cython.longlong = int(state[SEARCHED])
+    counting: cython.bint = searched > 65536
+    bad: cython.bint = False
     with cython.nogil:
+        while k < n_marks and marks[k] < 0:
+            out_marks[k] = last_row
+            k += 1
+        next_mark = marks[k] if k < n_marks else -1
         for i in range(n):
             t = ts[i]
             if t < now:
@@ -87,11 +96,9 @@ def match(
                 now = t
             f = frame[i]
             g = flags[i]
-            if i == next_mark:
-                while k < n_marks and marks[k] == i:
-                    out_marks[k] = m
-                    k += 1
-                next_mark = marks[k] if k < n_marks else -1
+            if counting and (f < 0 or f >= n_open.shape[0]):
+                bad = True
+                break
             if not g & LEAVE:
                 stack[sp] = m
                 sp += 1
@@ -114,7 +121,14 @@ def match(
                     if searched > 65536 and not counting:
                         counting = True
                         for q in range(sp):
-                            n_open[out_frame[stack[q]]] += 1
+                            f = out_frame[stack[q]]
+                            if f < 0 or f >= n_open.shape[0]:
+                                bad = True
+                                break
+                            n_open[f] += 1
+                        if bad:
+                            break
+                        f = frame[i]
                 else:
                     if counting:
                         n_open[f] -= 1
@@ -128,24 +142,53 @@ def match(
                         out_flags[m] = LEAVE | UNWOUND
                         m += 1
                     sp -= 1
+            if i == next_mark:
+                while k < n_marks and marks[k] == i:
+                    out_marks[k] = m
+                    k += 1
+                next_mark = marks[k] if k < n_marks else -1
+            last_row = m
             out_ts[m] = now
             out_frame[m] = f
             out_flags[m] = g
             m += 1
-        counts[N_OPEN] = sp
-        if end_ts < now:
-            end_ts = now
+    if bad:
+        raise ValueError("match: a frame without a place in n_open")
+    state[N_ROWS] = m
+    state[DEPTH] = sp
+    state[NOW] = now
+    state[LAST_ROW] = last_row
+    state[SEARCHED] = searched
+    state[N_UNWOUND] += unwound
+    state[N_BACKWARDS] += backwards
+    state[N_ORPHANS] += orphans
+    state[MAX_BACKWARDS] = max_backwards
+
+
+def close(
+    end_ts: cython.longlong,
+    out_ts: cython.longlong[::1],
+    out_frame: cython.int[::1],
+    out_flags: cython.uchar[::1],
+    stack: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+):
+    """Leaves at end_ts what `match` has left open; state[DEPTH] stays, the number of those calls."""
+    m: cython.Py_ssize_t = int(state[N_ROWS])
+    sp: cython.Py_ssize_t = int(state[DEPTH])
+    room: cython.Py_ssize_t = out_ts.shape[0]
+    if out_frame.shape[0] != room or out_flags.shape[0] != room or room - m < sp or stack.shape[0] < sp or m < 0:
+        raise ValueError("close: an array has the wrong length")
+    if end_ts < int(state[NOW]):
+        end_ts = int(state[NOW])
+    with cython.nogil:
         while sp > 0:
             sp -= 1
             out_ts[m] = end_ts
             out_frame[m] = out_frame[stack[sp]]
             out_flags[m] = LEAVE | OPEN_AT_END
             m += 1
-        counts[N_ROWS] = m
-        counts[N_UNWOUND] = unwound
-        counts[N_BACKWARDS] = backwards
-        counts[N_ORPHANS] = orphans
-        counts[MAX_BACKWARDS] = max_backwards
+    state[N_ROWS] = m
 
 
 def adopt(

@@ -6,7 +6,6 @@ def match(
     ts: NDArray[Any],
     frame: NDArray[Any],
     flags: NDArray[Any],
-    end_ts: int,
     out_ts: NDArray[Any],
     out_frame: NDArray[Any],
     out_flags: NDArray[Any],
@@ -14,7 +13,15 @@ def match(
     n_open: NDArray[Any],
     marks: NDArray[Any],
     out_marks: NDArray[Any],
-    counts: NDArray[Any],
+    state: NDArray[Any],
+) -> None: ...
+def close(
+    end_ts: int,
+    out_ts: NDArray[Any],
+    out_frame: NDArray[Any],
+    out_flags: NDArray[Any],
+    stack: NDArray[Any],
+    state: NDArray[Any],
 ) -> None: ...
 def adopt(
     ts: NDArray[Any],

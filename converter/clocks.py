@@ -7,12 +7,12 @@ from math import gcd
 
 import numpy as np
 
+from converter import clocks_kernel
 from converter.model import Array
 
 NS = 1_000_000_000
-# Beyond this a product below would pass 2^63, and no counter ticks that fast.
+# No counter ticks faster; up to here the kernel's products stay in 63 bits.
 MAX_FREQUENCY = 9_000_000_000
-PIECE = 1 << 15  # values that stay in the cache between the steps
 
 # A header that is off by less is believed: two clocks of one machine differ by parts in 10^5.
 TOLERANCE = 0.01
@@ -28,24 +28,13 @@ class TickRate:
     offset_ns: int = 0
 
     def to_ns(self, ticks: Array) -> Array:
-        """int64 ticks → int64 ns: floor(ticks · 10^9 / frequency) + offset_ns, exact. May return `ticks` itself."""
+        """int64 ticks → int64 ns: floor(ticks · 10^9 / frequency) + offset_ns, exact. May return
+        `ticks` itself."""
         if self.frequency == NS:
             return ticks if self.offset_ns == 0 else ticks + self.offset_ns
         common = gcd(NS, self.frequency)
-        num, den = NS // common, self.frequency // common
         out = np.empty_like(ticks)
-        for at in range(0, len(ticks), PIECE):
-            piece = ticks[at : at + PIECE]
-            whole = piece // den
-            ns = out[at : at + PIECE]
-            np.multiply(whole, den, out=ns)
-            np.subtract(piece, ns, out=ns)
-            ns *= num
-            ns //= den
-            whole *= num
-            ns += whole
-            if self.offset_ns:
-                ns += self.offset_ns
+        clocks_kernel.scale(ticks, NS // common, self.frequency // common, self.offset_ns, out)
         return out
 
     def tick_to_ns(self, tick: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,7 +73,8 @@ def open_output(path: str) -> Iterator[Output]:
     try:
         if target.is_dir():
             raise UsageError(f"{path}: cannot be written: it is a folder")
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or ".")
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     try:
@@ -82,13 +82,12 @@ def open_output(path: str) -> Iterator[Output]:
             out = Output(_Whole(file), gzip=path.endswith(".gz"))
             yield out
             out.finish()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -103,8 +102,3 @@ class _Whole:
         while len(view):
             view = view[self._file.write(view) :]
 
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,17 +1,17 @@
 """Perfetto protobuf traces.
 
 Each thread's calls are slices on a packet sequence of their own: names, categories and source locations interned, an
-incremental clock, about 15 bytes an event, encoded by `perfetto_kernel`. Everything rare goes through protobuf on
-sequence 1 with absolute times. Facts: protos/perfetto/trace of google/perfetto.
+incremental clock, about 15 bytes an event, encoded by `perfetto_kernel`. Everything rare is on sequence 1 with absolute
+times. Field numbers: protos/perfetto/trace of google/perfetto, v59.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from converter.model import (
     ENTRY_LOST,
@@ -21,6 +21,7 @@ from converter.model import (
     UNWOUND,
     Array,
     ClockKind,
+    Counter,
     MarkerType,
     Process,
     Table,
@@ -30,6 +31,7 @@ from converter.model import (
 )
 from converter.output import Output
 from exporters import perfetto_kernel
+from exporters.proto import double, integer, message, text
 
 # trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
 MAX_DEPTH = 512
@@ -38,7 +40,7 @@ PER_ARGUMENT = 24
 
 CLOCKS: dict[ClockKind, int] = {"realtime": 1, "monotonic": 3, "boot": 6, "tsc": 6}
 REALTIME, MONOTONIC_COARSE, INCREMENTAL = 1, 4, 64
-CLEARED, NEEDS = 1, 2
+CLEARED = 1
 RARE = 1  # the sequence of everything that is rare; the threads' follow
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
 FUNCTION_ID = "function_id"
@@ -53,12 +55,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     for process in trace.processes:
         writer.process(process)
     for index, (process, thread) in enumerate(trace.threads):
-        track = writer.thread(process, thread, index)
-        data = thread.load()
-        _note_losses(trace, data, index)
-        writer.calls(data, track, thread, RARE + 1 + index, index)
-        writer.events(data, track)
-        writer.states(data, track)
+        writer.whole_thread(process, thread, index)
         progress(thread.n_records)
 
 
@@ -69,6 +66,83 @@ def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
             trace.report.note("table_not_carried", len(table), where=f"{index}", detail=table.spec.name)
 
 
+# ---------------------------------------------------------------- field numbers
+
+
+class Packet(IntEnum):
+    """perfetto.protos.TracePacket; a trace is a sequence of its field 1."""
+
+    CLOCK_SNAPSHOT = 6
+    TIMESTAMP = 8
+    TRUSTED_PACKET_SEQUENCE_ID = 10
+    TRACK_EVENT = 11
+    INTERNED_DATA = 12
+    SEQUENCE_FLAGS = 13
+    TIMESTAMP_CLOCK_ID = 58
+    TRACE_PACKET_DEFAULTS = 59
+    TRACK_DESCRIPTOR = 60
+    TRACE_ATTRIBUTES = 126
+
+
+class Descriptor(IntEnum):
+    """perfetto.protos.TrackDescriptor"""
+
+    UUID = 1
+    NAME = 2
+    PROCESS = 3
+    THREAD = 4
+    PARENT_UUID = 5
+    COUNTER = 8
+    SIBLING_ORDER_RANK = 12
+    STATE = 18
+
+
+class Event(IntEnum):
+    """perfetto.protos.TrackEvent"""
+
+    CATEGORY_IIDS = 3
+    DEBUG_ANNOTATIONS = 4
+    TYPE = 9
+    NAME_IID = 10
+    TRACK_UUID = 11
+    CATEGORIES = 22
+    NAME = 23
+    SOURCE_LOCATION_IID = 34
+    DOUBLE_COUNTER_VALUE = 44
+
+
+class EventType(IntEnum):
+    SLICE_BEGIN = 1
+    SLICE_END = 2
+    INSTANT = 3
+    COUNTER = 4
+    STATE = 5
+
+
+class Annotation(IntEnum):
+    """perfetto.protos.DebugAnnotation"""
+
+    NAME_IID = 1
+    BOOL_VALUE = 2
+    UINT_VALUE = 3
+    INT_VALUE = 4
+    STRING_VALUE = 6
+    POINTER_VALUE = 7
+    NAME = 10
+
+
+class Interned(IntEnum):
+    """perfetto.protos.InternedData: each entry has iid 1 and name 2, but for source locations."""
+
+    EVENT_CATEGORIES = 1
+    EVENT_NAMES = 2
+    DEBUG_ANNOTATION_NAMES = 3
+    SOURCE_LOCATIONS = 4  # iid 1, file_name 2, function_name 3, line_number 4
+
+
+# ---------------------------------------------------------------- the writer
+
+
 class _Writer:
     def __init__(self, trace: Trace, out: Output) -> None:
         self._trace = trace
@@ -76,31 +150,32 @@ class _Writer:
         self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
         self._n_tracks = 0
         self._process_tracks: dict[int, int] = {}
-        self._begin_cache: tuple[Array, Array] | None = None
 
     def _track(self) -> int:
         self._n_tracks += 1
         return self._n_tracks
 
-    def _packet(self, ts: int | None = None) -> Any:
-        packet = pb.TracePacket()
-        packet.trusted_packet_sequence_id = RARE
-        if ts is not None:
-            packet.timestamp = ts
-            packet.timestamp_clock_id = self._clock
-        return packet
+    def _write(self, *fields: bytes, sequence: int = RARE) -> None:
+        self._out.write(message(1, integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence), *fields))
 
-    def _write(self, packet: Any) -> None:
-        data = packet.SerializeToString(deterministic=True)
-        self._out.write(b"\x0a" + _varint(len(data)) + data)
+    def _write_event(self, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
+        self._write(
+            integer(Packet.TIMESTAMP, ts),
+            integer(Packet.TIMESTAMP_CLOCK_ID, self._clock),
+            message(
+                Packet.TRACK_EVENT, integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields
+            ),
+        )
+
+    def _write_track(self, *fields: bytes) -> int:
+        track = self._track()
+        self._write(message(Packet.TRACK_DESCRIPTOR, integer(Descriptor.UUID, track), *fields))
+        return track
 
     # ------------------------------------------------------------ the trace
 
     def clocks(self) -> None:
         """One snapshot ties the clocks together; the coarse clock is what trace_processor reads heap dumps on."""
-        packet = self._packet()
-        snapshot = packet.clock_snapshot
-        snapshot.primary_trace_clock = self._clock
         start = self._trace.start_ts
         unix = self._trace.unix_start_ns
         values = {self._clock: start}
@@ -108,61 +183,60 @@ class _Writer:
             values[MONOTONIC_COARSE] = start
             if unix is not None:
                 values[REALTIME] = unix
-        for clock_id, ts in sorted(values.items()):
-            snapshot.clocks.add(clock_id=clock_id, timestamp=ts)
-        self._write(packet)
+        clocks = [message(1, integer(1, clock_id), integer(2, ts)) for clock_id, ts in sorted(values.items())]
+        primary = integer(2, self._clock)
+        self._write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))
 
     def attributes(self) -> None:
-        packet = self._packet()
         inputs = ", ".join(i.path for i in self._trace.inputs)
         formats = ", ".join(dict.fromkeys(f"{i.format} {i.version}" for i in self._trace.inputs))
         clock = self._trace.clock.kind if self._trace.clock else "unknown"
         own = {"converted_by": "traceferry", "inputs": inputs, "formats": formats, "clock": clock}
-        for key, value in {**own, **self._trace.attributes}.items():
-            packet.trace_attributes.attribute.add(key=key, string_value=value)
-        self._write(packet)
+        attributes = {**own, **self._trace.attributes}
+        self._write(
+            message(
+                Packet.TRACE_ATTRIBUTES,
+                *(message(1, text(1, key), text(3, value)) for key, value in attributes.items()),
+            )
+        )
 
     def process(self, process: Process) -> None:
-        track = self._process_tracks[process.pid] = self._track()
-        packet = self._packet()
-        packet.track_descriptor.uuid = track
-        packet.track_descriptor.process.pid = process.pid
-        packet.track_descriptor.process.process_name = process.name
-        self._write(packet)
+        track = self._write_track(
+            message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
+        )
+        self._process_tracks[process.pid] = track
         for counter in process.counters:
             self._counter(counter, track)
 
-    def _counter(self, counter: Any, process_track: int) -> None:
-        track = self._track()
-        packet = self._packet()
-        packet.track_descriptor.uuid = track
-        packet.track_descriptor.parent_uuid = process_track
-        packet.track_descriptor.name = counter.name
-        packet.track_descriptor.counter.unit_name = counter.unit
-        self._write(packet)
+    def _counter(self, counter: Counter, process_track: int) -> None:
+        track = self._write_track(
+            integer(Descriptor.PARENT_UUID, process_track),
+            text(Descriptor.NAME, counter.name),
+            message(Descriptor.COUNTER, text(6, counter.unit)),  # unit_name
+        )
         for ts, value in zip(counter.values["ts"].tolist(), counter.values["value"].tolist(), strict=True):
-            packet = self._packet(ts)
-            packet.track_event.type = pb.TrackEvent.TYPE_COUNTER
-            packet.track_event.track_uuid = track
-            packet.track_event.double_counter_value = value
-            self._write(packet)
+            self._write_event(ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
-        track = self._track()
-        packet = self._packet()
-        descriptor = packet.track_descriptor
-        descriptor.uuid = track
-        descriptor.parent_uuid = self._process_tracks[process.pid]
-        descriptor.thread.pid = process.pid
-        descriptor.thread.tid = thread.tid
-        descriptor.thread.thread_name = thread.name
-        descriptor.sibling_order_rank = index
-        self._write(packet)
-        return track
+        identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name
+        return self._write_track(
+            integer(Descriptor.PARENT_UUID, self._process_tracks[process.pid]),
+            message(Descriptor.THREAD, *identity),
+            integer(Descriptor.SIBLING_ORDER_RANK, index),
+        )
+
+    def whole_thread(self, process: Process, thread: Thread, index: int) -> None:
+        """Its tables exist only in here: peak memory is one thread."""
+        track = self.thread(process, thread, index)
+        data = thread.load()
+        _note_losses(self._trace, data, index)
+        self.calls(data, track, RARE + 1 + index, index)
+        self.events(data, track)
+        self.states(data, track)
 
     # ------------------------------------------------------------ calls
 
-    def calls(self, data: ThreadData, track: int, thread: Thread, sequence: int, index: int) -> None:
+    def calls(self, data: ThreadData, track: int, sequence: int, index: int) -> None:
         calls, arguments = data.calls, data.arguments
         if len(calls) == 0:
             return
@@ -173,7 +247,7 @@ class _Writer:
         annotation_iids = {name: iid for iid, name in enumerate(names, start=1)}
         self._begin_sequence(sequence, track, start, used, annotation_iids)
 
-        begin, begin_length = self._begin_fields(annotation_iids)
+        head, head_length, event_at = _heads(*self._event_fields(annotation_iids), sequence)
         note, note_length = _note_fields(annotation_iids)
         iids = (arguments["position"] + (len(NOTES) + 2)).astype(np.int32)
         most = int(np.bincount(_run_numbers(arguments["call"])).max()) if len(arguments) else 0
@@ -185,7 +259,7 @@ class _Writer:
         while state[0] < len(calls):
             size = perfetto_kernel.slices(
                 calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids, arguments["value"],
-                begin, begin_length, note, note_length, sequence, max_depth, state, room,
+                head, head_length, event_at, note, note_length, max_depth, state, room,
             )  # fmt: skip
             self._out.write(view[:size])
         cut = int(state[4])
@@ -195,118 +269,107 @@ class _Writer:
         self, sequence: int, track: int, start: int, used: Array, annotation_iids: dict[str, int]
     ) -> None:
         """The sequence's clock, then its names. Index + 1 is the interned id of a frame's name and location."""
-        trace, packet = self._trace, self._packet()
-        packet.trusted_packet_sequence_id = sequence
-        packet.sequence_flags = CLEARED
-        packet.clock_snapshot.clocks.add(clock_id=self._clock, timestamp=start)
-        packet.clock_snapshot.clocks.add(clock_id=INCREMENTAL, timestamp=start, is_incremental=True)
-        packet.trace_packet_defaults.timestamp_clock_id = INCREMENTAL
-        packet.trace_packet_defaults.track_event_defaults.track_uuid = track
-        interned = packet.interned_data
-        for name, iid in annotation_iids.items():
-            interned.debug_annotation_names.add(iid=iid, name=name)
+        clocks = (
+            message(1, integer(1, self._clock), integer(2, start)),
+            message(1, integer(1, INCREMENTAL), integer(2, start), integer(3, 1)),  # is_incremental
+        )
+        defaults = (integer(Packet.TIMESTAMP_CLOCK_ID, INCREMENTAL), message(11, integer(Event.TRACK_UUID, track)))
+        self._write(
+            integer(Packet.SEQUENCE_FLAGS, CLEARED),
+            message(Packet.CLOCK_SNAPSHOT, *clocks),
+            message(Packet.TRACE_PACKET_DEFAULTS, *defaults),
+            message(Packet.INTERNED_DATA, *self._interned(used, annotation_iids)),
+            sequence=sequence,
+        )
+
+    def _interned(self, used: Array, annotation_iids: dict[str, int]) -> list[bytes]:
+        trace = self._trace
         frames, funcs = trace.frames.table(), trace.funcs.table()
+        entries = [
+            message(Interned.DEBUG_ANNOTATION_NAMES, integer(1, iid), text(2, name))
+            for name, iid in annotation_iids.items()
+        ]
         for category in np.unique(frames["category"][used]).tolist():
             if category >= 0:
-                interned.event_categories.add(
-                    iid=category + 1, name=trace.strings[int(trace.categories["name"][category])]
-                )
+                name = trace.strings[int(trace.categories["name"][category])]
+                entries.append(message(Interned.EVENT_CATEGORIES, integer(1, category + 1), text(2, name)))
         for frame in used.tolist():
             func = int(frames["func"][frame])
             name = trace.func_name(func)
-            interned.event_names.add(iid=frame + 1, name=name)
+            entries.append(message(Interned.EVENT_NAMES, integer(1, frame + 1), text(2, name)))
             source = int(funcs["source"][func])
             if source >= 0:
-                interned.source_locations.add(
-                    iid=frame + 1,
-                    file_name=trace.strings[int(trace.sources["path"][source])],
-                    function_name=name,
-                    line_number=int(frames["line"][frame]),
-                )
-        self._write(packet)
+                file = trace.strings[int(trace.sources["path"][source])]
+                location = (integer(1, frame + 1), text(2, file), text(3, name), integer(4, int(frames["line"][frame])))
+                entries.append(message(Interned.SOURCE_LOCATIONS, *location))
+        return entries
 
-    def _begin_fields(self, annotation_iids: dict[str, int]) -> tuple[Array, Array]:
-        """For each frame the serialised fields of its begin event, and their length."""
-        if self._begin_cache is not None:
-            return self._begin_cache
+    def _event_fields(self, annotation_iids: dict[str, int]) -> tuple[Array, Array]:
+        """For each frame the serialised fields of its begin event, then those of an end event; and their lengths."""
         frames, funcs = self._trace.frames.table(), self._trace.funcs.table()
         has_source = funcs["source"][frames["func"]] >= 0
         number = funcs["number"][frames["func"]]
         rows: list[bytes] = []
         for frame in range(len(frames)):
-            fields = bytearray(b"\x48\x01\x50") + _varint(frame + 1)  # type: slice begin; name_iid
+            fields = integer(Event.TYPE, EventType.SLICE_BEGIN) + integer(Event.NAME_IID, frame + 1)
             category = int(frames["category"][frame])
             if category >= 0:
-                fields += b"\x18" + _varint(category + 1)  # category_iids
+                fields += integer(Event.CATEGORY_IIDS, category + 1)
             if has_source[frame]:
-                fields += b"\x90\x02" + _varint(frame + 1)  # source_location_iid
+                fields += integer(Event.SOURCE_LOCATION_IID, frame + 1)
             if number[frame] >= 0:
-                annotation = b"\x08" + _varint(annotation_iids[FUNCTION_ID]) + b"\x18" + _varint(int(number[frame]))
-                fields += b"\x22" + _varint(len(annotation)) + annotation
-            rows.append(bytes(fields))
-        self._begin_cache = _padded(rows, 64)
-        return self._begin_cache
+                name = integer(Annotation.NAME_IID, annotation_iids[FUNCTION_ID])
+                value = integer(Annotation.UINT_VALUE, int(number[frame]))
+                fields += message(Event.DEBUG_ANNOTATIONS, name, value)
+            rows.append(fields)
+        rows.append(integer(Event.TYPE, EventType.SLICE_END))
+        return _padded(rows, 48)
 
     # ------------------------------------------------------------ events and states
 
     def events(self, data: ThreadData, track: int) -> None:
         """Instants on the thread's own track, inside the call that they happened in; intervals on tracks of theirs."""
         for marker_type, table in data.markers.items():
-            interval_track = self._child(track, marker_type.name) if np.any(table["dur"]) else 0
+            of_intervals = bool(np.any(table["dur"]))
+            event_track, first = track, EventType.INSTANT
+            if of_intervals:
+                event_track = self._write_track(
+                    integer(Descriptor.PARENT_UUID, track), text(Descriptor.NAME, marker_type.name)
+                )
+                first = EventType.SLICE_BEGIN
+            head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
             columns = [table[field.key].tolist() for field in marker_type.fields]
-            for row, (ts, dur) in enumerate(zip(table["ts"].tolist(), table["dur"].tolist(), strict=True)):
-                packet = self._packet(ts)
-                event = packet.track_event
-                event.type = pb.TrackEvent.TYPE_SLICE_BEGIN if interval_track else pb.TrackEvent.TYPE_INSTANT
-                event.track_uuid = interval_track or track
-                event.name = marker_type.name
-                event.categories.append("event")
-                _annotate(event, marker_type, [column[row] for column in columns])
-                self._write(packet)
-                if interval_track:
-                    end = self._packet(ts + dur)
-                    end.track_event.type = pb.TrackEvent.TYPE_SLICE_END
-                    end.track_event.track_uuid = interval_track
-                    self._write(end)
-
-    def _child(self, parent: int, name: str) -> int:
-        track = self._track()
-        packet = self._packet()
-        packet.track_descriptor.uuid = track
-        packet.track_descriptor.parent_uuid = parent
-        packet.track_descriptor.name = name
-        self._write(packet)
-        return track
+            rows = zip(*columns, strict=True) if columns else ((),) * len(table)
+            for ts, dur, values in zip(table["ts"].tolist(), table["dur"].tolist(), rows, strict=True):
+                self._write_event(ts, first, event_track, head, *_annotations(marker_type, values))
+                if of_intervals:
+                    self._write_event(ts + dur, EventType.SLICE_END, event_track)
 
     def states(self, data: ThreadData, thread_track: int) -> None:
         states: Table = data.states
         strings = self._trace.strings
         for name in np.unique(states["track"]).tolist():
-            track = self._track()
-            packet = self._packet()
-            packet.track_descriptor.uuid = track
-            packet.track_descriptor.parent_uuid = thread_track
-            packet.track_descriptor.name = strings[name]
-            packet.track_descriptor.state.SetInParent()
-            self._write(packet)
+            track = self._write_track(
+                integer(Descriptor.PARENT_UUID, thread_track),
+                text(Descriptor.NAME, strings[name]),
+                message(Descriptor.STATE),
+            )
             rows = states.take(states["track"] == name)
             for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
-                packet = self._packet(ts)
-                packet.track_event.type = pb.TrackEvent.TYPE_STATE
-                packet.track_event.track_uuid = track
-                packet.track_event.name = strings[value]
-                self._write(packet)
+                self._write_event(ts, EventType.STATE, track, text(Event.NAME, strings[value]))
 
 
-def _annotate(event: Any, marker_type: MarkerType, values: list[Any]) -> None:
+def _annotations(marker_type: MarkerType, values: tuple[Any, ...]) -> list[bytes]:
+    annotations: list[bytes] = []
     for field, value in zip(marker_type.fields, values, strict=True):
-        annotation = event.debug_annotations.add(name=field.key)
         if field.format == "text":
-            annotation.string_value = value
+            shown = text(Annotation.STRING_VALUE, value)
         elif field.format == "hex":
-            annotation.pointer_value = value
+            shown = integer(Annotation.POINTER_VALUE, value)
         else:
-            annotation.int_value = value
+            shown = integer(Annotation.INT_VALUE, value)
+        annotations.append(message(Event.DEBUG_ANNOTATIONS, text(Annotation.NAME, field.key), shown))
+    return annotations
 
 
 def _note_fields(annotation_iids: dict[str, int]) -> tuple[Array, Array]:
@@ -317,10 +380,19 @@ def _note_fields(annotation_iids: dict[str, int]) -> tuple[Array, Array]:
         for flag, name in NOTES.items():
             of_leave = flag in (UNWOUND, OPEN_AT_END)
             if flags & flag and of_leave == bool(flags & LEAVE):
-                annotation = b"\x08" + _varint(annotation_iids[name]) + b"\x10\x01"  # name_iid, bool_value
-                fields += b"\x22" + _varint(len(annotation)) + annotation
+                yes = integer(Annotation.NAME_IID, annotation_iids[name]) + integer(Annotation.BOOL_VALUE, 1)
+                fields += message(Event.DEBUG_ANNOTATIONS, yes)
         rows.append(fields)
     return _padded(rows, 32)
+
+
+def _heads(fields: Array, lengths: Array, sequence: int) -> tuple[Array, Array, int]:
+    """(whole packets but for their time, their lengths, where the event's fields begin in each)."""
+    lead = b"\x0a\0" + integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence) + bytes([Packet.TRACK_EVENT << 3 | 2])
+    leads = np.broadcast_to(np.frombuffer(lead, np.uint8), (len(fields), len(lead)))
+    heads = np.concatenate((leads, lengths[:, np.newaxis].astype(np.uint8), fields), axis=1)
+    event_at = len(lead) + 1
+    return heads, lengths + np.int32(event_at), event_at
 
 
 def _padded(rows: list[bytes], width: int) -> tuple[Array, Array]:
@@ -334,11 +406,3 @@ def _run_numbers(values: Array) -> Array:
     runs: Array = np.cumsum(np.concatenate(([0], values[1:] != values[:-1])))
     return runs
 
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -16,8 +16,8 @@ LAST_TS = cython.declare(cython.int, 2)
 ARGUMENT = cython.declare(cython.int, 3)
 N_CUT = cython.declare(cython.int, 4)
 
-# A packet without arguments: 2 + 1 + 10 (time) + 1 + 5 (sequence) + 2 + what is copied.
-HEAD = cython.declare(cython.int, 24)
+# Copied at once, needed or not: most packets' constant part fits.
+FIXED = cython.declare(cython.int, 32)  # the length of `copied`
 # An argument: 22 len, 08 iid, 18 value.
 PER_ARGUMENT = cython.declare(cython.int, 24)
 
@@ -55,32 +55,37 @@ def slices(
     argument_call: cython.const[cython.longlong][::1],
     argument_iid: cython.const[cython.int][::1],
     argument_value: cython.const[cython.ulonglong][::1],
-    begin: cython.const[cython.uchar][:, ::1],
-    begin_length: cython.const[cython.int][::1],
+    head: cython.const[cython.uchar][:, ::1],
+    head_length: cython.const[cython.int][::1],
+    event_at: cython.Py_ssize_t,
     note: cython.const[cython.uchar][:, ::1],
     note_length: cython.const[cython.int][::1],
-    sequence: cython.uint,
     max_depth: cython.longlong,
     state: cython.longlong[::1],
     out: cython.uchar[::1],
 ) -> cython.Py_ssize_t:
     """Writes packets from row state[ROW] on until `out` is full; returns the number of bytes.
 
-    begin: for each frame the fields of its begin event; note: for each value of flags the annotation it needs. Together
-    they stay below 100 bytes. Calls deeper than max_depth are left out and counted in state[N_CUT]. The times are
-    differences to the event before, from state[LAST_TS] on.
+    head: for each frame its begin packet without the time, which comes last, then one row for all end packets; both
+    lengths in it are one byte, the fields of the track event begin at event_at. note: for each value of flags the
+    annotation it needs. Calls deeper than max_depth are left out and counted in state[N_CUT]. The times are differences
+    to the event before, from state[LAST_TS] on.
     """
     n: cython.Py_ssize_t = ts.shape[0]
     n_arguments: cython.Py_ssize_t = argument_call.shape[0]
+    n_frames: cython.Py_ssize_t = head.shape[0] - 1
     if (
         frame.shape[0] != n
         or flags.shape[0] != n
         or argument_iid.shape[0] != n_arguments
         or argument_value.shape[0] != n_arguments
-        or begin_length.shape[0] != begin.shape[0]
+        or n_frames < 0
+        or head_length.shape[0] != n_frames + 1
         or note.shape[0] < 256
         or note_length.shape[0] < 256
-        or begin.shape[1] + note.shape[1] > 100
+        or head.shape[1] < FIXED
+        or head.shape[1] + note.shape[1] > 112
+        or event_at > FIXED
         or state.shape[0] < 5
     ):
         raise ValueError("slices: an array has the wrong length")
@@ -91,94 +96,104 @@ def slices(
     cut: cython.longlong = 0
     if i < 0 or a < 0:
         raise ValueError("slices: a state that cannot be")
-    room: cython.Py_ssize_t = out.shape[0] - 128
+    room: cython.Py_ssize_t = out.shape[0] - 160
+    next_argument: cython.longlong = argument_call[a] if a < n_arguments else -1
     p: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
     r: cython.Py_ssize_t
     j: cython.Py_ssize_t
     b: cython.Py_ssize_t
-    f: cython.int
+    row: cython.Py_ssize_t
     g: cython.uint
+    leaves: cython.int
+    short: cython.uint
+    more1: cython.uint
+    more2: cython.uint
+    more3: cython.uint
     delta: cython.ulonglong
+    copied = cython.declare(cython.uchar[32])
     bad: cython.bint = False
     with cython.nogil:
         while i < n and p < room:
             g = flags[i]
-            f = frame[i]
-            if f < 0 or f >= begin.shape[0] or ts[i] < last:
+            row = frame[i]
+            if row < 0 or row >= n_frames or ts[i] < last:
                 bad = True
                 break
-            if g & LEAVE:
-                depth -= 1
-                if depth >= max_depth:
-                    i += 1
-                    continue
-            else:
-                depth += 1
-                if depth > max_depth:
-                    cut += 1
-                    while a < n_arguments and argument_call[a] == i:
-                        a += 1
-                    i += 1
-                    continue
-            delta = ts[i] - last
-            if a < n_arguments and argument_call[a] == i and not g & LEAVE:
-                b = a
-                while b < n_arguments and argument_call[b] == i:
-                    b += 1
-                if p + 160 + PER_ARGUMENT * (b - a) > out.shape[0]:
-                    depth -= 1
-                    break
-                out[p] = 0x0A  # Trace.packet
-                q = p + 5
-                out[q] = 0x40  # TracePacket.timestamp
-                q = varint(out, q + 1, delta)
-                out[q] = 0x50  # TracePacket.trusted_packet_sequence_id
-                q = varint(out, q + 1, sequence)
-                out[q] = 0x5A  # TracePacket.track_event
-                r = q + 5
-                for j in range(begin_length[f]):
-                    out[r + j] = begin[f, j]
-                r += begin_length[f]
-                for j in range(note_length[g]):
-                    out[r + j] = note[g, j]
-                r += note_length[g]
-                while a < b:
-                    out[r] = 0x22  # TrackEvent.debug_annotations
-                    out[r + 2] = 0x08  # DebugAnnotation.name_iid
-                    j = varint(out, r + 3, argument_iid[a])
-                    out[j] = 0x18  # DebugAnnotation.uint_value
-                    j = varint(out, j + 1, argument_value[a])
-                    out[r + 1] = j - r - 2
-                    r = j
+            # Which way the next branch goes is as good as random in recorded calls; so are the lengths of the times.
+            # Arithmetic instead of branches halves the time of the loop.
+            leaves = g & LEAVE
+            row = n_frames if leaves else row
+            depth += 1 - 2 * leaves
+            if depth + leaves > max_depth:
+                cut += 1 - leaves
+                while next_argument == i:
                     a += 1
-                length4(out, q + 1, r - q - 5)
-                length4(out, p + 1, r - p - 5)
-                p = r
-            else:
-                out[p] = 0x0A
-                q = p + 2
-                out[q] = 0x40
-                q = varint(out, q + 1, delta)
-                out[q] = 0x50
-                q = varint(out, q + 1, sequence)
-                out[q] = 0x5A
-                r = q + 2
-                if g & LEAVE:
-                    out[r] = 0x48  # TrackEvent.type
-                    out[r + 1] = 2  # TYPE_SLICE_END
-                    r += 2
+                    next_argument = argument_call[a] if a < n_arguments else -1
+                i += 1
+                continue
+            delta = ts[i] - last
+            if next_argument != i and note_length[g] == 0:
+                # By way of a local array, which overlaps neither: the C compiler copies 16 bytes at once.
+                for j in range(32):
+                    copied[j] = head[row, j]
+                for j in range(32):
+                    out[p + j] = copied[j]
+                for j in range(32, head_length[row]):
+                    out[p + j] = head[row, j]
+                q = p + head_length[row]
+                out[q] = 0x40  # TracePacket.timestamp
+                if delta < 1 << 28:
+                    short = delta
+                    more1 = short > 0x7F
+                    more2 = short > 0x3FFF
+                    more3 = short > 0x1FFFFF
+                    out[q + 1] = short & 127 | more1 << 7
+                    out[q + 2] = short >> 7 & 127 | more2 << 7
+                    out[q + 3] = short >> 14 & 127 | more3 << 7
+                    out[q + 4] = short >> 21
+                    q += 2 + more1 + more2 + more3
                 else:
-                    for j in range(begin_length[f]):
-                        out[r + j] = begin[f, j]
-                    r += begin_length[f]
-                if note_length[g]:
-                    for j in range(note_length[g]):
-                        out[r + j] = note[g, j]
-                    r += note_length[g]
-                out[q + 1] = r - q - 2
-                out[p + 1] = r - p - 2
-                p = r
+                    q = varint(out, q + 1, delta)
+                out[p + 1] = q - p - 2
+                p = q
+                last = ts[i]
+                i += 1
+                continue
+            b = a
+            while b < n_arguments and argument_call[b] == i:
+                b += 1
+            if p + 160 + PER_ARGUMENT * (b - a) > out.shape[0]:
+                depth -= 1 - 2 * leaves
+                break
+            # The same packet with lengths of four bytes: arguments may be many.
+            out[p] = head[row, 0]
+            q = p + 5
+            for j in range(2, event_at - 1):
+                out[q] = head[row, j]
+                q += 1
+            r = q + 4
+            for j in range(event_at, head_length[row]):
+                out[r] = head[row, j]
+                r += 1
+            for j in range(note_length[g]):
+                out[r] = note[g, j]
+                r += 1
+            while a < b:
+                out[r] = 0x22  # TrackEvent.debug_annotations
+                out[r + 2] = 0x08  # DebugAnnotation.name_iid
+                j = varint(out, r + 3, argument_iid[a])
+                out[j] = 0x18  # DebugAnnotation.uint_value
+                j = varint(out, j + 1, argument_value[a])
+                out[r + 1] = j - r - 2
+                r = j
+                a += 1
+            next_argument = argument_call[a] if a < n_arguments else -1
+            length4(out, q, r - q - 4)
+            out[r] = 0x40
+            r = varint(out, r + 1, delta)
+            length4(out, p + 1, r - p - 5)
+            p = r
             last = ts[i]
             i += 1
     state[ROW] = i

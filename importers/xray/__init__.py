@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from converter.errors import FormatError
 from converter.model import Trace
 from converter.source import Source
 from importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
+
+if TYPE_CHECKING:
+    from converter.symbols import Binary
 
 
 def sniff(head: memoryview) -> bool:
@@ -23,12 +27,11 @@ def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> 
 
     Raises FormatError for a header that is none, and for a binary that does not fit.
     """
-    from converter.symbols import Binary
     from importers.xray.basic import read_basic
     from importers.xray.decode import read_fdr
     from importers.xray.map import to_trace
 
-    binaries = [Binary(source) for source in symbols]
+    binaries = _open_binaries(symbols)
     seen: set[tuple[int, int, int]] = set()
     logs = []
     for source in sources:
@@ -36,6 +39,15 @@ def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> 
         log = read_fdr(source.data, header, seen) if header.type == TYPE_FDR else read_basic(source.data, header)
         logs.append(log)
     to_trace(sources, logs, binaries, trace)
+
+
+def _open_binaries(symbols: Sequence[Source]) -> list[Binary]:
+    if not symbols:
+        return []
+    # What reads ELF files takes longer to import than a small log to convert.
+    from converter.symbols import Binary
+
+    return [Binary(source) for source in symbols]
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

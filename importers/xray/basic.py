@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from converter.model import Array
@@ -11,12 +13,14 @@ from importers.xray.layout import (
     BASIC_NORMAL,
     BASIC_SIZE,
     HEADER_SIZE,
+    Function,
     Header,
     basic_record,
 )
-from importers.xray.log import Log, Problem, ThreadColumns, ThreadLog, rows_of_arguments
+from importers.xray.log import Log, Piece, Problem, ThreadLog, rows_of_arguments
 
 MAX_TICK = 2**63 - 1
+NO_KIND = 255
 
 
 def read_basic(data: memoryview, header: Header) -> Log:
@@ -43,9 +47,11 @@ def read_basic(data: memoryview, header: Header) -> Log:
     keys, first, nth_key = np.unique(key[usable], return_index=True, return_inverse=True)
     ids = np.unique(records["func"][normal])
     values = np.zeros(len(ids), np.int32)
+    kind_values = np.arange(BASIC_KINDS, dtype=np.uint8)
 
-    def assign(value_of_nth: Array) -> None:
+    def assign(value_of_nth: Array, value_of_kind: Array) -> None:
         values[:] = value_of_nth
+        kind_values[:] = value_of_kind
 
     threads: list[ThreadLog] = []
     by_thread = np.argsort(nth_key, kind="stable")
@@ -61,25 +67,27 @@ def read_basic(data: memoryview, header: Header) -> Log:
                 int(keys[nth] & 0xFFFFFFFF),
                 int(ticks.min()),
                 int(ticks.max()),
-                len(rows),
-                lambda rows=rows: _thread_columns(records[rows], ids, values),  # type: ignore[misc]
+                len(ticks),
+                lambda rows=rows: _pieces(records[rows], ids, values, kind_values),  # type: ignore[misc]
             )
         )
     return Log(header, threads, [int(i) for i in ids], assign, [], problems)
 
 
-def _thread_columns(records: Array, ids: Array, values: Array) -> ThreadColumns:
+def _pieces(records: Array, ids: Array, values: Array, kind_values: Array) -> Iterator[Piece]:
     is_argument = records["record"] == BASIC_ARGUMENT
     calls = records[~is_argument]
     ticks = calls["tsc"].astype(np.int64)
-    kind = np.ascontiguousarray(calls["kind"])
+    kind = kind_values[calls["kind"]]
     value = values[np.searchsorted(ids, calls["func"])]
     arguments = np.flatnonzero(is_argument)
     rows_before = np.cumsum(~is_argument)[arguments]
-    rows, has_entry = rows_of_arguments(kind, rows_before)
+    rows, has_entry = rows_of_arguments(
+        kind, rows_before, NO_KIND, kind_values[[Function.ENTER, Function.ENTER_ARG]]
+    )
     cpu = calls["cpu"].astype(np.uint16)
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1])))
-    return ThreadColumns(
+    yield Piece(
         ticks,
         value,
         kind,

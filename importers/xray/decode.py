@@ -1,4 +1,5 @@
-"""Decode: the bytes of an FDR log into buffers, and a thread's buffers into columns, in the specification's words."""
+"""Decode: the bytes of an FDR log into buffers, and a thread's buffers into pieces of columns, in the specification's
+words."""
 
 from __future__ import annotations
 
@@ -14,17 +15,19 @@ from importers.xray import fdr_kernel
 from importers.xray.layout import (
     HEADER_SIZE,
     METADATA_SIZE,
+    Function,
     Header,
     Metadata,
     metadata_byte,
 )
-from importers.xray.log import Event, Log, Problem, ThreadColumns, ThreadLog, rows_of_arguments
+from importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_arguments
 
 SLOT = fdr_kernel.STATE_SLOTS
 STATUS = fdr_kernel.STATUS_CODES
 STATUS_NAMES = {code: name for name, code in STATUS.items()}
-SCRATCH = 1 << 16
+SCRATCH = 1 << 14  # rows that stay in the cache
 MAX_TICK = 2**63 - 1
+NO_KIND = 255
 
 
 @dataclass
@@ -64,7 +67,8 @@ class Gap:
 
 @dataclass
 class Columns:
-    """Function records: int64 ticks, int32 value (of the id), uint8 kind. Metadata: see `fdr_kernel.decode`."""
+    """Function records: int64 ticks, int32 value (of the id), uint8 kind (as `Ids.assign` wants
+    it). Metadata: see `fdr_kernel.decode`."""
 
     ticks: Array
     value: Array
@@ -86,17 +90,38 @@ class Columns:
             np.empty(n_aux, np.uint64),
         )
 
+    def first(self, n_rows: int, n_aux: int) -> Columns:
+        rows, aux = slice(n_rows), slice(n_aux)
+        return Columns(
+            self.ticks[rows],
+            self.value[rows],
+            self.kind[rows],
+            self.aux_kind[aux],
+            self.aux_row[aux],
+            self.aux_ticks[aux],
+            self.aux_value[aux],
+        )
+
     def arrays(self) -> tuple[Array, ...]:
         return (self.ticks, self.value, self.kind, self.aux_kind, self.aux_row, self.aux_ticks, self.aux_value)
 
 
 class Ids:
-    """The function ids of a log. After the scan, `assign` gives each id the value that decoding will write for it."""
+    """The function ids of a log. After the scan, `assign` says what decoding writes for each id and each kind."""
 
     def __init__(self) -> None:
+        self.kind_values = np.arange(4, dtype=np.uint8)
         self.keys = np.full(1 << 10, 0xFFFFFFFF, np.uint32)
         self.values = np.zeros(1 << 10, np.int32)
         self.n = 0
+
+    @property
+    def enters(self) -> Array:
+        """What stands in the columns for a record that enters a function."""
+        return self.kind_values[[Function.ENTER, Function.ENTER_ARG]]
+
+    def arrays(self) -> tuple[Array, Array, Array]:
+        return self.keys, self.values, self.kind_values
 
     def grow(self) -> None:
         used = self.keys != 0xFFFFFFFF
@@ -118,8 +143,9 @@ class Ids:
         order = used[np.argsort(self.values[used])]
         return [int(key) for key in self.keys[order]]
 
-    def assign(self, value_of_nth: Array) -> None:
-        """value_of_nth: int32, for each id in the order of `in_order`."""
+    def assign(self, value_of_nth: Array, kind_values: Array) -> None:
+        """value_of_nth: int32, for each id in the order of `in_order`; kind_values: uint8, for each Function kind."""
+        self.kind_values = kind_values
         used = self.keys != 0xFFFFFFFF
         self.values[used] = value_of_nth[self.values[used]]
 
@@ -197,7 +223,7 @@ def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scra
         state[SLOT["n_rows"]] = state[SLOT["n_aux"]] = 0
         before = int(state[SLOT["pos"]])
         state[SLOT["n_ids"]] = ids.n
-        fdr_kernel.decode(data, header.big, header.version, state, ids.keys, ids.values, *scratch.arrays())
+        fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *scratch.arrays())
         ids.n = int(state[SLOT["n_ids"]])
         n_rows, n_aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
         buffer.n_rows += n_rows
@@ -259,19 +285,25 @@ def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
     return int(tid)
 
 
-def decode_buffers(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -> Columns:
-    """The columns of one thread: its buffers, in the given order, one after the other."""
-    n_rows, n_aux = sum(b.n_rows for b in buffers), sum(b.n_aux for b in buffers)
-    columns = Columns.empty(n_rows, n_aux)
-    state = np.zeros(len(SLOT), np.int64)
+def decode_pieces(
+    data: memoryview, header: Header, buffers: list[Buffer], ids: Ids, n_rows: int
+) -> Iterator[Columns]:
+    """The records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays are
+    used again for the next piece."""
+    room = Columns.empty(n_rows, n_rows)
+    rows = aux = 0
     for buffer in buffers:
-        rows, aux = state[SLOT["n_rows"]], state[SLOT["n_aux"]]
         state = _state(buffer)
-        state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
-        fdr_kernel.decode(data, header.big, header.version, state, ids.keys, ids.values, *columns.arrays())
-    if state[SLOT["n_rows"]] != n_rows or state[SLOT["n_aux"]] != n_aux:
-        raise AssertionError("decoding again gives another result than the scan")
-    return columns
+        status = "rows_full"
+        while status in ("rows_full", "aux_full"):
+            state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
+            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *room.arrays())
+            rows, aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
+            status = STATUS_NAMES[int(state[SLOT["status"]])]
+            if status in ("rows_full", "aux_full"):
+                yield room.first(rows, aux)
+                rows = aux = 0
+    yield room.first(rows, aux)
 
 
 # ---------------------------------------------------------------- a whole FDR log
@@ -361,32 +393,36 @@ def _threads(
                 tid,
                 min(b.min_tick for b in with_time),
                 max(b.max_tick for b in with_time),
-                sum(b.n_rows + b.n_aux for b in ordered),
-                lambda ordered=ordered: _thread_columns(data, header, ordered, ids),  # type: ignore[misc]
+                sum(b.n_rows for b in ordered),
+                lambda ordered=ordered: _pieces(data, header, ordered, ids),  # type: ignore[misc]
             )
         )
     return threads
 
 
-def _thread_columns(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -> ThreadColumns:
-    c = decode_buffers(data, header, buffers, ids)
-    arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
-    rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments])
-    cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
-    ends = {buffer.begin: buffer.end for buffer in buffers}
-    events, n_guessed = _events(data, header, c, sorted(ends.items()))
-    return ThreadColumns(
-        c.ticks,
-        c.value,
-        c.kind,
-        rows,
-        c.aux_value[arguments[has_entry]],
-        c.aux_ticks[cpus],
-        c.aux_value[cpus].astype(np.uint16),
-        events,
-        int(len(arguments) - has_entry.sum()),
-        n_guessed,
-    )
+def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -> Iterator[Piece]:
+    extents = sorted((buffer.begin, buffer.end) for buffer in buffers)
+    # Before version 5 an event's time is checked against the records around it: they must be in one piece.
+    n_rows = SCRATCH if header.version >= 5 else max(sum(b.n_rows for b in buffers), sum(b.n_aux for b in buffers), 1)
+    before = NO_KIND
+    for c in decode_pieces(data, header, buffers, ids, n_rows):
+        arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
+        rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments], before, ids.enters)
+        cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
+        events, n_guessed = _events(data, header, c, extents)
+        yield Piece(
+            c.ticks,
+            c.value,
+            c.kind,
+            rows,
+            c.aux_value[arguments[has_entry]],
+            c.aux_ticks[cpus],
+            c.aux_value[cpus].astype(np.uint16),
+            events,
+            int(len(arguments) - has_entry.sum()),
+            n_guessed,
+        )
+        before = int(c.kind[-1]) if len(c.kind) else before
 
 
 def _events(

@@ -40,12 +40,21 @@ def u16(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.nogil
 @cython.exceptval(check=False)
 def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
-    a: cython.uint = d[p]
-    b: cython.uint = d[p + 1]
-    c: cython.uint = d[p + 2]
-    e: cython.uint = d[p + 3]
+    # The loads stand in each branch, so that the C compiler makes one load of them.
+    a: cython.uint
+    b: cython.uint
+    c: cython.uint
+    e: cython.uint
     if big:
+        a = d[p]
+        b = d[p + 1]
+        c = d[p + 2]
+        e = d[p + 3]
         return a << 24 | b << 16 | c << 8 | e
+    a = d[p]
+    b = d[p + 1]
+    c = d[p + 2]
+    e = d[p + 3]
     return e << 24 | c << 16 | b << 8 | a
 
 
@@ -66,6 +75,7 @@ def decode(
     state: cython.longlong[::1],
     id_keys: cython.uint[::1],
     id_values: cython.int[::1],
+    kind_values: cython.const[cython.uchar][::1],
     ticks: cython.longlong[::1],
     value: cython.int[::1],
     kind: cython.uchar[::1],
@@ -76,7 +86,8 @@ def decode(
 ):
     """Reads records from state[POS] to state[END], appending at state[N_ROWS] and state[N_AUX].
 
-    A function record is one row: ticks, value (what id_values holds for its id), kind. A metadata record that is not
+    A function record is one row: ticks, value (what id_values holds for its id), kind (what kind_values, 4 long, holds
+    for its kind). A metadata record that is not
     about time is one aux row: kind; row, the number of function rows before it; ticks; value: the argument, the CPU,
     the tid, the pid, or the offset of an event or wall time in d.
 
@@ -94,6 +105,7 @@ def decode(
         or aux_ticks.shape[0] < a_cap
         or aux_value.shape[0] < a_cap
         or id_values.shape[0] != n_slots
+        or kind_values.shape[0] < 4
         or n_slots < 2
         or n_slots & (n_slots - 1)
         or state.shape[0] < 9
@@ -128,6 +140,8 @@ def decode(
     delta: cython.longlong
     stamp: cython.ulonglong
     status: cython.int = 0
+    # Between two absolute time stamps ticks do not fall: the first and the last row of a run are its bounds.
+    run: cython.Py_ssize_t = n
     with cython.nogil:
         while p < end:
             if (d[p] & 0x80) if big else (d[p] & 1):
@@ -135,6 +149,13 @@ def decode(
                     status = CUT
                     break
                 k = d[p] & 0x7F if big else d[p] >> 1
+                if k == 2 or k == 3:
+                    if n > run:
+                        if ticks[run] < low:
+                            low = ticks[run]
+                        if ticks[n - 1] > high:
+                            high = ticks[n - 1]
+                    run = n
                 if k == 3:
                     tick = u64(d, p + 1, big) & mask63
                     p += 16
@@ -170,6 +191,12 @@ def decode(
                         delta = u32(d, p + 5, big)
                         if delta > 0x7FFFFFFF:
                             delta -= two32
+                            if n > run:
+                                if ticks[run] < low:
+                                    low = ticks[run]
+                                if ticks[n - 1] > high:
+                                    high = ticks[n - 1]
+                            run = n
                         tick = (tick + delta) & mask63
                         stamp = tick
                     else:
@@ -218,15 +245,16 @@ def decode(
                 id_values[h] = n_ids
                 n_ids += 1
             tick = (tick + u32(d, p + 4, big)) & mask63
-            if tick < low:
-                low = tick
-            if tick > high:
-                high = tick
             ticks[n] = tick
             value[n] = id_values[h]
-            kind[n] = k
+            kind[n] = kind_values[k]
             n += 1
             p += 8
+        if n > run:
+            if ticks[run] < low:
+                low = ticks[run]
+            if ticks[n - 1] > high:
+                high = ticks[n - 1]
     state[POS] = p
     state[N_ROWS] = n
     state[N_AUX] = m

@@ -9,6 +9,7 @@ def decode(
     state: NDArray[Any],
     id_keys: NDArray[Any],
     id_values: NDArray[Any],
+    kind_values: NDArray[Any],
     ticks: NDArray[Any],
     value: NDArray[Any],
     kind: NDArray[Any],

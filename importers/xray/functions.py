@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from converter.errors import FormatError
 from converter.model import Trace
-from converter.symbols import Binary, Symbol
 from importers.xray.instr_map import function_addresses
 from importers.xray.layout import OBJECT_SHIFT
+
+if TYPE_CHECKING:
+    from converter.symbols import Binary, Symbol
 
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++", "/bits/", "/ext/", "/__", "include/v1/")
 SYSTEM = ("/usr/", "/opt/", "/lib/", "/nix/store/")

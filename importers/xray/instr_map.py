@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from converter.errors import FormatError
-from converter.symbols import Binary
+
+if TYPE_CHECKING:
+    from converter.symbols import Binary
 
 SECTION = "xray_instr_map"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,12 +26,13 @@ class Event:
 
 
 @dataclass
-class ThreadColumns:
-    """Everything that one thread recorded, in ticks.
+class Piece:
+    """Some records of one thread, in ticks.
 
-    ticks int64, value int32 (what `Log.assign_values` gave the function's id), kind uint8 (layout.Function);
-    argument_row int64 (rows of the entries, rising), argument_value uint64; cpu_ticks int64, cpu uint16 (changes);
-    events in the order of the file; n_stray_arguments: arguments without an entry before them.
+    ticks int64, value int32 and kind uint8 (what `Log.assign` gave the function's id and the record's kind), valid
+    only until the next piece; argument_row int64 (rows of the entries, rising; -1 is the last row of the piece before),
+    argument_value uint64; cpu_ticks int64, cpu uint16 (changes); events in the order of the file; n_stray_arguments:
+    arguments without an entry before them; n_times_guessed: events without a usable time.
     """
 
     ticks: Array
@@ -48,14 +49,14 @@ class ThreadColumns:
 
 @dataclass
 class ThreadLog:
-    """pid: None where the version does not record it. columns decodes anew at every call."""
+    """pid: None where the version does not record it; n_rows: function records; pieces decodes anew at every call."""
 
     pid: int | None
     tid: int
     min_tick: int
     max_tick: int
-    n_records: int
-    columns: Callable[[], ThreadColumns]
+    n_rows: int
+    pieces: Callable[[], Iterator[Piece]]
 
 
 @dataclass(frozen=True)
@@ -70,25 +71,28 @@ class Problem:
 
 @dataclass
 class Log:
-    """One file. function_ids: distinct, in the order of their first appearance;
-    wall_pairs: (tick, CLOCK_MONOTONIC ns) that belong together."""
+    """One file.
+
+    function_ids: distinct, in the order of their first appearance; assign: takes what the columns hold for each of
+    them (int32), and for each kind of function record (uint8); wall_pairs: (tick, CLOCK_MONOTONIC ns) that belong
+    together.
+    """
 
     header: Header
     threads: list[ThreadLog]
     function_ids: list[int]
-    assign_values: Callable[[Array], None]
+    assign: Callable[[Array, Array], None]
     wall_pairs: list[tuple[int, int]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def rows_of_arguments(kind: Array, row_after: Array) -> tuple[Array, Array]:
+def rows_of_arguments(kind: Array, row_after: Array, before: int, enters: Array) -> tuple[Array, Array]:
     """(rows of the entries that arguments belong to, mask of the arguments that have one).
 
-    row_after: for each argument, the number of function records before it; its entry is the last of them.
+    row_after: for each argument, the number of function records before it; its entry is the last of them. before: the
+    kind of the record before the first, in the place of row -1; enters: the kinds that enter a function.
     """
     row = row_after - 1
-    has_row = row >= 0
-    entered = np.zeros(len(row), bool)
-    kinds = kind[row[has_row]]
-    entered[has_row] = (kinds == 0) | (kinds == 3)
-    return row[entered], entered
+    kinds = np.append(kind, np.uint8(before))[row]
+    has_entry = np.isin(kinds, enters)
+    return row[has_entry], has_entry

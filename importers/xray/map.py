@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.calls import RawCalls, balance
+from converter.calls import Balancer
 from converter.clocks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 from converter.model import (
     ARGUMENTS,
@@ -28,12 +29,14 @@ from converter.model import (
     Trace,
 )
 from converter.source import Source
-from converter.symbols import Binary
 from importers.xray.functions import Object, intern_frames, number_objects, resolve
 from importers.xray.layout import Function
-from importers.xray.log import Event, Log, ThreadColumns, ThreadLog
+from importers.xray.log import Event, Log, ThreadLog
 
-FLAGS_OF_KIND = np.zeros(256, np.uint8)
+if TYPE_CHECKING:
+    from converter.symbols import Binary
+
+FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
 FLAGS_OF_KIND[Function.TAIL_EXIT] = LEAVE | TAIL
 
@@ -92,7 +95,7 @@ def _note_problems(trace: Trace, source: Source, log: Log) -> None:
 
 def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
     functions = resolve(log.function_ids, objects)
-    log.assign_values(np.array(intern_frames(trace, functions), np.int32))
+    log.assign(np.array(intern_frames(trace, functions), np.int32), FLAGS_OF_KIND)
     nameless = [f for f in functions if f.symbol is None]
     unknown = sum(f.object is None for f in nameless)
     trace.report.note("no_symbols", unknown, where=f"{id(log)}")
@@ -178,7 +181,7 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
                 start,
                 end,
                 _loader(trace, thread, rate, end_ts, where),
-                thread.n_records,
+                thread.n_rows,
             )
         )
 
@@ -194,20 +197,33 @@ class _loader:  # noqa: N801 - called like the function that it stands for
     where: str
 
     def __call__(self) -> ThreadData:
-        columns = self.log.columns()
+        balancer = Balancer(self.log.n_rows, len(self.trace.frames))
+        values, cpu_ticks, cpus = [_NO_VALUES], [_NO_TICKS], [_NO_CPUS]
+        events: list[Event] = []
+        n_stray = n_guessed = 0
+        for piece in self.log.pieces():
+            balancer.add(self.rate.to_ns(piece.ticks), piece.value, piece.kind, piece.argument_row)
+            values.append(piece.argument_value)
+            cpu_ticks.append(piece.cpu_ticks)
+            cpus.append(piece.cpu)
+            events += piece.events
+            n_stray += piece.n_stray_arguments
+            n_guessed += piece.n_times_guessed
         report = self.trace.report
-        report.note("stray_argument", columns.n_stray_arguments, where=self.where)
-        report.note("event_time_guessed", columns.n_times_guessed, where=self.where)
-        raw = RawCalls(
-            self.rate.to_ns(columns.ticks), columns.value, FLAGS_OF_KIND[columns.kind], columns.argument_row
-        )
-        calls, rows = balance(raw, self.end_ts, len(self.trace.frames), report, self.where)
+        report.note("stray_argument", n_stray, where=self.where)
+        report.note("event_time_guessed", n_guessed, where=self.where)
+        calls, rows = balancer.finish(self.end_ts, report, self.where)
+        start_ts = self.rate.tick_to_ns(self.log.min_tick)
+        cpu_ts = np.clip(self.rate.to_ns(np.concatenate(cpu_ticks)), start_ts, self.end_ts)
         return ThreadData(
             calls=calls,
-            arguments=_arguments(rows, columns.argument_value),
-            states=_cpu_states(self.trace, columns, self.rate, self.rate.tick_to_ns(self.log.min_tick), self.end_ts),
-            markers=_markers(columns.events, self.rate),
+            arguments=_arguments(rows, np.concatenate(values)),
+            states=_cpu_states(self.trace, cpu_ts, np.concatenate(cpus)),
+            markers=_markers(events, self.rate, start_ts, self.end_ts),
         )
+
+
+_NO_VALUES, _NO_TICKS, _NO_CPUS = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
 
 
 def _arguments(rows: Array, values: Array) -> Table:
@@ -220,31 +236,31 @@ def _arguments(rows: Array, values: Array) -> Table:
     return Table(ARGUMENTS, {"call": rows, "position": position, "value": values})
 
 
-def _cpu_states(trace: Trace, columns: ThreadColumns, rate: TickRate, start_ts: int, end_ts: int) -> Table:
+def _cpu_states(trace: Trace, ts: Array, cpu: Array) -> Table:
     """On which CPU the thread ran: a row where it changes. Time stamps that fall are raised, as those of calls."""
-    cpu = columns.cpu
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1]))) if len(cpu) else np.zeros(0, np.int64)
-    ts = np.clip(np.maximum.accumulate(rate.to_ns(columns.cpu_ticks[changes])), start_ts, end_ts)
+    ts, cpu = np.maximum.accumulate(ts)[changes], cpu[changes]
     track = trace.strings.intern("CPU")
-    names = {int(n): trace.strings.intern(f"CPU {n}") for n in np.unique(cpu[changes])}
+    names = {int(n): trace.strings.intern(f"CPU {n}") for n in np.unique(cpu)}
     return Table(
         STATES,
         {
             "ts": ts,
             "track": np.full(len(ts), track, np.int32),
-            "value": np.array([names[n] for n in cpu[changes].tolist()], np.int32),
+            "value": np.array([names[n] for n in cpu.tolist()], np.int32),
         },
     )
 
 
-def _markers(events: list[Event], rate: TickRate) -> dict[MarkerType, Table]:
+def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) -> dict[MarkerType, Table]:
     markers: dict[MarkerType, Table] = {}
     for kind, marker_type in (("custom", CUSTOM), ("typed", TYPED)):
         chosen = sorted((e for e in events if e.kind == kind), key=lambda e: e.ticks)
         if not chosen:
             continue
+        ts = rate.to_ns(np.array([e.ticks for e in chosen], np.int64))
         columns = {
-            "ts": rate.to_ns(np.array([e.ticks for e in chosen], np.int64)),
+            "ts": np.clip(ts, start_ts, end_ts),
             "data": np.array([payload_text(e.payload) for e in chosen], object),
             "size": np.array([e.size for e in chosen], np.int64),
         }

@@ -1,0 +1,39 @@
+"""The protobuf wire format, as much of it as the rare packets need: importing the generated classes costs more than
+converting a small recording. Tests read every packet back with the protobuf library."""
+
+from __future__ import annotations
+
+import struct
+
+VARINT, FIXED64, LENGTH = 0, 1, 2
+
+
+def varint(value: int) -> bytes:
+    """Unsigned, or signed as 64-bit two's complement."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def integer(field: int, value: int) -> bytes:
+    """A field of an integer, bool or enum type."""
+    return varint(field << 3 | VARINT) + varint(value)
+
+
+def double(field: int, value: float) -> bytes:
+    return varint(field << 3 | FIXED64) + struct.pack("<d", value)
+
+
+def text(field: int, value: str) -> bytes:
+    # Lone surrogates cannot be written; nothing else is lost.
+    return message(field, value.encode("utf-8", "replace"))
+
+
+def message(field: int, *parts: bytes) -> bytes:
+    """A field of a message or bytes type, from its serialised fields."""
+    data = b"".join(parts)
+    return varint(field << 3 | LENGTH) + varint(len(data)) + data
