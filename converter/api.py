@@ -98,9 +98,7 @@ def convert(
     min_duration_ns: int = 0,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
-    trace = load(
-        inputs, symbols=symbols, format=input_format, time_range=time_range, min_duration_ns=min_duration_ns
-    )
+    trace = load(inputs, symbols=symbols, format=input_format, time_range=time_range, min_duration_ns=min_duration_ns)
     save(trace, output, format=output_format)
     return trace.report
 

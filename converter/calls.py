@@ -42,18 +42,27 @@ class Balancer:
             self._state[6] = ts[0]
         out_marks = np.empty(len(marks), np.int64)
         calls_kernel.match(
-            ts, frame, flags, self._ts, self._frame, self._flags, self._stack, self._n_open, marks, out_marks, self._state
+            ts,
+            frame,
+            flags,
+            self._ts,
+            self._frame,
+            self._flags,
+            self._stack,
+            self._n_open,
+            marks,
+            out_marks,
+            self._state,
         )
-        self._marks.append(out_marks)
+        if len(marks):
+            self._marks.append(out_marks)
 
     def finish(self, end_ts: int, report: Report, where: str) -> tuple[Table, Array]:
         """The table, and the rows of all marks in it. What is open is left at end_ts; what had to be added or closed is
         noted in the report under `where`."""
         calls_kernel.close(end_ts, self._ts, self._frame, self._flags, self._stack, self._state)
         n_rows, n_unwound, n_open, n_backwards, n_orphans, max_backwards = (int(n) for n in self._state[:6])
-        calls = Table(
-            CALLS, {"ts": self._ts[:n_rows], "frame": self._frame[:n_rows], "flags": self._flags[:n_rows]}
-        )
+        calls = Table(CALLS, {"ts": self._ts[:n_rows], "frame": self._frame[:n_rows], "flags": self._flags[:n_rows]})
         marks = np.concatenate([np.zeros(0, np.int64), *self._marks])
         report.note("unwound", n_unwound, where=where)
         report.note("open_at_end", n_open, where=where)
@@ -63,9 +72,7 @@ class Balancer:
         return calls, marks
 
 
-def _adopt_orphans(
-    calls: Table, marks: Array, n_orphans: int, report: Report, where: str
-) -> tuple[Table, Array]:
+def _adopt_orphans(calls: Table, marks: Array, n_orphans: int, report: Report, where: str) -> tuple[Table, Array]:
     """Gives every leave that has no enter one: see `calls_kernel.adopt` for where."""
     n = len(calls)
     ts, frame, flags = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)
@@ -152,7 +159,5 @@ def keep_rows(data: ThreadData, keep: Array) -> ThreadData:
 def lasting(calls: Table, min_ns: int) -> Array:
     """A mask over the rows: the calls that last at least min_ns. A call is never longer than its caller."""
     keep = np.zeros(len(calls), np.uint8)
-    calls_kernel.long_enough(
-        calls["ts"], calls["flags"], min_ns, np.empty(len(calls) // 2 + 1, np.int64), keep
-    )
+    calls_kernel.long_enough(calls["ts"], calls["flags"], min_ns, np.empty(len(calls) // 2 + 1, np.int64), keep)
     return keep.astype(bool)

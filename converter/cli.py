@@ -20,6 +20,8 @@ PROGRESS_AFTER_S = 0.5
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written."""
     arguments = _parser().parse_args(argv)
+    # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         status = arguments.run(arguments)
         sys.stdout.flush()

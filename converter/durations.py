@@ -10,7 +10,7 @@ UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_
 
 
 def parse_duration(text: str) -> int:
-    """"20ms" → 20_000_000 ns; a number without a unit is in seconds. Raises UsageError."""
+    """ "20ms" → 20_000_000 ns; a number without a unit is in seconds. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s|m)?\s*", text)
     if match is None:
         raise UsageError(f"{text!r} is no duration: write a number and ns, us, ms, s or m, as 1.5s or 20us")
@@ -18,7 +18,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_range(text: str) -> tuple[int | None, int | None]:
-    """"START,END" in durations after the start of the recording; either may be empty. Raises UsageError."""
+    """ "START,END" in durations after the start of the recording; either may be empty. Raises UsageError."""
     start, comma, end = text.partition(",")
     if not comma:
         raise UsageError(f"{text!r} is no range: write START,END, as 1s,1.5s or 200ms,")

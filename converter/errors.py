@@ -37,6 +37,5 @@ class FormatError(TraceferryError):
     def hex_lines(self) -> list[str]:
         """The excerpt as hex, 16 bytes a line, the offset in front."""
         return [
-            f"{self.excerpt_at + i:#010x}  {self.excerpt[i : i + 16].hex(' ')}"
-            for i in range(0, len(self.excerpt), 16)
+            f"{self.excerpt_at + i:#010x}  {self.excerpt[i : i + 16].hex(' ')}" for i in range(0, len(self.excerpt), 16)
         ]

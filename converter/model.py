@@ -288,9 +288,7 @@ class GrowingTable:
 
     def intern(self, **values: Any) -> int:
         """The index of the row with these values; columns not named take their default."""
-        row = tuple(
-            values.pop(name, default) for name, default in zip(self._names, self._defaults, strict=True)
-        )
+        row = tuple(values.pop(name, default) for name, default in zip(self._names, self._defaults, strict=True))
         if values:
             raise TypeError(f"{self.spec.name} has no column {next(iter(values))}")
         index = self._rows.setdefault(row, len(self._rows))
@@ -490,7 +488,11 @@ class Trace:
 def describe() -> str:
     """The declaration as text: what `traceferry dump --model` prints."""
     lines: list[str] = []
-    for title, specs in (("of the trace", GLOBAL_TABLES), ("of a thread", THREAD_TABLES), ("others", (COUNTER_VALUES,))):
+    for title, specs in (
+        ("of the trace", GLOBAL_TABLES),
+        ("of a thread", THREAD_TABLES),
+        ("others", (COUNTER_VALUES,)),
+    ):
         lines.append(f"Tables {title}")
         for spec in specs:
             lines += ["", f"  {spec.name}: {spec.doc}"]

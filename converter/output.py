@@ -16,7 +16,7 @@ BUFFER = 1 << 18
 
 
 class Sink(Protocol):
-    def write(self, data: bytes | memoryview, /) -> Any: ...
+    def write(self, data: bytes | bytearray | memoryview, /) -> Any: ...
 
 
 class Output:
@@ -101,4 +101,3 @@ class _Whole:
         view = memoryview(data)
         while len(view):
             view = view[self._file.write(view) :]
-

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from converter.errors import FormatError, UsageError
-from converter.model import Trace
 from converter.output import Output
 from converter.source import Source
+
+if TYPE_CHECKING:
+    from converter.model import Trace
 
 HEAD_SIZE = 256
 

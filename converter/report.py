@@ -20,9 +20,7 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     # reading
-    "compression_damaged": Kind(
-        "error", "the input's compression is damaged", "what comes before the damage is read"
-    ),
+    "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),
     "truncated": Kind(
         "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
     ),
@@ -30,7 +28,9 @@ KINDS: dict[str, Kind] = {
         "error", "bytes between two buffers that are no buffer were skipped", "the file is damaged at this offset"
     ),
     "bad_record": Kind(
-        "error", "an unreadable record ended its buffer early", "the file is damaged at this offset; later buffers are kept"
+        "error",
+        "an unreadable record ended its buffer early",
+        "the file is damaged at this offset; later buffers are kept",
     ),
     "cut_record": Kind(
         "loss",
@@ -116,9 +116,7 @@ KINDS: dict[str, Kind] = {
     ),
     "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", ""),
     "table_not_carried": Kind("loss", "this output format has no place for a table of the recording", ""),
-    "output_too_large": Kind(
-        "loss", "the viewer can hardly be expected to open an output of this size", ""
-    ),
+    "output_too_large": Kind("loss", "the viewer can hardly be expected to open an output of this size", ""),
     # the machine
     "kernels_interpreted": Kind(
         "info",

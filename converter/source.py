@@ -42,7 +42,8 @@ def open_source(path: str) -> Source:
     Raises UsageError if it cannot be read, FormatError if it is empty or its compression is damaged at the start.
     """
     if path == "-":
-        return Source(path, *_decompress(sys.stdin.buffer.read(), path))
+        data, damage = _decompress(sys.stdin.buffer.read(), path)
+        return Source(path, data, None, damage)
     try:
         with open(path, "rb") as file:
             size = file.seek(0, 2)
@@ -85,7 +86,7 @@ def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
                 at = min(at + piece, len(view)) - len(inflate.unused_data)
             if not inflate.eof:
                 return b"".join(parts), "the gzip data ends too early"
-    except isal_zlib.error as error:
+    except isal_zlib.IsalError as error:
         return b"".join(parts), f"damaged gzip data: {error}"
     return b"".join(parts), ""
 

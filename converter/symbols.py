@@ -46,9 +46,7 @@ class Binary:
             self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(
                 segment["p_type"] == "PT_INTERP" for segment in self.elf.iter_segments()
             )
-            self.base = min(
-                (s["p_vaddr"] for s in self.elf.iter_segments() if s["p_type"] == "PT_LOAD"), default=0
-            )
+            self.base = min((s["p_vaddr"] for s in self.elf.iter_segments() if s["p_type"] == "PT_LOAD"), default=0)
         except Exception as error:
             if not _is_elf_damage(error):
                 raise

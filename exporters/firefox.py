@@ -119,9 +119,7 @@ def _entries(trace: Trace) -> list[dict[str, str]]:
 def _libs(trace: Trace) -> list[dict[str, Any]]:
     table = trace.libs.table()
     libs = []
-    for name, debug_id, code_id, arch in zip(
-        *(table[c] for c in ("name", "debug_id", "code_id", "arch")), strict=True
-    ):
+    for name, debug_id, code_id, arch in zip(*(table[c] for c in ("name", "debug_id", "code_id", "arch")), strict=True):
         file = trace.strings[int(name)]
         libs.append(
             {

@@ -24,7 +24,7 @@ class JsonWriter:
         self._view = memoryview(self._room)
         self._comma = False
 
-    def raw(self, text: bytes) -> None:
+    def raw(self, text: bytes | memoryview) -> None:
         self._out.write(text)
 
     def open(self, bracket: bytes) -> None:
@@ -61,9 +61,7 @@ class JsonWriter:
         """A column of int32; a negative value is null."""
         self.key(name)
         values = np.ascontiguousarray(values, np.int32)
-        self._column(
-            json_kernel.ints(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE)
-        )
+        self._column(json_kernel.ints(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE))
 
     def plain_ints(self, name: str, values: Array) -> None:
         """A column of integers as they are."""
@@ -73,9 +71,7 @@ class JsonWriter:
     def millis(self, name: str, values: Array) -> None:
         """A column of int64 ns as exact ms; a negative value is null."""
         self.key(name)
-        self._column(
-            json_kernel.millis(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE)
-        )
+        self._column(json_kernel.millis(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE))
 
     def sample_rows(self, stack: Array, ts: Array) -> None:
         self._column(

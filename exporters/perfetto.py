@@ -162,9 +162,7 @@ class _Writer:
         self._write(
             integer(Packet.TIMESTAMP, ts),
             integer(Packet.TIMESTAMP_CLOCK_ID, self._clock),
-            message(
-                Packet.TRACK_EVENT, integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields
-            ),
+            message(Packet.TRACK_EVENT, integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields),
         )
 
     def _write_track(self, *fields: bytes) -> int:
@@ -405,4 +403,3 @@ def _run_numbers(values: Array) -> Array:
     """0, 0, 1, 2, 2: numbers the runs of equal values."""
     runs: Array = np.cumsum(np.concatenate(([0], values[1:] != values[:-1])))
     return runs
-

@@ -82,9 +82,7 @@ def _pieces(records: Array, ids: Array, values: Array, kind_values: Array) -> It
     value = values[np.searchsorted(ids, calls["func"])]
     arguments = np.flatnonzero(is_argument)
     rows_before = np.cumsum(~is_argument)[arguments]
-    rows, has_entry = rows_of_arguments(
-        kind, rows_before, NO_KIND, kind_values[[Function.ENTER, Function.ENTER_ARG]]
-    )
+    rows, has_entry = rows_of_arguments(kind, rows_before, NO_KIND, kind_values[[Function.ENTER, Function.ENTER_ARG]])
     cpu = calls["cpu"].astype(np.uint16)
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1])))
     yield Piece(

@@ -25,7 +25,7 @@ from importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_ar
 SLOT = fdr_kernel.STATE_SLOTS
 STATUS = fdr_kernel.STATUS_CODES
 STATUS_NAMES = {code: name for name, code in STATUS.items()}
-SCRATCH = 1 << 14  # rows that stay in the cache
+SCRATCH = 1 << 15  # rows that stay in the cache
 MAX_TICK = 2**63 - 1
 NO_KIND = 255
 
@@ -285,9 +285,7 @@ def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
     return int(tid)
 
 
-def decode_pieces(
-    data: memoryview, header: Header, buffers: list[Buffer], ids: Ids, n_rows: int
-) -> Iterator[Columns]:
+def decode_pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids, n_rows: int) -> Iterator[Columns]:
     """The records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays are
     used again for the next piece."""
     room = Columns.empty(n_rows, n_rows)
@@ -406,6 +404,11 @@ def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -
     n_rows = SCRATCH if header.version >= 5 else max(sum(b.n_rows for b in buffers), sum(b.n_aux for b in buffers), 1)
     before = NO_KIND
     for c in decode_pieces(data, header, buffers, ids, n_rows):
+        last = int(c.kind[-1]) if len(c.kind) else before
+        if len(c.aux_kind) == 0:
+            yield Piece.of_functions(c.ticks, c.value, c.kind)
+            before = last
+            continue
         arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
         rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments], before, ids.enters)
         cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
@@ -422,12 +425,10 @@ def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -
             int(len(arguments) - has_entry.sum()),
             n_guessed,
         )
-        before = int(c.kind[-1]) if len(c.kind) else before
+        before = last
 
 
-def _events(
-    data: memoryview, header: Header, c: Columns, extents: list[tuple[int, int]]
-) -> tuple[list[Event], int]:
+def _events(data: memoryview, header: Header, c: Columns, extents: list[tuple[int, int]]) -> tuple[list[Event], int]:
     """Custom and typed events, and how many of them have no usable time.
 
     The v3 writer never stores a custom event's TSC (a pointer bug), so before v5 it counts only where it lies between

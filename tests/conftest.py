@@ -1,0 +1,99 @@
+"""What all tests share: the recordings in ../shared, the large ones among them, and the viewers' own programs."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import converter
+from converter.model import Trace
+
+REPO = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("TRACEFERRY_SHARED", REPO.parent / "shared"))
+NO_SHARED = f"no shared recordings in {SHARED.name}/ (set TRACEFERRY_SHARED to their folder)"
+LARGE = "the recordings marked large take minutes: -m large or TRACEFERRY_LARGE=1 runs them"
+
+
+# ---------------------------------------------------------------- shared recordings
+
+
+def shared(name: str) -> Path:
+    """A file or folder of the shared recordings; skips the test where there is none."""
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"{name}: {NO_SHARED}")
+    return path
+
+
+def each_shared(*patterns: str) -> list[Any]:
+    """The shared files of some glob patterns, by their names from SHARED on, for `parametrize`."""
+    found = sorted(str(p.relative_to(SHARED)) for pattern in patterns for p in SHARED.glob(pattern))
+    return found or [pytest.param("", marks=pytest.mark.skip(reason=NO_SHARED))]
+
+
+# ---------------------------------------------------------------- the marker `large`
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "large: needs a minute or a gigabyte; " + LARGE)
+
+
+def _with_large(config: pytest.Config) -> bool:
+    return "large" in config.option.markexpr or os.environ.get("TRACEFERRY_LARGE", "0") not in ("", "0")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _with_large(config):
+        return
+    large = [item for item in items if item.get_closest_marker("large")]
+    if large:
+        config.hook.pytest_deselected(items=large)
+        items[:] = [item for item in items if item not in large]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if not _with_large(config):
+        terminalreporter.write_line(f"left out: {LARGE}")
+
+
+# ---------------------------------------------------------------- fixtures
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Trace]:
+    """Loads logs that are given as bytes, or as anything with a method `bytes` that makes them."""
+
+    def load_logs(*logs: Any, name: str = "app.xray", **options: Any) -> Trace:
+        paths = []
+        for nth, log in enumerate(logs):
+            folder = tmp_path / f"{len(list(tmp_path.iterdir()))}-{nth}"
+            folder.mkdir()
+            paths.append(folder / name)
+            paths[-1].write_bytes(log if isinstance(log, bytes) else log.bytes())
+        return converter.load(paths, **options)
+
+    return load_logs
+
+
+@pytest.fixture(scope="session")
+def trace_processor() -> Iterator[Callable[[Path], Any]]:
+    """Opens a trace in trace_processor; skips where it cannot be started."""
+    perfetto = pytest.importorskip("perfetto.trace_processor", reason="the package perfetto is not installed")
+    binary = os.environ.get("PERFETTO_TP_BIN")
+    failed: list[str] = []
+
+    def open_trace(path: Path) -> Any:
+        if failed:
+            pytest.skip(failed[0])
+        config = perfetto.TraceProcessorConfig(bin_path=binary, unique_port=True)
+        if binary:
+            return perfetto.TraceProcessor(trace=str(path), config=config)
+        try:
+            return perfetto.TraceProcessor(trace=str(path), config=config)
+        except Exception as error:  # whatever a download without a network raises
+            failed.append(f"trace_processor cannot be downloaded ({type(error).__name__}); set PERFETTO_TP_BIN")
+            pytest.skip(failed[0])
+
+    yield open_trace

@@ -1,0 +1,120 @@
+"""A Trace as lists that tests can compare: calls, arguments, events, states."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from converter.model import (
+    ENTRY_LOST,
+    LEAVE,
+    OPEN_AT_END,
+    OPEN_AT_START,
+    TAIL,
+    UNWOUND,
+    Thread,
+    ThreadData,
+    Trace,
+)
+
+FLAG_WORDS = {
+    OPEN_AT_START: "open-at-start", ENTRY_LOST: "entry-lost", TAIL: "tail", UNWOUND: "unwound",
+    OPEN_AT_END: "open-at-end",
+}  # fmt: skip
+
+
+class Call(NamedTuple):
+    """name: of its function; start, end: on the trace's clock; flags: those of its two rows together."""
+
+    name: str
+    start: int
+    end: int
+    depth: int
+    flags: int
+    args: tuple[int, ...] = ()
+
+
+def thread_of(trace: Trace, tid: int) -> Thread:
+    (found,) = (thread for _, thread in trace.threads if thread.tid == tid)
+    return found
+
+
+def data_of(trace: Trace, tid: int) -> ThreadData:
+    return thread_of(trace, tid).load()
+
+
+def frame_names(trace: Trace) -> list[str]:
+    return [trace.func_name(int(func)) for func in trace.frames["func"]]
+
+
+def calls_of(trace: Trace, data: ThreadData) -> list[Call]:
+    """In the order of their enters."""
+    names = frame_names(trace)
+    args: dict[int, list[int]] = {}
+    for row, value in zip(data.arguments["call"].tolist(), data.arguments["value"].tolist(), strict=True):
+        args.setdefault(row, []).append(value)
+    calls: list[Call] = []
+    open_calls: list[int] = []
+    rows = zip(*(data.calls[column].tolist() for column in ("ts", "frame", "flags")), strict=True)
+    for row, (ts, frame, flags) in enumerate(rows):
+        if flags & LEAVE:
+            nth = open_calls.pop()
+            calls[nth] = calls[nth]._replace(end=ts, flags=calls[nth].flags | flags & ~LEAVE)
+            assert calls[nth].name == names[frame]
+        else:
+            open_calls.append(len(calls))
+            calls.append(Call(names[frame], ts, -1, len(open_calls) - 1, flags, tuple(args.get(row, ()))))
+    assert not open_calls
+    return calls
+
+
+def all_calls(trace: Trace) -> list[list[Call]]:
+    """Of every thread."""
+    return [calls_of(trace, thread.load()) for _, thread in trace.threads]
+
+
+def drawn(trace: Trace, data: ThreadData) -> str:
+    """The calls as a picture: a line for each, a dot for each level, times from the recording's start.
+
+    "function 1" is A, and so on.
+    """
+    lines = []
+    for call in calls_of(trace, data):
+        letter = chr(ord("A") + int(call.name.removeprefix("function ")) - 1)
+        words = [word for flag, word in FLAG_WORDS.items() if call.flags & flag]
+        span = f"{call.start - trace.start_ts}-{call.end - trace.start_ts}"
+        args = [f"({', '.join(map(str, call.args))})"] if call.args else []
+        lines.append(" ".join([f"{'.' * call.depth}{letter}{''.join(args)}", span, *words]))
+    return "\n".join(lines)
+
+
+def events_of(data: ThreadData) -> dict[str, list[dict[str, Any]]]:
+    """Marker type → its rows."""
+    return {
+        marker_type.name: [
+            {c.name: as_python(table[c.name][row]) for c in table.spec.columns} for row in range(len(table))
+        ]
+        for marker_type, table in data.markers.items()
+    }
+
+
+def states_of(trace: Trace, data: ThreadData) -> list[tuple[int, str, str]]:
+    """(ts, track, value)"""
+    states = data.states
+    columns = (states[name].tolist() for name in ("ts", "track", "value"))
+    return [(ts, trace.strings[track], trace.strings[value]) for ts, track, value in zip(*columns, strict=True)]
+
+
+def as_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def report_of(trace: Trace) -> dict[str, int]:
+    """Kind → count. Loads every thread first: some losses are found only there."""
+    for _, thread in trace.threads:
+        thread.load()
+    return {issue.kind: issue.count for issue in trace.report}
+
+
+def kinds(report: Iterable[Any]) -> set[str]:
+    return {issue.kind for issue in report}
