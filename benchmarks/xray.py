@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,10 @@ PERFETTO_CPU = 1 / 40
 FIREFOX_CPU = 1 / 12
 PEAK_MB = 700
 START_UP = 2.0
+
+
+# What to run, and the file that it makes.
+Command = tuple[list[str], Path | None]
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,10 @@ def measure(command: list[str], output: Path | None = None) -> Run:
     return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * per_unit, size)
 
 
-def in_turn(commands: dict[str, tuple[list[str], Path | None]], rounds: int, warm_up: bool = True) -> dict[str, Run]:
+def in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, Run]:
     """A B C A B C: what disturbs the machine for a while disturbs all alike. Returns the medians."""
     runs: dict[str, list[Run]] = {name: [] for name in commands}
-    for number in range(-1 if warm_up else 0, rounds):
+    for number in range(-1, rounds):
         for name, (command, output) in commands.items():
             note(f"round {number + 1} of {rounds}: {name}" if number >= 0 else f"warm-up: {name}")
             run = measure(command, output)
@@ -136,7 +141,7 @@ def unpacked(name: str) -> Path:
     """The recording, decompressed once into the cache."""
     cached = WORK / name
     if not cached.exists():
-        packed = CAPTURES / f"{name}.zst"
+        packed = CAPTURES / "logs" / f"{name}.zst"
         if not packed.exists() or not BINARY.exists():
             sys.exit(
                 f"{packed if not packed.exists() else BINARY} is missing: set TRACEFERRY_SHARED to the folder that "
@@ -154,15 +159,15 @@ def unpacked(name: str) -> Path:
 def n_records(log: Path) -> int:
     """Function records, half of them enters: what `traceferry info` counts as calls, twice."""
     answer = subprocess.run(
-        [*TRACEFERRY, "info", "--json", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, check=False
+        [*TRACEFERRY, "info", "--json", str(log)], capture_output=True, cwd=ROOT, check=False
     )
     if answer.returncode not in (0, 1):
         sys.exit(answer.stderr.decode(errors="replace"))
     processes = json.loads(answer.stdout)["processes"]
-    return 2 * sum(thread["calls"] for process in processes for thread in process["threads"])
+    return sum(2 * int(thread["calls"]) for process in processes for thread in process["threads"])
 
 
-def convert(log: Path, suffix: str) -> tuple[list[str], Path]:
+def convert(log: Path, suffix: str) -> Command:
     out = WORK / f"traceferry.{suffix}"
     return [*TRACEFERRY, "convert", str(log), "--symbols", str(BINARY), "-o", str(out), "--quiet"], out
 
@@ -217,9 +222,7 @@ def targets(large: dict[str, Run], small: dict[str, Run], growth_of_log: float) 
 def start_up(rounds: int) -> bool:
     """A small recording against starting Python and importing NumPy, which everything here needs."""
     log, binary = FIXTURES / "fdr-c19-pie-pool.xray", FIXTURES / "pool-pie.zst"
-    commands: dict[str, tuple[list[str], Path | None]] = {
-        "python, import numpy": ([sys.executable, "-c", "import numpy"], None)
-    }
+    commands: dict[str, Command] = {"python, import numpy": ([sys.executable, "-c", "import numpy"], None)}
     for symbols in (False, True):
         for suffix in ("json", "pftrace"):
             out = WORK / f"small.{suffix}"

@@ -73,7 +73,7 @@ def _decompress(raw: bytes | mmap.mmap, path: str) -> tuple[memoryview, str]:
 
 def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
     """All members, one after the other, and every whole block of one whose end is missing."""
-    from isal import isal_zlib
+    from isal import igzip_lib, isal_zlib
 
     view = memoryview(raw)
     parts: list[bytes] = []
@@ -86,7 +86,7 @@ def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
                 at = min(at + piece, len(view)) - len(inflate.unused_data)
             if not inflate.eof:
                 return b"".join(parts), "the gzip data ends too early"
-    except isal_zlib.IsalError as error:
+    except igzip_lib.IsalError as error:  # type: ignore[misc]
         return b"".join(parts), f"damaged gzip data: {error}"
     return b"".join(parts), ""
 

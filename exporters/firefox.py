@@ -24,6 +24,7 @@ PROCESSED_VERSION = 70
 # Frame addresses go through an Int32Array.
 MAX_ADDRESS = 2**31 - 1
 INTERVAL_MS = 0.001
+GRAPH_PIXELS = 1000
 INSTANT, INTERVAL = 0, 1
 FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
 CARRIED = {"calls", "arguments", "samples", "states"}
@@ -79,8 +80,8 @@ def meta(trace: Trace, schemas: list[dict[str, Any]]) -> dict[str, Any]:
         "interval": INTERVAL_MS,
         "startTime": (trace.unix_start_ns or 0) / 1e6,
         "profilingStartTime": 0,
-        # An end of 0 counts as none.
-        "profilingEndTime": max(duration, 1) / 1e6,
+        # Samples at the end itself would be outside, and what runs until the end would not be drawn.
+        "profilingEndTime": duration / 1e6 + INTERVAL_MS,
         "processType": 0,
         "product": ", ".join(dict.fromkeys(p.name for p in trace.processes)) or "traceferry",
         "importedFrom": ", ".join(dict.fromkeys(f"{i.producer} {i.version}" for i in trace.inputs)),
@@ -235,6 +236,15 @@ def _write_calls(json: JsonWriter, trace: Trace, samples: tuple[Array, Array]) -
     ts, stack = samples
     weight = np.diff(ts, append=ts[-1:])
     weight[stack < 0] = 0
+    # The track graph paints a sample as far as the middle between it and the next. What lasts long enough to be seen
+    # there is said again where it ends, with no weight.
+    seen = np.flatnonzero(np.diff(ts) > (trace.end_ts - trace.start_ts) // GRAPH_PIXELS)
+    if len(seen):
+        ts, stack, weight = (
+            np.insert(ts, seen + 1, ts[seen + 1]),
+            np.insert(stack, seen + 1, stack[seen]),
+            np.insert(weight, seen + 1, 0),
+        )
     json.ints("stack", stack)
     json.millis("time", ts - trace.start_ts)
     json.millis("weight", weight)

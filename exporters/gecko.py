@@ -1,8 +1,8 @@
 """Gecko profile, raw format, version 36: for tools that read what Firefox itself writes.
 
 It has no weights, native symbols, addresses, inlined frames or source text: the report says what was left out. A
-sample stands at each change, so the stack chart is exact; a call tree counts the changes. Facts: src/types/gecko-profile.ts
-and docs-developer/gecko-profile-format.md of the Firefox Profiler.
+sample stands at each change, so the stack chart is exact; a call tree counts the changes. Facts about the format:
+src/types/gecko-profile.ts and docs-developer/gecko-profile-format.md of the Firefox Profiler.
 """
 
 from __future__ import annotations

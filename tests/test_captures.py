@@ -8,43 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conftest import each_shared, shared
-from support import Call, all_calls, calls_of, events_of, kinds, states_of
+from recordings import content, loaded, names
+from support import Call, all_calls, calls_of, events_of, frame_names, kinds, states_of
 
-import converter
 from converter import laws
 from converter.info import summarize
 from converter.model import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND, ThreadData, Trace
 
-XRAY = "captures/xray"
-LOGS = each_shared(f"{XRAY}/logs/*.xray", f"{XRAY}/logs/*.xray.zst", f"{XRAY}/reencoded/*.xray")
-EXPECTED = each_shared(f"{XRAY}/logs/*expected.json", f"{XRAY}/logs/*expected.json.zst")
-YAML = each_shared(f"{XRAY}/llvm-xray/*.yaml")
-REENCODED = each_shared(f"{XRAY}/reencoded/*.xray")
-ORIGINAL = f"{XRAY}/logs/fdr-c19-pie-pool-tsc.xray"
+LOGS = names(r".*\.xray")
+EXPECTED = names(r".*\.xray\.expected\.json|fdr-.*\.expected\.json")
+YAML = names(r".*\.yaml")
+REENCODED = names(r".*\.v\d.*\.xray")
+ORIGINAL = "fdr-c19-pie-pool-tsc.xray"
 
 
-def binaries_of(log: str) -> list[Path]:
-    """The programs of a log, by its name: [small5m-]fdr-c19-pie-pool[-tsc].xray."""
-    match = re.search(r"c(\d+)(?:-(pie|nopie))?-([a-z]+)", log)
-    assert match, log
-    compiler, kind, program = match.groups()
-    if program == "dso":
-        return [shared(f"{XRAY}/bin{compiler}/{name}") for name in ("dso_main", "libdso.so")]
-    return [shared(f"{XRAY}/bin{compiler}/{program}-{kind}")]
-
-
-def loaded(log: str) -> Trace:
-    return converter.load(shared(log), symbols=binaries_of(log))
-
-
-def marked_large(logs: list[Any]) -> list[Any]:
-    """l100 and small5m only where the large ones are asked for."""
-    is_large = re.compile("l100|small5m")
-    return [pytest.param(log, marks=pytest.mark.large) if is_large.search(str(log)) else log for log in logs]
-
-
-@pytest.mark.parametrize("log", marked_large(LOGS))
+@pytest.mark.parametrize("log", LOGS)
 def test_every_log_obeys_the_laws(log: str) -> None:
     trace = loaded(log)
     assert laws.check(trace) == []
@@ -58,16 +36,8 @@ def test_every_log_obeys_the_laws(log: str) -> None:
 
 def read_expected(name: str) -> tuple[str, dict[str, Any]]:
     """(the log, what is expected of it)"""
-    text = shared(name).read_bytes()
-    if name.endswith(".zst"):
-        import zstandard
-
-        text = zstandard.ZstdDecompressor().stream_reader(text).read()
-    expected = json.loads(text)
-    log = f"{Path(name).parent}/{expected['file']}"
-    if not shared(XRAY).joinpath(Path(log).relative_to(XRAY)).exists():
-        log += ".zst"
-    return log, expected
+    expected = json.loads(content(name))
+    return expected["file"], expected
 
 
 def count(flags: Any, flag: int) -> int:
@@ -99,7 +69,7 @@ def thread_summary(trace: Trace, data: ThreadData) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", marked_large(EXPECTED))
+@pytest.mark.parametrize("name", EXPECTED)
 def test_threads_as_expected(name: str) -> None:
     log, expected = read_expected(name)
     trace = loaded(log)
@@ -116,7 +86,7 @@ def test_threads_as_expected(name: str) -> None:
     assert abs(trace.end_ts - trace.start_ts - expected["time"]["duration_ns"]) <= 1
 
 
-@pytest.mark.parametrize("name", marked_large(EXPECTED))
+@pytest.mark.parametrize("name", EXPECTED)
 def test_functions_as_expected(name: str) -> None:
     log, expected = read_expected(name)
     trace = loaded(log)
@@ -142,7 +112,7 @@ def test_functions_as_expected(name: str) -> None:
         assert args == function["first_args"], function["name"]
 
 
-@pytest.mark.parametrize("name", marked_large(EXPECTED))
+@pytest.mark.parametrize("name", EXPECTED)
 def test_events_as_expected(name: str) -> None:
     log, expected = read_expected(name)
     trace = loaded(log)
@@ -206,7 +176,7 @@ KINDS = {
 
 def read_yaml(name: str) -> tuple[int, dict[int, list[Record]]]:
     """(frequency, records of each thread in the order of their time stamps): llvm-xray keeps the file's order."""
-    lines = shared(name).read_text(errors="replace").splitlines()
+    lines = content(name).decode(errors="replace").splitlines()
     frequency = next(int(line.split()[1]) for line in lines if "cycle-frequency" in line)
     threads: dict[int, list[Record]] = defaultdict(list)
     for line in lines[lines.index("records:") + 1 :]:
@@ -225,7 +195,7 @@ def read_yaml(name: str) -> tuple[int, dict[int, list[Record]]]:
 
 def recorded(trace: Trace, data: ThreadData, zero: int) -> list[Record]:
     """The rows that stand for a record of the file; tsc holds ns since `zero`."""
-    names = [trace.func_name(int(func)) for func in trace.frames["func"]]
+    of_frame = frame_names(trace)
     args: dict[int, list[int]] = defaultdict(list)
     for call, value in zip(data.arguments["call"].tolist(), data.arguments["value"].tolist(), strict=True):
         args[call].append(value)
@@ -234,7 +204,7 @@ def recorded(trace: Trace, data: ThreadData, zero: int) -> list[Record]:
     return [
         Record(
             "tail exit" if flags & TAIL else "exit" if flags & LEAVE else "enter",
-            names[frame], ts - zero, tuple(args.get(row, ())),
+            of_frame[frame], ts - zero, tuple(args.get(row, ())),
         )
         for row, (ts, frame, flags) in enumerate(rows)
         if not flags & not_recorded
@@ -242,7 +212,7 @@ def recorded(trace: Trace, data: ThreadData, zero: int) -> list[Record]:
 
 
 def log_of_yaml(name: str) -> str:
-    return f"{XRAY}/logs/{Path(name).stem}.xray"
+    return f"{Path(name).stem}.xray"
 
 
 @pytest.mark.parametrize("name", YAML)
@@ -264,8 +234,8 @@ def test_records_as_llvm_xray_reads_them(name: str) -> None:
 
 def test_llvm_xray_cuts_binary_payloads() -> None:
     """Section 7: its yaml ends a binary payload at what it cannot print; here it is whole."""
-    name = f"{XRAY}/llvm-xray/fdr-c19-pie-events.yaml"
-    lines = [line for line in shared(name).read_text(errors="replace").splitlines() if "custom-event" in line]
+    name = "fdr-c19-pie-events.yaml"
+    lines = [line for line in content(name).decode(errors="replace").splitlines() if "custom-event" in line]
     in_yaml = [re.search(r"data: (.*) \}", line)[1] for line in lines]  # type: ignore[index]
     trace = loaded(log_of_yaml(name))
     rows = [row for _, t in trace.threads for row in events_of(t.load()).get("Custom event", [])]
@@ -280,7 +250,7 @@ def test_llvm_xray_cuts_binary_payloads() -> None:
 
 def test_llvm_xray_refuses_typed_events() -> None:
     """Section 6: the cut extents make it refuse the whole log; all records in front of the cut are here."""
-    log, expected = read_expected(f"{XRAY}/logs/fdr-c19-pie-typed.expected.json")
+    log, expected = read_expected("fdr-c19-pie-typed.expected.json")
     assert any("Failed loading" in error for error in expected["llvm_errors"])
     trace = loaded(log)
     assert "cut_record" in kinds(trace.report)
@@ -289,25 +259,25 @@ def test_llvm_xray_refuses_typed_events() -> None:
 
 def test_llvm_xray_cannot_resolve_shared_objects() -> None:
     """Section 6: it prints '#16777217' for the functions of LLVM 20's shared objects; here they have names."""
-    trace = loaded(f"{XRAY}/logs/fdr-c22-dso.xray")
-    names = {call.name for calls in all_calls(trace) for call in calls}
-    assert "main" in names
-    assert not [name for name in names if name.startswith(("function", "#"))]
+    trace = loaded("fdr-c22-dso.xray")
+    called = {call.name for calls in all_calls(trace) for call in calls}
+    assert "main" in called
+    assert not [name for name in called if name.startswith(("function", "#"))]
     assert {trace.strings[int(name)] for name in trace.libs["name"]} == {"dso_main", "libdso.so"}
 
 
 def test_llvm_xray_reads_wrapped_rings_in_file_order() -> None:
-    """Section 7: in file order there are 20 orphan exits and 2 open calls, in order of time 18 and none."""
-    trace = loaded(f"{XRAY}/logs/fdr-c19-pie-pool-ring.xray")
+    """Section 7: in file order this one has 7 exits without entry and 2 open calls, in order of time 5 and none."""
+    trace = loaded("fdr-c19-pie-pool-ring.xray")
     flags = np.concatenate([thread.load().calls["flags"] for _, thread in trace.threads])
-    assert count(flags, OPEN_AT_START) + count(flags, ENTRY_LOST) == 18
+    assert count(flags, OPEN_AT_START) + count(flags, ENTRY_LOST) == 5
     assert count(flags, OPEN_AT_END) == 0
     assert trace.report.lossy
 
 
 def test_llvm_xray_reads_stale_tails() -> None:
     """Section 6: of the version 1 log with stale tails it reads 9,702 records; 2,718 are real."""
-    trace = loaded(f"{XRAY}/reencoded/fdr-c19-pie-pool-tsc.v1stale.xray")
+    trace = loaded("fdr-c19-pie-pool-tsc.v1stale.xray")
     data = [thread.load() for _, thread in trace.threads]
     assert sum(len(d.calls) for d in data) == 2718
 
@@ -338,7 +308,7 @@ def test_every_version_and_byte_order_gives_the_same_calls(log: str) -> None:
 
 def test_basic_mode_leaves_out_what_is_too_deep() -> None:
     """Section 4: 132 enters of 190, because frames deeper than 64 are dropped by the recorder."""
-    trace = loaded(f"{XRAY}/logs/basic-c19-pie-recurse.xray")
+    trace = loaded("basic-c19-pie-recurse.xray")
     (calls,) = all_calls(trace)
     assert len(calls) == 132
     assert max(call.depth for call in calls) == 63

@@ -17,8 +17,8 @@ def function_addresses(binary: Binary) -> list[int]:
     """Link-time addresses of the instrumented functions; the one with id n is at n - 1.
 
     An entry is two words (sled, function), u8 kind, u8 always_instrument, u8 version and padding: 32 bytes with 64-bit
-    words, 16 with 32-bit ones. Version 2 words are relative to themselves; before, absolute, and in a position-independent
-    file 0 with a RELATIVE relocation. An id counts runs of entries with equal function.
+    words, 16 with 32-bit ones. Version 2 words are relative to themselves; before, they are absolute, and in a
+    position-independent file 0 with a RELATIVE relocation. An id counts runs of entries with equal function.
 
     Raises FormatError if the binary has no map, or one of another shape.
     """
