@@ -31,7 +31,7 @@ help:
 # The build tools come first, so that a kernel that was changed is compiled again without a network.
 $(VENV)/.tools:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "traceferry needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -1); name another one: make PYTHON=python3.13"; exit 1; }
+	  echo "traceferry needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing); name another one: make PYTHON=python3.13"; exit 1; }
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) cannot create an environment; on Debian and Ubuntu: apt install python3-venv"; rm -rf $(VENV); exit 1; }

@@ -401,3 +401,13 @@ def long_enough(
                 keep[j] = keep[i]
     if bad:
         raise ValueError("long_enough: the stream is not balanced")
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    match = plain_integers(match)
+    close = plain_integers(close)
+    adopt = plain_integers(adopt)
+    totals = plain_integers(totals)
+    long_enough = plain_integers(long_enough)

@@ -51,3 +51,9 @@ def scale(
                 r += den
                 q -= 1
             out[i] = whole + q + offset
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    scale = plain_integers(scale)

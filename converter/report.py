@@ -46,6 +46,11 @@ KINDS: dict[str, Kind] = {
     "duplicate_buffer": Kind(
         "info", "a buffer that several inputs hold was read once", "a forked child also writes its parent's buffers"
     ),
+    "fork_pid_unknown": Kind(
+        "info",
+        "a forked child's process id is not in its file; a free number stands for it",
+        "the child recorded only in the buffer that it has from its parent",
+    ),
     "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),
     "pid_unknown": Kind(

@@ -137,3 +137,10 @@ def walk_calls(
     state[N_OUT] = m
     if bad:
         raise ValueError("walk_calls: the stream is not balanced")
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    rehash = plain_integers(rehash)
+    walk_calls = plain_integers(walk_calls)

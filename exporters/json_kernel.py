@@ -184,3 +184,11 @@ def sample_rows(
             o[p + 1] = 44
             p += 2
     return p
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    ints = plain_integers(ints)
+    millis = plain_integers(millis)
+    sample_rows = plain_integers(sample_rows)

@@ -204,3 +204,9 @@ def slices(
     if bad:
         raise ValueError("slices: a frame without a name, or time that falls")
     return p
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    slices = plain_integers(slices)

@@ -1,7 +1,7 @@
 """What all tests share: the recordings in ../shared, the large ones among them, and the viewers' own programs."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,6 @@ def shared(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"{name}: {NO_SHARED}")
     return path
-
-
-def each_shared(*patterns: str) -> list[Any]:
-    """The shared files of some glob patterns, by their names from SHARED on, for `parametrize`."""
-    found = sorted(str(p.relative_to(SHARED)) for pattern in patterns for p in SHARED.glob(pattern))
-    return found or [pytest.param("", marks=pytest.mark.skip(reason=NO_SHARED))]
 
 
 # ---------------------------------------------------------------- the marker `large`
@@ -78,7 +72,7 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
 
 
 @pytest.fixture(scope="session")
-def trace_processor() -> Iterator[Callable[[Path], Any]]:
+def trace_processor() -> Callable[[Path], Any]:
     """Opens a trace in trace_processor; skips where it cannot be started."""
     perfetto = pytest.importorskip("perfetto.trace_processor", reason="the package perfetto is not installed")
     binary = os.environ.get("PERFETTO_TP_BIN")
@@ -96,4 +90,4 @@ def trace_processor() -> Iterator[Callable[[Path], Any]]:
             failed.append(f"trace_processor cannot be downloaded ({type(error).__name__}); set PERFETTO_TP_BIN")
             pytest.skip(failed[0])
 
-    yield open_trace
+    return open_trace

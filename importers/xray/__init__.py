@@ -28,16 +28,15 @@ def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> 
     Raises FormatError for a header that is none, and for a binary that does not fit.
     """
     from importers.xray.basic import read_basic
-    from importers.xray.decode import read_fdr
+    from importers.xray.fdr import scan_fdr, to_log
+    from importers.xray.forks import separate
     from importers.xray.map import to_trace
 
     binaries = _open_binaries(symbols)
-    seen: set[tuple[int, int, int]] = set()
-    logs = []
-    for source in sources:
-        header = _header(source)
-        log = read_fdr(source.data, header, seen) if header.type == TYPE_FDR else read_basic(source.data, header)
-        logs.append(log)
+    headers = [_header(source) for source in sources]
+    fdr = {i: scan_fdr(source.data, headers[i]) for i, source in enumerate(sources) if headers[i].type == TYPE_FDR}
+    separate(list(fdr.values()))
+    logs = [to_log(fdr[i]) if i in fdr else read_basic(source.data, headers[i]) for i, source in enumerate(sources)]
     to_trace(sources, logs, binaries, trace)
 
 

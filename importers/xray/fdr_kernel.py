@@ -271,3 +271,9 @@ STATE_SLOTS = {"pos": POS, "end": END, "tick": TICK, "n_rows": N_ROWS, "n_aux": 
 STATUS_CODES = {"whole": WHOLE, "cut": CUT, "unknown_kind": UNKNOWN_KIND, "bad_size": BAD_SIZE,
                 "rows_full": ROWS_FULL, "aux_full": AUX_FULL, "ids_full": IDS_FULL,
                 "end_of_buffer": END_OF_BUFFER}  # fmt: skip
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    decode = plain_integers(decode)

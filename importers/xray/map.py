@@ -115,7 +115,9 @@ def _clock(trace: Trace, logs: Sequence[Log]) -> list[TickRate]:
     anchors: list[tuple[int, int]] = []
     for log in logs:
         frequency = _frequency(trace, log)
-        if _is_emulated(log):
+        if not log.threads:
+            rates.append(TickRate(frequency))
+        elif _is_emulated(log):
             rates.append(TickRate(frequency, trace.join_clock(Clock("realtime", 0))))
         elif log.wall_pairs:
             offset = offset_to_wall(log.wall_pairs, frequency)
