@@ -21,4 +21,4 @@ def plain_integers(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(argument: Any) -> Any:
-    return memoryview(argument) if isinstance(argument, (np.ndarray, bytearray)) else argument
+    return memoryview(argument) if isinstance(argument, (np.ndarray, bytearray)) else argument  # type: ignore[arg-type]

@@ -11,11 +11,13 @@ Severity = Literal["info", "loss", "error"]
 
 @dataclass(frozen=True)
 class Kind:
-    """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged)."""
+    """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged);
+    of_output: the recording has it, but the output's format or viewer does not take it."""
 
     severity: Severity
     title: str
     advice: str
+    of_output: bool = False
 
 
 KINDS: dict[str, Kind] = {
@@ -113,15 +115,21 @@ KINDS: dict[str, Kind] = {
         "loss",
         "calls deeper than the viewer keeps were left out",
         "the other outputs keep every depth; --range narrows the recording",
+        of_output=True,
     ),
     "weights_dropped": Kind(
         "loss",
         "this output format has no sample weights: its call tree counts changes, not time",
         "use the processed Firefox format for exact times; the stack chart is exact in both",
+        of_output=True,
     ),
-    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", ""),
-    "table_not_carried": Kind("loss", "this output format has no place for a table of the recording", ""),
-    "output_too_large": Kind("loss", "the viewer can hardly be expected to open an output of this size", ""),
+    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", "", of_output=True),
+    "table_not_carried": Kind(
+        "loss", "this output format has no place for a table of the recording", "", of_output=True
+    ),
+    "output_too_large": Kind(
+        "loss", "the viewer can hardly be expected to open an output of this size", "", of_output=True
+    ),
     # the machine
     "kernels_interpreted": Kind(
         "info",
@@ -207,7 +215,7 @@ class Report:
     @property
     def lossy(self) -> bool:
         """True where the input had lost or damaged data: exit status 1."""
-        return any(issue.severity != "info" for issue in self)
+        return any(issue.severity != "info" and not KINDS[issue.kind].of_output for issue in self)
 
 
 def _few(details: Iterable[str]) -> str:

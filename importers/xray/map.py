@@ -57,6 +57,7 @@ TYPED = MarkerType(
 EMULATED_TSC_FROM = 500_000_000 * NS
 # Two files of one machine have the same counter; their wall times then differ by less than this.
 SAME_MACHINE_NS = 50_000_000
+MAX_TS = 1 << 62
 
 
 def to_trace(sources: Sequence[Source], logs: Sequence[Log], binaries: Sequence[Binary], trace: Trace) -> None:
@@ -112,23 +113,35 @@ def _clock(trace: Trace, logs: Sequence[Log]) -> list[TickRate]:
     machine by the same amount, so that they stay in step to the tick. Without wall times they stay a counter.
     """
     rates: list[TickRate] = []
-    anchors: list[tuple[int, int]] = []
+    anchors: list[TickRate] = []
     for log in logs:
         frequency = _frequency(trace, log)
         if not log.threads:
             rates.append(TickRate(frequency))
         elif _is_emulated(log):
             rates.append(TickRate(frequency, trace.join_clock(Clock("realtime", 0))))
-        elif log.wall_pairs:
-            offset = offset_to_wall(log.wall_pairs, frequency)
-            offset = next((o for f, o in anchors if f == frequency and abs(o - offset) < SAME_MACHINE_NS), offset)
-            anchors.append((frequency, offset))
-            rates.append(TickRate(frequency, offset + trace.join_clock(Clock("monotonic"))))
+        elif log.wall_pairs and _is_plausible(log, anchored := _anchored(log, frequency, anchors)):
+            anchors.append(anchored)
+            rates.append(TickRate(frequency, anchored.offset_ns + trace.join_clock(Clock("monotonic"))))
         else:
             rates.append(TickRate(frequency, trace.join_clock(Clock("tsc"))))
     if trace.clock is None:
         trace.join_clock(Clock("tsc"))
     return rates
+
+
+def _anchored(log: Log, frequency: int, anchors: Sequence[TickRate]) -> TickRate:
+    """Onto the wall clock: as another file of the same machine, if there is one."""
+    offset = offset_to_wall(log.wall_pairs, frequency)
+    same = (a for a in anchors if a.frequency == frequency and abs(a.offset_ns - offset) < SAME_MACHINE_NS)
+    return next(same, TickRate(frequency, offset))
+
+
+def _is_plausible(log: Log, rate: TickRate) -> bool:
+    """Damaged wall times would put the recording before the clock's zero, or beyond what int64 holds."""
+    low = min(rate.tick_to_ns(thread.min_tick) for thread in log.threads)
+    high = max(rate.tick_to_ns(thread.max_tick) for thread in log.threads)
+    return 0 <= low and high < MAX_TS
 
 
 def _is_emulated(log: Log) -> bool:
@@ -139,7 +152,7 @@ def _is_emulated(log: Log) -> bool:
 def _frequency(trace: Trace, log: Log) -> int:
     claimed = log.header.cycle_frequency
     last = max((thread.max_tick for thread in log.threads), default=0)
-    if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= 1 << 62:
+    if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= MAX_TS:
         trace.report.note("clock_frequency_unusable", where=f"{id(log)}", detail=f"{claimed} Hz")
         return NS
     measured = measured_frequency(log.wall_pairs, claimed)
