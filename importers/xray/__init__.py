@@ -36,7 +36,10 @@ def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> 
     headers = [_header(source) for source in sources]
     fdr = {i: scan_fdr(source.data, headers[i]) for i, source in enumerate(sources) if headers[i].type == TYPE_FDR}
     separate(list(fdr.values()))
-    logs = [to_log(fdr[i]) if i in fdr else read_basic(source.data, headers[i]) for i, source in enumerate(sources)]
+    logs = [
+        to_log(fdr[i], source.path) if i in fdr else read_basic(source.data, headers[i], source.path)
+        for i, source in enumerate(sources)
+    ]
     to_trace(sources, logs, binaries, trace)
 
 

@@ -23,7 +23,7 @@ MAX_TICK = 2**63 - 1
 NO_KIND = 255
 
 
-def read_basic(data: memoryview, header: Header) -> Log:
+def read_basic(data: memoryview, header: Header, name: str) -> Log:
     """Threads in the order of their first record. Before version 3 the pid is padding: garbage."""
     n_records, rest = divmod(len(data) - HEADER_SIZE, BASIC_SIZE)
     records = np.frombuffer(data, basic_record(header.order), n_records, HEADER_SIZE)
@@ -71,7 +71,7 @@ def read_basic(data: memoryview, header: Header) -> Log:
                 lambda rows=rows: _pieces(records[rows], ids, values, kind_values),  # type: ignore[misc]
             )
         )
-    return Log(header, threads, [int(i) for i in ids], assign, [], problems)
+    return Log(name, header, threads, [int(i) for i in ids], assign, [], problems)
 
 
 def _pieces(records: Array, ids: Array, values: Array, kind_values: Array) -> Iterator[Piece]:

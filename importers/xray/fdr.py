@@ -75,10 +75,10 @@ def _problems_of(buffer: Buffer) -> list[Problem]:
     return problems
 
 
-def to_log(file: FdrFile) -> Log:
+def to_log(file: FdrFile, name: str) -> Log:
     buffers = file.buffers
     pairs = [(b.first_tsc, b.walltime_ns) for b in buffers if b.first_tsc is not None and b.walltime_ns is not None]
-    return Log(file.header, _threads(file), file.ids.in_order(), file.ids.assign, pairs, file.problems)
+    return Log(name, file.header, _threads(file), file.ids.in_order(), file.ids.assign, pairs, file.problems)
 
 
 def _threads(file: FdrFile) -> list[ThreadLog]:

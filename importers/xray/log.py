@@ -79,13 +79,14 @@ class Problem:
 
 @dataclass
 class Log:
-    """One file.
+    """One file. name: what tells it from the others in the report.
 
     function_ids: distinct, in the order of their first appearance; assign: takes what the columns hold for each of
     them (int32), and for each kind of function record (uint8); wall_pairs: (tick, CLOCK_MONOTONIC ns) that belong
     together.
     """
 
+    name: str
     header: Header
     threads: list[ThreadLog]
     function_ids: list[int]

@@ -62,8 +62,8 @@ MAX_TS = 1 << 62
 
 def to_trace(sources: Sequence[Source], logs: Sequence[Log], binaries: Sequence[Binary], trace: Trace) -> None:
     """Adds the logs, one or several files of one recording, to the trace."""
-    for source, log in zip(sources, logs, strict=True):
-        _note_problems(trace, source, log)
+    for log in logs:
+        _note_problems(trace, log)
     objects = number_objects(binaries)
     for log in logs:
         _assign_frames(trace, log, objects)
@@ -79,7 +79,7 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], binaries: Sequence[
     _describe(trace, logs, objects)
 
 
-def _note_problems(trace: Trace, source: Source, log: Log) -> None:
+def _note_problems(trace: Trace, log: Log) -> None:
     by_kind: dict[str, list[tuple[int, int | None, str]]] = {}
     for p in log.problems:
         by_kind.setdefault(p.kind, []).append((p.count, p.offset, p.detail))
@@ -89,7 +89,7 @@ def _note_problems(trace: Trace, source: Source, log: Log) -> None:
             kind,
             sum(count for count, _, _ in notes),
             offset=min(offsets, default=None),
-            where=source.path,
+            where=log.name,
             detail=next((detail for _, _, detail in notes if detail), ""),
         )
 
@@ -99,8 +99,8 @@ def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
     log.assign(np.array(intern_frames(trace, functions), np.int32), FLAGS_OF_KIND)
     nameless = [f for f in functions if f.symbol is None]
     unknown = sum(f.object is None for f in nameless)
-    trace.report.note("no_symbols", unknown, where=f"{id(log)}")
-    trace.report.note("function_without_name", len(nameless) - unknown, where=f"{id(log)}")
+    trace.report.note("no_symbols", unknown, where=log.name)
+    trace.report.note("function_without_name", len(nameless) - unknown, where=log.name)
 
 
 # ---------------------------------------------------------------- time
@@ -141,7 +141,7 @@ def _is_plausible(log: Log, rate: TickRate) -> bool:
     """Damaged wall times would put the recording before the clock's zero, or beyond what int64 holds."""
     low = min(rate.tick_to_ns(thread.min_tick) for thread in log.threads)
     high = max(rate.tick_to_ns(thread.max_tick) for thread in log.threads)
-    return 0 <= low and high < MAX_TS
+    return low >= 0 and high < MAX_TS
 
 
 def _is_emulated(log: Log) -> bool:
@@ -153,14 +153,12 @@ def _frequency(trace: Trace, log: Log) -> int:
     claimed = log.header.cycle_frequency
     last = max((thread.max_tick for thread in log.threads), default=0)
     if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= MAX_TS:
-        trace.report.note("clock_frequency_unusable", where=f"{id(log)}", detail=f"{claimed} Hz")
+        trace.report.note("clock_frequency_unusable", where=log.name, detail=f"{claimed} Hz")
         return NS
     measured = measured_frequency(log.wall_pairs, claimed)
     if measured is None:
         return claimed
-    trace.report.note(
-        "clock_calibrated", where=f"{id(log)}", detail=f"{claimed} Hz in the header, {measured} Hz measured"
-    )
+    trace.report.note("clock_calibrated", where=log.name, detail=f"{claimed} Hz in the header, {measured} Hz measured")
     return measured
 
 
@@ -175,7 +173,7 @@ def _program_of(file_name: str) -> str:
 
 def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program: str) -> None:
     if any(thread.pid is None for thread in log.threads):
-        trace.report.note("pid_unknown", where=f"{id(log)}")
+        trace.report.note("pid_unknown", where=log.name)
     stand_in = min((thread.tid for thread in log.threads), default=0)
     processes = {process.pid: process for process in trace.processes}
     for thread in log.threads:
@@ -187,7 +185,7 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
             trace.processes.append(process)
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end, end_ts)
         is_main = thread.tid == pid and not any(t.is_main for t in process.threads)
-        where = f"{id(log)}:{pid}:{thread.tid}"
+        where = f"{log.name}:{pid}:{thread.tid}"
         process.threads.append(
             Thread(
                 thread.tid,
@@ -195,14 +193,14 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
                 is_main,
                 start,
                 end,
-                _loader(trace, thread, rate, end_ts, where),
+                ThreadLoader(trace, thread, rate, end_ts, where),
                 thread.n_rows,
             )
         )
 
 
 @dataclass(frozen=True)
-class _loader:  # noqa: N801 - called like the function that it stands for
+class ThreadLoader:
     """Makes a thread's tables anew at every call."""
 
     trace: Trace
