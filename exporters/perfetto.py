@@ -39,7 +39,7 @@ PIECE = 1 << 18
 PER_ARGUMENT = 24
 
 CLOCKS: dict[ClockKind, int] = {"realtime": 1, "monotonic": 3, "boot": 6, "tsc": 6}
-REALTIME, MONOTONIC_COARSE, INCREMENTAL = 1, 4, 64
+REALTIME, MONOTONIC_COARSE, BOOT, INCREMENTAL = 1, 4, 6, 64
 CLEARED = 1
 RARE = 1  # the sequence of everything that is rare; the threads' follow
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
@@ -173,14 +173,13 @@ class _Writer:
     # ------------------------------------------------------------ the trace
 
     def clocks(self) -> None:
-        """One snapshot ties the clocks together; the coarse clock is what trace_processor reads heap dumps on."""
+        """One snapshot ties the clocks together. trace_processor wants to get from the boot clock to the trace's, and
+        reads heap dumps on the coarse one; nothing here is on either, so their values may be the trace's own."""
         start = self._trace.start_ts
         unix = self._trace.unix_start_ns
-        values = {self._clock: start}
-        if self._clock != REALTIME:
-            values[MONOTONIC_COARSE] = start
-            if unix is not None:
-                values[REALTIME] = unix
+        values = {self._clock: start, BOOT: start, MONOTONIC_COARSE: start}
+        if unix is not None:
+            values[REALTIME] = unix
         clocks = [message(1, integer(1, clock_id), integer(2, ts)) for clock_id, ts in sorted(values.items())]
         primary = integer(2, self._clock)
         self._write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))

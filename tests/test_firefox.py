@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders.xray import Fdr
 from clients import firefox
 from outputs import NAMES, inputs_named, saved, trace_named
+from streams import NS, START
 from support import Call, calls_of, events_of, states_of
 
 import converter
@@ -36,13 +38,19 @@ THREAD_KEYS = {
     "name", "pid", "tid", "isMainThread", "processType", "processStartupTime", "processShutdownTime",
     "registerTime", "unregisterTime", "pausedRanges",
 }  # fmt: skip
-COLORS = set(
-    ["transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red", "lightred", "darkgrey", "grey"]
-)
-SURFACES = set(["marker-chart", "marker-table", "timeline-overview", "timeline-memory", "timeline-ipc", "timeline-fileio"])
-FIELD_FORMATS = set(
-    ["url", "file-path", "sanitized-string", "string", "unique-string", "duration", "time", "seconds", "milliseconds", "microseconds", "nanoseconds", "bytes", "percentage", "integer", "decimal", "hexadecimal", "pid", "tid", "list"]
-)
+COLORS = {
+    "transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red",
+    "lightred", "darkgrey", "grey",
+}  # fmt: skip
+SURFACES = {
+    "marker-chart", "marker-table", "timeline-overview", "timeline-memory", "timeline-ipc",
+    "timeline-fileio",
+}  # fmt: skip
+FIELD_FORMATS = {
+    "url", "file-path", "sanitized-string", "string", "unique-string", "duration", "time", "seconds",
+    "milliseconds", "microseconds", "nanoseconds", "bytes", "percentage", "integer", "decimal",
+    "hexadecimal", "pid", "tid", "list",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -130,9 +138,9 @@ def test_meta(both: Both, name: str) -> None:
         "usesOnlyOneStackType": True, "keepProfileThreadOrder": True, "profilingStartTime": 0,
     }  # fmt: skip
     assert {key: meta[key] for key in wanted} == wanted
-    # An end of 0 counts as none.
-    assert ns(meta["profilingEndTime"]) == max(trace.end_ts - trace.start_ts, 1)
-    assert meta["initialVisibleThreads"] == list(range(len(trace.threads)))
+    # A sample at the end itself must be inside, and an end of 0 counts as none.
+    assert ns(meta["profilingEndTime"]) == trace.end_ts - trace.start_ts + ns(meta["interval"])
+    assert meta["initialVisibleThreads"] == list(range(len(profile["threads"])))
     assert 0 < meta["interval"] <= 0.001
     assert meta["startTime"] == (trace.unix_start_ns or 0) / 1e6
     assert meta["product"]
@@ -215,9 +223,8 @@ def test_every_function_called_is_seen(both: Both, name: str) -> None:
     paths = paths_of(profile)
     for (_, thread), written in zip(trace.threads, profile["threads"], strict=False):
         seen = {paths[stack][-1] for stack in written["samples"]["stack"] if stack is not None}
-        leaves = {
-            call.name for call, after in with_next(calls_of(trace, thread.load())) if after is None or after.depth <= call.depth
-        }
+        calls = calls_of(trace, thread.load())
+        leaves = {c.name for c, after in with_next(calls) if after is None or after.depth <= c.depth}
         assert seen >= leaves
 
 
@@ -373,11 +380,12 @@ def test_categories_tell_the_program_from_the_library(both: Both) -> None:
 
 def test_exact_times_of_a_long_recording(load: Load, tmp_path: Path) -> None:
     """A day in, to the ns: JSON's numbers have 53 bits."""
-    from streams import fdr
-
-    trace = load(fdr("A a " + "4000000000 " * 21 + "B b"))
+    log = Fdr(frequency=NS)
+    day = 86_400 * NS
+    records = [log.new_cpu(0, START), log.enter(1, 0), log.tsc_wrap(START + day), log.exit(1, 1)]
+    trace = load(log.buffer(1, records=records))
     profile = json.loads(saved(trace, tmp_path / "day.json").read_bytes())
-    assert ns(profile["threads"][0]["samples"]["time"][-1]) == trace.end_ts - trace.start_ts > 80 * 10**9
+    assert ns(profile["threads"][0]["samples"]["time"][-1]) == trace.end_ts - trace.start_ts == day + 1
 
 
 # ---------------------------------------------------------------- the same bytes
@@ -396,7 +404,9 @@ def test_the_same_input_gives_the_same_bytes(suffix: str, tmp_path: Path) -> Non
         for program in programs:
             command += ["--symbols", str(program)]
         repo = Path(converter.__file__).parents[1]
-        subprocess.run(command, check=True, cwd=repo, env={"PYTHONHASHSEED": seed, "PATH": ""})
+        done = subprocess.run(command, check=False, cwd=repo, env={"PYTHONHASHSEED": seed, "PATH": ""})
+        # 1: Gecko drops weights.
+        assert done.returncode in (0, 1)
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
 

@@ -15,6 +15,7 @@ FDR = pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 BASIC = pytest.mark.parametrize("version", [1, 2, 3])
 FREQUENCY = 2_596_142_000
 TSC = 3_540_734_399_501
+WALL = 1_363_763_755_000
 
 
 def ns(tick: int, frequency: int = FREQUENCY) -> int:
@@ -23,7 +24,7 @@ def ns(tick: int, frequency: int = FREQUENCY) -> int:
 
 @pytest.fixture
 def one_thread(load: Load) -> Callable[[Fdr, list[bytes]], Trace]:
-    """Thread 7 of process 5, on CPU 3 from TSC on."""
+    """Thread 7 of process 5, on CPU 3 from TSC on, which is WALL on the monotonic clock."""
 
     def load_records(log: Fdr, records: list[bytes]) -> Trace:
         trace = load(log.buffer(7, 5, (1_363, 763_755), [log.new_cpu(3, TSC), *records]))
@@ -36,9 +37,8 @@ def one_thread(load: Load) -> Callable[[Fdr, list[bytes]], Trace]:
 One = Callable[[Fdr, list[bytes]], Trace]
 
 
-def spans(trace: Trace, tid: int = 7) -> list[tuple[str, int, int, int]]:
-    """(name, start, end, depth), in ns from the recording's start on."""
-    zero = trace.start_ts
+def spans(trace: Trace, tid: int = 7, zero: int = WALL) -> list[tuple[str, int, int, int]]:
+    """(name, start, end, depth), in ns from `zero` on."""
     return [(c.name, c.start - zero, c.end - zero, c.depth) for c in calls_of(trace, data_of(trace, tid))]
 
 
@@ -115,11 +115,11 @@ def test_new_cpu_is_a_new_base(one_thread: One, version: int, big: bool) -> None
         log, [log.enter(1, 11), log.exit(1, 1), log.new_cpu(65535, later), log.enter(2, 0), log.exit(2, 13)]
     )
     assert spans(trace) == [
-        ("function 1", since(TSC + 11) - 0, since(TSC + 12), 0),
+        ("function 1", since(TSC + 11), since(TSC + 12), 0),
         ("function 2", since(later), since(later + 13), 0),
     ]
-    assert [(ts - trace.start_ts, *rest) for ts, *rest in states_of(trace, data_of(trace, 7))] == [
-        (0, "CPU", "CPU 3"), (since(later), "CPU", "CPU 65535"),
+    assert [(ts - WALL, *rest) for ts, *rest in states_of(trace, data_of(trace, 7))] == [
+        (since(TSC + 11), "CPU", "CPU 3"), (since(later), "CPU", "CPU 65535"),
     ]  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def test_several_buffers_of_several_threads(load: Load, version: int, big: bool)
     trace = load(log)
     assert laws.check(trace) == []
     for tid in (7, 8):
-        assert spans(trace, tid) == [
+        assert spans(trace, tid, trace.start_ts) == [
             (f"function {tid}", since(TSC + 1000 * n), since(TSC + 1000 * n + 100), 0) for n in range(3)
         ]
 
@@ -198,7 +198,7 @@ def test_buffers_without_new_cpu_go_on_with_the_last_time(load: Load, version: i
     log.buffer(7, 0, (1_363, 0), [log.new_cpu(3, TSC), log.enter(1, 0)])
     log.buffer(7, 0, (1_363, 0), [log.exit(1, 50), log.enter(2, 1), log.exit(2, 1)])
     trace = load(log)
-    assert spans(trace) == [
+    assert spans(trace, 7, trace.start_ts) == [
         ("function 1", 0, since(TSC + 50), 0), ("function 2", since(TSC + 51), since(TSC + 52), 0),
     ]  # fmt: skip
 
@@ -211,15 +211,14 @@ SHOWN = ["x", "event #0", "grüße", "a\tb\n", bytes(range(48)).hex(), "ff" * 10
 
 @BOTH_ORDERS
 @FDR
-@pytest.mark.parametrize(("payload", "shown"), zip(PAYLOADS, SHOWN, strict=True), ids=range(len(PAYLOADS)))
+@pytest.mark.parametrize(("payload", "shown"), list(zip(PAYLOADS, SHOWN, strict=True)), ids=range(len(PAYLOADS)))
 def test_custom_event(one_thread: One, version: int, big: bool, payload: bytes, shown: str) -> None:
     """Text where it is printable UTF-8, else hex; in version 5 the delta moves the base on, before it does not."""
     log = Fdr(version, big, FREQUENCY)
     event = log.custom(payload, tsc=TSC + 30, delta=20, cpu=3)
     trace = one_thread(log, [log.enter(1, 10), event, log.exit(1, 40)])
     ((row,),) = events_of(data_of(trace, 7)).values()
-    zero = trace.start_ts
-    assert (row["ts"] - zero, row["dur"], row["data"], row["size"]) == (since(TSC + 30), 0, shown, len(payload))
+    assert (row["ts"] - WALL, row["dur"], row["data"], row["size"]) == (since(TSC + 30), 0, shown, len(payload))
     end = TSC + 10 + 20 + 40 if version >= 5 else TSC + 10 + 40
     assert spans(trace) == [("function 1", since(TSC + 10), since(end), 0)]
 
@@ -233,7 +232,7 @@ def test_typed_event(one_thread: One, version: int, big: bool, event_type: int) 
     trace = one_thread(log, [log.enter(1, 10), event, log.exit(1, 40)])
     ((marker_type, (row,)),) = events_of(data_of(trace, 7)).items()
     assert marker_type == "Typed event"
-    assert row["ts"] - trace.start_ts == since(TSC + 30)
+    assert row["ts"] - WALL == since(TSC + 30)
     assert (event_type, "payload", 7) == tuple(v for k, v in row.items() if k not in ("ts", "dur", "stack"))
 
 
@@ -265,10 +264,6 @@ def test_events_without_calls(one_thread: One, version: int, big: bool) -> None:
 # ---------------------------------------------------------------- basic mode
 
 
-def basic_spans(trace: Trace, tid: int) -> list[tuple[str, int, int, int]]:
-    return [(c.name, c.start, c.end, c.depth) for c in calls_of(trace, data_of(trace, tid))]
-
-
 @BOTH_ORDERS
 @BASIC
 def test_basic_calls(load: Load, version: int, big: bool) -> None:
@@ -281,7 +276,7 @@ def test_basic_calls(load: Load, version: int, big: bool) -> None:
     assert laws.check(trace) == []
     assert [(p.pid, t.tid) for p, t in trace.threads] == [(5 if version == 3 else 7, tid) for tid in (7, 8)]
     for tid in (7, 8):
-        assert spans(trace, tid) == [
+        assert spans(trace, tid, ns(TSC)) == [
             ("function 1", 0, since(TSC + 2**34), 0), ("function 2", since(TSC + 77), since(TSC + 1_000_003), 1),
         ]  # fmt: skip
 
@@ -289,7 +284,8 @@ def test_basic_calls(load: Load, version: int, big: bool) -> None:
 @BOTH_ORDERS
 @pytest.mark.parametrize("version", [2, 3])
 def test_basic_tail_exit(load: Load, version: int, big: bool) -> None:
-    log = Basic(version, big, FREQUENCY).enter(1, TSC, 7).tail_exit(1, TSC + 5, 7).enter(2, TSC + 9, 7).exit(2, TSC + 9, 7)
+    log = Basic(version, big, FREQUENCY).enter(1, TSC, 7).tail_exit(1, TSC + 5, 7)
+    log.enter(2, TSC + 9, 7).exit(2, TSC + 9, 7)
     trace = load(log)
     assert [(c.name, c.depth, c.flags) for c in calls_of(trace, data_of(trace, 7))] == [
         ("function 1", 0, TAIL), ("function 2", 0, 0),
