@@ -39,7 +39,7 @@ $(VENV)/.tools:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SETUP)
-	@echo "installing traceferry (with a C compiler, its kernels are compiled: about a minute)"
+	@echo "installing traceferry (with a C compiler, its kernels are compiled, which takes a moment)"
 	@$(PIP) install --no-build-isolation --editable .
 	@touch $@
 

@@ -6,7 +6,7 @@ Function A has the id 1, and so on. A number waits for that many ns more; "!" pu
 from builders.xray import Fdr
 
 STEP = 10
-START = 1_000_000
+START = 1_000_000_000
 NS = 1_000_000_000
 
 
@@ -33,6 +33,11 @@ def records_of(log: Fdr, stream: str, start: int) -> tuple[list[bytes], int]:
     return records, now + delta
 
 
+def wall(tick: int) -> tuple[int, int]:
+    """(seconds, microseconds) on the wall clock when the counter shows `tick`."""
+    return divmod(1000 * 10**6 + (tick - START) // 1000, 10**6)
+
+
 def fdr(*streams: str | tuple[int, str], **options: object) -> Fdr:
     """One thread for each stream: 1, 2... A pair gives the thread itself, so it can have several buffers. Each buffer
     begins where its thread's last one ended."""
@@ -40,6 +45,7 @@ def fdr(*streams: str | tuple[int, str], **options: object) -> Fdr:
     now: dict[int, int] = {}
     for nth, given in enumerate(streams, start=1):
         tid, stream = given if isinstance(given, tuple) else (nth, given)
-        records, now[tid] = records_of(log, stream, now.get(tid, START))
-        log.buffer(tid, pid=1, records=records)
+        start = now.get(tid, START)
+        records, now[tid] = records_of(log, stream, start)
+        log.buffer(tid, pid=1, walltime=wall(start), records=records)
     return log

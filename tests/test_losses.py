@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from builders.xray import Basic, Fdr, _Log
 from recordings import content
-from streams import NS, START, fdr, records_of
+from streams import NS, START, fdr, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, events_of, kinds, report_of
 
 from converter import laws
@@ -21,10 +21,6 @@ USUAL = {"no_symbols", "kernels_interpreted"}
 def losses(trace: Trace) -> dict[str, int]:
     assert laws.check(trace) == []
     return {kind: count for kind, count in report_of(trace).items() if kind not in USUAL}
-
-
-def issue_of(trace: Trace, kind: str) -> object:
-    return next(issue for issue in trace.report if issue.kind == kind)
 
 
 def offset_of(trace: Trace, kind: str) -> int | None:
@@ -219,15 +215,17 @@ def forked() -> tuple[_Log, _Log]:
     """The child's file begins with the buffer that it inherited."""
     parent, child = fdr(), fdr()
     inherited = records_of(parent, "A B b a", START)[0]
-    parent.buffer(1, 1, records=inherited)
-    child.buffer(1, 1, records=inherited)
-    parent.buffer(1, 1, records=records_of(parent, "C c", START + 1000)[0])
-    child.buffer(2, 2, records=records_of(child, "D d", START + 2000)[0])
+    parent.buffer(1, 1, wall(START), inherited)
+    child.buffer(1, 1, wall(START), inherited)
+    parent.buffer(1, 1, wall(START + 1000), records_of(parent, "C c", START + 1000)[0])
+    child.buffer(2, 2, wall(START + 2000), records_of(child, "D d", START + 2000)[0])
     return parent, child
 
 
-def test_buffers_that_a_forked_child_inherited(load: Load) -> None:
-    trace = load(*forked())
+@pytest.mark.parametrize("order", [1, -1], ids=["parent first", "child first"])
+def test_buffers_that_a_forked_child_inherited(load: Load, order: int) -> None:
+    trace = load(*forked()[::order])
+    assert len(trace.threads) == 2
     found = {(p.pid, t.tid): [c.name for c in calls_of(trace, t.load())] for p, t in trace.threads}
     assert found == {(1, 1): ["function 1", "function 2", "function 3"], (2, 2): ["function 4"]}
     assert losses(trace) == {"duplicate_buffer": 1}
@@ -245,7 +243,7 @@ def test_files_of_one_machine_are_on_one_clock(load: Load) -> None:
 
 
 def test_versions_may_differ(load: Load) -> None:
-    trace = load(fdr("A a", version=5), Basic(frequency=NS).enter(1, START, 9, 8).exit(1, START + 5, 9, 8))
+    trace = load(fdr("A a"), Basic(frequency=NS).enter(1, START, 9, 8).exit(1, START + 5, 9, 8))
     assert laws.check(trace) == []
     assert sorted(t.tid for _, t in trace.threads) == [1, 9]
     assert "clock_unrelated" in kinds(trace.report)

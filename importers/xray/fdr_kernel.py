@@ -121,8 +121,8 @@ def decode(
     high: cython.ulonglong = int(state[MAX_TICK])
     if p < 0 or end > d.shape[0] or n < 0 or m < 0:
         raise ValueError("decode: the state is outside the data")
-    # A counter never gets to bit 63; without it, ticks fit int64 whatever the bytes are.
-    mask63: cython.ulonglong = 0x7FFFFFFFFFFFFFFF
+    # No counter gets to bit 62. Without the bits above, ticks fit int64 and do not wrap, whatever the bytes are.
+    mask62: cython.ulonglong = 0x3FFFFFFFFFFFFFFF
     hash_mask: cython.uint = n_slots - 1
     half: cython.int = n_slots // 2
     golden: cython.uint = 2654435769
@@ -130,14 +130,14 @@ def decode(
     while (1 << (32 - shift)) < n_slots:
         shift -= 1
     free: cython.uint = 0xFFFFFFFF
-    two32: cython.longlong = 0x100000000
+    two32: cython.ulonglong = 0x100000000
     w: cython.uint
     k: cython.uint
     h: cython.uint
     f: cython.uint
     q: cython.Py_ssize_t
     size: cython.int
-    delta: cython.longlong
+    delta: cython.ulonglong
     stamp: cython.ulonglong
     status: cython.int = 0
     # Between two absolute time stamps ticks do not fall: the first and the last row of a run are its bounds.
@@ -157,7 +157,7 @@ def decode(
                             high = ticks[n - 1]
                     run = n
                 if k == 3:
-                    tick = u64(d, p + 1, big) & mask63
+                    tick = u64(d, p + 1, big) & mask62
                     p += 16
                     continue
                 if k == 1:
@@ -174,7 +174,7 @@ def decode(
                 if k == 0 or k == 9:
                     aux_value[m] = u32(d, p + 1, big)
                 elif k == 2:
-                    tick = u64(d, p + 3, big) & mask63
+                    tick = u64(d, p + 3, big) & mask62
                     stamp = tick
                     aux_value[m] = u16(d, p + 1, big)
                 elif k == 4:
@@ -190,17 +190,20 @@ def decode(
                     if version >= 5:
                         delta = u32(d, p + 5, big)
                         if delta > 0x7FFFFFFF:
-                            delta -= two32
+                            # Back in time: no writer does it, but the bytes may.
+                            delta = tick if tick < two32 - delta else two32 - delta
                             if n > run:
                                 if ticks[run] < low:
                                     low = ticks[run]
                                 if ticks[n - 1] > high:
                                     high = ticks[n - 1]
                             run = n
-                        tick = (tick + delta) & mask63
+                            tick -= delta
+                        else:
+                            tick += delta
                         stamp = tick
                     else:
-                        stamp = u64(d, p + 5, big) & mask63
+                        stamp = u64(d, p + 5, big) & mask62
                     aux_value[m] = p
                     q = p + 16 + size
                     if stamp == tick:
@@ -244,7 +247,7 @@ def decode(
                 id_keys[h] = f
                 id_values[h] = n_ids
                 n_ids += 1
-            tick = (tick + u32(d, p + 4, big)) & mask63
+            tick += u32(d, p + 4, big)
             ticks[n] = tick
             value[n] = id_values[h]
             kind[n] = kind_values[k]
