@@ -156,7 +156,7 @@ def _frequency(trace: Trace, log: Log) -> int:
         trace.report.note("clock_frequency_unusable", where=log.name, detail=f"{claimed} Hz")
         return NS
     measured = measured_frequency(log.wall_pairs, claimed)
-    if measured is None:
+    if measured is None or last * NS // measured >= MAX_TS:
         return claimed
     trace.report.note("clock_calibrated", where=log.name, detail=f"{claimed} Hz in the header, {measured} Hz measured")
     return measured
