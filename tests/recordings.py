@@ -61,6 +61,8 @@ def content(name: str) -> bytes:
 
 def binaries_of(log: str) -> list[Path]:
     """The programs of a log, by its name: [small5m-]fdr-c19-pie-pool[-tsc].xray."""
+    if log.startswith("fork-"):
+        return [path_of("19/daemon-pie")]
     match = re.search(r"c(\d+)(?:-(pie|nopie))?-([a-z]+)", log)
     assert match, log
     compiler, kind, program = match.groups()

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from recordings import content, loaded, names
+from recordings import binaries_of, content, loaded, names, path_of
 from support import Call, all_calls, calls_of, events_of, frame_names, kinds, states_of
 
+import converter
 from converter import laws
 from converter.info import summarize
 from converter.model import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND, ThreadData, Trace
@@ -312,3 +313,18 @@ def test_basic_mode_leaves_out_what_is_too_deep() -> None:
     (calls,) = all_calls(trace)
     assert len(calls) == 132
     assert max(call.depth for call in calls) == 63
+
+
+# ---------------------------------------------------------------- several files of one recording
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["parent first", "child first"])
+def test_parent_and_forked_child(order: int) -> None:
+    """Each buffer once, two processes on one clock, each thread once."""
+    logs = [path_of("fork-parent.xray"), path_of("fork-child.xray")][::order]
+    trace = converter.load(logs, symbols=binaries_of("fork-parent.xray"))
+    assert laws.check(trace) == []
+    threads = [(process.pid, thread.tid) for process, thread in trace.threads]
+    assert len(set(threads)) == len(threads)
+    assert len(trace.processes) == 2
+    assert "clock_unrelated" not in kinds(trace.report)

@@ -151,21 +151,28 @@ class Ids:
 # ---------------------------------------------------------------- finding the buffers
 
 
-def find_buffers(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
-    """The thread buffers in file order, and what lies between them where something else does."""
+def find_buffers(data: memoryview, header: Header, at: int = HEADER_SIZE) -> Iterator[Buffer | Gap]:
+    """The thread buffers from `at` on in file order, and what lies between them where something else does."""
     if header.version == 1:
-        yield from _fixed_size_buffers(data, header)
+        yield from _fixed_size_buffers(data, header, at)
     else:
-        yield from _buffers_by_extents(data, header)
+        yield from _buffers_by_extents(data, header, at)
 
 
-def _fixed_size_buffers(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
+def begins_another(data: memoryview, header: Header, buffer: Buffer) -> bool:
+    """Did the decoding of a buffer stop at the beginning of the next? Then its extents were damaged."""
+    if header.version == 1 or buffer.status != "unknown_kind":
+        return False
+    return _start_pattern(header).match(data, buffer.stopped_at) is not None
+
+
+def _fixed_size_buffers(data: memoryview, header: Header, at: int) -> Iterator[Buffer | Gap]:
     """v1: each buffer takes buffer_size bytes; after EndOfBuffer the rest is stale memory."""
     size = header.buffer_size
     if not 2 * METADATA_SIZE <= size <= len(data):
         size = max(len(data) - HEADER_SIZE, 1)
     new_buffer = metadata_byte(Metadata.NEW_BUFFER, header.big)
-    for begin in range(HEADER_SIZE, len(data), size):
+    for begin in range(at, len(data), size):
         end = min(begin + size, len(data))
         if data[begin] == new_buffer:
             yield Buffer(begin, end, truncated=begin + size > len(data))
@@ -173,12 +180,11 @@ def _fixed_size_buffers(data: memoryview, header: Header) -> Iterator[Buffer | G
             yield Gap(begin, end)
 
 
-def _buffers_by_extents(data: memoryview, header: Header) -> Iterator[Buffer | Gap]:
+def _buffers_by_extents(data: memoryview, header: Header, at: int) -> Iterator[Buffer | Gap]:
     """v2+: BufferExtents says how many bytes follow. They can be too few (typed events), never too many."""
     big, n = header.big, len(data)
     extents = metadata_byte(Metadata.BUFFER_EXTENTS, big)
     starts = _start_pattern(header)
-    at = HEADER_SIZE
     while at < n:
         if n - at < METADATA_SIZE:
             yield Buffer(at, n, truncated=True)

@@ -15,6 +15,7 @@ from importers.xray.decode import (
     Columns,
     Gap,
     Ids,
+    begins_another,
     decode_pieces,
     find_buffers,
     peek_tid,
@@ -42,7 +43,8 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
     file = FdrFile(data, header)
     scratch = Columns.empty(SCRATCH, SCRATCH)
     last_tick: dict[int, int] = {}
-    for found in find_buffers(data, header):
+    buffers = find_buffers(data, header)
+    while (found := next(buffers, None)) is not None:
         if isinstance(found, Gap):
             file.problems.append(Problem("bad_buffer", 1, found.begin, f"{found.end - found.begin} bytes"))
             continue
@@ -52,6 +54,9 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
         scan_buffer(data, header, found, file.ids, scratch)
         if found.tid is not None:
             last_tick[found.tid] = found.last_tick
+        if begins_another(data, header, found):
+            found.end = found.stopped_at
+            buffers = find_buffers(data, header, found.end)
         file.problems += _problems_of(found)
         file.buffers.append(found)
     return file
