@@ -29,6 +29,11 @@ KINDS: dict[str, Kind] = {
     "bad_buffer": Kind(
         "error", "bytes between two buffers that are no buffer were skipped", "the file is damaged at this offset"
     ),
+    "extents_repaired": Kind(
+        "error",
+        "a buffer's size is damaged; it was read until the next buffer",
+        "the file is damaged at this offset; nothing else of it seems lost",
+    ),
     "bad_record": Kind(
         "error",
         "an unreadable record ended its buffer early",

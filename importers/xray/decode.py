@@ -34,7 +34,8 @@ class Buffer:
 
     begin, end: offsets of its records; first_tsc: the first absolute TSC, None where it has none (v1, v2 runtimes);
     base_tick: the tick that its first delta adds to; n_metadata: how many of each Metadata kind;
-    status: how its decoding ended, a key of STATUS; stopped_at: the offset there.
+    status: how its decoding ended, a key of STATUS; stopped_at: the offset there; truncated: the file ends in it;
+    repaired: its size was damaged, and its end is where the next one begins.
     """
 
     begin: int
@@ -53,6 +54,7 @@ class Buffer:
     status: str = "whole"
     stopped_at: int = 0
     truncated: bool = False
+    repaired: bool = False
 
 
 @dataclass
@@ -202,7 +204,7 @@ def _buffers_by_extents(data: memoryview, header: Header, at: int) -> Iterator[B
             # Either the file was cut or this size is damaged: then another buffer starts before the end.
             found = starts.search(data, begin)
             end = found.start() if found else n
-            yield Buffer(begin, end, truncated=not found)
+            yield Buffer(begin, end, truncated=not found, repaired=bool(found))
         else:
             yield Buffer(begin, end)
         at = end

@@ -55,7 +55,7 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
         if found.tid is not None:
             last_tick[found.tid] = found.last_tick
         if begins_another(data, header, found):
-            found.end = found.stopped_at
+            found.end, found.status, found.repaired = found.stopped_at, "whole", True
             buffers = find_buffers(data, header, found.end)
         file.problems += _problems_of(found)
         file.buffers.append(found)
@@ -64,6 +64,8 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
 
 def _problems_of(buffer: Buffer) -> list[Problem]:
     problems: list[Problem] = []
+    if buffer.repaired:
+        problems.append(Problem("extents_repaired", 1, buffer.begin - METADATA_SIZE))
     n_typed = int(buffer.n_metadata[Metadata.TYPED_EVENT])
     if buffer.status == "cut":
         kind = "truncated" if buffer.truncated else "cut_record"
