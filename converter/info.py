@@ -139,7 +139,8 @@ def as_text(summary: dict[str, Any]) -> str:
         lines.append("")
     for issue in summary["issues"]:
         detail = f": {issue['detail']}" if issue["detail"] else ""
-        lines.append(f"{issue['severity']}: {issue['title']}{detail} [{issue['kind']}, {issue['count']} times]")
+        place = f", first at offset {issue['offset']}" if issue["offset"] is not None else ""
+        lines.append(f"{issue['severity']}: {issue['title']}{detail} [{issue['kind']}, {issue['count']} times{place}]")
         if issue["advice"]:
             lines.append(f"    {issue['advice']}")
     return "\n".join(lines)

@@ -41,10 +41,29 @@ def interpreted(name: str) -> ModuleType:
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
+    for function in list(vars(module).values()):
+        inner = getattr(function, "__wrapped__", function)
+        if getattr(inner, "__module__", "") == module.__name__ and hasattr(inner, "__code__"):
+            atheris.instrument_func(inner)
     return module
 
 
-with atheris.instrument_imports(include=["converter", "importers", "exporters", "interpreted_"]):
+# What is imported later, inside functions, would not be instrumented.
+LATE = (
+    "converter.calls",
+    "converter.clocks",
+    "converter.stacks",
+    "exporters.firefox",
+    "exporters.gecko",
+    "exporters.perfetto",
+    "importers.xray.basic",
+    "importers.xray.fdr",
+    "importers.xray.forks",
+    "importers.xray.map",
+    "importers.xray.records",
+)
+
+with atheris.instrument_imports(include=["converter", "importers", "exporters"]):
     from converter.errors import FormatError
     from converter.laws import check
     from converter.model import Trace
@@ -53,6 +72,8 @@ with atheris.instrument_imports(include=["converter", "importers", "exporters", 
     from converter.source import Source
     from importers import xray
 
+    for late in LATE:
+        importlib.import_module(late)
     COMPILED = {name: importlib.import_module(name) for name in KERNELS}
     INTERPRETED = {name: interpreted(name) for name in KERNELS}
 

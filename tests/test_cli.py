@@ -1,0 +1,481 @@
+"""The command line: what it writes, where, what it says, and its exit status (design.md, "The command line")."""
+
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import zstandard
+from builders.xray import elf_with_instr_map
+from readers import perfetto
+from recordings import binaries_of, content, path_of
+from streams import fdr
+
+import converter
+from converter import cli
+
+WHOLE = fdr("A B 1000000 b a", "A 500 a")
+LOSSY = fdr("A B b c a")
+DAMAGED = WHOLE.bytes()[:-8]
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with app.xray in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.xray").write_bytes(WHOLE.bytes())
+    (tmp_path / "lossy.xray").write_bytes(LOSSY.bytes())
+    (tmp_path / "app").write_bytes(elf_with_instr_map([("main", 0x2000, [0, 1]), ("_Z4workv", 0x3000, [0, 1])]))
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Done]:
+    def main(*arguments: str) -> Done:
+        capfdbinary.readouterr()
+        try:
+            status = cli.main(arguments)
+        except SystemExit as exit_of_argparse:
+            status = int(exit_of_argparse.code or 0)
+        out, err = capfdbinary.readouterr()
+        return Done(status, out.decode(errors="replace"), err.decode())
+
+    return main
+
+
+Run = Callable[..., Done]
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*")} - {"app.xray", "lossy.xray", "app"}
+
+
+def is_firefox(data: bytes) -> bool:
+    return json.loads(data)["meta"].get("preprocessedProfileVersion") == 70
+
+
+def is_gecko(data: bytes) -> bool:
+    return "presymbolicated" in json.loads(data)["meta"]
+
+
+def is_perfetto(data: bytes) -> bool:
+    return perfetto.parse(data).packets > 0
+
+
+# ---------------------------------------------------------------- convert: where and what
+
+SUFFIXES = {
+    "o.json": is_firefox, "o.json.gz": is_firefox, "o.gecko.json": is_gecko, "o.gecko.json.gz": is_gecko,
+    "o.pftrace": is_perfetto, "o.pftrace.gz": is_perfetto, "o.perfetto-trace": is_perfetto,
+    "o.perfetto-trace.gz": is_perfetto,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "is_right"), SUFFIXES.items(), ids=SUFFIXES)
+def test_the_suffix_chooses_the_format(run: Run, folder: Path, name: str, is_right: Callable[[bytes], bool]) -> None:
+    assert run("convert", "app.xray", "-o", name).status in (0, 1)
+    data = (folder / name).read_bytes()
+    assert is_right(gzip.decompress(data) if name.endswith(".gz") else data)
+    assert files(folder) == {name}
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "is_right"),
+    [
+        (None, "app.xray.json.gz", is_firefox),
+        ("firefox", "app.xray.json.gz", is_firefox),
+        ("gecko", "app.xray.gecko.json.gz", is_gecko),
+        ("perfetto", "app.xray.pftrace", is_perfetto),
+    ],
+)
+def test_beside_the_input(
+    run: Run, folder: Path, to: str | None, name: str, is_right: Callable[[bytes], bool]
+) -> None:
+    options = ["--to", to] if to else []
+    done = run("convert", str(folder / "app.xray"), *options)
+    data = (folder / name).read_bytes()
+    assert is_right(gzip.decompress(data) if name.endswith(".gz") else data)
+    assert name in done.err
+
+
+def test_to_wins_over_the_suffix(run: Run, folder: Path) -> None:
+    assert run("convert", "app.xray", "-o", "trace.out", "--to", "perfetto").status == 0
+    assert is_perfetto((folder / "trace.out").read_bytes())
+
+
+@pytest.mark.parametrize(("to", "is_right"), [("firefox", is_firefox), ("perfetto", is_perfetto)])
+def test_standard_output(
+    run: Run, folder: Path, to: str, is_right: Callable[[bytes], bool], capfdbinary: Any
+) -> None:
+    assert cli.main(["convert", "app.xray", "-o", "-", "--to", to]) == 0
+    assert is_right(capfdbinary.readouterr().out)
+    assert files(folder) == set()
+
+
+def test_standard_input(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BytesIO(WHOLE.bytes())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert run("convert", "-", "-o", "o.pftrace").status == 0
+    converter.convert("app.xray", "other.pftrace")
+    names = [[s.name for s in perfetto.read(folder / name).slices] for name in ("o.pftrace", "other.pftrace")]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(("name", "pack"), [("z.xray.gz", gzip.compress), ("z.xray.zst", zstandard.compress)])
+def test_compressed_inputs(run: Run, folder: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    (folder / name).write_bytes(pack(WHOLE.bytes()))
+    assert json.loads(run("info", name, "--json").out)["functions"]["total"] == 2
+    assert run("convert", name, "-o", "o.json").status == 0
+
+
+def test_several_inputs_become_one_trace(run: Run, folder: Path) -> None:
+    (folder / "b.xray").write_bytes(fdr((7, "C c")).bytes())
+    summary = json.loads(run("info", "app.xray", "b.xray", "--json").out)
+    assert [i["path"] for i in summary["inputs"]] == ["app.xray", "b.xray"]
+    assert [t["tid"] for p in summary["processes"] for t in p["threads"]] == [1, 2, 7]
+
+
+def test_symbols(run: Run, folder: Path) -> None:
+    """A file, or a folder of them."""
+    (folder / "bin").mkdir()
+    (folder / "app").rename(folder / "bin" / "app")
+    (folder / "bin" / "README").write_text("no binary")
+    for symbols in ("bin/app", "bin"):
+        done = run("info", "app.xray", "--symbols", symbols, "--json")
+        assert [row["name"] for row in json.loads(done.out)["functions"]["top"]] == ["work()", "main"]
+        assert done.status == 0
+
+
+# ---------------------------------------------------------------- convert: which part
+
+
+def slices_after(run: Run, folder: Path, *options: str) -> list[tuple[int, int | None]]:
+    assert run("convert", "app.xray", "-o", "part.pftrace", *options).status == 0
+    read = perfetto.read(folder / "part.pftrace")
+    first = min((s.ts for s in read.slices if s.tid == 1), default=0)
+    return [(s.ts - first, s.dur) for s in read.slices if s.tid == 1]
+
+
+PARTS = {
+    (): [(0, 1_000_030), (10, 1_000_010)],
+    ("--min-duration", "1000020ns"): [(0, 1_000_030)],
+    ("--min-duration", "1s"): [],
+    ("--range", "0,1us"): [(0, 1000), (10, 990)],
+    ("--range", "500us,501us"): [(0, 1000), (0, 1000)],
+    ("--range", "1ms,"): [(0, 30), (0, 20)],
+    ("--range", ",5ns"): [(0, 5)],
+}
+
+
+@pytest.mark.parametrize(("options", "slices"), PARTS.items(), ids=[" ".join(p) or "all" for p in PARTS])
+def test_range_and_min_duration(
+    run: Run, folder: Path, options: tuple[str, ...], slices: list[tuple[int, int]]
+) -> None:
+    assert slices_after(run, folder, *options) == slices
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> None:
+    done = run("convert", "lossy.xray", "-o", "o.json", "--report", "report.json")
+    assert done.status == 1
+    assert "entry_lost" in done.err
+    assert "profiler.firefox.com" in done.err
+    issues = {issue["kind"]: issue for issue in json.loads((folder / "report.json").read_text())["issues"]}
+    assert issues["entry_lost"].keys() == {"kind", "severity", "count", "offset", "title", "detail", "advice"}
+    assert (issues["entry_lost"]["severity"], issues["entry_lost"]["count"]) == ("loss", 1)
+
+
+def test_quiet(run: Run, folder: Path) -> None:
+    done = run("convert", "lossy.xray", "-o", "o.json", "--quiet")
+    assert done == (1, "", "")
+
+
+@pytest.mark.parametrize("command", [["convert", "{}", "-o", "o.json"], ["info", "{}"], ["info", "{}", "--json"]])
+@pytest.mark.parametrize(("name", "status"), [("app.xray", 0), ("lossy.xray", 1), ("none.xray", 2)])
+def test_exit_status(run: Run, command: list[str], name: str, status: int) -> None:
+    assert run(*(part.format(name) for part in command)).status == status
+
+
+def test_damaged_data_is_exit_status_1(run: Run, folder: Path) -> None:
+    (folder / "damaged.xray").write_bytes(DAMAGED)
+    done = run("convert", "damaged.xray", "-o", "o.json")
+    assert done.status == 1
+    assert "truncated" in done.err
+    assert is_firefox((folder / "o.json").read_bytes())
+
+
+# ---------------------------------------------------------------- failures
+
+FAILURES = {
+    "missing input": (["convert", "none.xray", "-o", "o.json"], "none.xray: cannot be read: No such file"),
+    "a folder as input": (["convert", "sub", "-o", "o.json"], "sub: cannot be read"),
+    "empty file": (["convert", "empty", "-o", "o.json"], "empty: the file is empty"),
+    "no known format": (["convert", "text", "-o", "o.json"], "text: no format that is known"),
+    "too short": (["convert", "short.xray", "-o", "o.json"], "short.xray"),
+    "unsupported version": (["convert", "v9.xray", "-o", "o.json", "--from", "xray"], "version 9"),
+    "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no format has this suffix"),
+    "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
+    "unknown input format": (["convert", "app.xray", "--from", "mp3"], "unknown input format 'mp3'"),
+    "output in no folder": (["convert", "app.xray", "-o", "no/o.json"], "no/o.json: cannot be written"),
+    "output is a folder": (["convert", "app.xray", "-o", "sub.json"], "sub.json: cannot be written"),
+    "no format for standard output": (["convert", "app.xray", "-o", "-"], "--to"),
+    "no output for standard input": (["convert", "-"], "-o OUT"),
+    "bad range": (["convert", "app.xray", "--range", "5"], "'5' is no range"),
+    "range backwards": (["convert", "app.xray", "--range", "2s,1s"], "ends before it starts"),
+    "bad duration": (["convert", "app.xray", "--min-duration", "5 parsecs"], "'5 parsecs' is no duration"),
+    "missing symbols": (["convert", "app.xray", "--symbols", "nothing"], "nothing: cannot be read"),
+    "symbols that are none": (["convert", "app.xray", "--symbols", "text"], "text: no readable ELF"),
+    "symbols of another program": (["convert", "app.xray", "--symbols", "other"], "other: as symbols"),
+    "report in no folder": (["convert", "app.xray", "-o", "o.json", "--report", "no/r.json"], "no/r.json"),
+    "dump without input": (["dump"], "dump needs an input"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAILURES.values(), ids=FAILURES)
+def test_failures_are_one_sentence(run: Run, folder: Path, arguments: list[str], message: str) -> None:
+    """Exit status 2; nothing is left behind."""
+    for name in ("sub", "sub.json"):
+        (folder / name).mkdir()
+    (folder / "empty").touch()
+    (folder / "text").write_text("This is a text of some length, and no recording at all.\n" * 3)
+    (folder / "short.xray").write_bytes(WHOLE.bytes()[:20])
+    (folder / "v9.xray").write_bytes(b"\x09" + WHOLE.bytes()[1:])
+    (folder / "other").write_bytes(elf_with_instr_map([("only", 0x2000, [0, 1])]))
+    before = files(folder)
+    done = run(*arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert done.err.startswith("traceferry: ")
+    assert "Traceback" not in done.err
+    assert len([line for line in done.err.splitlines() if not line.startswith("  ")]) == 1
+    assert files(folder) == before
+
+
+def test_usage_errors_are_exit_status_2(run: Run) -> None:
+    for arguments in ([], ["convert"], ["frobnicate"], ["dump", "app.xray", "--offset", "-1"]):
+        assert run(*arguments).status == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_folder(run: Run, folder: Path) -> None:
+    (folder / "locked").mkdir(mode=0o500)
+    done = run("convert", "app.xray", "-o", "locked/o.json")
+    assert done.status == 2
+    assert "locked/o.json: cannot be written: Permission denied" in done.err
+
+
+def test_a_failure_while_writing_leaves_nothing(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from exporters import firefox
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (folder / "o.json").write_text("an older output")
+    monkeypatch.setattr(firefox, "_write_shared", fail)
+    done = run("convert", "app.xray", "-o", "o.json")
+    assert done.status == 2
+    assert "No space left on device" in done.err
+    assert files(folder) == {"o.json"}
+    assert (folder / "o.json").read_text() == "an older output"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_device(run: Run, folder: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        import subprocess
+        import sys
+
+        repo = Path(converter.__file__).parents[1]
+        command = [sys.executable, "-m", "converter.cli", "convert", str(folder / "app.xray"), "-o", "-"]
+        done = subprocess.run(
+            [*command, "--to", "firefox"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=repo
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_format_errors_show_the_place(run: Run, folder: Path) -> None:
+    """Offset, record, and the bytes around it in hex."""
+    (folder / "v9.xray").write_bytes(b"\x09" + WHOLE.bytes()[1:])
+    done = run("info", "v9.xray", "--from", "xray")
+    assert done.status == 2
+    first, *lines = done.err.splitlines()
+    assert "v9.xray" in first
+    assert "at offset 0" in first
+    assert "XRayFileHeader" in first
+    shown = bytes.fromhex("".join(line.split("  ")[-1] for line in lines).replace(" ", ""))
+    assert shown == (folder / "v9.xray").read_bytes()[:32]
+
+
+def test_an_unknown_file_with_the_suffix_is_pointed_to_from(run: Run, folder: Path) -> None:
+    (folder / "odd.xray").write_bytes(b"x" * 100)
+    assert "--from xray" in run("info", "odd.xray").err
+
+
+# ---------------------------------------------------------------- info
+
+
+def shape(value: Any) -> Any:
+    """The types of a JSON value; of a list, those of its first element."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return type(value).__name__
+
+
+def test_info_json_is_the_interface(run: Run) -> None:
+    """The keys and types that scripts rely on: design.md. More may come, none may go."""
+    log, (program,) = path_of("fdr-c19-pie-events.xray"), binaries_of("fdr-c19-pie-events.xray")
+    done = run("info", str(log), "--symbols", str(program), "--json")
+    found = shape(json.loads(done.out))
+    function = {
+        "name": "str", "file": "str", "calls": "int", "total_ns": "int", "self_ns": "int", "samples": "int",
+    }  # fmt: skip
+    thread = {
+        "tid": "int", "name": "str", "samples": "int", "calls": "int",
+        "allocations": {"count": "int", "bytes": "int"},
+    }  # fmt: skip
+    assert found.keys() == {"inputs", "time", "processes", "functions", "code_objects", "sources", "issues"}
+    assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
+    assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
+    (process,) = found["processes"]
+    assert process.keys() == {"pid", "name", "threads", "counters", "heap_snapshots"}
+    assert process["threads"][0].items() >= thread.items()
+    assert set(process["threads"][0]["markers"].values()) == {"int"}
+    assert found["functions"].keys() == {"total", "top"}
+    assert found["functions"]["top"][0].items() >= function.items()
+    assert (found["code_objects"], found["sources"]) == ("int", "int")
+    summary = json.loads(done.out)
+    assert summary["time"]["duration_ns"] == 3_407_609_197
+    assert [t["calls"] for p in summary["processes"] for t in p["threads"]] == [73, 12, 12]
+    assert summary["processes"][0]["threads"][0]["markers"] == {"Custom event": 6}
+
+
+def test_info_json_of_a_lossy_log(run: Run) -> None:
+    issues = json.loads(run("info", "lossy.xray", "--json").out)["issues"]
+    assert {issue["kind"] for issue in issues} >= {"entry_lost", "no_symbols"}
+    assert all(issue.keys() >= {"kind", "severity", "count", "offset", "advice"} for issue in issues)
+
+
+def test_recursion_counts_once_in_total(run: Run, folder: Path) -> None:
+    """calls counts enters; a recursive function's total_ns counts its outermost activation only."""
+    (folder / "r.xray").write_bytes(fdr("A B A a b a").bytes())
+    top = {row["name"]: row for row in json.loads(run("info", "r.xray", "--json").out)["functions"]["top"]}
+    a, b = top["function 1"], top["function 2"]
+    assert (a["calls"], a["total_ns"], a["self_ns"]) == (2, 50, 30)
+    assert (b["calls"], b["total_ns"], b["self_ns"]) == (1, 30, 20)
+
+
+def test_info_for_people(run: Run) -> None:
+    text = run("info", "app.xray", "--symbols", "app").out
+    for words in ("app.xray: LLVM XRay", "process 1 app", "thread 1", "2 calls", "work()"):
+        assert words in text
+
+
+def test_top(run: Run) -> None:
+    assert len(json.loads(run("info", "app.xray", "--json", "--top", "1").out)["functions"]["top"]) == 1
+
+
+# ---------------------------------------------------------------- dump and formats
+
+
+def test_dump_shows_every_record_with_its_offset(run: Run, folder: Path) -> None:
+    (folder / "events.xray").write_bytes(content("fdr-c19-pie-events.xray"))
+    lines = run("dump", "events.xray").out.splitlines()
+    kinds = [line.split()[1] for line in lines]
+    counts = {kind: kinds.count(kind) for kind in set(kinds)}
+    assert counts == {
+        "XRayFileHeader": 1, "BufferExtents": 3, "NewBuffer": 3, "Walltime": 3, "Pid": 3, "NewCPUId": 4,
+        "TSCWrap": 2, "CustomEvent": 12, "CallArgument": 15, "Enter": 82, "EnterArg": 15, "Exit": 93, "TailExit": 4,
+    }  # fmt: skip
+    offsets = [int(line.split()[0], 16) for line in lines]
+    assert offsets == sorted(set(offsets))
+    assert any("payload=6576656e74" in line for line in lines)
+
+
+@pytest.mark.parametrize("offset", ["48", "0x30"])
+def test_dump_from_an_offset(run: Run, offset: str) -> None:
+    lines = run("dump", "app.xray", "--offset", offset, "--limit", "2").out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["0x00000030", "NewBuffer"], ["0x00000040", "Walltime"]]
+
+
+def test_dump_of_basic_mode(run: Run, folder: Path) -> None:
+    (folder / "basic.xray").write_bytes(content("basic-c19-pie-recurse.xray"))
+    lines = run("dump", "basic.xray").out.splitlines()
+    assert "basic version=3" in lines[0]
+    assert len(lines) == 1 + (len(content("basic-c19-pie-recurse.xray")) - 32) // 32
+
+
+def test_dump_of_damaged_data_ends_with_words(run: Run, folder: Path) -> None:
+    (folder / "cut.xray").write_bytes(WHOLE.bytes()[:-3])
+    done = run("dump", "cut.xray")
+    assert done.status == 0
+    assert "cut" in done.out.splitlines()[-1]
+
+
+def test_dump_model(run: Run) -> None:
+    from converter.model import GLOBAL_TABLES, THREAD_TABLES
+
+    text = run("dump", "--model").out
+    for table in (*GLOBAL_TABLES, *THREAD_TABLES):
+        assert f"  {table.name}: {table.doc}" in text
+
+
+def test_formats(run: Run) -> None:
+    text = run("formats").out
+    for words in ("xray", "firefox", "gecko", "perfetto", ".pftrace", ".gecko.json", "kernels:"):
+        assert words in text
+
+
+@pytest.mark.parametrize("command", [[], ["convert"], ["info"], ["dump"], ["formats"]])
+def test_help(run: Run, command: list[str]) -> None:
+    done = run(*command, "--help")
+    assert done.status == 0
+    assert re.search("usage: traceferry", done.out)
+
+
+# ---------------------------------------------------------------- the library
+
+
+def test_convert_returns_the_report(folder: Path) -> None:
+    report = converter.convert("lossy.xray", "o.json")
+    assert {issue.kind for issue in report} >= {"entry_lost"}
+
+
+def test_library_errors(folder: Path) -> None:
+    with pytest.raises(converter.UsageError):
+        converter.load([])
+    with pytest.raises(converter.UsageError):
+        converter.load("none.xray")
+    (folder / "text").write_text("no recording " * 10)
+    with pytest.raises(converter.FormatError) as caught:
+        converter.load("text")
+    assert (caught.value.path, caught.value.offset) == ("text", 0)
+    with pytest.raises(converter.UsageError):
+        converter.save(converter.load("app.xray"), "o.unknown")
+    assert issubclass(converter.FormatError, converter.TraceferryError)
+
+
+def test_progress_counts_every_record(folder: Path) -> None:
+    trace = converter.load("app.xray")
+    done: list[int] = []
+    converter.save(trace, "o.json", progress=done.append)
+    assert sum(done) == sum(thread.n_records for _, thread in trace.threads) == 6
