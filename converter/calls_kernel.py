@@ -45,6 +45,8 @@ def match(
     Room needed in out_*: two for each row so far, in stack one for each enter so far; n_open: one for each frame, zeros
     at the start. state: 9, zeros at the start but NOW, the first ts. The stack holds output rows.
     """
+    if state.shape[0] < 9:
+        raise ValueError("match: an array has the wrong length")
     n: cython.Py_ssize_t = ts.shape[0]
     m: cython.Py_ssize_t = int(state[N_ROWS])
     sp: cython.Py_ssize_t = int(state[DEPTH])
@@ -59,7 +61,6 @@ def match(
         or room - m < n + sp + n
         or stack.shape[0] < sp + n
         or out_marks.shape[0] < marks.shape[0]
-        or state.shape[0] < 9
     ):
         raise ValueError("match: an array has the wrong length")
     i: cython.Py_ssize_t
@@ -174,10 +175,12 @@ def close(
     state: cython.longlong[::1],
 ):
     """Leaves at end_ts what `match` has left open; state[DEPTH] stays, the number of those calls."""
+    if state.shape[0] < 9:
+        raise ValueError("close: an array has the wrong length")
     m: cython.Py_ssize_t = int(state[N_ROWS])
     sp: cython.Py_ssize_t = int(state[DEPTH])
     room: cython.Py_ssize_t = out_ts.shape[0]
-    if out_frame.shape[0] != room or out_flags.shape[0] != room or room - m < sp or stack.shape[0] < sp or m < 0:
+    if sp < 0 or out_frame.shape[0] != room or out_flags.shape[0] != room or room - m < sp or stack.shape[0] < sp or m < 0:
         raise ValueError("close: an array has the wrong length")
     if end_ts < int(state[NOW]):
         end_ts = int(state[NOW])

@@ -49,10 +49,8 @@ def _convert(arguments: argparse.Namespace) -> int:
     output, exporter = _output_of(arguments)
     trace = _load(arguments)
     n_records = sum(thread.n_records for _, thread in trace.threads)
-    with _progress(n_records, arguments.quiet) as progress:
+    with _report_to(trace, arguments.report), _progress(n_records, arguments.quiet) as progress:
         save(trace, output, format=exporter.name, progress=progress)
-    if arguments.report:
-        _write_report(trace, arguments.report)
     if not arguments.quiet:
         for issue in trace.report:
             print(issue.as_text(), file=sys.stderr)
@@ -136,12 +134,18 @@ def _load(arguments: argparse.Namespace) -> Any:
     )
 
 
-def _write_report(trace: Any, path: str) -> None:
+@contextmanager
+def _report_to(trace: Any, path: str | None) -> Iterator[None]:
+    """Opens the report's file first: if it cannot be written, nothing is."""
+    if path is None:
+        yield
+        return
     import orjson
 
     from converter.output import open_output
 
     with open_output(path) as out:
+        yield
         issues = [issue.as_json() for issue in trace.report]
         out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")
 

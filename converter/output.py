@@ -64,10 +64,7 @@ def open_output(path: str) -> Iterator[Output]:
     Raises UsageError if the place cannot be written.
     """
     if path == "-":
-        out = Output(sys.stdout.buffer, gzip=False)
-        yield out
-        out.finish()
-        sys.stdout.buffer.flush()
+        yield from _standard_output()
         return
     target = Path(path)
     try:
@@ -89,6 +86,18 @@ def open_output(path: str) -> Iterator[Output]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _standard_output() -> Iterator[Output]:
+    out = Output(sys.stdout.buffer, gzip=False)
+    try:
+        yield out
+        out.finish()
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"standard output cannot be written: {error.strerror}") from None
 
 
 class _Whole:

@@ -94,11 +94,17 @@ def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
 def _unzstd(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
     import zstandard
 
+    view = memoryview(raw)
     parts: list[bytes] = []
+    at, piece = 0, 1 << 20
     try:
-        with zstandard.ZstdDecompressor().stream_reader(memoryview(raw), read_across_frames=True) as reader:
-            while part := reader.read(1 << 20):
-                parts.append(part)
+        while at < len(view) and bytes(view[at : at + 4]) == ZSTD_MAGIC:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            while at < len(view) and not frame.eof:
+                parts.append(frame.decompress(view[at : at + piece]))
+                at = min(at + piece, len(view)) - len(frame.unused_data)
+            if not frame.eof:
+                return b"".join(parts), "the zstd data ends too early"
     except zstandard.ZstdError as error:
         return b"".join(parts), f"damaged zstd data: {error}"
     return b"".join(parts), ""

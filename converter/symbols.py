@@ -169,7 +169,7 @@ RELATIVE_RELOCATIONS = {
     "EM_S390": 12,
     "EM_ARM": 23,
     "EM_386": 8,
-    "EM_HEXAGON": 35,
+    "EM_QDSP6": 35,  # Hexagon
     "EM_RISCV": 3,
     "EM_LOONGARCH": 3,
 }
@@ -190,4 +190,7 @@ def demangle(name: str) -> str:
         return name
     from pycxxfilt import demangle as itanium
 
-    return str(itanium(name) or name)
+    try:
+        return str(itanium(name) or name)
+    except ValueError:
+        return name

@@ -91,7 +91,7 @@ def meta(trace: Trace, schemas: list[dict[str, Any]]) -> dict[str, Any]:
         "sourceCodeIsNotOnSearchfox": True,
         "usesOnlyOneStackType": True,
         "keepProfileThreadOrder": True,
-        "initialVisibleThreads": list(range(len(trace.threads))),
+        "initialVisibleThreads": list(range(max(len(trace.threads), 1))),
         "categories": categories(trace),
         "markerSchema": schemas,
         "extra": [{"label": "Recording", "entries": _entries(trace)}],

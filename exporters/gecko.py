@@ -105,7 +105,8 @@ def _write_thread(
     json.open(b"{")
     json.members({key: head[key] for key in kept} | {"pid": process.pid})
     json.key("samples")
-    _open_table(json, ("stack", "time"))
+    # The viewer refuses samples without an event delay.
+    _open_table(json, ("stack", "time", "eventDelay"))
     json.sample_rows(stack, ts - trace.start_ts)
     json.close(b"}")
     json.key("markers")

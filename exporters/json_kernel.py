@@ -157,7 +157,7 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
 def sample_rows(
     stack: cython.const[cython.int][::1], ts: cython.const[cython.longlong][::1], o: cython.uchar[::1]
 ) -> cython.Py_ssize_t:
-    """Rows [stack,ms]; a negative stack is null. Room needed: 48 bytes a row."""
+    """Rows [stack,ms,0]; a negative stack is null. Room needed: 48 bytes a row."""
     if o.shape[0] < 48 * stack.shape[0] or ts.shape[0] != stack.shape[0]:
         raise ValueError("sample_rows: too little room")
     p: cython.Py_ssize_t = 0
@@ -180,9 +180,11 @@ def sample_rows(
             o[p] = 44
             t = ts[i] if ts[i] > 0 else 0
             p = put_millis(o, p + 1, t)
-            o[p] = 93
-            o[p + 1] = 44
-            p += 2
+            o[p] = 44
+            o[p + 1] = 48
+            o[p + 2] = 93
+            o[p + 3] = 44
+            p += 4
     return p
 
 

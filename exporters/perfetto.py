@@ -41,7 +41,7 @@ PER_ARGUMENT = 24
 CLOCKS: dict[ClockKind, int] = {"realtime": 1, "monotonic": 3, "boot": 6, "tsc": 6}
 REALTIME, MONOTONIC_COARSE, BOOT, INCREMENTAL = 1, 4, 6, 64
 CLEARED = 1
-RARE = 1  # the sequence of everything that is rare; the threads' follow
+DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
 FUNCTION_ID = "function_id"
 CARRIED = {"calls", "arguments", "states"}
@@ -149,20 +149,26 @@ class _Writer:
         self._out = out
         self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
         self._n_tracks = 0
+        self._n_sequences = DESCRIPTORS
         self._process_tracks: dict[int, int] = {}
 
     def _track(self) -> int:
         self._n_tracks += 1
         return self._n_tracks
 
-    def _write(self, *fields: bytes, sequence: int = RARE) -> None:
+    def _write(self, *fields: bytes, sequence: int = DESCRIPTORS) -> None:
         self._out.write(message(1, integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence), *fields))
 
-    def _write_event(self, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
+    def _sequence(self) -> int:
+        self._n_sequences += 1
+        return self._n_sequences
+
+    def _write_event(self, sequence: int, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
         self._write(
             integer(Packet.TIMESTAMP, ts),
             integer(Packet.TIMESTAMP_CLOCK_ID, self._clock),
             message(Packet.TRACK_EVENT, integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields),
+            sequence=sequence,
         )
 
     def _write_track(self, *fields: bytes) -> int:
@@ -211,8 +217,9 @@ class _Writer:
             text(Descriptor.NAME, counter.name),
             message(Descriptor.COUNTER, text(6, counter.unit)),  # unit_name
         )
+        sequence = self._sequence()
         for ts, value in zip(counter.values["ts"].tolist(), counter.values["value"].tolist(), strict=True):
-            self._write_event(ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
+            self._write_event(sequence, ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
         identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name
@@ -227,7 +234,7 @@ class _Writer:
         track = self.thread(process, thread, index)
         data = thread.load()
         _note_losses(self._trace, data, index)
-        self.calls(data, track, RARE + 1 + index, index)
+        self.calls(data, track, self._sequence(), index)
         self.events(data, track)
         self.states(data, track)
 
@@ -334,13 +341,14 @@ class _Writer:
                     integer(Descriptor.PARENT_UUID, track), text(Descriptor.NAME, marker_type.name)
                 )
                 first = EventType.SLICE_BEGIN
+            sequence = self._sequence()
             head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
             columns = [table[field.key].tolist() for field in marker_type.fields]
             rows = zip(*columns, strict=True) if columns else ((),) * len(table)
             for ts, dur, values in zip(table["ts"].tolist(), table["dur"].tolist(), rows, strict=True):
-                self._write_event(ts, first, event_track, head, *_annotations(marker_type, values))
+                self._write_event(sequence, ts, first, event_track, head, *_annotations(marker_type, values))
                 if of_intervals:
-                    self._write_event(ts + dur, EventType.SLICE_END, event_track)
+                    self._write_event(sequence, ts + dur, EventType.SLICE_END, event_track)
 
     def states(self, data: ThreadData, thread_track: int) -> None:
         states: Table = data.states
@@ -351,9 +359,10 @@ class _Writer:
                 text(Descriptor.NAME, strings[name]),
                 message(Descriptor.STATE),
             )
+            sequence = self._sequence()
             rows = states.take(states["track"] == name)
             for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
-                self._write_event(ts, EventType.STATE, track, text(Event.NAME, strings[value]))
+                self._write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
 
 
 def _annotations(marker_type: MarkerType, values: tuple[Any, ...]) -> list[bytes]:

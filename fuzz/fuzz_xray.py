@@ -13,7 +13,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -120,10 +120,8 @@ def outcome(data: bytes) -> tuple[str, list[bytes]]:
 
 def one_input(data: bytes) -> None:
     data = data[:MAX_SIZE]
-    try:
+    with suppress(FormatError):
         detect(Source("fuzz.xray", memoryview(data)))
-    except FormatError:
-        pass
     for _ in xray.dump(Source("fuzz.xray", memoryview(data)), 0) if xray.read_header(memoryview(data)) else ():
         pass
     with kernels(INTERPRETED):

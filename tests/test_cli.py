@@ -84,7 +84,7 @@ SUFFIXES = {
 
 @pytest.mark.parametrize(("name", "is_right"), SUFFIXES.items(), ids=SUFFIXES)
 def test_the_suffix_chooses_the_format(run: Run, folder: Path, name: str, is_right: Callable[[bytes], bool]) -> None:
-    assert run("convert", "app.xray", "-o", name).status in (0, 1)
+    assert run("convert", "app.xray", "-o", name).status == 0
     data = (folder / name).read_bytes()
     assert is_right(gzip.decompress(data) if name.endswith(".gz") else data)
     assert files(folder) == {name}

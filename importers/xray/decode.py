@@ -171,7 +171,7 @@ def begins_another(data: memoryview, header: Header, buffer: Buffer) -> bool:
 def _fixed_size_buffers(data: memoryview, header: Header, at: int) -> Iterator[Buffer | Gap]:
     """v1: each buffer takes buffer_size bytes; after EndOfBuffer the rest is stale memory."""
     size = header.buffer_size
-    if not 2 * METADATA_SIZE <= size <= len(data):
+    if size < 2 * METADATA_SIZE:
         size = max(len(data) - HEADER_SIZE, 1)
     new_buffer = metadata_byte(Metadata.NEW_BUFFER, header.big)
     for begin in range(at, len(data), size):

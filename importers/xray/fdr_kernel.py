@@ -131,6 +131,7 @@ def decode(
         shift -= 1
     free: cython.uint = 0xFFFFFFFF
     two32: cython.ulonglong = 0x100000000
+    near: cython.ulonglong = 0x10000000000
     w: cython.uint
     k: cython.uint
     h: cython.uint
@@ -203,14 +204,16 @@ def decode(
                             tick += delta
                         stamp = tick
                     else:
+                        # Its own time counts for the bounds where it is near: some writers never store it.
                         stamp = u64(d, p + 5, big) & mask62
+                        if stamp > high and stamp > tick and stamp - tick < near:
+                            high = stamp
                     aux_value[m] = p
                     q = p + 16 + size
-                    if stamp == tick:
-                        if tick < low:
-                            low = tick
-                        if tick > high:
-                            high = tick
+                    if tick < low:
+                        low = tick
+                    if tick > high:
+                        high = tick
                 aux_kind[m] = k
                 aux_row[m] = n
                 aux_ticks[m] = stamp

@@ -22,17 +22,18 @@ PIECE = 1 << 20
 def separate(files: Sequence[FdrFile]) -> None:
     """Takes out of each file the buffers, or the beginnings of buffers, that an earlier process wrote first.
 
-    A child's copies of its parent's other threads stop at the fork, so the parent is the file with more of them.
+    The parent is the file without a process id of its own besides; else, as a child's copies of its parent's other
+    threads stop at the fork, the file that has more of them.
     """
     shared = _shared_identities(files)
     if not shared:
         return
-    order = sorted(range(len(files)), key=lambda i: (-_size(files[i], shared), i))
+    own_pids = [_own_pid(file, shared) for file in files]
+    order = sorted(range(len(files)), key=lambda i: (own_pids[i] is not None, -_size(files[i], shared), i))
     first: dict[Identity, tuple[FdrFile, Buffer]] = {}
     next_pid = 1 + max(max(b.pid or 0, b.tid or 0) for file in files for b in file.buffers)
     for i in order:
-        file = files[i]
-        child_pid = _own_pid(file, shared)
+        file, child_pid = files[i], own_pids[i]
         kept: list[Buffer] = []
         for buffer in file.buffers:
             identity = _identity(buffer)

@@ -49,8 +49,12 @@ CUSTOM = MarkerType(
 TYPED = MarkerType(
     "Typed event",
     "An event that the program recorded with __xray_typedevent",
-    (MarkerField("type", "Type", "integer"), MarkerField("data", "Data", "text"), MarkerField("size", "Size", "bytes")),
-    label="{type}: {data}",
+    (
+        MarkerField("event_type", "Type", "integer"),
+        MarkerField("data", "Data", "text"),
+        MarkerField("size", "Size", "bytes"),
+    ),
+    label="{event_type}: {data}",
 )
 
 # An emulated time-stamp counter is the Unix time in ns: no counter of 1 GHz runs for 15 years.
@@ -277,7 +281,7 @@ def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) ->
             "size": np.array([e.size for e in chosen], np.int64),
         }
         if kind == "typed":
-            columns["type"] = np.array([e.event_type for e in chosen], np.int64)
+            columns["event_type"] = np.array([e.event_type for e in chosen], np.int64)
         markers[marker_type] = Table(marker_type.spec, columns)
     return markers
 

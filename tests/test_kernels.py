@@ -1,0 +1,285 @@
+"""Every compiled kernel does what its .py file does, and believes no length.
+
+The kernels are called as the converter calls them: while it loads and saves logs, each call is repeated with the same
+arguments in the interpreted twin.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from inspect import Parameter, signature
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from builders.xray import Fdr
+from conftest import REPO
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from outputs import BUILT
+from recordings import content
+from streams import NS, fdr
+from test_bad_input import WHOLE
+from test_calls import STREAMS
+
+import converter
+from converter.info import summarize
+from converter.output import Output
+from converter.registry import EXPORTERS, importer_named
+from converter.select import select_lasting
+from converter.source import Source
+
+KERNELS = sorted(
+    ".".join(path.relative_to(REPO).with_suffix("").parts)
+    for folder in ("converter", "importers", "exporters")
+    for path in (REPO / folder).rglob("*_kernel.py")
+)
+Arguments = tuple[Any, ...]
+quietly = settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def interpreted(name: str) -> ModuleType:
+    path = REPO / Path(*name.split(".")).with_suffix(".py")
+    loader = SourceFileLoader(f"interpreted_{name.rpartition('.')[2]}", str(path))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def is_compiled(module: ModuleType) -> bool:
+    return not str(module.__file__).endswith(".py")
+
+
+def kernels_of(module: ModuleType) -> list[str]:
+    """Its public functions whose parameters are all declared: the kernels."""
+    twin = interpreted(module.__name__)
+    names = [n for n, f in vars(twin).items() if callable(f) and getattr(f, "__module__", "") == twin.__name__]
+    return [n for n in names if hasattr(module, n) and len(signature(getattr(twin, n)).parameters) > 0]
+
+
+def copied(arguments: Arguments) -> Arguments:
+    return tuple(
+        a.copy() if isinstance(a, np.ndarray) else bytearray(a) if isinstance(a, bytearray) else a for a in arguments
+    )
+
+
+def content_of(arguments: Arguments) -> list[Any]:
+    return [bytes(a) if isinstance(a, (np.ndarray, bytearray)) else None for a in arguments]
+
+
+def outcome(kernel: Callable[..., Any], arguments: Arguments) -> Any:
+    try:
+        return kernel(*arguments)
+    except ValueError as error:
+        return f"ValueError: {error}"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Arguments, Any, list[Any]]]:
+    """(module, kernel, arguments before, result, arrays after) of every call of a kernel during the test."""
+    seen: list[tuple[str, str, Arguments, Any, list[Any]]] = []
+
+    def watch(module: ModuleType, name: str) -> None:
+        kernel = getattr(module, name)
+
+        def watched(*arguments: Any) -> Any:
+            before = copied(arguments)
+            result = kernel(*arguments)
+            seen.append((module.__name__, name, before, result, content_of(arguments)))
+            return result
+
+        monkeypatch.setattr(module, name, watched)
+
+    for module_name in KERNELS:
+        module = importlib.import_module(module_name)
+        for name in kernels_of(module):
+            watch(module, name)
+    return seen
+
+
+class Nowhere:
+    def write(self, data: bytes | memoryview) -> None:
+        pass
+
+
+def use_everything(log: bytes) -> None:
+    """Every kernel is called if the log holds anything."""
+    trace = converter.Trace()
+    importer_named("xray").module.load([Source("app.xray", memoryview(log))], trace, [])
+    trace.sort()
+    summarize(trace)
+    for exporter in EXPORTERS:
+        exporter.module.write(trace, Output(Nowhere(), gzip=False), lambda _: None)
+    summarize(select_lasting(trace, 15))
+
+
+TWINS = {name: interpreted(name) for name in KERNELS}
+COMPILED = [name for name in KERNELS if is_compiled(importlib.import_module(name))]
+needs_compiled = pytest.mark.skipif(
+    not COMPILED, reason="no kernel is compiled here: python setup.py build_ext --inplace"
+)
+Calls = list[tuple[str, str, Arguments, Any, list[Any]]]
+
+
+def same_interpreted(calls: Calls) -> None:
+    for module, name, before, result, after in calls:
+        arguments = copied(before)
+        assert getattr(TWINS[module], name)(*arguments) == result, name
+        assert content_of(arguments) == after, name
+    calls.clear()
+
+
+@needs_compiled
+def test_all_are_compiled_or_none() -> None:
+    assert COMPILED == KERNELS
+
+
+def test_every_kernel_is_called(calls: Calls) -> None:
+    """Else the tests below prove nothing about it."""
+    use_everything(NOT_NANOSECONDS)
+    for log in BUILT.values():
+        use_everything(log().bytes())
+    called = {(module, name) for module, name, *_ in calls}
+    missing = {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))} - called
+    # Helpers of kernels are Python functions where nothing is compiled.
+    assert {(m, n) for m, n in missing if m in COMPILED} <= {("converter.stacks_kernel", "rehash")}
+
+
+def _not_nanoseconds() -> bytes:
+    log = Fdr(frequency=2_596_142_000)
+    records = [log.new_cpu(0, 10**12), log.enter(1, 0), log.exit(3, 9), log.exit(1, 2**31), log.exit(2, 1)]
+    return log.buffer(1, 1, (1000, 0), records).bytes()
+
+
+NOT_NANOSECONDS = _not_nanoseconds()
+
+
+@needs_compiled
+@quietly
+@given(STREAMS, st.booleans())
+def test_streams(calls: Calls, streams: list[str], big: bool) -> None:
+    use_everything(fdr(*streams, big=big).bytes())
+    same_interpreted(calls)
+
+
+@needs_compiled
+@quietly
+@given(st.sampled_from(WHOLE), st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=6))
+def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) -> None:
+    damaged = bytearray(log)
+    for at, value in changes:
+        damaged[32 + at % (len(damaged) - 32)] = value
+    use_everything(bytes(damaged))
+    same_interpreted(calls)
+
+
+@needs_compiled
+@pytest.mark.parametrize("log", ["fdr-c19-pie-except", "fdr-c19-pie-events", "fdr-c19-pie-pool-ring"])
+def test_recordings(calls: Calls, log: str) -> None:
+    use_everything(content(f"{log}.xray"))
+    same_interpreted(calls)
+
+
+@needs_compiled
+@quietly
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=60), st.data())
+def test_numbers_as_text(values: list[int], data: st.DataObject) -> None:
+    """Of every length, and exact."""
+    import orjson
+
+    from exporters import json_kernel
+
+    times = data.draw(st.lists(st.integers(-5, 2**62), min_size=len(values), max_size=len(values)))
+    ints, ts = np.array(values, np.int32), np.array(times, np.int64)
+    for kernel, arguments in (("ints", (ints,)), ("millis", (ts,)), ("sample_rows", (ints, ts))):
+        rooms = bytearray(48 * len(values)), bytearray(48 * len(values))
+        n = getattr(json_kernel, kernel)(*arguments, rooms[0])
+        assert getattr(TWINS["exporters.json_kernel"], kernel)(*arguments, rooms[1]) == n
+        assert rooms[0] == rooms[1]
+        parsed = orjson.loads(b"[" + bytes(rooms[0][: max(n - 1, 0)]) + b"]")
+        if kernel == "ints":
+            assert parsed == [None if v < 0 else v for v in values]
+        if kernel == "millis":
+            text = bytes(rooms[0][:n]).decode().split(",")[:-1]
+            whole = [t.partition(".") for t in text]
+            exact = [-1 if t == "null" else int(a + b.ljust(6, "0")) for t, (a, _, b) in zip(text, whole, strict=True)]
+            assert exact == [max(t, -1) for t in times]
+
+
+@quietly
+@given(
+    st.lists(st.integers(0, 2**62), min_size=1, max_size=50),
+    st.sampled_from([1, 7, 999_999_999, 1_000_000_001, 2_596_142_000, 9_000_000_000]),
+)
+def test_ticks_to_nanoseconds_are_exact(ticks: list[int], frequency: int) -> None:
+    from converter.clocks import TickRate
+
+    fitting = [t for t in ticks if t * NS // frequency < 2**62] or [0]
+    converted = TickRate(frequency, 5).to_ns(np.array(fitting, np.int64))
+    assert converted.tolist() == [t * NS // frequency + 5 for t in fitting]
+
+
+# ---------------------------------------------------------------- bounds
+
+
+def shortened(arguments: Arguments) -> Iterator[Arguments]:
+    """Each array in turn: empty, half, one element less."""
+    for at, argument in enumerate(arguments):
+        if isinstance(argument, (np.ndarray, bytearray)) and len(argument):
+            for size in {0, len(argument) // 2, len(argument) - 1}:
+                changed = list(copied(arguments))
+                changed[at] = changed[at][:size]
+                yield tuple(changed)
+
+
+def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
+    """Interpreted, an index beyond an array's end would raise IndexError; compiled it would be another's memory. So
+    both must raise ValueError for the same lengths, and do the same where the length is enough."""
+    use_everything(NOT_NANOSECONDS)
+    for name in ("not_balanced", "arguments_and_events", "gaps"):
+        use_everything(BUILT[name]().bytes())
+    refused: dict[tuple[str, str], int] = {}
+    beyond: set[str] = set()
+    for module, name, before, _, _ in list(calls):
+        for arguments in shortened(before):
+            twin = copied(arguments)
+            try:
+                wanted = outcome(getattr(TWINS[module], name), twin)
+            except IndexError:
+                short = next(i for i, (x, y) in enumerate(zip(before, arguments, strict=True)) if differ(x, y))
+                beyond.add(f"{module}.{name}: {list(signature(getattr(TWINS[module], name)).parameters)[short]}")
+                continue
+            refused[module, name] = refused.get((module, name), 0) + str(wanted).startswith("ValueError")
+            if module in COMPILED:
+                assert outcome(watched_kernel(module, name), arguments) == wanted, name
+                if not str(wanted).startswith("ValueError"):
+                    assert content_of(arguments) == content_of(twin), name
+    assert sorted(beyond) == []
+    assert [kernel for kernel, n in refused.items() if n == 0] == []
+
+
+def differ(one: Any, other: Any) -> bool:
+    return isinstance(one, (np.ndarray, bytearray)) and len(one) != len(other)
+
+
+def watched_kernel(module: str, name: str) -> Callable[..., Any]:
+    """The kernel behind the function that watches it."""
+    closure = getattr(sys.modules[module], name).__closure__
+    return next(cell.cell_contents for cell in closure if callable(cell.cell_contents))
+
+
+def test_kernels_declare_every_parameter() -> None:
+    """A parameter without a type would be a Python object: slow, and not what the .pyi file says."""
+    for name in KERNELS:
+        for kernel in kernels_of(importlib.import_module(name)):
+            parameters = signature(getattr(TWINS[name], kernel)).parameters.values()
+            assert all(p.annotation is not Parameter.empty for p in parameters), (name, kernel)
+        assert (REPO / Path(*name.split(".")).with_suffix(".pyi")).exists()
