@@ -180,7 +180,9 @@ def close(
     m: cython.Py_ssize_t = int(state[N_ROWS])
     sp: cython.Py_ssize_t = int(state[DEPTH])
     room: cython.Py_ssize_t = out_ts.shape[0]
-    if sp < 0 or out_frame.shape[0] != room or out_flags.shape[0] != room or room - m < sp or stack.shape[0] < sp or m < 0:
+    if out_frame.shape[0] != room or out_flags.shape[0] != room:
+        raise ValueError("close: an array has the wrong length")
+    if sp < 0 or m < 0 or room - m < sp or stack.shape[0] < sp:
         raise ValueError("close: an array has the wrong length")
     if end_ts < int(state[NOW]):
         end_ts = int(state[NOW])

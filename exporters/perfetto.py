@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
 FUNCTION_ID = "function_id"
+# Interned names of annotations: these on every thread's sequence, then those of the arguments.
+ANNOTATION_IIDS = {name: iid for iid, name in enumerate([*NOTES.values(), FUNCTION_ID], start=1)}
 CARRIED = {"calls", "arguments", "states"}
 
 
@@ -247,13 +250,13 @@ class _Writer:
         start = int(calls["ts"][0])
         used = np.flatnonzero(np.bincount(calls["frame"]))
         n_positions = int(arguments["position"].max()) + 1 if len(arguments) else 0
-        names = [*NOTES.values(), FUNCTION_ID, *(f"arg{i}" for i in range(n_positions))]
-        annotation_iids = {name: iid for iid, name in enumerate(names, start=1)}
-        self._begin_sequence(sequence, track, start, used, annotation_iids)
+        first_argument = len(ANNOTATION_IIDS) + 1
+        argument_iids = {f"arg{i}": first_argument + i for i in range(n_positions)}
+        self._begin_sequence(sequence, track, start, used, ANNOTATION_IIDS | argument_iids)
 
-        head, head_length, event_at = _heads(*self._event_fields(annotation_iids), sequence)
-        note, note_length = _note_fields(annotation_iids)
-        iids = (arguments["position"] + (len(NOTES) + 2)).astype(np.int32)
+        head, head_length, event_at = _heads(*self._event_fields, sequence)
+        note, note_length = self._note_fields
+        iids = (arguments["position"] + first_argument).astype(np.int32)
         most = int(np.bincount(_run_numbers(arguments["call"])).max()) if len(arguments) else 0
         room = bytearray(PIECE + PER_ARGUMENT * most)
         view = memoryview(room)
@@ -308,7 +311,8 @@ class _Writer:
                 entries.append(message(Interned.SOURCE_LOCATIONS, *location))
         return entries
 
-    def _event_fields(self, annotation_iids: dict[str, int]) -> tuple[Array, Array]:
+    @cached_property
+    def _event_fields(self) -> tuple[Array, Array]:
         """For each frame the serialised fields of its begin event, then those of an end event; and their lengths."""
         frames, funcs = self._trace.frames.table(), self._trace.funcs.table()
         has_source = funcs["source"][frames["func"]] >= 0
@@ -322,12 +326,26 @@ class _Writer:
             if has_source[frame]:
                 fields += integer(Event.SOURCE_LOCATION_IID, frame + 1)
             if number[frame] >= 0:
-                name = integer(Annotation.NAME_IID, annotation_iids[FUNCTION_ID])
+                name = integer(Annotation.NAME_IID, ANNOTATION_IIDS[FUNCTION_ID])
                 value = integer(Annotation.UINT_VALUE, int(number[frame]))
                 fields += message(Event.DEBUG_ANNOTATIONS, name, value)
             rows.append(fields)
         rows.append(integer(Event.TYPE, EventType.SLICE_END))
         return _padded(rows, 48)
+
+    @cached_property
+    def _note_fields(self) -> tuple[Array, Array]:
+        """For each value of the flags of a row, the serialised annotations that say so, and their length."""
+        rows: list[bytes] = []
+        for flags in range(256):
+            fields = b""
+            for flag, name in NOTES.items():
+                of_leave = flag in (UNWOUND, OPEN_AT_END)
+                if flags & flag and of_leave == bool(flags & LEAVE):
+                    yes = integer(Annotation.NAME_IID, ANNOTATION_IIDS[name]) + integer(Annotation.BOOL_VALUE, 1)
+                    fields += message(Event.DEBUG_ANNOTATIONS, yes)
+            rows.append(fields)
+        return _padded(rows, 32)
 
     # ------------------------------------------------------------ events and states
 
@@ -376,20 +394,6 @@ def _annotations(marker_type: MarkerType, values: tuple[Any, ...]) -> list[bytes
             shown = integer(Annotation.INT_VALUE, value)
         annotations.append(message(Event.DEBUG_ANNOTATIONS, text(Annotation.NAME, field.key), shown))
     return annotations
-
-
-def _note_fields(annotation_iids: dict[str, int]) -> tuple[Array, Array]:
-    """For each value of the flags of a row, the serialised annotations that say so, and their length."""
-    rows: list[bytes] = []
-    for flags in range(256):
-        fields = b""
-        for flag, name in NOTES.items():
-            of_leave = flag in (UNWOUND, OPEN_AT_END)
-            if flags & flag and of_leave == bool(flags & LEAVE):
-                yes = integer(Annotation.NAME_IID, annotation_iids[name]) + integer(Annotation.BOOL_VALUE, 1)
-                fields += message(Event.DEBUG_ANNOTATIONS, yes)
-        rows.append(fields)
-    return _padded(rows, 32)
 
 
 def _heads(fields: Array, lengths: Array, sequence: int) -> tuple[Array, Array, int]:

@@ -108,7 +108,8 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
         lib, address = -1, -1
         if function.object is not None and function.address is not None:
             binary = function.object.binary
-            address = function.address - binary.base
+            relative = function.address - binary.base
+            address = relative if 0 <= relative < 1 << 63 else -1
             lib = trace.libs.intern(
                 name=strings.intern(binary.name),
                 debug_id=strings.intern(binary.debug_id),
