@@ -113,7 +113,7 @@ KINDS: dict[str, Kind] = {
         "give the program that was recorded: --symbols BINARY (not stripped), and once more for each shared object",
     ),
     "function_without_name": Kind(
-        "info", "functions for which the symbols have no name are shown by address", "is the binary stripped?"
+        "info", "functions for which the symbols have no name are shown by number", "is the binary stripped?"
     ),
     # what an exporter cannot carry
     "depth_cut": Kind(
@@ -138,7 +138,7 @@ KINDS: dict[str, Kind] = {
     # the machine
     "kernels_interpreted": Kind(
         "info",
-        "the kernels run interpreted, 50 to 200 times slower",
+        "the kernels run interpreted, which is much slower",
         "install with a C compiler present",
     ),
 }

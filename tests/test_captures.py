@@ -127,9 +127,9 @@ def test_events_as_expected(name: str) -> None:
         rows = [("custom", row) for row in events.get("Custom event", [])]
         rows += [("typed", row) for row in events.get("Typed event", [])]
         size += sum(len(payload_of(row["data"])) for _, row in rows)
-        types.update(str(row["type"]) for kind, row in rows if kind == "typed")
+        types.update(str(row["event_type"]) for kind, row in rows if kind == "typed")
         mine[thread.tid] = sorted(
-            (row["ts"] - thread.start_ts, kind, row.get("type"), row["data"]) for kind, row in rows
+            (row["ts"] - thread.start_ts, kind, row.get("event_type"), row["data"]) for kind, row in rows
         )
     wanted: dict[int, list[tuple[int, str, int | None, str]]] = defaultdict(list)
     for event in expected["events"]["first"]:

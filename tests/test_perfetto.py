@@ -122,7 +122,7 @@ def test_instants_are_the_events(both: Both, name: str) -> None:
     trace, read, _ = both(name)
     found = sorted((i.tid, i.ts, i.name, sorted(i.args.items())) for i in read.instants)
     wanted = sorted(
-        (thread.tid, row["ts"], kind, sorted((k, v) for k, v in row.items() if k in ("data", "size", "type")))
+        (thread.tid, row["ts"], kind, sorted((k, v) for k, v in row.items() if k in ("data", "size", "event_type")))
         for _, thread in trace.threads
         for kind, rows in events_of(thread.load()).items()
         for row in rows

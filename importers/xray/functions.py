@@ -14,7 +14,7 @@ from importers.xray.layout import OBJECT_SHIFT
 if TYPE_CHECKING:
     from converter.symbols import Binary, Symbol
 
-CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++", "/bits/", "/ext/", "/__", "include/v1/")
+CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
 SYSTEM = ("/usr/", "/opt/", "/lib/", "/nix/store/")
 OWN_COLORS = ("blue", "green", "purple", "yellow", "magenta", "red", "lightred", "brown")
 LIBRARY_COLORS = ("orange", "brown", "magenta", "red", "purple", "green")

@@ -1,0 +1,29 @@
+"""The documents tell the truth of today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from converter.registry import EXPORTERS
+from converter.report import KINDS
+
+ROOT = Path(__file__).parents[1]
+FORMATS = (ROOT / "FORMATS.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_issue_is_documented_as_declared(kind: str) -> None:
+    assert f"| `{kind}` | {KINDS[kind].severity} | {KINDS[kind].title} |" in FORMATS
+
+
+def test_no_kind_is_documented_that_is_not_declared() -> None:
+    rows = [line.split("`")[1] for line in FORMATS.split("## The report")[1].splitlines() if line.startswith("| `")]
+    assert rows == list(KINDS)
+
+
+@pytest.mark.parametrize("suffix", [suffix for exporter in EXPORTERS for suffix in exporter.suffixes])
+def test_every_suffix_is_in_the_readme(suffix: str) -> None:
+    assert f"`{suffix}`" in README
