@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from converter.errors import FormatError, UsageError
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 COMPRESSED_SUFFIXES = (".gz", ".zst")
+PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,19 @@ def open_source(path: str) -> Source:
         return Source(path, data, None, damage)
     try:
         with open(path, "rb") as file:
-            size = file.seek(0, 2)
-            raw: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            raw = _map_or_read(file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
     data, damage = _decompress(raw, path)
     return Source(path, data, Path(path).parent, damage)
+
+
+def _map_or_read(file: BinaryIO) -> bytes | mmap.mmap:
+    """A pipe cannot be mapped, nor can an empty file."""
+    if file.seekable() and file.seek(0, 2):
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return file.read()
 
 
 def _decompress(raw: bytes | mmap.mmap, path: str) -> tuple[memoryview, str]:
@@ -72,41 +81,37 @@ def _decompress(raw: bytes | mmap.mmap, path: str) -> tuple[memoryview, str]:
 
 
 def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
-    """All members, one after the other, and every whole block of one whose end is missing."""
     from isal import igzip_lib, isal_zlib
 
-    view = memoryview(raw)
-    parts: list[bytes] = []
-    at, piece = 0, 1 << 20
-    try:
-        while at < len(view) and bytes(view[at : at + 2]) == GZIP_MAGIC:
-            inflate = isal_zlib.decompressobj(wbits=31)
-            while at < len(view) and not inflate.eof:
-                parts.append(inflate.decompress(view[at : at + piece]))
-                at = min(at + piece, len(view)) - len(inflate.unused_data)
-            if not inflate.eof:
-                return b"".join(parts), "the gzip data ends too early"
-    except igzip_lib.IsalError as error:  # type: ignore[misc]
-        return b"".join(parts), f"damaged gzip data: {error}"
-    return b"".join(parts), ""
+    damage: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # its stub declares an instance
+    return _decompress_frames(raw, GZIP_MAGIC, lambda: isal_zlib.decompressobj(wbits=31), damage)
 
 
 def _unzstd(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
     import zstandard
 
+    return _decompress_frames(
+        raw, ZSTD_MAGIC, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
+    )
+
+
+def _decompress_frames(
+    raw: bytes | mmap.mmap, magic: bytes, decompressor: Callable[[], Any], damage: type[Exception]
+) -> tuple[bytes, str]:
+    """All frames (gzip: members), one after the other, and every whole block of one whose end is missing."""
     view = memoryview(raw)
     parts: list[bytes] = []
-    at, piece = 0, 1 << 20
+    at = 0
     try:
-        while at < len(view) and bytes(view[at : at + 4]) == ZSTD_MAGIC:
-            frame = zstandard.ZstdDecompressor().decompressobj()
+        while at < len(view) and bytes(view[at : at + len(magic)]) == magic:
+            frame = decompressor()
             while at < len(view) and not frame.eof:
-                parts.append(frame.decompress(view[at : at + piece]))
-                at = min(at + piece, len(view)) - len(frame.unused_data)
+                parts.append(frame.decompress(view[at : at + PIECE]))
+                at = min(at + PIECE, len(view)) - len(frame.unused_data)
             if not frame.eof:
-                return b"".join(parts), "the zstd data ends too early"
-    except zstandard.ZstdError as error:
-        return b"".join(parts), f"damaged zstd data: {error}"
+                return b"".join(parts), "the compressed data ends too early"
+    except damage as error:
+        return b"".join(parts), f"the compressed data is damaged: {error}"
     return b"".join(parts), ""
 
 
