@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -47,10 +48,11 @@ def _convert(arguments: argparse.Namespace) -> int:
     from converter.api import save
 
     output, exporter = _output_of(arguments)
-    trace = _load(arguments)
-    n_records = sum(thread.n_records for _, thread in trace.threads)
-    with _report_to(trace, arguments.report), _progress(n_records, arguments.quiet) as progress:
-        save(trace, output, format=exporter.name, progress=progress)
+    with _Progress(arguments.quiet) as progress:
+        trace = _load(arguments)
+        progress.total = sum(thread.n_records for _, thread in trace.threads)
+        with _report_to(trace, arguments.report):
+            save(trace, output, format=exporter.name, progress=progress)
     if not arguments.quiet:
         for issue in trace.report:
             print(issue.as_text(), file=sys.stderr)
@@ -77,9 +79,9 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
 def _info(arguments: argparse.Namespace) -> int:
     from converter.info import as_text, summarize
 
-    trace = _load(arguments)
-    n_records = sum(thread.n_records for _, thread in trace.threads)
-    with _progress(n_records, arguments.json) as progress:
+    with _Progress(arguments.json) as progress:
+        trace = _load(arguments)
+        progress.total = sum(thread.n_records for _, thread in trace.threads)
         summary = summarize(trace, arguments.top, progress)
     if arguments.json:
         import orjson
@@ -150,16 +152,31 @@ def _report_to(trace: Any, path: str | None) -> Iterator[None]:
         out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-@contextmanager
-def _progress(n_records: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, for work that takes more than half a second; never in a pipe or in CI."""
-    if quiet or not sys.stderr.isatty() or "CI" in os.environ:
-        yield lambda _: None
-        return
-    from tqdm import tqdm
+class _Progress:
+    """A bar on a terminal, once the work has taken half a second; never in a pipe or in CI."""
 
-    with tqdm(total=n_records, unit=" records", unit_scale=True, delay=PROGRESS_AFTER_S, leave=False) as bar:
-        yield bar.update
+    def __init__(self, quiet: bool) -> None:
+        self._started = time.monotonic()
+        self._shows = not quiet and sys.stderr.isatty() and "CI" not in os.environ
+        self._done = 0
+        self._bar: Any = None
+        self.total = 0
+
+    def __call__(self, n_records: int) -> None:
+        self._done += n_records
+        if self._bar is not None:
+            self._bar.update(n_records)
+        elif self._shows and time.monotonic() - self._started > PROGRESS_AFTER_S:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=self.total, initial=self._done, unit=" records", unit_scale=True, leave=False)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 # ---------------------------------------------------------------- the words

@@ -42,8 +42,12 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     json.open(b"[")
     for index, (process, thread) in enumerate(trace.threads):
         json.item()
-        _write_thread(json, trace, process, thread, thread.load(), paths, strings, schemas, index)
-        progress(thread.n_records)
+        data = thread.load()
+        progress(thread.n_records // 2)
+        _write_thread(json, trace, process, thread, data, paths, strings, schemas, index)
+        # Peak memory is one thread: this one goes before the next comes.
+        del data
+        progress(thread.n_records - thread.n_records // 2)
     if not trace.processes:
         json.item()
         _write_empty_thread(json)

@@ -70,6 +70,7 @@ def _note_losses(trace: Trace) -> None:
     trace.report.note("weights_dropped", sum(1 for _ in trace.threads), where="gecko")
     dropped = {
         "addresses and libraries of functions": len(trace.libs),
+        "which threads are shown at first": len(trace.threads),
         "counters": sum(len(process.counters) for process in trace.processes),
         "the text of sources": int(np.count_nonzero(trace.sources["text"] >= 0)),
         "inlined frames": int(np.count_nonzero(trace.frames["inline_depth"] > 0)),
@@ -103,7 +104,9 @@ def _write_thread(
     head = firefox.thread_head(trace, process, thread)
     kept = ("name", "processName", "processType", "registerTime", "unregisterTime", "tid")
     json.open(b"{")
-    json.members({key: head[key] for key in kept} | {"pid": process.pid})
+    # By this name the viewer knows the main thread of a process; it shows the process's name instead.
+    name = "GeckoMain" if thread.is_main else thread.name
+    json.members({key: head[key] for key in kept} | {"pid": process.pid, "name": name})
     json.key("samples")
     # The viewer refuses samples without an event delay.
     _open_table(json, ("stack", "time", "eventDelay"))

@@ -58,8 +58,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     for process in trace.processes:
         writer.process(process)
     for index, (process, thread) in enumerate(trace.threads):
-        writer.whole_thread(process, thread, index)
-        progress(thread.n_records)
+        writer.whole_thread(process, thread, index, progress)
 
 
 def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
@@ -232,14 +231,16 @@ class _Writer:
             integer(Descriptor.SIBLING_ORDER_RANK, index),
         )
 
-    def whole_thread(self, process: Process, thread: Thread, index: int) -> None:
+    def whole_thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
         """Its tables exist only in here: peak memory is one thread."""
         track = self.thread(process, thread, index)
         data = thread.load()
+        progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
         self.calls(data, track, self._sequence(), index)
         self.events(data, track)
         self.states(data, track)
+        progress(thread.n_records - thread.n_records // 2)
 
     # ------------------------------------------------------------ calls
 

@@ -450,7 +450,8 @@ def test_profiler_cli_loads_and_walks(load: Load, tmp_path: Path, name: str, suf
         for handle, (process, thread) in zip(threads, trace.threads, strict=False):
             data = thread.load()
             assert (str(handle["pid"]), str(handle["tid"])) == (str(process.pid), str(thread.tid))
-            assert handle["name"] == thread.name
+            # A raw profile's main thread is known by this name, and shown by its process's.
+            assert handle["name"] == ("GeckoMain" if is_gecko and thread.is_main else thread.name)
             n_markers = sum(len(rows) for rows in events_of(data).values()) + len(data.states)
             n_markers += sum(bool(call.args) for call in calls_of(trace, data))
             assert len(cli.markers(handle["threadHandle"])) == handle["markerCount"] == n_markers
