@@ -21,6 +21,19 @@ from converter.source import Source
 LINE_STEP = 8
 LINE_REACH = 256
 
+# pyelftools lets all of these escape on damaged files, besides its own error.
+ELF_DAMAGE = (
+    ELFError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ArithmeticError,
+    AssertionError,
+    MemoryError,
+    OSError,
+)
+
 
 @dataclass(frozen=True)
 class Symbol:
@@ -47,9 +60,7 @@ class Binary:
                 segment["p_type"] == "PT_INTERP" for segment in self.elf.iter_segments()
             )
             self.base = min((s["p_vaddr"] for s in self.elf.iter_segments() if s["p_type"] == "PT_LOAD"), default=0)
-        except Exception as error:
-            if not _is_elf_damage(error):
-                raise
+        except ELF_DAMAGE as error:
             raise self._unreadable(error) from None
 
     @property
@@ -65,9 +76,7 @@ class Binary:
         try:
             section = self.elf.get_section_by_name(name)
             return None if section is None else (int(section["sh_addr"]), section.data())
-        except Exception as error:
-            if not _is_elf_damage(error):
-                raise
+        except ELF_DAMAGE as error:
             raise self._unreadable(error) from None
 
     def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
@@ -82,9 +91,7 @@ class Binary:
                     at = relocation["r_offset"]
                     if begin <= at < end and relocation["r_info_type"] == relative:
                         addends[at] = int(relocation["r_addend"])
-        except Exception as error:
-            if not _is_elf_damage(error):
-                raise
+        except ELF_DAMAGE as error:
             raise self._unreadable(error) from None
         return addends
 
@@ -173,15 +180,6 @@ RELATIVE_RELOCATIONS = {
     "EM_RISCV": 3,
     "EM_LOONGARCH": 3,
 }
-
-
-def _is_elf_damage(error: Exception) -> bool:
-    """pyelftools lets these escape on damaged files, besides its own error."""
-    return isinstance(
-        error,
-        (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, UnicodeError,
-         AssertionError, MemoryError, OSError, ArithmeticError),
-    )  # fmt: skip
 
 
 def demangle(name: str) -> str:

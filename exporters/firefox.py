@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from converter.model import LEAVE, Array, MarkerType, Process, Table, Thread, ThreadData, Trace
+from converter.model import Array, Process, Table, Thread, ThreadData, Trace
 from converter.output import Output
 from converter.stacks import CallPaths
+from exporters.firefox_markers import INSTANT, INTERVAL, MarkerColumns, markers_of
 from exporters.json_stream import JsonWriter
 
 GECKO_VERSION = 36
@@ -25,8 +26,6 @@ PROCESSED_VERSION = 70
 MAX_ADDRESS = 2**31 - 1
 INTERVAL_MS = 0.001
 GRAPH_PIXELS = 1000
-INSTANT, INTERVAL = 0, 1
-FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
 CARRIED = {"calls", "arguments", "samples", "states"}
 
 
@@ -195,7 +194,7 @@ def _write_thread(
         _write_samples(json, trace, data.samples)
     json.close(b"}")
     json.key("markers")
-    _write_markers(json, trace, thread, markers_of(trace, data, thread, schemas), strings)
+    _write_markers(json, trace, thread, markers_of(trace, data, schemas), strings)
     json.close(b"}")
 
 
@@ -263,124 +262,6 @@ def _write_samples(json: JsonWriter, trace: Trace, samples: Table) -> None:
 
 
 # ---------------------------------------------------------------- markers
-
-
-class MarkerColumns:
-    """The markers of one thread and one type: ts and dur in ns, the names' strings, and each one's data."""
-
-    def __init__(self, ts: Array, dur: Array, name: str, data: Iterator[dict[str, Any]]) -> None:
-        self.ts, self.dur, self.name, self.data = ts, dur, name, data
-
-
-def markers_of(
-    trace: Trace, data: ThreadData, thread: Thread, schemas: dict[str, dict[str, Any]]
-) -> list[MarkerColumns]:
-    """Everything of a thread that is shown as markers; adds the schemas of their types."""
-    columns: list[MarkerColumns] = []
-    if len(data.arguments):
-        columns.append(_call_markers(trace, data, schemas))
-    for marker_type, table in data.markers.items():
-        columns.append(_event_markers(marker_type, table, schemas))
-    for track in np.unique(data.states["track"]).tolist():
-        columns.append(_state_markers(trace, data.states.take(data.states["track"] == track), schemas))
-    return columns
-
-
-def _call_markers(trace: Trace, data: ThreadData, schemas: dict[str, dict[str, Any]]) -> MarkerColumns:
-    calls, arguments = data.calls, data.arguments
-    rows, n_of_row = np.unique(arguments["call"], return_counts=True)
-    n_most = int(n_of_row.max())
-    shown = min(n_most, 16)
-    previous = schemas.get("Call")
-    n_fields = max(shown, len(previous["fields"]) - 1 if previous else 0)
-    schemas["Call"] = {
-        "name": "Call",
-        "description": "A call of which the arguments were recorded, as raw values",
-        "display": ["marker-chart", "marker-table", "timeline-overview"],
-        "tooltipLabel": "{marker.data.function}",
-        "tableLabel": "{marker.data.function}: {marker.data.arg0}",
-        "chartLabel": "{marker.data.function}",
-        "fields": [
-            {"key": "function", "label": "Function", "format": "string"},
-            *({"key": f"arg{i}", "label": f"Argument {i}", "format": "string"} for i in range(n_fields)),
-        ],
-    }
-    leave_of = leaves_of(calls, rows)
-    func_of_frame = trace.frames["func"]
-
-    def rows_data() -> Iterator[dict[str, Any]]:
-        values = arguments["value"].tolist()
-        at = 0
-        for row, n in zip(rows.tolist(), n_of_row.tolist(), strict=True):
-            function = trace.func_name(int(func_of_frame[calls["frame"][row]]))
-            # A 64-bit number does not survive JavaScript: text, and hex where it looks like a pointer.
-            shown_values = {f"arg{i}": raw_value(value) for i, value in enumerate(values[at : at + min(n, 16)])}
-            yield {"type": "Call", "function": function, **shown_values}
-            at += n
-
-    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", rows_data())
-
-
-def leaves_of(calls: Table, enter_rows: Array) -> Array:
-    """For each of some rising rows that enter, the row that leaves: the next at its depth."""
-    depth = np.cumsum(np.where(calls["flags"] & LEAVE, -1, 1).astype(np.int32))
-    order = np.argsort(depth + (calls["flags"] & LEAVE), kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    leaves: Array = order[place[enter_rows] + 1]
-    return leaves
-
-
-def raw_value(value: int) -> str:
-    return str(value) if value < 1 << 32 else hex(value)
-
-
-def _event_markers(marker_type: MarkerType, table: Table, schemas: dict[str, dict[str, Any]]) -> MarkerColumns:
-    label = marker_type.label
-    for field in marker_type.fields:
-        label = label.replace("{" + field.key + "}", "{marker.data." + field.key + "}")
-    schemas[marker_type.name] = {
-        "name": marker_type.name,
-        "description": marker_type.doc,
-        "display": ["marker-chart", "marker-table", "timeline-overview"],
-        "tooltipLabel": marker_type.name,
-        "tableLabel": label,
-        "chartLabel": label,
-        "fields": [{"key": f.key, "label": f.label, "format": FORMATS[f.format]} for f in marker_type.fields],
-    }
-
-    def rows_data() -> Iterator[dict[str, Any]]:
-        columns = [
-            [hex(v) for v in table[f.key].tolist()] if f.format == "hex" else table[f.key].tolist()
-            for f in marker_type.fields
-        ]
-        keys = [f.key for f in marker_type.fields]
-        for values in zip(*columns, strict=True):
-            yield {"type": marker_type.name, **dict(zip(keys, values, strict=True))}
-
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, rows_data())
-
-
-def _state_markers(trace: Trace, states: Table, schemas: dict[str, dict[str, Any]]) -> MarkerColumns:
-    """Each state until the track's next one; the last until the end of the recording."""
-    track = trace.strings[int(states["track"][0])]
-    schemas[track] = {
-        "name": track,
-        "display": ["marker-chart", "marker-table"],
-        "tooltipLabel": "{marker.data.value}",
-        "tableLabel": "{marker.data.value}",
-        "chartLabel": "{marker.data.value}",
-        "fields": [{"key": "value", "label": track, "format": "string"}],
-    }
-    ends = np.append(states["ts"][1:], trace.end_ts)
-    is_state = states["value"] >= 0
-
-    def rows_data() -> Iterator[dict[str, Any]]:
-        for value in states["value"][is_state].tolist():
-            yield {"type": track, "value": trace.strings[value]}
-
-    ts = states["ts"][is_state]
-    return MarkerColumns(ts, ends[is_state] - ts, track, rows_data())
 
 
 def _write_markers(

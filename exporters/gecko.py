@@ -16,6 +16,7 @@ from converter.model import Process, Thread, ThreadData, Trace
 from converter.output import Output
 from converter.stacks import CallPaths
 from exporters import firefox
+from exporters.firefox_markers import INSTANT, INTERVAL, markers_of
 from exporters.json_stream import JsonWriter
 
 FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", "line", "column", "category",
@@ -169,11 +170,11 @@ def _marker_rows(
     schemas: dict[str, dict[str, Any]],
     strings: ThreadStrings,
 ) -> Iterator[list[Any]]:
-    for columns in firefox.markers_of(trace, data, thread, schemas):
+    for columns in markers_of(trace, data, schemas):
         name = strings.index(columns.name)
         is_interval = bool(columns.dur.any())
         starts = (columns.ts - trace.start_ts) / 1e6
         ends = starts + columns.dur / 1e6
         for start, end, row in zip(starts.tolist(), ends.tolist(), columns.data, strict=True):
-            phase = firefox.INTERVAL if is_interval else firefox.INSTANT
+            phase = INTERVAL if is_interval else INSTANT
             yield [name, start, end if is_interval else None, phase, 0, row]
