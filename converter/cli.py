@@ -218,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_input_options(info)
     info.add_argument("--json", action="store_true", help="as JSON, an interface for scripts (see FORMATS.md)")
-    info.add_argument("--top", type=int, default=20, metavar="N", help="how many functions (default: 20)")
+    info.add_argument("--top", type=_not_negative, default=20, metavar="N", help="how many functions (default: 20)")
     info.set_defaults(run=_info)
 
     dump = commands.add_parser(
@@ -228,8 +228,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     dump.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
     dump.add_argument("--from", dest="format", metavar="NAME", help="input format, instead of detecting it")
-    dump.add_argument("--offset", type=_offset, default=0, metavar="N", help="start there; 0x1f is read as hex")
-    dump.add_argument("--limit", type=int, default=None, metavar="N", help="at most so many lines")
+    dump.add_argument("--offset", type=_not_negative, default=0, metavar="N", help="start there; 0x1f is read as hex")
+    dump.add_argument("--limit", type=_not_negative, default=None, metavar="N", help="at most so many lines")
     dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
     dump.set_defaults(run=_dump)
 
@@ -256,7 +256,7 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
 
 
-def _offset(text: str) -> int:
+def _not_negative(text: str) -> int:
     value = int(text, 0)
     if value < 0:
         raise ValueError(text)

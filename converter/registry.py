@@ -74,12 +74,12 @@ IMPORTERS = (
     ),
 )
 
-GIB = 1 << 30
+GB = 10**9
 # A longer suffix before the shorter one that it ends with.
 EXPORTERS = (
-    Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GIB),
-    Exporter("firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GIB),
-    Exporter("perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GIB),
+    Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GB),
+    Exporter("firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GB),
+    Exporter("perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GB),
 )
 DEFAULT_EXPORTER = "firefox"
 DEFAULT_SUFFIX = {"firefox": ".json.gz", "gecko": ".gecko.json.gz", "perfetto": ".pftrace"}
