@@ -257,9 +257,12 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _not_negative(text: str) -> int:
-    value = int(text, 0)
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
     if value < 0:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError("must not be negative")
     return value
 
 
