@@ -22,12 +22,11 @@ class Source:
     """One input.
 
     path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed;
-    neighbours: the folder in which related files may lie, or None; damage: how the compression is broken, or "".
+    damage: how the compression is broken, or "".
     """
 
     path: str
     data: memoryview = field(repr=False)
-    neighbours: Path | None = None
     damage: str = ""
 
     @property
@@ -46,7 +45,7 @@ def open_source(path: str) -> Source:
     """
     if path == "-":
         data, damage = _decompress(sys.stdin.buffer.read(), path)
-        return Source(path, data, None, damage)
+        return Source(path, data, damage)
     try:
         with open(path, "rb") as file:
             raw = _map_or_read(file)
@@ -54,7 +53,7 @@ def open_source(path: str) -> Source:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
     data, damage = _decompress(raw, path)
-    return Source(path, data, Path(path).parent, damage)
+    return Source(path, data, damage)
 
 
 def _map_or_read(file: BinaryIO) -> bytes | mmap.mmap:

@@ -194,7 +194,7 @@ def _write_thread(
         _write_samples(json, trace, data.samples)
     json.close(b"}")
     json.key("markers")
-    _write_markers(json, trace, thread, markers_of(trace, data, schemas), strings)
+    _write_markers(json, trace, markers_of(trace, data, schemas), strings)
     json.close(b"}")
 
 
@@ -264,9 +264,7 @@ def _write_samples(json: JsonWriter, trace: Trace, samples: Table) -> None:
 # ---------------------------------------------------------------- markers
 
 
-def _write_markers(
-    json: JsonWriter, trace: Trace, thread: Thread, columns: list[MarkerColumns], strings: StringArray
-) -> None:
+def _write_markers(json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray) -> None:
     ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - trace.start_ts
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     names = np.repeat(

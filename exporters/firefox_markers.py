@@ -6,6 +6,7 @@ Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profile
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,14 @@ FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "by
 MAX_ARGUMENTS = 16
 
 
+@dataclass(frozen=True)
 class MarkerColumns:
-    """The markers of one thread and one type: ts and dur in ns, the names' strings, and each one's data."""
+    """The markers of one thread and one type: int64 ts and dur in ns, their name, and each one's data in that order."""
 
-    def __init__(self, ts: Array, dur: Array, name: str, data: Iterator[dict[str, Any]]) -> None:
-        self.ts, self.dur, self.name, self.data = ts, dur, name, data
+    ts: Array
+    dur: Array
+    name: str
+    data: Iterator[dict[str, Any]]
 
 
 def markers_of(trace: Trace, data: ThreadData, schemas: dict[str, dict[str, Any]]) -> list[MarkerColumns]:

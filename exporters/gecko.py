@@ -115,7 +115,7 @@ def _write_thread(
     json.close(b"}")
     json.key("markers")
     _open_table(json, ("name", "startTime", "endTime", "phase", "category", "data"))
-    json.rows(_marker_rows(trace, data, thread, schemas, strings))
+    json.rows(_marker_rows(trace, data, schemas, strings))
     json.close(b"}")
     used, frame = np.unique(paths.frame, return_inverse=True)
     json.member("frameTable", _table(FRAME_SCHEMA, [_frame_row(trace, int(f), strings) for f in used]))
@@ -166,7 +166,6 @@ def _frame_row(trace: Trace, frame: int, strings: ThreadStrings) -> list[Any]:
 def _marker_rows(
     trace: Trace,
     data: ThreadData,
-    thread: Thread,
     schemas: dict[str, dict[str, Any]],
     strings: ThreadStrings,
 ) -> Iterator[list[Any]]:

@@ -37,7 +37,6 @@ from exporters.proto import double, integer, message, text
 # trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
 MAX_DEPTH = 512
 PIECE = 1 << 18
-PER_ARGUMENT = 24
 
 CLOCKS: dict[ClockKind, int] = {"realtime": 1, "monotonic": 3, "boot": 6, "tsc": 6}
 REALTIME, MONOTONIC_COARSE, BOOT, INCREMENTAL = 1, 4, 6, 64
@@ -259,7 +258,7 @@ class _Writer:
         note, note_length = self._note_fields
         iids = (arguments["position"] + first_argument).astype(np.int32)
         most = int(np.bincount(_run_numbers(arguments["call"])).max()) if len(arguments) else 0
-        room = bytearray(PIECE + PER_ARGUMENT * most)
+        room = bytearray(PIECE + perfetto_kernel.ARGUMENT_ROOM * most)
         view = memoryview(room)
         state = np.array([0, 0, start, 0, 0], np.int64)
         # An event inside the deepest call nests one deeper than it.

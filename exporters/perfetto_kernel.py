@@ -206,6 +206,9 @@ def slices(
     return p
 
 
+# The same number, for the Python side.
+ARGUMENT_ROOM = PER_ARGUMENT
+
 if not cython.compiled:
     from converter.interpreted import plain_integers
 

@@ -2,6 +2,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+ARGUMENT_ROOM: int
+
 def slices(
     ts: NDArray[Any],
     frame: NDArray[Any],

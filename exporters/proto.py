@@ -1,5 +1,8 @@
-"""The protobuf wire format, as much of it as the rare packets need: importing the generated classes costs more than
-converting a small recording. Tests read every packet back with the protobuf library."""
+"""The protobuf wire format, as much of it as the rare packets need.
+
+Importing the generated classes would take a good part of the time in which a small recording is converted. Tests read
+every packet back with the protobuf library.
+"""
 
 from __future__ import annotations
 
