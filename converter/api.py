@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from converter import advice, registry
+from converter.companions import companions
 from converter.errors import FormatError, UsageError
 from converter.model import Trace
 from converter.output import open_output
@@ -24,12 +25,14 @@ def load(
     format: str | None = None,  # noqa: A002 - the word of the command line
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
+    embed_sources: bool = False,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
     inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions;
     format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
-    recording, None is open; min_duration_ns: leaves out shorter calls.
+    recording, None is open; min_duration_ns: leaves out shorter calls; embed_sources: puts the text of the source files
+    that the recording names, as far as they are found here, into the trace.
 
     Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name unknown. What was
     lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
@@ -38,17 +41,20 @@ def load(
     if not paths:
         raise UsageError("no input is given")
     sources = [open_source(path) for path in paths]
-    symbol_sources = [open_source(path) for path in _symbol_files(_as_list(symbols))]
+    symbol_paths = _as_list(symbols)
+    folders = [path for path in symbol_paths if Path(path).is_dir()]
+    options = registry.Options([open_source(path) for path in _symbol_files(symbol_paths)], folders, embed_sources)
     trace = Trace()
     try:
-        groups: dict[registry.Importer, list[Source]] = {}
-        for source in sources:
-            importer = registry.importer_named(format) if format else registry.detect(source)
-            groups.setdefault(importer, []).append(source)
-            if source.damage:
-                trace.report.note("compression_damaged", where=source.path, detail=source.damage)
-        for importer, group in groups.items():
-            importer.module.load(group, trace, symbol_sources)
+        groups = _groups(sources, format)
+        readings = _read(groups)
+        found = companions(sources, readings.values(), folders, trace)
+        sources += found
+        readings |= _read(_groups(found, None), groups)
+        _note_damage(trace, sources)
+        for importer in registry.IMPORTERS:
+            if importer in readings:
+                readings[importer].add_to(trace, options)
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
     trace.sort()
@@ -96,15 +102,46 @@ def convert(
     output_format: str | None = None,
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
+    embed_sources: bool = False,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
-    trace = load(inputs, symbols=symbols, format=input_format, time_range=time_range, min_duration_ns=min_duration_ns)
+    trace = load(
+        inputs,
+        symbols=symbols,
+        format=input_format,
+        time_range=time_range,
+        min_duration_ns=min_duration_ns,
+        embed_sources=embed_sources,
+    )
     save(trace, output, format=output_format)
     return trace.report
 
 
 def _as_list(paths: Paths) -> list[str]:
     return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
+
+
+Groups = dict[registry.Importer, list[Source]]
+
+
+def _groups(sources: Sequence[Source], format: str | None) -> Groups:  # noqa: A002
+    groups: Groups = {}
+    for source in sources:
+        importer = registry.importer_named(format) if format else registry.detect(source)
+        groups.setdefault(importer, []).append(source)
+    return groups
+
+
+def _read(groups: Groups, before: Groups | None = None) -> dict[registry.Importer, registry.Reading]:
+    """Formats of which some files were read before are read again, all together."""
+    already = before or {}
+    return {i: i.module.read([*already.get(i, ()), *sources]) for i, sources in groups.items()}
+
+
+def _note_damage(trace: Trace, sources: Sequence[Source]) -> None:
+    for source in sources:
+        if source.damage:
+            trace.report.note("compression_damaged", where=source.path, detail=source.damage)
 
 
 def _symbol_files(paths: list[str]) -> list[str]:

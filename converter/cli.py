@@ -133,6 +133,7 @@ def _load(arguments: argparse.Namespace) -> Any:
         format=arguments.format,
         time_range=parse_range(arguments.range) if arguments.range else None,
         min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        embed_sources=arguments.embed_sources,
     )
 
 
@@ -244,11 +245,16 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
-        help="the program that was recorded, once more for each shared object in the order of their loading",
+        help="the program that was recorded, once more for each shared object in the order of their loading; or a folder "
+        "of such files, and of others that the recording refers to",
     )  # fmt: skip
     parser.add_argument(
         "--from", dest="format", metavar="NAME",
         help="input format, instead of detecting it: " + ", ".join(i.name for i in registry.IMPORTERS),
+    )  # fmt: skip
+    parser.add_argument(
+        "--embed-sources", action="store_true",
+        help="put the text of source files that the recording names and that are found here into the output",
     )  # fmt: skip
     parser.add_argument(
         "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"

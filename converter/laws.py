@@ -12,23 +12,43 @@ def check(trace: Trace) -> list[str]:
     if trace.clock is None:
         return ["the trace has no clock"]
     broken: list[str] = []
-    sizes = {"strings": len(trace.strings)} | {t.spec.name: len(t) for t in trace.global_tables()}
+    sizes = _sizes(trace) | {t.spec.name: len(t) for t in trace.global_tables()}
     for growing in trace.global_tables():
         broken += _check_table(growing.table(), sizes, growing.spec.name)
     prefix = trace.stacks["prefix"]
     if np.any(prefix >= np.arange(len(prefix))):
         broken.append("stacks: a prefix is not smaller than its stack")
+    if not broken:
+        broken += _check_inlined(trace)
     for process, thread in trace.threads:
         broken += _check_thread(trace, thread.load(), sizes, f"thread {process.pid}/{thread.tid}")
-    sizes = {"strings": len(trace.strings)}
+    sizes = _sizes(trace)
     for process in trace.processes:
         for counter in process.counters:
             broken += _check_table(counter.values, sizes, f"counter {counter.name}")
     return broken
 
 
+def _sizes(trace: Trace) -> dict[str, int]:
+    return {"strings": len(trace.strings), "texts": len(trace.texts)}
+
+
+def _check_inlined(trace: Trace) -> list[str]:
+    """An inlined frame stands on the frame that it is inlined into: one level less deep, at the same address."""
+    prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
+    depth, lib, address = (trace.frames[name] for name in ("inline_depth", "lib", "address"))
+    inlined = np.flatnonzero(depth[frame] > 0)
+    below = prefix[inlined]
+    if np.any(below < 0):
+        return ["stacks: an inlined frame without the frame that it is inlined into"]
+    inner, outer = frame[inlined], frame[below]
+    if np.any((depth[outer] != depth[inner] - 1) | (lib[outer] != lib[inner]) | (address[outer] != address[inner])):
+        return ["stacks: an inlined frame on a frame of another place"]
+    return []
+
+
 def _check_thread(trace: Trace, data: ThreadData, sizes: dict[str, int], where: str) -> list[str]:
-    sizes = sizes | {"strings": len(trace.strings), "stacks": len(trace.stacks), "calls": len(data.calls)}
+    sizes = sizes | _sizes(trace) | {"stacks": len(trace.stacks), "calls": len(data.calls)}
     broken: list[str] = []
     for table in data.tables():
         broken += _check_table(table, sizes, f"{where}: {table.spec.name}")

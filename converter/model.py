@@ -11,8 +11,8 @@ while somebody uses them: `Thread.load()` produces them, and they go when the ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from converter.report import Report
 
 Array = NDArray[Any]
-ClockKind = Literal["monotonic", "realtime", "boot", "tsc"]
+ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 
 
 # ---------------------------------------------------------------- the declaration
@@ -28,13 +28,15 @@ ClockKind = Literal["monotonic", "realtime", "boot", "tsc"]
 
 @dataclass(frozen=True)
 class Column:
-    """dtype: a NumPy dtype, or "text" for Python strings; refers_to: the table that an index column points into."""
+    """dtype: a NumPy dtype, or "text" for Python strings; refers_to: the table that an index column points into;
+    absent: the value of a number that is not known."""
 
     name: str
     dtype: str
     doc: str
     unit: str = ""
     refers_to: str = ""
+    absent: int = 0
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -44,7 +46,7 @@ class Column:
     def default(self) -> Any:
         if self.dtype == "text":
             return ""
-        return -1 if self.refers_to else 0
+        return -1 if self.refers_to else self.absent
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ TS = Column("ts", "int64", "when, on the trace's clock", "ns")
 SOURCES = TableSpec(
     "sources",
     "source files",
-    (_index("path", "strings", "as the symbols name it"), _index("text", "strings", "the text, if it is embedded")),
+    (_index("path", "strings", "as the symbols name it"), _index("text", "texts", "the text, if it is embedded")),
 )
 LIBS = TableSpec(
     "libs",
@@ -81,11 +83,30 @@ LIBS = TableSpec(
         _index("arch", "strings", "as x86_64"),
     ),
 )
+SYMBOLS = TableSpec(
+    "symbols",
+    "pieces of machine code that have a name: a function in a library, a code object in a JIT dump",
+    (
+        _index("lib", "libs", "the library that holds it"),
+        _index("name", "strings", "the outermost function, or the code object as the JIT compiler calls it"),
+        Column("address", "int64", "of its first byte, relative to the library's start"),
+        Column("size", "int64", "0 is unknown", "bytes"),
+    ),
+)
 CATEGORIES = TableSpec(
     "categories",
-    "what kind of code runs: JS, managed, native, kernel, GC, and where native code comes from",
+    "what kind of code runs: JavaScript, Java, native, kernel, GC, and where native code comes from",
     (
         _index("name", "strings", "shown to people"),
+        _index("color", "strings", "one of the Firefox Profiler's colour names"),
+    ),
+)
+TIERS = TableSpec(
+    "tiers",
+    "how a JIT compiler or interpreter runs a function",
+    (
+        _index("name", "strings", "as Turbofan (OSR)"),
+        _index("family", "strings", "what it is a variety of, as Turbofan"),
         _index("color", "strings", "one of the Firefox Profiler's colour names"),
     ),
 )
@@ -98,7 +119,8 @@ FUNCS = TableSpec(
         Column("line", "int32", "first line, 0 is unknown"),
         Column("column", "int32", "first column, 0 is unknown"),
         Column("is_js", "bool", "JavaScript or another scripting language"),
-        Column("number", "int64", "the recorder's own number of a function without a name, else -1"),
+        _index("kind", "strings", "function, builtin, stub, trampoline, regexp, inline cache, wasm"),
+        Column("number", "int64", "the recorder's own number of a function without a name, else -1", absent=-1),
     ),
 )
 CODE = TableSpec(
@@ -106,11 +128,23 @@ CODE = TableSpec(
     "code objects made by a JIT compiler",
     (
         _index("func", "funcs", "the function compiled"),
-        Column("address", "uint64", "where it was loaded"),
-        Column("size", "uint64", "length of the code", "bytes"),
-        _index("tier", "strings", "interpreter, baseline, optimised..."),
-        Column("loaded_at", "int64", "when it was loaded", "ns"),
-        Column("unloaded_at", "int64", "when it was replaced or dropped, -1 is never", "ns"),
+        _index("symbol", "symbols", "its machine code, with the name that the compiler gave it"),
+        _index("tier", "tiers", "interpreter, baseline, optimised..."),
+        Column("pid", "int64", "the process"),
+        Column("tid", "int64", "the thread that compiled it"),
+        Column("size", "int64", "length of the code", "bytes"),
+        Column("loaded_at", "int64", "when", "ns"),
+        Column("bytes_at", "int64", "where its bytes lie in its input's file, -1 is nowhere", absent=-1),
+    ),
+)
+PLACES = TableSpec(
+    "places",
+    "where code objects lay, and from when to when; in one process at one time no two overlap",
+    (
+        _index("code", "code", "the code object"),
+        Column("address", "uint64", "of its first byte"),
+        Column("start_ts", "int64", "loaded, or moved there", "ns"),
+        Column("end_ts", "int64", "moved away, or replaced; -1 is never", "ns", absent=-1),
     ),
 )
 FRAMES = TableSpec(
@@ -119,12 +153,14 @@ FRAMES = TableSpec(
     (
         _index("func", "funcs", "the function"),
         _index("category", "categories", "what kind of code"),
-        _index("tier", "strings", "interpreter, baseline, optimised..."),
+        _index("tier", "tiers", "interpreter, baseline, optimised..."),
+        _index("source", "sources", "the file of line and column, where it is not the function's own"),
         Column("line", "int32", "the line that runs, 0 is unknown"),
         Column("column", "int32", "the column that runs, 0 is unknown"),
         _index("code", "code", "the JIT code object"),
+        _index("symbol", "symbols", "the machine code that holds the address"),
         _index("lib", "libs", "the library that holds the address"),
-        Column("address", "int64", "relative to the library's start, -1 is unknown"),
+        Column("address", "int64", "relative to the library's start, -1 is unknown", absent=-1),
         Column("inline_depth", "int32", "0 is a real frame; 1, 2... are inlined into the one before"),
     ),
 )
@@ -133,7 +169,7 @@ STACKS = TableSpec(
     "call paths as a tree: a stack is its prefix and one more frame",
     (_index("prefix", "stacks", "the caller's stack, always a smaller index"), _index("frame", "frames", "the leaf")),
 )
-GLOBAL_TABLES = (SOURCES, LIBS, CATEGORIES, FUNCS, CODE, FRAMES, STACKS)
+GLOBAL_TABLES = (SOURCES, LIBS, SYMBOLS, CATEGORIES, TIERS, FUNCS, CODE, PLACES, FRAMES, STACKS)
 
 # The flags of a row of `calls`.
 LEAVE = 1  # the row leaves the frame; without it, it enters
@@ -169,8 +205,9 @@ SAMPLES = TableSpec(
     (
         TS,
         _index("stack", "stacks", "what ran"),
-        Column("weight", "int64", "in the unit of the sampling event"),
-        Column("cpu", "int32", "the processor, -1 is unknown"),
+        Column("weight", "int64", "in the thread's sample_unit"),
+        Column("cpu", "int32", "the processor, -1 is unknown", absent=-1),
+        Column("cpu_ns", "int64", "CPU time since the thread's sample before, -1 is unknown", "ns", absent=-1),
     ),
     sorted_by="ts",
 )
@@ -196,7 +233,22 @@ STATES = TableSpec(
     ),
     sorted_by="ts",
 )
-THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, ALLOCATIONS, STATES)
+# What a row of `scheduling` says.
+WAITING = 0
+RUNNING = 1
+PREEMPTED = 2
+
+SCHEDULING = TableSpec(
+    "scheduling",
+    "the thread is put on a processor or taken off it",
+    (
+        TS,
+        Column("state", "uint8", "from ts on: WAITING 0, RUNNING 1, PREEMPTED 2 (it could run)"),
+        Column("cpu", "int32", "the processor, -1 is unknown", absent=-1),
+    ),
+    sorted_by="ts",
+)
+THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, ALLOCATIONS, STATES, SCHEDULING)
 
 COUNTER_VALUES = TableSpec("counter", "a counter's values", (TS, Column("value", "float64", "at ts")), sorted_by="ts")
 
@@ -238,6 +290,7 @@ MARKER_COLUMNS = (
     TS,
     Column("dur", "int64", "0 is an instant", "ns"),
     _index("stack", "stacks", "where"),
+    Column("flow", "int64", "rows of one number belong together, in the order of time; 0 is none"),
 )
 
 
@@ -274,35 +327,54 @@ class Table:
 
 
 class GrowingTable:
-    """A global table while importers add to it. Rows are tuples; equal rows are one row."""
+    """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once."""
 
     def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
-        self._rows: dict[tuple[Any, ...], int] = {}
-        self._defaults = tuple(c.default for c in spec.columns)
-        self._names = tuple(c.name for c in spec.columns)
-        self._table: Table | None = None
+        self._index: dict[tuple[Any, ...], int] = {}
+        self._defaults = {c.name: c.default for c in spec.columns}
+        self._parts: list[Table] = []
+        self._pending: list[tuple[Any, ...]] = []
+        self._n = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._n
 
     def intern(self, **values: Any) -> int:
         """The index of the row with these values; columns not named take their default."""
-        row = tuple(values.pop(name, default) for name, default in zip(self._names, self._defaults, strict=True))
-        if values:
-            raise TypeError(f"{self.spec.name} has no column {next(iter(values))}")
-        index = self._rows.setdefault(row, len(self._rows))
-        self._table = None
+        row = tuple({**self._defaults, **values}.values())
+        if len(row) > len(self._defaults):
+            raise TypeError(f"{self.spec.name} has no such column: {', '.join(values.keys() - self._defaults.keys())}")
+        index = self._index.setdefault(row, self._n)
+        if index == self._n:
+            self._pending.append(row)
+            self._n += 1
         return index
 
+    def extend(self, **columns: Any) -> int:
+        """Appends rows without looking for equal ones; returns the index of the first."""
+        part = Table(self.spec, columns)
+        self._flush()
+        self._parts.append(part)
+        self._n += len(part)
+        return self._n - len(part)
+
     def table(self) -> Table:
-        if self._table is None:
-            columns = list(zip(*self._rows, strict=True)) or [()] * len(self._names)
-            self._table = Table(self.spec, dict(zip(self._names, columns, strict=True)))
-        return self._table
+        self._flush()
+        if len(self._parts) != 1:
+            names = [c.name for c in self.spec.columns]
+            joined = {n: np.concatenate([p[n] for p in self._parts]) for n in names} if self._parts else {}
+            self._parts = [Table(self.spec, joined)]
+        return self._parts[0]
 
     def __getitem__(self, name: str) -> Array:
         return self.table()[name]
+
+    def _flush(self) -> None:
+        if self._pending:
+            names = [c.name for c in self.spec.columns]
+            self._parts.append(Table(self.spec, dict(zip(names, zip(*self._pending, strict=True), strict=True))))
+            self._pending = []
 
 
 class Strings:
@@ -333,13 +405,24 @@ class Strings:
 
 @dataclass(frozen=True)
 class Clock:
-    """kind: which clock the time stamps are on ("tsc": a counter with an unspecified start).
+    """kind: which clock the time stamps are on ("sched": the scheduler's own, close to monotonic; "tsc": a counter with
+    an unspecified start).
 
     unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None where nothing tells.
     """
 
     kind: ClockKind
     unix_zero_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as "ns",
+    "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
+
+    event: str
+    unit: str
+    interval_ns: int
 
 
 @dataclass
@@ -351,11 +434,16 @@ class ThreadData:
     samples: Table = field(default_factory=lambda: Table(SAMPLES))
     allocations: Table = field(default_factory=lambda: Table(ALLOCATIONS))
     states: Table = field(default_factory=lambda: Table(STATES))
+    scheduling: Table = field(default_factory=lambda: Table(SCHEDULING))
     markers: dict[MarkerType, Table] = field(default_factory=dict)
 
     def tables(self) -> Iterator[Table]:
-        yield from (self.calls, self.arguments, self.samples, self.allocations, self.states)
+        yield from (self.calls, self.arguments, self.samples, self.allocations, self.states, self.scheduling)
         yield from self.markers.values()
+
+    def with_markers_of(self, other: ThreadData) -> ThreadData:
+        """These tables, and the other's markers with them."""
+        return replace(self, markers={**self.markers, **other.markers})
 
 
 @dataclass
@@ -363,7 +451,8 @@ class Thread:
     """One thread, for as long as it was one: a thread id that is used again is another Thread.
 
     start_ts, end_ts: its first and last time stamp; load: makes its tables anew at every call;
-    n_records: how much it holds, for the progress bar.
+    n_records: how much it holds, for the progress bar; sample_unit: what its samples weigh, where that is not what the
+    trace's samples weigh: "bytes" makes a view of sizes.
     """
 
     tid: int
@@ -373,16 +462,18 @@ class Thread:
     end_ts: int
     load: Callable[[], ThreadData]
     n_records: int = 0
+    sample_unit: str = ""
 
 
 @dataclass
 class Counter:
-    """values: a table of COUNTER_VALUES; unit: "bytes", "count"..."""
+    """values: a table of COUNTER_VALUES; unit: "bytes", "count"...; color: one of the Firefox Profiler's names."""
 
     name: str
     unit: str
     doc: str
     values: Table
+    color: str = "blue"
 
 
 @dataclass
@@ -409,6 +500,18 @@ class Process:
     heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
 
 
+class CodeReader(Protocol):
+    """Reads the code objects of one input. rows: which rows of `code` are its own."""
+
+    rows: range
+
+    def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
+        """The frames of a byte of a code object, the outermost function first; never empty."""
+
+    def bytes_of(self, code: int) -> memoryview:
+        """Its machine code; empty where the input does not hold it."""
+
+
 @dataclass(frozen=True)
 class Input:
     """Where a part of the trace comes from: a file's name, its format, the format's version, who wrote it."""
@@ -422,19 +525,26 @@ class Input:
 class Trace:
     """A whole recording. Importers intern into the global tables and append processes; exporters read.
 
-    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, in words.
+    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, in words;
+    code_readers: for each input with code objects, what reads them.
     """
 
     def __init__(self) -> None:
         self.clock: Clock | None = None
+        self.sampling: Sampling | None = None
         self.strings = Strings()
+        self.texts = Strings()
         self.sources = GrowingTable(SOURCES)
         self.libs = GrowingTable(LIBS)
+        self.symbols = GrowingTable(SYMBOLS)
         self.categories = GrowingTable(CATEGORIES)
+        self.tiers = GrowingTable(TIERS)
         self.funcs = GrowingTable(FUNCS)
         self.code = GrowingTable(CODE)
+        self.places = GrowingTable(PLACES)
         self.frames = GrowingTable(FRAMES)
         self.stacks = GrowingTable(STACKS)
+        self.code_readers: list[CodeReader] = []
         self.processes: list[Process] = []
         self.inputs: list[Input] = []
         self.attributes: dict[str, str] = {}
@@ -462,9 +572,9 @@ class Trace:
 
     def join_clock(self, clock: Clock) -> int:
         """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns."""
-        if self.clock is None:
+        if self.clock is None or (self.clock.kind == clock.kind and self.clock.unix_zero_ns is None):
             self.clock = clock
-        if self.clock == clock:
+        if self.clock == clock or (self.clock.kind == clock.kind and clock.unix_zero_ns is None):
             return 0
         if self.clock.unix_zero_ns is not None and clock.unix_zero_ns is not None:
             return clock.unix_zero_ns - self.clock.unix_zero_ns
@@ -482,7 +592,10 @@ class Trace:
         return self.strings[int(self.funcs["name"][func])]
 
     def global_tables(self) -> Sequence[GrowingTable]:
-        return (self.sources, self.libs, self.categories, self.funcs, self.code, self.frames, self.stacks)
+        return (
+            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code, self.places,
+            self.frames, self.stacks,
+        )  # fmt: skip
 
 
 def describe() -> str:

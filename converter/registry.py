@@ -17,14 +17,35 @@ if TYPE_CHECKING:
 HEAD_SIZE = 256
 
 
+@dataclass(frozen=True)
+class Options:
+    """What the user says of the inputs. symbols: binaries and the like that name functions; folders: where more of them
+    may lie; embed_sources: whether the text of source files that lie on this machine may go into the trace."""
+
+    symbols: Sequence[Source] = ()
+    folders: Sequence[str] = ()
+    embed_sources: bool = False
+
+
+class Reading(Protocol):
+    """Files of one format, decoded, on their way into a trace."""
+
+    @property
+    def companions(self) -> Sequence[str]:
+        """The files of other formats that these refer to and that belong to the recording, by their recorded paths."""
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        """Maps what was decoded. Raises FormatError for symbols that belong to something else."""
+
+
 class ImporterModule(Protocol):
     """What a module of importers/ offers."""
 
     def sniff(self, head: memoryview) -> bool:
         """Is this the beginning of such a file? Strict where the format has no magic number."""
 
-    def load(self, sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> None:
-        """Adds the files, together, to the trace. Raises FormatError if there is nothing that can be read."""
+    def read(self, sources: Sequence[Source]) -> Reading:
+        """Decodes the files, together. Raises FormatError if there is nothing that can be read."""
 
     def dump(self, source: Source, offset: int) -> Iterator[str]:
         """The records from `offset` on, a line each."""
@@ -64,8 +85,21 @@ class Exporter:
         return cast(ExporterModule, import_module(f"exporters.{self.name}"))
 
 
-# In the order in which they are asked: XRay has no magic number, so it stays last.
+# In the order in which they are asked, and in which they add to a trace: XRay has no magic number, so it is asked last;
+# samples look for the code that the JIT compilers made.
 IMPORTERS = (
+    Importer(
+        "jitdump",
+        "jitdump of JIT compilers: versions 1 and 2, with samply's extensions, either byte order",
+        (".dump",),
+        "jit-1234.dump",
+    ),
+    Importer(
+        "perf",
+        "perf.data of Linux perf: files, pipes and directories, compressed or not, either byte order",
+        (".data",),
+        "perf.data",
+    ),
     Importer(
         "xray",
         "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",

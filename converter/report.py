@@ -106,6 +106,83 @@ KINDS: dict[str, Kind] = {
         "events without a usable time stamp are placed at the record before them",
         "some versions of the recorder never store the time of an event",
     ),
+    # samples and jitted code
+    "companion_missing": Kind(
+        "loss",
+        "a file that the recording refers to is not here",
+        "put it beside the recording, or name it as a further input; without it, its functions have no names",
+    ),
+    "unfinalized": Kind(
+        "loss",
+        "the recorder was killed before it finished the file",
+        "what it had written is read; its header lacks facts",
+    ),
+    "unknown_record": Kind("info", "records of an unknown type were skipped", ""),
+    "unknown_event_id": Kind(
+        "loss", "records of events that the header does not describe were skipped", ""
+    ),
+    "time_unknown": Kind(
+        "loss",
+        "samples without a time stamp stand at the start of the recording",
+        "record with perf record -T or without --no-timestamp",
+    ),
+    "lost_samples": Kind(
+        "loss",
+        "the kernel dropped records because the recorder was too slow",
+        "record with a larger buffer (perf record -m 4M) or a lower frequency (-F)",
+    ),
+    "throttled": Kind(
+        "loss", "the kernel held samples back because they took too much time", "record with a lower frequency (-F)"
+    ),
+    "unwinding_not_done": Kind(
+        "loss",
+        "recorded user stacks are not unwound: these samples show the leaf and the kernel's part",
+        "record with frame pointers: perf record --call-graph fp (or -g)",
+    ),
+    "stack_cut": Kind("loss", "frames beyond the first 1024 of a stack were left out, at its root", ""),
+    "clock_differs": Kind(
+        "loss",
+        "samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
+        "record with perf record -k CLOCK_MONOTONIC",
+    ),
+    "clock_aligned": Kind(
+        "info",
+        "samples and jitted code are on different clocks; they were brought together at a dump's first record",
+        "accurate to some milliseconds; record with perf record -k CLOCK_MONOTONIC to be exact",
+    ),
+    "code_of_other_process": Kind(
+        "info", "jitted code of a process that the samples do not know", "is it of the same run?"
+    ),
+    "line_bias": Kind(
+        "info",
+        "line tables that point 0x40 bytes too far were corrected",
+        "V8 and LLVM write them so for old versions of perf; other tools show lines that are off",
+    ),
+    "file_name_repaired": Kind(
+        "info",
+        "damaged file names of line tables were replaced by the one in the function's name",
+        "V8 writes from freed memory there",
+    ),
+    "line_table_dropped": Kind("loss", "unreadable line tables were left out", "their functions keep their names"),
+    "inline_cycle": Kind("error", "an inlined function's callers went in a circle; the stack was ended", ""),
+    "source_replaced": Kind(
+        "info", "a source was embedded again with another text", "code loaded before keeps the text before"
+    ),
+    "moved_unknown": Kind("info", "moves of code that was not loaded were skipped", ""),
+    "code_announced_late": Kind(
+        "info",
+        "samples in code that its compiler announced only a moment later are shown as that code",
+        "compilers run new code before they have written its record",
+    ),
+    "code_unknown": Kind(
+        "info",
+        "addresses in samples that lie in no known code are shown as [unknown]",
+        "usually frames of code that was built without frame pointers",
+    ),
+    "build_id_differs": Kind(
+        "info", "a library here is not the one that was recorded: its functions are shown by address", ""
+    ),
+    "markers_without_time": Kind("info", "records without a time stamp are placed at the start of the recording", ""),
     # symbols
     "no_symbols": Kind(
         "info",

@@ -68,7 +68,8 @@ def _cut(data: ThreadData, start_ts: int, end_ts: int) -> ThreadData:
     cut.calls = cut.calls.replaced(ts=np.clip(ts, start_ts, end_ts), flags=flags)
     cut.samples = _within(data.samples, start_ts, end_ts)
     cut.allocations = _within(data.allocations, start_ts, end_ts)
-    cut.states = _states_within(data.states, start_ts, end_ts)
+    cut.states = _states_within(data.states, data.states["track"], start_ts, end_ts)
+    cut.scheduling = _states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, end_ts)
     cut.markers = {kind: _markers_within(table, start_ts, end_ts) for kind, table in data.markers.items()}
     return cut
 
@@ -95,12 +96,12 @@ def _markers_within(table: Table, start_ts: int, end_ts: int) -> Table:
     return cut.replaced(ts=begins, dur=ends - begins)
 
 
-def _states_within(states: Table, start_ts: int, end_ts: int) -> Table:
-    """The states that begin in the range, and of each track the one that holds when it begins."""
+def _states_within(states: Table, tracks: Array, start_ts: int, end_ts: int) -> Table:
+    """The states that begin in the range, and of each track (int, one for each row) the one that holds then."""
     ts = states["ts"]
     keep = (ts > start_ts) & (ts <= end_ts)
     before = np.flatnonzero(ts <= start_ts)
-    last_of_track = {int(track): row for track, row in zip(states["track"][before], before, strict=True)}
+    last_of_track = {int(track): row for track, row in zip(tracks[before], before, strict=True)}
     keep[list(last_of_track.values())] = True
     cut = states.take(keep)
     return cut.replaced(ts=np.maximum(cut["ts"], start_ts))

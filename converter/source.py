@@ -15,6 +15,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 COMPRESSED_SUFFIXES = (".gz", ".zst")
 PIECE = 1 << 20
+# `perf record --threads` writes such folders.
+FOLDER_MAIN = "data"
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,13 @@ class Source:
     """One input.
 
     path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed;
-    damage: how the compression is broken, or "".
+    damage: how the compression is broken, or ""; parts: where the input is a folder, its numbered files: data.0...
     """
 
     path: str
     data: memoryview = field(repr=False)
     damage: str = ""
+    parts: tuple[memoryview, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -41,19 +44,30 @@ class Source:
 def open_source(path: str) -> Source:
     """Maps the file at `path`, or reads standard input for "-".
 
+    A recording can also be a folder: its file `data`, with data.0 and so on as parts.
+
     Raises UsageError if it cannot be read, FormatError if it is empty or its compression is damaged at the start.
     """
     if path == "-":
         data, damage = _decompress(sys.stdin.buffer.read(), path)
         return Source(path, data, damage)
+    main = Path(path) / FOLDER_MAIN
+    if main.is_file():
+        numbered = sorted(Path(path).glob(f"{FOLDER_MAIN}.[0-9]*"), key=lambda p: (len(p.name), p.name))
+        parts = tuple(memoryview(_raw(str(part))) for part in numbered)
+        return Source(path, memoryview(_raw(str(main))), parts=parts)
+    raw = _raw(path)
+    data, damage = _decompress(raw, path)
+    return Source(path, data, damage)
+
+
+def _raw(path: str) -> bytes | mmap.mmap:
     try:
         with open(path, "rb") as file:
-            raw = _map_or_read(file)
+            return _map_or_read(file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
-    data, damage = _decompress(raw, path)
-    return Source(path, data, damage)
 
 
 def _map_or_read(file: BinaryIO) -> bytes | mmap.mmap:

@@ -20,6 +20,8 @@ from converter.source import Source
 # A function's first bytes can have line 0: XRay's sleds do, up to 32 bytes of them, and often the prologue too.
 LINE_STEP = 8
 LINE_REACH = 256
+# symbolic's addresses have 32 bits.
+MAX_RELATIVE = 1 << 32
 
 # pyelftools lets all of these escape on damaged files, besides its own error.
 ELF_DAMAGE = (
@@ -42,6 +44,16 @@ class Symbol:
     name: str
     source: str
     line: int
+
+
+@dataclass(frozen=True)
+class Frame:
+    """name: demangled; source: "" is unknown; line: 0 is unknown; start: of the outermost function, relative."""
+
+    name: str
+    source: str
+    line: int
+    start: int
 
 
 class Binary:
@@ -102,6 +114,38 @@ class Binary:
             return None
         line = frame.line or self._first_line(address, frame.symbol)
         return Symbol(demangle(frame.symbol), frame.full_path or "", line)
+
+    def frames_at(self, address: int) -> list[Frame]:
+        """What runs at an address, the outermost function first and what is inlined in it behind; [] where the symbols
+        have nothing. address: relative to the lowest loaded segment."""
+        if self._symcache is None or not 0 <= address < MAX_RELATIVE:
+            return []
+        found = self._symcache.lookup(address)
+        start = int(found[-1].sym_addr) if found else 0
+        return [
+            Frame(demangle(frame.symbol), frame.full_path or "", int(frame.line or 0), start)
+            for frame in reversed(found)
+            if frame.symbol
+        ]
+
+    def relative(self, offset: int) -> int | None:
+        """Where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
+        for vaddr, begin, size in self._segments:
+            if begin <= offset < begin + size:
+                return vaddr + offset - begin - self.base
+        return None
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """(address, offset in the file, size) of what is loaded."""
+        try:
+            return [
+                (int(s["p_vaddr"]), int(s["p_offset"]), int(s["p_filesz"]))
+                for s in self.elf.iter_segments()
+                if s["p_type"] == "PT_LOAD"
+            ]
+        except ELF_DAMAGE:
+            return []
 
     def _first_line(self, address: int, symbol: str) -> int:
         for at in range(address + LINE_STEP, address + LINE_REACH, LINE_STEP):

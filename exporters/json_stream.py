@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from converter.output import Output
 from exporters import json_kernel
 
 PIECE = 1 << 15
+SMALLEST = -(2**63)
 
 
 class JsonWriter:
@@ -63,10 +65,17 @@ class JsonWriter:
         values = np.ascontiguousarray(values, np.int32)
         self._column(json_kernel.ints(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE))
 
-    def plain_ints(self, name: str, values: Array) -> None:
-        """A column of integers as they are."""
+    def longs(self, name: str, values: Array, null: int = SMALLEST) -> None:
+        """A column of int64 as they are; one that is `null` is null."""
         self.key(name)
-        self.raw(orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY))
+        values = np.ascontiguousarray(values, np.int64)
+        self._column(
+            json_kernel.longs(values[at : at + PIECE], null, self._room) for at in range(0, len(values), PIECE)
+        )
+
+    def bools(self, name: str, values: Array) -> None:
+        self.key(name)
+        self.raw(orjson.dumps(np.ascontiguousarray(values, bool), option=orjson.OPT_SERIALIZE_NUMPY))
 
     def millis(self, name: str, values: Array) -> None:
         """A column of int64 ns as exact ms; a negative value is null."""
@@ -79,22 +88,14 @@ class JsonWriter:
             for at in range(0, len(stack), PIECE)
         )
 
-    def rows(self, rows: Iterable[Any]) -> None:
-        """An array of small values, written some thousands at a time."""
+    def rows(self, rows: Iterable[Any], at_once: int = 4096) -> None:
+        """An array of values, written some at a time."""
         self.open(b"[")
-        piece: list[Any] = []
-        for row in rows:
-            piece.append(row)
-            if len(piece) == 4096:
-                self._piece(piece)
-                piece = []
-        if piece:
-            self._piece(piece)
+        left = iter(rows)
+        while piece := list(islice(left, at_once)):
+            self.item()
+            self.raw(orjson.dumps(piece)[1:-1])
         self.close(b"]")
-
-    def _piece(self, piece: list[Any]) -> None:
-        self.item()
-        self.raw(orjson.dumps(piece)[1:-1])
 
     def _column(self, sizes: Iterable[int]) -> None:
         """Each size is that of a text in the room, with a comma at its end; the last comma goes."""

@@ -2,15 +2,13 @@
 
 Each thread's calls are slices on a packet sequence of their own: names, categories and source locations interned, an
 incremental clock, about 15 bytes an event, encoded by `perfetto_kernel`. Everything rare is on sequence 1 with absolute
-times. Field numbers: protos/perfetto/trace of google/perfetto, v59.
+times. Samples, scheduling, markers and sources each have a room of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -21,32 +19,46 @@ from converter.model import (
     OPEN_AT_START,
     UNWOUND,
     Array,
-    ClockKind,
     Counter,
-    MarkerType,
     Process,
-    Table,
     Thread,
     ThreadData,
     Trace,
 )
 from converter.output import Output
 from exporters import perfetto_kernel
+from exporters.perfetto_events import write_events, write_states
+from exporters.perfetto_packets import (
+    BOOT,
+    CLOCKS,
+    INCREMENTAL,
+    MONOTONIC_COARSE,
+    PIECE,
+    REALTIME,
+    Annotation,
+    Defaults,
+    Descriptor,
+    Event,
+    EventType,
+    Interned,
+    Packet,
+    Packets,
+    interned_text,
+)
+from exporters.perfetto_samples import Samples
+from exporters.perfetto_scheduling import Scheduling
+from exporters.perfetto_sources import write_sources
 from exporters.proto import double, integer, message, text
 
 # trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
 MAX_DEPTH = 512
-PIECE = 1 << 18
 
-CLOCKS: dict[ClockKind, int] = {"realtime": 1, "monotonic": 3, "boot": 6, "tsc": 6}
-REALTIME, MONOTONIC_COARSE, BOOT, INCREMENTAL = 1, 4, 6, 64
-CLEARED = 1
-DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
 FUNCTION_ID = "function_id"
 # Interned names of annotations: these on every thread's sequence, then those of the arguments.
 ANNOTATION_IIDS = {name: iid for iid, name in enumerate([*NOTES.values(), FUNCTION_ID], start=1)}
-CARRIED = {"calls", "arguments", "states"}
+COUNTER_UNITS = {"ns": 1, "count": 2, "bytes": 3}  # perfetto.protos.CounterDescriptor.Unit
+CARRIED = {"calls", "arguments", "samples", "states", "scheduling"}
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
@@ -56,8 +68,10 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     writer.attributes()
     for process in trace.processes:
         writer.process(process)
+    writer.sources()
     for index, (process, thread) in enumerate(trace.threads):
         writer.whole_thread(process, thread, index, progress)
+    writer.finish()
 
 
 def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
@@ -67,115 +81,15 @@ def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
             trace.report.note("table_not_carried", len(table), where=f"{index}", detail=table.spec.name)
 
 
-# ---------------------------------------------------------------- field numbers
-
-
-class Packet(IntEnum):
-    """perfetto.protos.TracePacket; a trace is a sequence of its field 1."""
-
-    CLOCK_SNAPSHOT = 6
-    TIMESTAMP = 8
-    TRUSTED_PACKET_SEQUENCE_ID = 10
-    TRACK_EVENT = 11
-    INTERNED_DATA = 12
-    SEQUENCE_FLAGS = 13
-    TIMESTAMP_CLOCK_ID = 58
-    TRACE_PACKET_DEFAULTS = 59
-    TRACK_DESCRIPTOR = 60
-    TRACE_ATTRIBUTES = 126
-
-
-class Descriptor(IntEnum):
-    """perfetto.protos.TrackDescriptor"""
-
-    UUID = 1
-    NAME = 2
-    PROCESS = 3
-    THREAD = 4
-    PARENT_UUID = 5
-    COUNTER = 8
-    SIBLING_ORDER_RANK = 12
-    STATE = 18
-
-
-class Event(IntEnum):
-    """perfetto.protos.TrackEvent"""
-
-    CATEGORY_IIDS = 3
-    DEBUG_ANNOTATIONS = 4
-    TYPE = 9
-    NAME_IID = 10
-    TRACK_UUID = 11
-    CATEGORIES = 22
-    NAME = 23
-    SOURCE_LOCATION_IID = 34
-    DOUBLE_COUNTER_VALUE = 44
-
-
-class EventType(IntEnum):
-    SLICE_BEGIN = 1
-    SLICE_END = 2
-    INSTANT = 3
-    COUNTER = 4
-    STATE = 5
-
-
-class Annotation(IntEnum):
-    """perfetto.protos.DebugAnnotation"""
-
-    NAME_IID = 1
-    BOOL_VALUE = 2
-    UINT_VALUE = 3
-    INT_VALUE = 4
-    STRING_VALUE = 6
-    POINTER_VALUE = 7
-    NAME = 10
-
-
-class Interned(IntEnum):
-    """perfetto.protos.InternedData: each entry has iid 1 and name 2, but for source locations."""
-
-    EVENT_CATEGORIES = 1
-    EVENT_NAMES = 2
-    DEBUG_ANNOTATION_NAMES = 3
-    SOURCE_LOCATIONS = 4  # iid 1, file_name 2, function_name 3, line_number 4
-
-
-# ---------------------------------------------------------------- the writer
-
-
 class _Writer:
     def __init__(self, trace: Trace, out: Output) -> None:
         self._trace = trace
-        self._out = out
         self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
-        self._n_tracks = 0
-        self._n_sequences = DESCRIPTORS
+        self._packets = Packets(out, self._clock, trace.start_ts)
+        self._samples = Samples(trace, self._packets)
+        self._scheduling = Scheduling(trace, self._packets)
         self._process_tracks: dict[int, int] = {}
-
-    def _track(self) -> int:
-        self._n_tracks += 1
-        return self._n_tracks
-
-    def _write(self, *fields: bytes, sequence: int = DESCRIPTORS) -> None:
-        self._out.write(message(1, integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence), *fields))
-
-    def _sequence(self) -> int:
-        self._n_sequences += 1
-        return self._n_sequences
-
-    def _write_event(self, sequence: int, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
-        self._write(
-            integer(Packet.TIMESTAMP, ts),
-            integer(Packet.TIMESTAMP_CLOCK_ID, self._clock),
-            message(Packet.TRACK_EVENT, integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields),
-            sequence=sequence,
-        )
-
-    def _write_track(self, *fields: bytes) -> int:
-        track = self._track()
-        self._write(message(Packet.TRACK_DESCRIPTOR, integer(Descriptor.UUID, track), *fields))
-        return track
+        self._events_of_frames: tuple[Array, Array] | None = None
 
     # ------------------------------------------------------------ the trace
 
@@ -189,23 +103,37 @@ class _Writer:
             values[REALTIME] = unix
         clocks = [message(1, integer(1, clock_id), integer(2, ts)) for clock_id, ts in sorted(values.items())]
         primary = integer(2, self._clock)
-        self._write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))
+        self._packets.write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))
 
     def attributes(self) -> None:
         inputs = ", ".join(i.path for i in self._trace.inputs)
         formats = ", ".join(dict.fromkeys(f"{i.format} {i.version}" for i in self._trace.inputs))
         clock = self._trace.clock.kind if self._trace.clock else "unknown"
         own = {"converted_by": "traceferry", "inputs": inputs, "formats": formats, "clock": clock}
+        if self._trace.sampling:
+            own["sampled_event"] = self._trace.sampling.event
+            own["sampling_interval_ns"] = str(self._trace.sampling.interval_ns)
         attributes = {**own, **self._trace.attributes}
-        self._write(
+        self._packets.write(
             message(
                 Packet.TRACE_ATTRIBUTES,
                 *(message(1, text(1, key), text(3, value)) for key, value in attributes.items()),
             )
         )
 
+    def sources(self) -> None:
+        write_sources(self._trace, self._packets)
+
+    def finish(self) -> None:
+        """What refers to all that was written."""
+        self._samples.finish()
+        columns = self._trace.frames["column"]
+        self._trace.report.note(
+            "columns_dropped", int(np.count_nonzero(columns)), where="columns", detail="columns of source positions"
+        )
+
     def process(self, process: Process) -> None:
-        track = self._write_track(
+        track = self._packets.write_track(
             message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
         )
         self._process_tracks[process.pid] = track
@@ -213,18 +141,20 @@ class _Writer:
             self._counter(counter, track)
 
     def _counter(self, counter: Counter, process_track: int) -> None:
-        track = self._write_track(
+        known = COUNTER_UNITS.get(counter.unit)
+        unit = integer(3, known) if known else text(6, counter.unit)  # unit, unit_name
+        track = self._packets.write_track(
             integer(Descriptor.PARENT_UUID, process_track),
             text(Descriptor.NAME, counter.name),
-            message(Descriptor.COUNTER, text(6, counter.unit)),  # unit_name
+            message(Descriptor.COUNTER, unit),
         )
-        sequence = self._sequence()
+        sequence = self._packets.sequence()
         for ts, value in zip(counter.values["ts"].tolist(), counter.values["value"].tolist(), strict=True):
-            self._write_event(sequence, ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
+            self._packets.write_event(sequence, ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
         identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name
-        return self._write_track(
+        return self._packets.write_track(
             integer(Descriptor.PARENT_UUID, self._process_tracks[process.pid]),
             message(Descriptor.THREAD, *identity),
             integer(Descriptor.SIBLING_ORDER_RANK, index),
@@ -236,9 +166,11 @@ class _Writer:
         data = thread.load()
         progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
-        self.calls(data, track, self._sequence(), index)
-        self.events(data, track)
-        self.states(data, track)
+        self.calls(data, track, self._packets.sequence(), index)
+        self._samples.write(process, thread, data.samples)
+        self._scheduling.write(thread, track, data.scheduling)
+        write_events(data, track, self._packets, self._samples)
+        write_states(self._trace, data.states, track, self._packets)
         progress(thread.n_records - thread.n_records // 2)
 
     # ------------------------------------------------------------ calls
@@ -268,7 +200,7 @@ class _Writer:
                 calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids, arguments["value"],
                 head, head_length, event_at, note, note_length, max_depth, state, room,
             )  # fmt: skip
-            self._out.write(view[:size])
+            self._packets.out.write(view[:size])
         cut = int(state[4])
         self._trace.report.note("depth_cut", cut, where=f"{index}", detail=f"deeper than {max_depth}")
 
@@ -276,34 +208,26 @@ class _Writer:
         self, sequence: int, track: int, start: int, used: Array, annotation_iids: dict[str, int]
     ) -> None:
         """The sequence's clock, then its names. Index + 1 is the interned id of a frame's name and location."""
-        clocks = (
-            message(1, integer(1, self._clock), integer(2, start)),
-            message(1, integer(1, INCREMENTAL), integer(2, start), integer(3, 1)),  # is_incremental
-        )
-        defaults = (integer(Packet.TIMESTAMP_CLOCK_ID, INCREMENTAL), message(11, integer(Event.TRACK_UUID, track)))
-        self._write(
-            integer(Packet.SEQUENCE_FLAGS, CLEARED),
-            message(Packet.CLOCK_SNAPSHOT, *clocks),
-            message(Packet.TRACE_PACKET_DEFAULTS, *defaults),
-            message(Packet.INTERNED_DATA, *self._interned(used, annotation_iids)),
-            sequence=sequence,
+        self._packets.begin(
+            sequence,
+            INCREMENTAL,
+            start,
+            message(Defaults.TRACK_EVENT_DEFAULTS, integer(Event.TRACK_UUID, track)),
+            self._interned(used, annotation_iids),
         )
 
     def _interned(self, used: Array, annotation_iids: dict[str, int]) -> list[bytes]:
         trace = self._trace
         frames, funcs = trace.frames.table(), trace.funcs.table()
-        entries = [
-            message(Interned.DEBUG_ANNOTATION_NAMES, integer(1, iid), text(2, name))
-            for name, iid in annotation_iids.items()
-        ]
+        entries = [interned_text(Interned.DEBUG_ANNOTATION_NAMES, iid, name) for name, iid in annotation_iids.items()]
         for category in np.unique(frames["category"][used]).tolist():
             if category >= 0:
                 name = trace.strings[int(trace.categories["name"][category])]
-                entries.append(message(Interned.EVENT_CATEGORIES, integer(1, category + 1), text(2, name)))
+                entries.append(interned_text(Interned.EVENT_CATEGORIES, category + 1, name))
         for frame in used.tolist():
             func = int(frames["func"][frame])
             name = trace.func_name(func)
-            entries.append(message(Interned.EVENT_NAMES, integer(1, frame + 1), text(2, name)))
+            entries.append(interned_text(Interned.EVENT_NAMES, frame + 1, name))
             source = int(funcs["source"][func])
             if source >= 0:
                 file = trace.strings[int(trace.sources["path"][source])]
@@ -311,10 +235,12 @@ class _Writer:
                 entries.append(message(Interned.SOURCE_LOCATIONS, *location))
         return entries
 
-    @cached_property
+    @property
     def _event_fields(self) -> tuple[Array, Array]:
         """For each frame the serialised fields of its begin event, then those of an end event; and their lengths."""
         frames, funcs = self._trace.frames.table(), self._trace.funcs.table()
+        if self._events_of_frames is not None and len(self._events_of_frames[0]) == len(frames) + 1:
+            return self._events_of_frames
         has_source = funcs["source"][frames["func"]] >= 0
         number = funcs["number"][frames["func"]]
         rows: list[bytes] = []
@@ -331,7 +257,8 @@ class _Writer:
                 fields += message(Event.DEBUG_ANNOTATIONS, name, value)
             rows.append(fields)
         rows.append(integer(Event.TYPE, EventType.SLICE_END))
-        return _padded(rows, 48)
+        self._events_of_frames = _padded(rows, 48)
+        return self._events_of_frames
 
     @cached_property
     def _note_fields(self) -> tuple[Array, Array]:
@@ -346,54 +273,6 @@ class _Writer:
                     fields += message(Event.DEBUG_ANNOTATIONS, yes)
             rows.append(fields)
         return _padded(rows, 32)
-
-    # ------------------------------------------------------------ events and states
-
-    def events(self, data: ThreadData, track: int) -> None:
-        """Instants on the thread's own track, inside the call that they happened in; intervals on tracks of theirs."""
-        for marker_type, table in data.markers.items():
-            of_intervals = bool(np.any(table["dur"]))
-            event_track, first = track, EventType.INSTANT
-            if of_intervals:
-                event_track = self._write_track(
-                    integer(Descriptor.PARENT_UUID, track), text(Descriptor.NAME, marker_type.name)
-                )
-                first = EventType.SLICE_BEGIN
-            sequence = self._sequence()
-            head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
-            columns = [table[field.key].tolist() for field in marker_type.fields]
-            rows = zip(*columns, strict=True) if columns else ((),) * len(table)
-            for ts, dur, values in zip(table["ts"].tolist(), table["dur"].tolist(), rows, strict=True):
-                self._write_event(sequence, ts, first, event_track, head, *_annotations(marker_type, values))
-                if of_intervals:
-                    self._write_event(sequence, ts + dur, EventType.SLICE_END, event_track)
-
-    def states(self, data: ThreadData, thread_track: int) -> None:
-        states: Table = data.states
-        strings = self._trace.strings
-        for name in np.unique(states["track"]).tolist():
-            track = self._write_track(
-                integer(Descriptor.PARENT_UUID, thread_track),
-                text(Descriptor.NAME, strings[name]),
-                message(Descriptor.STATE),
-            )
-            sequence = self._sequence()
-            rows = states.take(states["track"] == name)
-            for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
-                self._write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
-
-
-def _annotations(marker_type: MarkerType, values: tuple[Any, ...]) -> list[bytes]:
-    annotations: list[bytes] = []
-    for field, value in zip(marker_type.fields, values, strict=True):
-        if field.format == "text":
-            shown = text(Annotation.STRING_VALUE, value)
-        elif field.format == "hex":
-            shown = integer(Annotation.POINTER_VALUE, value)
-        else:
-            shown = integer(Annotation.INT_VALUE, value)
-        annotations.append(message(Event.DEBUG_ANNOTATIONS, text(Annotation.NAME, field.key), shown))
-    return annotations
 
 
 def _heads(fields: Array, lengths: Array, sequence: int) -> tuple[Array, Array, int]:

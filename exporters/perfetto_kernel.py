@@ -1,20 +1,32 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Perfetto packets of one thread's calls, on a packet sequence of their own with an incremental clock.
+"""Perfetto packets of what a thread has much of: calls, samples, changes of its state; and the callstacks of samples.
 
-Cython's pure-Python mode: also runs interpreted. Field numbers: protos/perfetto/trace/trace_packet.proto and
-track_event/track_event.proto.
+Cython's pure-Python mode: also runs interpreted. Field numbers: protos/perfetto/trace, trace_packet.proto and
+the messages that it names.
 """
 
 import cython
 
 LEAVE = cython.declare(cython.uint, 1)
 
-# Indices into `state`.
+# What a row of `scheduling` says, and what a GenericKernelTaskStateEvent does.
+RUNNING = cython.declare(cython.int, 1)
+PREEMPTED = cython.declare(cython.int, 2)
+TASK_RUNNABLE = cython.declare(cython.int, 2)
+TASK_RUNNING = cython.declare(cython.int, 3)
+TASK_SLEEPS = cython.declare(cython.int, 4)
+
+# Indices into `state`: of all kernels, of slices, of callstacks, of task_states.
 ROW = cython.declare(cython.int, 0)
 DEPTH = cython.declare(cython.int, 1)
 LAST_TS = cython.declare(cython.int, 2)
 ARGUMENT = cython.declare(cython.int, 3)
 N_CUT = cython.declare(cython.int, 4)
+N_FRAMES = cython.declare(cython.int, 1)
+N_NEW = cython.declare(cython.int, 2)
+RUNS = cython.declare(cython.int, 1)
+LAST_CPU = cython.declare(cython.int, 2)
+LAST_TIME = cython.declare(cython.int, 3)
 
 # Copied at once, needed or not: most packets' constant part fits.
 FIXED = cython.declare(cython.int, 32)  # the length of `copied`
@@ -46,6 +58,15 @@ def length4(o: cython.uchar[::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t) ->
     o[p + 2] = n >> 14 & 127 | 128
     o[p + 3] = n >> 21 & 127
     return p + 4
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def size_of(v: cython.int) -> cython.Py_ssize_t:
+    """Of the varint of a number that is not negative."""
+    return 1 + (v > 0x7F) + (v > 0x3FFF) + (v > 0x1FFFFF) + (v > 0xFFFFFFF)
 
 
 def slices(
@@ -206,6 +227,270 @@ def slices(
     return p
 
 
+def callstacks(
+    stacks: cython.const[cython.int][::1],
+    above: cython.const[cython.int][::1],
+    run: cython.const[cython.int][::1],
+    frame_iid: cython.int[::1],
+    new_runs: cython.int[::1],
+    first_iid: cython.int,
+    state: cython.longlong[::1],
+    out: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Writes the interned callstacks of `stacks` from state[ROW] on until `out` is full; returns the number of bytes,
+    or, if not one fits, the negative of what it needs.
+
+    above: for each stack the one below it in the call path, always a smaller index; run: its frame. frame_iid: for each
+    run the interned id of its frame; where it is 0, the next number after state[N_FRAMES], and the run is appended to
+    new_runs at state[N_NEW]. The callstacks are numbered from first_iid on.
+    """
+    n: cython.Py_ssize_t = stacks.shape[0]
+    n_stacks: cython.Py_ssize_t = run.shape[0]
+    n_runs: cython.Py_ssize_t = frame_iid.shape[0]
+    if above.shape[0] != n_stacks or new_runs.shape[0] < n_runs or state.shape[0] < 3 or first_iid < 1:
+        raise ValueError("callstacks: an array has the wrong length")
+    i: cython.Py_ssize_t = int(state[ROW])
+    n_frames: cython.longlong = int(state[N_FRAMES])
+    n_new: cython.Py_ssize_t = int(state[N_NEW])
+    if i < 0 or n_frames < 0 or n_frames > n_runs or n_new < 0:
+        raise ValueError("callstacks: a state that cannot be")
+    room: cython.Py_ssize_t = out.shape[0] - 24
+    p: cython.Py_ssize_t = 0
+    q: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    f: cython.int
+    iid: cython.int
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n:
+            node = stacks[i]
+            size = 0
+            while node >= 0:
+                if node >= n_stacks or run[node] < 0 or run[node] >= n_runs or above[node] >= node:
+                    bad = True
+                    break
+                f = frame_iid[run[node]]
+                if f <= 0:
+                    if n_new >= n_runs or n_frames >= n_runs:
+                        bad = True
+                        break
+                    n_frames += 1
+                    f = n_frames
+                    frame_iid[run[node]] = f
+                    new_runs[n_new] = run[node]
+                    n_new += 1
+                size += 1 + size_of(f)
+                node = above[node]
+            if bad:
+                break
+            if p + size > room:
+                if p == 0:
+                    p = -(size + 24)
+                break
+            iid = first_iid + i
+            out[p] = 0x3A  # InternedData.callstacks
+            p = varint(out, p + 1, 1 + size_of(iid) + size)
+            out[p] = 0x08  # Callstack.iid
+            p = varint(out, p + 1, iid) + size
+            # From the leaf backwards: the root comes first.
+            q = p
+            node = stacks[i]
+            while node >= 0:
+                f = frame_iid[run[node]]
+                q -= 1 + size_of(f)
+                out[q] = 0x10  # Callstack.frame_ids
+                varint(out, q + 1, f)
+                node = above[node]
+            i += 1
+    state[ROW] = i
+    state[N_FRAMES] = n_frames
+    state[N_NEW] = n_new
+    if bad:
+        raise ValueError("callstacks: a stack that cannot be")
+    return p
+
+
+def samples(
+    ts: cython.const[cython.longlong][::1],
+    stack: cython.const[cython.int][::1],
+    weight: cython.const[cython.longlong][::1],
+    cpu_ns: cython.const[cython.longlong][::1],
+    execution_iid: cython.const[cython.int][::1],
+    callstack_iid: cython.const[cython.int][::1],
+    start: cython.longlong,
+    lead: cython.const[cython.uchar][::1],
+    fields_at: cython.Py_ssize_t,
+    state: cython.longlong[::1],
+    out: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Writes stack samples from state[ROW] on until `out` is full; returns the number of bytes.
+
+    execution_iid: for each sample, 0 is none. callstack_iid: for each stack. The times are written relative to start.
+    lead: the packet's first fields, with a byte for the sample's length before fields_at, and what all samples share.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    n_stacks: cython.Py_ssize_t = callstack_iid.shape[0]
+    n_lead: cython.Py_ssize_t = lead.shape[0]
+    if (
+        stack.shape[0] != n
+        or weight.shape[0] != n
+        or cpu_ns.shape[0] != n
+        or execution_iid.shape[0] != n
+        or fields_at < 1
+        or fields_at > n_lead
+        or n_lead > 48
+        or state.shape[0] < 1
+    ):
+        raise ValueError("samples: an array has the wrong length")
+    i: cython.Py_ssize_t = int(state[ROW])
+    if i < 0:
+        raise ValueError("samples: a state that cannot be")
+    room: cython.Py_ssize_t = out.shape[0] - 128
+    p: cython.Py_ssize_t = 0
+    q: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    s: cython.Py_ssize_t
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n and p < room:
+            s = stack[i]
+            if s >= n_stacks or ts[i] < start:
+                bad = True
+                break
+            out[p] = 0x0A
+            q = p + 2
+            for j in range(n_lead):
+                out[q + j] = lead[j]
+            q += n_lead
+            if execution_iid[i] > 0:
+                out[q] = 0x20  # StackSample.execution_context_iid
+                q = varint(out, q + 1, execution_iid[i])
+            if s >= 0 and callstack_iid[s] > 0:
+                out[q] = 0x30  # StackSample.callstack_iid
+                q = varint(out, q + 1, callstack_iid[s])
+            out[q] = 0x58  # StackSample.primary_weight
+            q = varint(out, q + 1, weight[i] if weight[i] > 0 else 0)
+            if cpu_ns[i] >= 0:
+                out[q] = 0x6A  # StackSample.follower_descriptor_iids: 1
+                out[q + 1] = 1
+                out[q + 2] = 1
+                out[q + 3] = 0x72  # StackSample.follower_weights
+                j = varint(out, q + 5, cpu_ns[i])
+                out[q + 4] = j - q - 5
+                q = j
+            out[p + 1 + fields_at] = q - p - 2 - fields_at
+            out[q] = 0x40  # TracePacket.timestamp
+            q = varint(out, q + 1, ts[i] - start)
+            out[p + 1] = q - p - 2
+            p = q
+            i += 1
+    state[ROW] = i
+    if bad:
+        raise ValueError("samples: a stack that is not there, or a time before the recording")
+    return p
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def task_state(
+    out: cython.uchar[::1],
+    p: cython.Py_ssize_t,
+    lead: cython.const[cython.uchar][::1],
+    fields_at: cython.Py_ssize_t,
+    cpu: cython.int,
+    task: cython.int,
+    time: cython.longlong,
+) -> cython.Py_ssize_t:
+    q: cython.Py_ssize_t = p + 2
+    j: cython.Py_ssize_t
+    out[p] = 0x0A
+    for j in range(lead.shape[0]):
+        out[q + j] = lead[j]
+    q += lead.shape[0]
+    out[q] = 0x08  # GenericKernelTaskStateEvent.cpu
+    q = varint(out, q + 1, cpu)
+    out[q] = 0x20  # GenericKernelTaskStateEvent.state
+    out[q + 1] = task
+    q += 2
+    out[p + 1 + fields_at] = q - p - 2 - fields_at
+    out[q] = 0x40  # TracePacket.timestamp
+    q = varint(out, q + 1, time)
+    out[p + 1] = q - p - 2
+    return q
+
+
+def task_states(
+    ts: cython.const[cython.longlong][::1],
+    scheduled: cython.const[cython.uchar][::1],
+    cpu: cython.const[cython.int][::1],
+    start: cython.longlong,
+    lead: cython.const[cython.uchar][::1],
+    fields_at: cython.Py_ssize_t,
+    state: cython.longlong[::1],
+    out: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Writes a thread's rows of `scheduling` from state[ROW] on until `out` is full; returns the number of bytes.
+
+    lead: as for `samples`. state[RUNS]: whether the thread runs; state[LAST_CPU]: where it ran last, -1 at first;
+    state[LAST_TIME]: of the row written last, -1 at first. trace_processor wants a thread to stop before it runs again,
+    to stop where it ran, and not to do two things at one time. So of rows of one time only the last is written, and
+    who runs and is said to run again stops a nanosecond before, if there is one.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    if (
+        scheduled.shape[0] != n
+        or cpu.shape[0] != n
+        or fields_at < 1
+        or fields_at > lead.shape[0]
+        or lead.shape[0] > 48
+        or state.shape[0] < 4
+    ):
+        raise ValueError("task_states: an array has the wrong length")
+    i: cython.Py_ssize_t = int(state[ROW])
+    runs: cython.bint = bool(state[RUNS])
+    last_cpu: cython.int = int(state[LAST_CPU])
+    last: cython.longlong = int(state[LAST_TIME])
+    if i < 0:
+        raise ValueError("task_states: a state that cannot be")
+    room: cython.Py_ssize_t = out.shape[0] - 256
+    p: cython.Py_ssize_t = 0
+    s: cython.int
+    time: cython.longlong
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n and p < room:
+            s = scheduled[i]
+            if s > PREEMPTED or ts[i] < start or (s == RUNNING and cpu[i] < 0):
+                bad = True
+                break
+            time = ts[i] - start
+            if (i + 1 < n and ts[i + 1] == ts[i]) or (s == RUNNING and runs and time - 1 <= last):
+                i += 1
+                continue
+            if s == RUNNING:
+                if runs:
+                    p = task_state(out, p, lead, fields_at, last_cpu, TASK_RUNNABLE, time - 1)
+                last_cpu = cpu[i]
+                p = task_state(out, p, lead, fields_at, last_cpu, TASK_RUNNING, time)
+            elif s == PREEMPTED:
+                p = task_state(out, p, lead, fields_at, last_cpu if last_cpu >= 0 else 0, TASK_RUNNABLE, time)
+            else:
+                p = task_state(out, p, lead, fields_at, last_cpu if last_cpu >= 0 else 0, TASK_SLEEPS, time)
+            runs = s == RUNNING
+            last = time
+            i += 1
+    state[ROW] = i
+    state[RUNS] = runs
+    state[LAST_CPU] = last_cpu
+    state[LAST_TIME] = last
+    if bad:
+        raise ValueError("task_states: a state that cannot be, or a time before the recording")
+    return p
+
+
 # The same number, for the Python side.
 ARGUMENT_ROOM = PER_ARGUMENT
 
@@ -213,3 +498,6 @@ if not cython.compiled:
     from converter.interpreted import plain_integers
 
     slices = plain_integers(slices)
+    callstacks = plain_integers(callstacks)
+    samples = plain_integers(samples)
+    task_states = plain_integers(task_states)

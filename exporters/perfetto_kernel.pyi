@@ -20,3 +20,36 @@ def slices(
     state: NDArray[Any],
     out: bytearray,
 ) -> int: ...
+def callstacks(
+    stacks: NDArray[Any],
+    above: NDArray[Any],
+    run: NDArray[Any],
+    frame_iid: NDArray[Any],
+    new_runs: NDArray[Any],
+    first_iid: int,
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...
+def samples(
+    ts: NDArray[Any],
+    stack: NDArray[Any],
+    weight: NDArray[Any],
+    cpu_ns: NDArray[Any],
+    execution_iid: NDArray[Any],
+    callstack_iid: NDArray[Any],
+    start: int,
+    lead: bytearray,
+    fields_at: int,
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...
+def task_states(
+    ts: NDArray[Any],
+    scheduled: NDArray[Any],
+    cpu: NDArray[Any],
+    start: int,
+    lead: bytearray,
+    fields_at: int,
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...

@@ -9,10 +9,15 @@ from __future__ import annotations
 import struct
 
 VARINT, FIXED64, LENGTH = 0, 1, 2
+ONE_BYTE = [bytes([value]) for value in range(128)]
 
 
 def varint(value: int) -> bytes:
     """Unsigned, or signed as 64-bit two's complement."""
+    if 0 <= value < 128:
+        return ONE_BYTE[value]
+    if 0 <= value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 127:
@@ -29,6 +34,10 @@ def integer(field: int, value: int) -> bytes:
 
 def double(field: int, value: float) -> bytes:
     return varint(field << 3 | FIXED64) + struct.pack("<d", value)
+
+
+def fixed64(field: int, value: int) -> bytes:
+    return varint(field << 3 | FIXED64) + struct.pack("<Q", value & (1 << 64) - 1)
 
 
 def text(field: int, value: str) -> bytes:

@@ -68,7 +68,7 @@ with atheris.instrument_imports(include=["converter", "importers", "exporters"])
     from converter.laws import check
     from converter.model import Trace
     from converter.output import Output
-    from converter.registry import EXPORTERS, detect
+    from converter.registry import EXPORTERS, Options, detect
     from converter.source import Source
     from importers import xray
 
@@ -101,7 +101,7 @@ def outcome(data: bytes) -> tuple[str, list[bytes]]:
     source = Source("fuzz.xray", memoryview(data))
     trace = Trace()
     try:
-        xray.load([source], trace, [])
+        xray.read([source]).add_to(trace, Options())
     except FormatError as error:
         return f"FormatError {error.message} {error.offset}", []
     trace.sort()

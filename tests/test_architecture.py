@@ -13,7 +13,7 @@ MODULES = sorted(path for folder in FOLDERS for path in (REPO / folder).rglob("*
 IDS = [str(path.relative_to(REPO)) for path in MODULES]
 # The registry names the formats, so that nothing else has to.
 REGISTRY = "converter/registry.py"
-FORMATS = ("xray",)
+FORMATS = ("xray", "jitdump", "perf.data", "importers.perf")
 
 
 def own_imports(path: Path) -> set[str]:

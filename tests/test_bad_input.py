@@ -17,7 +17,7 @@ import converter
 from converter import laws
 from converter.errors import FormatError
 from converter.model import Trace
-from converter.registry import importer_named
+from converter.registry import Options, importer_named
 from converter.source import Source
 
 SMALL = names(r"(?!small5m|l100).*\.xray")
@@ -33,7 +33,7 @@ def checked(data: bytes) -> Trace | None:
     """The trace, or None for a FormatError. Straight from memory: writing thousands of files takes longer."""
     trace = Trace()
     try:
-        importer_named("xray").module.load([Source("bad.xray", memoryview(data))], trace, [])
+        importer_named("xray").module.read([Source("bad.xray", memoryview(data))]).add_to(trace, Options())
     except FormatError:
         return None
     trace.sort()

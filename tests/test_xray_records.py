@@ -233,7 +233,7 @@ def test_typed_event(one_thread: One, version: int, big: bool, event_type: int) 
     ((marker_type, (row,)),) = events_of(data_of(trace, 7)).items()
     assert marker_type == "Typed event"
     assert row["ts"] - WALL == since(TSC + 30)
-    assert (event_type, "payload", 7) == tuple(v for k, v in row.items() if k not in ("ts", "dur", "stack"))
+    assert (event_type, "payload", 7) == tuple(v for k, v in row.items() if k not in ("ts", "dur", "stack", "flow"))
 
 
 @BOTH_ORDERS

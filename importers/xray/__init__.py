@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from converter.errors import FormatError
 from converter.model import Trace
+from converter.registry import Options
 from converter.source import Source
 from importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
 
 if TYPE_CHECKING:
     from converter.symbols import Binary
+    from importers.xray.log import Log
 
 
 def sniff(head: memoryview) -> bool:
@@ -22,17 +25,27 @@ def sniff(head: memoryview) -> bool:
     return header is not None and first_record_is_plausible(head, header)
 
 
-def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> None:
-    """Adds the logs (the files of one recording) to the trace. symbols: the instrumented binaries.
+@dataclass(frozen=True)
+class Reading:
+    """Decoded logs. companions: an XRay log refers to no other file."""
 
-    Raises FormatError for a header that is none, and for a binary that does not fit.
-    """
+    sources: Sequence[Source]
+    logs: Sequence[Log]
+    companions: Sequence[str] = ()
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        """Raises FormatError for a binary that does not fit."""
+        from importers.xray.map import to_trace
+
+        to_trace(self.sources, self.logs, _open_binaries(options.symbols), trace)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    """Decodes the logs, which are files of one recording. Raises FormatError for a header that is none."""
     from importers.xray.basic import read_basic
     from importers.xray.fdr import scan_fdr, to_log
     from importers.xray.forks import separate
-    from importers.xray.map import to_trace
 
-    binaries = _open_binaries(symbols)
     headers = [_header(source) for source in sources]
     fdr = {i: scan_fdr(source.data, headers[i]) for i, source in enumerate(sources) if headers[i].type == TYPE_FDR}
     separate(list(fdr.values()))
@@ -40,7 +53,7 @@ def load(sources: Sequence[Source], trace: Trace, symbols: Sequence[Source]) -> 
         to_log(fdr[i], source.path) if i in fdr else read_basic(source.data, headers[i], source.path)
         for i, source in enumerate(sources)
     ]
-    to_trace(sources, logs, binaries, trace)
+    return Reading(sources, logs)
 
 
 def _open_binaries(symbols: Sequence[Source]) -> list[Binary]:

@@ -99,13 +99,14 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
     for function, category in zip(functions, categories, strict=True):
         symbol = function.symbol
         source = trace.sources.intern(path=strings.intern(symbol.source)) if symbol and symbol.source else -1
+        name = strings.intern(symbol.name if symbol else _number_name(function.id))
         func = trace.funcs.intern(
-            name=strings.intern(symbol.name if symbol else _number_name(function.id)),
+            name=name,
             source=source,
             line=symbol.line if symbol else 0,
             number=-1 if symbol else function.id,
         )
-        lib, address = -1, -1
+        lib, address, native = -1, -1, -1
         if function.object is not None and function.address is not None:
             binary = function.object.binary
             relative = function.address - binary.base
@@ -116,9 +117,16 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
                 code_id=strings.intern(binary.code_id),
                 arch=strings.intern(binary.arch),
             )
+            if address >= 0:
+                native = trace.symbols.intern(lib=lib, name=name, address=address)
         frames.append(
             trace.frames.intern(
-                func=func, category=category, line=symbol.line if symbol else 0, lib=lib, address=address
+                func=func,
+                category=category,
+                line=symbol.line if symbol else 0,
+                lib=lib,
+                address=address,
+                symbol=native,
             )
         )
     return frames

@@ -1,7 +1,8 @@
 """Reads Perfetto protobuf traces without the protobuf or perfetto packages, and says what is inconsistent.
 
 The converter's tests compare its output with this reader, so it must not share code with the exporter. Field
-numbers and rules: specs/perfetto-trace.md, sections 1.1 (sequences), 1.2 (clocks) and 1.3 (track events).
+numbers and rules: specs/perfetto-trace.md, sections 1.1 (sequences), 1.2 (clocks), 1.3 (track events), 1.5 and 1.6
+(stack samples and their symbols), 1.7 (V8 scripts) and 1.10 (scheduling).
 """
 
 import argparse
@@ -85,6 +86,8 @@ class Slice:
     categories: tuple[str, ...]
     args: dict[str, Any]
     source: Source | None
+    flows: tuple[int, ...] = ()
+    callstack: list["Frame"] | None = None  # the root first
 
 
 @dataclass(slots=True)
@@ -97,6 +100,8 @@ class Instant:
     categories: tuple[str, ...]
     args: dict[str, Any]
     source: Source | None
+    flows: tuple[int, ...] = ()
+    callstack: list["Frame"] | None = None  # the root first
 
 
 @dataclass(slots=True)
@@ -129,6 +134,62 @@ class Counter:
 
 
 @dataclass(slots=True)
+class Frame:
+    """An interned frame. lines: the functions there, the innermost first; ModuleSymbols say them at the end."""
+
+    mapping: tuple[str, bytes, int, int] | None  # (name, build id, start, end)
+    rel_pc: int
+    kind: int
+    lines: list[Source]
+
+
+@dataclass(slots=True)
+class Sample:
+    """callstack: the root first, None where there is none; counters: name → (unit, value), the primary one first."""
+
+    source: str | None
+    sequence: int
+    pid: int | None
+    tid: int | None
+    ts: int
+    cpu: int | None
+    mode: int | None  # 1 user, 2 kernel
+    callstack: list[Frame] | None
+    counters: dict[str, tuple[int | str, int]]
+
+    @property
+    def names(self) -> list[str | None]:
+        """The functions, the innermost first, inlined ones among them."""
+        return names_of(self.callstack)
+
+    @property
+    def weight(self) -> int | None:
+        return next((value for _, value in self.counters.values()), None)
+
+
+def names_of(callstack: list[Frame] | None) -> list[str | None]:
+    return [line.function for frame in reversed(callstack or []) for line in frame.lines]
+
+
+@dataclass(slots=True)
+class Run:
+    """A thread on a processor; `dur` and `end_state` are None where nothing tells the end."""
+
+    tid: int
+    cpu: int
+    ts: int
+    dur: int | None
+    end_state: int | None  # 2 could run, 4 waits
+
+
+@dataclass(slots=True)
+class Script:
+    pid: int
+    name: str
+    source: str
+
+
+@dataclass(slots=True)
 class Trace:
     """Times are nanoseconds of `clock_id`. Slices stand in the order of their BEGINs: parents first."""
 
@@ -140,6 +201,9 @@ class Trace:
     instants: list[Instant] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     counters: dict[int, Counter] = field(default_factory=dict)  # by track uuid
+    samples: list[Sample] = field(default_factory=list)  # in the order of time
+    runs: list[Run] = field(default_factory=list)  # in the order of time
+    scripts: list[Script] = field(default_factory=list)
     attributes: dict[str, str | int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     packets: int = 0
@@ -162,7 +226,10 @@ def parse(data: bytes) -> Trace:
     reader = _Reader(trace)
     for packet in _packets(data):
         reader.packet(packet)
+    reader.symbolize()
     _replay(trace, reader.events)
+    _schedule(trace, reader.task_states)
+    trace.samples.sort(key=lambda sample: sample.ts)
     return trace
 
 
@@ -295,9 +362,28 @@ _INTERNED = {
     _SOURCES: "source location",
     _ARG_STRINGS: "string value",
 }
+# Those of stack samples (1.5) and V8 scripts (1.7).
+_FUNCTIONS, _FRAMES, _CALLSTACKS, _BUILD_IDS, _PATHS, _SOURCE_PATHS, _MAPPINGS = 5, 6, 7, 16, 17, 18, 19
+_TASKS, _EXECUTIONS, _COUNTERS = 48, 49, 50
+_V8_NAMES, _V8_FUNCTIONS, _V8_SCRIPTS, _V8_ISOLATES = 31, 32, 33, 35
+_INTERNED |= {_FUNCTIONS: "function name", _PATHS: "mapping path", _SOURCE_PATHS: "source path"}
+_INTERNED_MESSAGES = {
+    _BUILD_IDS: "build id",
+    _FRAMES: "frame",
+    _CALLSTACKS: "callstack",
+    _MAPPINGS: "mapping",
+    _TASKS: "task context",
+    _EXECUTIONS: "execution context",
+    _COUNTERS: "counter descriptor",
+    _V8_NAMES: "V8 function name",
+    _V8_FUNCTIONS: "V8 function",
+    _V8_SCRIPTS: "V8 script",
+    _V8_ISOLATES: "V8 isolate",
+}
+_INTERNED |= _INTERNED_MESSAGES
 
 # Packet fields that carry no payload of their own (1.1).
-_ENVELOPE = frozenset({6, 8, 10, 11, 12, 13, 41, 42, 58, 59, 60, 79, 87, 126})
+_ENVELOPE = frozenset({6, 8, 10, 11, 12, 13, 41, 42, 58, 59, 60, 61, 79, 87, 99, 117, 126, 135})
 
 
 @dataclass(slots=True)
@@ -312,6 +398,8 @@ class _Event:
     source: Source | None = None
     value: int | float | None = None
     extra: list[tuple[int, int | float]] = field(default_factory=list)
+    flows: tuple[int, ...] = ()
+    callstack: list[Frame] | None = None
 
 
 class _Sequence:
@@ -334,6 +422,12 @@ class _Sequence:
         self.extra_double_tracks: list[int] = []
         # Parsed events by their bytes: a trace repeats the same few, and an interned id keeps its meaning.
         self.seen: dict[bytes, _Event] = {}
+        self.sample_source: str | None = None
+        self.sample_counter: bytes | None = None
+        self.sample_followers: list[bytes] = []
+        self.frames: dict[int, Frame] = {}
+        self.callstacks: dict[int, list[Frame] | None] = {}
+        self.scripts: dict[int, Script] = {}
 
 
 class _Clocks:
@@ -414,6 +508,10 @@ class _Clocks:
             timestamp += theirs - ours
         return timestamp
 
+    def is_own(self, sequence: _Sequence) -> bool:
+        """Whether the sequence's clock is one of its own that does not count differences."""
+        return 64 <= sequence.clock_id <= 127 and (sequence.number, sequence.clock_id) not in self._incremental
+
     def _path(self, start: tuple[int, int]) -> list[list[tuple[int, int]]]:
         """The snapshot pairs to go through, by breadth-first search."""
         goal = 0, self._trace.clock_id
@@ -435,6 +533,10 @@ class _Reader:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.events: list[tuple[int, _Event]] = []
+        self.task_states: list[tuple[int, int, int, int]] = []  # (ts, tid, cpu, state)
+        self._frames: dict[tuple[tuple[str, bytes, int, int], int], dict[str | None, Frame]] = {}
+        self._symbols: list[tuple[int, bytes]] = []
+        self._last_callstack = -1
         self._clocks = _Clocks(trace)
         self._sequences: dict[int, _Sequence] = {}
 
@@ -445,6 +547,7 @@ class _Reader:
         timestamp = clock = None
         sequence_id = flags = 0
         event = descriptor = snapshot = interned = defaults = attributes = None
+        sample = symbols = task_state = script_code = None
         for number, value in _fields(data):
             if number == 8:
                 timestamp = _int(value)
@@ -466,6 +569,14 @@ class _Reader:
                 defaults = _bytes(value)
             elif number == 126:
                 attributes = _bytes(value)
+            elif number == 135:
+                sample = _bytes(value)
+            elif number == 61:
+                symbols = _bytes(value)
+            elif number == 117:
+                task_state = _bytes(value)
+            elif number == 99:
+                script_code = _bytes(value)
             elif number not in _ENVELOPE:
                 self.trace.other_packets[number] += 1
 
@@ -494,6 +605,17 @@ class _Reader:
             self._attributes(attributes)
         if event is not None:
             self._event(event, time, timestamp, sequence)
+        if sample is not None or symbols is not None or task_state is not None or script_code is not None:
+            if time is None or sequence is None:
+                self.error("a sample, symbols, a task state or V8 code without time or sequence")
+            elif sample is not None:
+                self._sample(sample, time, sequence)
+            elif symbols is not None:
+                self._symbols.append((time, symbols))
+            elif task_state is not None:
+                self._task_state(task_state, time)
+            elif script_code is not None:
+                self._script_code(script_code, sequence)
         self.trace.packets += 1
 
     def _sequence(self, number: int, flags: int) -> _Sequence | None:
@@ -519,7 +641,9 @@ class _Reader:
             return time
         if time < 0:
             self.error(f"sequence {sequence.number}: negative time {time}")
-        if sequence.last_ts is not None and time < sequence.last_ts:
+        # On a clock of its own that does not count differences, a sequence may go back: trace_processor sorts (1.1).
+        in_order = not self._clocks.is_own(sequence)
+        if in_order and sequence.last_ts is not None and time < sequence.last_ts:
             back = f"sequence {sequence.number}: time goes back from {sequence.last_ts} to {time}"
             ends = event is not None and (9, END) in _fields(event)
             self.error(back + (" at an END: negative duration" if ends else ""))
@@ -542,6 +666,14 @@ class _Reader:
                         sequence.extra_tracks += _packed(content)
                     elif inner == 45:
                         sequence.extra_double_tracks += _packed(content)
+            elif number == 100:
+                for inner, content in _fields(_bytes(value)):
+                    if inner == 1:
+                        sequence.sample_source = self._text(content)
+                    elif inner == 2:
+                        sequence.sample_counter = _bytes(content)
+                    elif inner == 3:
+                        sequence.sample_followers.append(_bytes(content))
 
     def _intern(self, data: bytes, sequence: _Sequence) -> None:
         for kind, value in _fields(data):
@@ -560,6 +692,8 @@ class _Reader:
 
     def _interned_entry(self, kind: int, data: bytes) -> tuple[int, Any]:
         iid = 0
+        if kind in _INTERNED_MESSAGES:
+            return next((_int(value) for number, value in _fields(data) if number == 1), 0), data
         if kind == _SOURCES:
             for number, value in _fields(data):
                 if number == 1:
@@ -711,6 +845,8 @@ class _Reader:
             # An event with errors must report them each time; a long one hardly comes again.
             if sequence is not None and len(data) <= 24 and len(self.trace.errors) == errors:
                 sequence.seen[data] = event
+        if event.callstack is not None:
+            self._last_callstack = max(self._last_callstack, time)
         self.events.append((time, event))
 
     def _track_event(self, data: bytes, sequence: _Sequence | None) -> _Event:
@@ -755,6 +891,10 @@ class _Reader:
                 extra_double_tracks += _packed(value)
             elif number == 6:
                 self.error("legacy track events are not read")
+            elif number == 47:
+                event.flows += (_int(value),)
+            elif number == 56 and sequence is not None:
+                event.callstack = self._callstack(_int(value), sequence)
         event.categories = tuple(categories)
         if sequence is not None:
             extra_tracks = extra_tracks or sequence.extra_tracks
@@ -812,6 +952,189 @@ class _Reader:
                 self.error(f"debug annotation field {number} is not read")
         return name, value
 
+    # --- stack samples ---
+
+    def _sample(self, data: bytes, time: int, sequence: _Sequence) -> None:
+        if sequence.sample_source is None:
+            self.error("a stack sample without source: no viewer shows it")
+        primary = sequence.sample_counter
+        sample = Sample(sequence.sample_source, sequence.number, None, None, time, None, None, None, {})
+        followers: list[bytes] = []
+        weights: list[int] = []
+        weight: int | None = None
+        for number, value in _fields(data):
+            if number in (1, 2):
+                task = _fields(_bytes(value)) if number == 1 else self._message(sequence, _TASKS, _int(value))
+                for inner, content in task:
+                    if inner == 2:
+                        sample.pid = _int(content)
+                    elif inner == 3:
+                        sample.tid = _int(content)
+            elif number == 4:
+                for inner, content in self._message(sequence, _EXECUTIONS, _int(value)):
+                    if inner == 2:
+                        sample.cpu = _int(content)
+                    elif inner == 3:
+                        sample.mode = _int(content)
+            elif number == 6:
+                sample.callstack = self._callstack(_int(value), sequence)
+            elif number == 11:
+                weight = _int(value)
+            elif number == 13:
+                followers += [self._lookup(sequence, _COUNTERS, iid) or b"" for iid in _packed(value)]
+            elif number == 14:
+                weights += _packed(value)
+            else:
+                self.error(f"stack sample field {number} is not read")
+        followers = followers or sequence.sample_followers
+        if weight is not None and primary is None:
+            self.error("a stack sample without the descriptor of its counter")
+        elif weight is not None:
+            weights.insert(0, weight)
+            followers = [primary or b"", *followers]
+        if len(weights) > len(followers):
+            self.error(f"{len(weights)} weights of {len(followers)} counters")
+        for descriptor, value in zip(followers, weights, strict=False):
+            name, unit = self._sample_counter(descriptor)
+            sample.counters[name] = unit, value
+        if sample.callstack is not None:
+            self._last_callstack = max(self._last_callstack, time)
+        self.trace.samples.append(sample)
+
+    def _message(self, sequence: _Sequence, kind: int, iid: int) -> list[tuple[int, Value]]:
+        return _fields(self._lookup(sequence, kind, iid) or b"")
+
+    def _sample_counter(self, data: bytes) -> tuple[str, int | str]:
+        name: str = ""
+        unit: int | str = 0
+        for number, value in _fields(data):
+            if number == 2:
+                name = self._text(value)
+            elif number == 3:
+                unit = _int(value)
+            elif number == 4:
+                unit = self._text(value)
+        return name, unit
+
+    def _callstack(self, iid: int, sequence: _Sequence) -> list[Frame] | None:
+        if iid not in sequence.callstacks:
+            frames = [
+                self._frame(_int(value), sequence)
+                for number, value in self._message(sequence, _CALLSTACKS, iid)
+                if number == 2
+            ]
+            if not frames:
+                self.error(f"sequence {sequence.number}: callstack {iid} is empty")
+            sequence.callstacks[iid] = frames
+        return sequence.callstacks[iid]
+
+    def _frame(self, iid: int, sequence: _Sequence) -> Frame:
+        """trace_processor takes frames of one mapping, address and name for one, with the first one's line (1.6)."""
+        if iid in sequence.frames:
+            return sequence.frames[iid]
+        frame = Frame(None, 0, 0, [])
+        line = Source(None, None, None)
+        for number, value in self._message(sequence, _FRAMES, iid):
+            if number == 2:
+                line.function = self._lookup(sequence, _FUNCTIONS, _int(value))
+            elif number == 3:
+                frame.mapping = self._mapping(_int(value), sequence)
+            elif number == 4:
+                frame.rel_pc = _int(value)
+            elif number == 5:
+                line.file = self._lookup(sequence, _SOURCE_PATHS, _int(value))
+            elif number == 6:
+                line.line = _int(value)
+            elif number == 7:
+                frame.kind = _int(value)
+        frame.lines = [line]
+        if frame.mapping is not None:
+            there = self._frames.setdefault((frame.mapping, frame.rel_pc), {})
+            known = there.setdefault(line.function, frame)
+            if known.lines != frame.lines:
+                self.error(f"frame {iid}: two lines at {frame.rel_pc:#x} of {frame.mapping[0]}")
+            frame = known
+        sequence.frames[iid] = frame
+        return frame
+
+    def _mapping(self, iid: int, sequence: _Sequence) -> tuple[str, bytes, int, int]:
+        name, build_id, start, end = "", b"", 0, 0
+        for number, value in self._message(sequence, _MAPPINGS, iid):
+            if number == 2:
+                entry = self._message(sequence, _BUILD_IDS, _int(value))
+                build_id = next((_bytes(content) for inner, content in entry if inner == 2), b"")
+            elif number == 4:
+                start = _int(value)
+            elif number == 5:
+                end = _int(value)
+            elif number == 7:
+                name += f"/{self._lookup(sequence, _PATHS, _int(value))}"
+        if end < start:
+            self.error(f"mapping {iid}: ends before it starts; trace_processor stops")
+        return name[1:] if name.startswith("//") else name, build_id, start, end
+
+    def symbolize(self) -> None:
+        """Gives the frames the functions that ModuleSymbols say, once all are known."""
+        frames: dict[tuple[str, bytes], dict[int, list[Frame]]] = {}
+        for (mapping, rel_pc), named in self._frames.items():
+            frames.setdefault(mapping[:2], {}).setdefault(rel_pc, []).extend(named.values())
+        for time, data in self._symbols:
+            path, build_id = "", b""
+            addresses: list[bytes] = []
+            for number, value in _fields(data):
+                if number == 1:
+                    path = self._text(value)
+                elif number == 2:
+                    build_id = _bytes(value)
+                elif number == 3:
+                    addresses.append(_bytes(value))
+            if time < self._last_callstack:
+                self.error(f"symbols of {path} before the last callstack")
+            if (path, build_id) not in frames:
+                self.error(f"symbols of {path}, which is no mapping")
+            for address in addresses:
+                fields = _fields(address)
+                rel_pc = next((_int(value) for number, value in fields if number == 1), 0)
+                lines = [
+                    self._source(_bytes(value), file=2, function=1, line=3) for number, value in fields if number == 2
+                ]
+                found = frames.get((path, build_id), {}).get(rel_pc, [])
+                if not found:
+                    self.error(f"symbols of {path} at {rel_pc:#x}, where no frame is")
+                if len({frame.lines[0].function for frame in found}) > 1:
+                    self.error(f"symbols of {path} at {rel_pc:#x}, where several functions are")
+                for frame in found:
+                    frame.lines = lines
+
+    # --- scheduling and scripts ---
+
+    def _task_state(self, data: bytes, time: int) -> None:
+        fields = dict(_fields(data))
+        if 3 not in fields or 4 not in fields:
+            self.error("a task state without thread or state")
+        cpu, tid, state = (_int(fields.get(number, 0)) for number in (1, 3, 4))
+        self.task_states.append((time, tid, cpu, state))
+
+    def _script_code(self, data: bytes, sequence: _Sequence) -> None:
+        """1.7: code of an interpreted function brings its script into the trace."""
+        code = dict(_fields(data))
+        function = dict(self._message(sequence, _V8_FUNCTIONS, _int(code.get(3, 0))))
+        script = dict(self._message(sequence, _V8_SCRIPTS, _int(function.get(3, 0))))
+        isolate = dict(self._message(sequence, _V8_ISOLATES, _int(code.get(1, 0))))
+        if 4 not in isolate:
+            self.error("V8 code of an isolate without a code range")
+        number = _int(script.get(2, 0))
+        if number not in sequence.scripts:
+            name, source = (self._v8_string(_bytes(script.get(number, b""))) for number in (4, 5))
+            sequence.scripts[number] = Script(_int(isolate.get(2, 0)), name, source)
+            self.trace.scripts.append(sequence.scripts[number])
+
+    def _v8_string(self, data: bytes) -> str:
+        for number, value in _fields(data):
+            return _bytes(value).decode("latin-1" if number == 1 else "utf-16-le")
+        self.error("a V8 string of no encoding")
+        return ""
+
 
 # --- events to slices ---------------------------------------------------------------------------------------
 
@@ -850,6 +1173,39 @@ def _inherit(track: Track, trace: Trace) -> None:
         parent = above.parent
 
 
+def _schedule(trace: Trace, task_states: list[tuple[int, int, int, int]]) -> None:
+    """1.10: who runs on a processor is closed by its own next state there, or by the next one who runs there."""
+    on_cpu: dict[int, Run] = {}
+    running: dict[int, Run] = {}
+    last: dict[int, int] = {}
+    for ts, tid, cpu, state in sorted(task_states, key=itemgetter(0)):
+        if last.get(tid) == ts:
+            trace.errors.append(f"thread {tid} does two things at {ts}")
+        last[tid] = ts
+        mine = running.get(tid)
+        if state == 3:
+            if mine is not None:
+                trace.errors.append(f"thread {tid} runs already at {ts}")
+            before = on_cpu.get(cpu)
+            if before is not None and before.dur is None:
+                before.dur = ts - before.ts
+                running.pop(before.tid, None)
+            on_cpu[cpu] = running[tid] = Run(tid, cpu, ts, None, None)
+            trace.runs.append(on_cpu[cpu])
+        elif mine is not None:
+            del running[tid]
+            # One that stops elsewhere is left open.
+            if cpu == mine.cpu:
+                mine.dur, mine.end_state = ts - mine.ts, state
+        else:
+            # Its processor was taken at this very time.
+            for run in reversed(trace.runs):
+                if run.tid == tid and run.dur is not None and run.ts + run.dur == ts and run.end_state is None:
+                    run.end_state = state
+                if run.tid == tid:
+                    break
+
+
 class _Replay:
     """The open slices and states of every track."""
 
@@ -876,7 +1232,7 @@ class _Replay:
             self.trace.instants.append(
                 Instant(
                     track.uuid, track.pid, track.tid, time, event.name, event.categories, dict(event.args),
-                    event.source,
+                    event.source, event.flows, event.callstack,
                 )
             )  # fmt: skip
         elif event.kind == STATE:
@@ -912,7 +1268,7 @@ class _Replay:
             self._too_deep[track.uuid] += 1
         begun = Slice(
             track.uuid, track.pid, track.tid, time, None, len(stack), event.name, event.categories,
-            dict(event.args), event.source,
+            dict(event.args), event.source, event.flows, event.callstack,
         )  # fmt: skip
         stack.append(begun)
         self.trace.slices.append(begun)
@@ -972,6 +1328,7 @@ def summary(trace: Trace, most: int = 20) -> str:
         f"{trace.packets} packets, clock {trace.clock_id}, {len(trace.tracks)} tracks",
         f"{len(trace.slices)} slices, {len(trace.instants)} instants, {len(trace.states)} states, "
         f"{sum(len(counter.values) for counter in trace.counters.values())} counter values",
+        f"{len(trace.samples)} samples, {len(trace.runs)} runs on processors, {len(trace.scripts)} scripts",
         f"attributes {trace.attributes}",
         f"other packets by field {dict(trace.other_packets)}",
     ]

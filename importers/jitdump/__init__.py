@@ -1,0 +1,41 @@
+"""jitdump: what JIT compilers tell perf of their code; versions 1 and 2, with samply's extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from converter.model import Trace
+from converter.registry import Options
+from converter.source import Source
+from importers.jitdump.decode import Dump, read_dump
+from importers.jitdump.layout import read_header
+
+
+def sniff(head: memoryview) -> bool:
+    return read_header(head) is not None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Decoded dumps. companions: the source files that a dump names are none, since people share what is converted."""
+
+    dumps: Sequence[Dump]
+    companions: Sequence[str] = ()
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        from importers.jitdump.map import to_trace
+
+        to_trace(self.dumps, trace, options.embed_sources)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    """Decodes the dumps of one recording. Raises FormatError for a header that is none."""
+    return Reading([read_dump(source) for source in sources])
+
+
+def dump(source: Source, offset: int) -> Iterator[str]:
+    """The records from `offset` on, a line each."""
+    from importers.jitdump.records import records
+
+    yield from records(source, offset)

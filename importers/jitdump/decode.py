@@ -1,0 +1,317 @@
+"""Decode: a dump's bytes become loads, moves, line tables, inline tables, tiers and sources, in the spec's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.errors import FormatError
+from converter.model import Array
+from converter.source import Source
+from importers.jitdump import jitdump_kernel
+from importers.jitdump.inlines import (
+    InlineTable,
+    Stack,
+    is_variant_b,
+    parse_a,
+    parse_b,
+    parse_c,
+    parse_record_c,
+)
+from importers.jitdump.layout import (
+    DEBUG_INFO_SIZE,
+    LOAD_SIZE,
+    MOVE_SIZE,
+    RECORD_HEADER_SIZE,
+    Header,
+    Id,
+    Structs,
+    read_header,
+    structs,
+)
+from importers.jitdump.lines import Lines, Record, read_lines
+
+PIECE = 1 << 16
+MAX_TS = 1 << 62
+
+
+@dataclass(slots=True)
+class Load:
+    """A CODE_LOAD record. nth: its record's number in the file; code_at: the offset of its bytes; tier: index into
+    `Dump.tiers`, -1 is none; lines: index into the dump's line tables, -1 is none."""
+
+    nth: int
+    at: int
+    ts: int
+    tid: int
+    address: int
+    size: int
+    index: int
+    name: str
+    code_at: int
+    tier: int = -1
+    lines: int = -1
+    inlines: InlineTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    at: int
+    ts: int
+    index: int
+    old_address: int
+    new_address: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierRecord:
+    tier_id: int
+    color_index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSource:
+    """nth: its record's number in the file."""
+
+    nth: int
+    path: str
+    text: str
+
+
+@dataclass
+class Problem:
+    """What the report is told: count times `kind`, first at `offset`."""
+
+    kind: str
+    count: int = 1
+    offset: int | None = None
+    detail: str = ""
+
+
+@dataclass
+class Dump:
+    """A decoded jitdump. end_ts: the latest time stamp of a record."""
+
+    source: Source
+    header: Header
+    loads: list[Load] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    tiers: list[TierRecord] = field(default_factory=list)
+    sources: list[EmbeddedSource] = field(default_factory=list)
+    lines: Lines = field(default_factory=Lines)
+    n_records: int = 0
+    n_by_id: dict[int, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+
+def read_dump(source: Source) -> Dump:
+    """Raises FormatError for a header that is none. A partial last record ends the dump; all before it counts."""
+    header = checked_header(source)
+    dump = Dump(source, header)
+    _Decoder(dump, structs(header.byte_order)).run()
+    return dump
+
+
+def checked_header(source: Source) -> Header:
+    header = read_header(source.data)
+    if header is None:
+        error = FormatError("no jitdump that is known: magic JiTD and version 1 or 2 are expected", 0, "header")
+        error.path = source.path
+        raise error
+    return header
+
+
+def scan(data: memoryview, header: Header, start: int) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Pieces of (id uint32, offset int64, size uint32, time stamp uint64) of the whole records from `start` on."""
+    at = start
+    while True:
+        ids, offsets, sizes, timestamps = (np.empty(PIECE, t) for t in (np.uint32, np.int64, np.uint32, np.uint64))
+        n = jitdump_kernel.scan(data, at, header.byte_order == ">", ids, offsets, sizes, timestamps)
+        if n == 0:
+            return
+        yield ids[:n], offsets[:n], sizes[:n], timestamps[:n]
+        at = int(offsets[n - 1]) + int(sizes[n - 1])
+
+
+def source_parts(record: memoryview, layout: Structs) -> tuple[bytes, bytes] | None:
+    """(path, text) of an EMBEDDED_SOURCE_FILE in either layout, or None."""
+    payload = bytes(record)
+    path_size, text_size = layout.pair32.unpack_from(payload) if len(payload) >= 8 else (0, 0)
+    padding = len(payload) - 8 - path_size - text_size
+    if path_size and 0 <= padding < 4 and not any(payload[len(payload) - padding :]):
+        return payload[8 : 8 + path_size], payload[8 + path_size : 8 + path_size + text_size]
+    path, nul, text = payload.partition(b"\0")
+    return (path, text) if path and nul else None
+
+
+class _Decoder:
+    """Follows the records in their order: what stands before a load and describes it waits in `_pending_*`."""
+
+    def __init__(self, dump: Dump, layout: Structs) -> None:
+        self._dump = dump
+        self._data = dump.source.data
+        self._layout = layout
+        self._nth = -1
+        self._pending_lines: tuple[int, int, int] | None = None
+        self._pending_inlines: tuple[str, memoryview] | None = None
+        self._pending_stacks: list[tuple[int, Stack]] = []
+        self._pending_tier = -1
+        self._line_records: list[Record] = []
+        self._bad: dict[str, Problem] = {}
+        self._readers = {
+            Id.MOVE: self._move,
+            Id.DEBUG_INFO: self._debug_info,
+            Id.INLINE_INFO: self._inline_info,
+            Id.DEBUG_INFO2: self._debug_info2,
+            Id.TIER: self._tier_or_variant_b,
+            Id.EMBEDDED_SOURCE_FILE: self._embedded_source,
+        }
+
+    def run(self) -> None:
+        dump = self._dump
+        at = dump.header.total_size
+        for ids, offsets, sizes, timestamps in scan(self._data, dump.header, at):
+            for record_id, n in zip(*(column.tolist() for column in np.unique(ids, return_counts=True)), strict=True):
+                dump.n_by_id[record_id] = dump.n_by_id.get(record_id, 0) + n
+            ends = offsets + sizes
+            at = int(ends[-1])
+            self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
+            dump.n_records += len(ids)
+        if at < len(self._data):
+            self._note("truncated", at, "the dump ends inside a record")
+        dump.lines = read_lines(self._data, dump.header, self._line_records, self._note_count)
+        dump.problems += self._bad.values()
+
+    # ------------------------------------------------------------ the records
+
+    def _piece(self, ids: Array, begins: Array, ends: Array, timestamps: Array) -> None:
+        """Some records in their order: loads come out of a kernel, what describes them is read one by one."""
+        chosen = np.flatnonzero((ids != Id.UNWINDING_INFO) & (ids != Id.CLOSE))
+        rows = (column[chosen].tolist() for column in (ids, begins, ends, timestamps))
+        loads = self._loads(*(column[ids == Id.LOAD] for column in (begins, ends)))
+        for nth, record_id, begin, end, ts in zip((chosen + self._dump.n_records).tolist(), *rows, strict=True):
+            if record_id == Id.LOAD:
+                self._load(nth, begin, ts, *next(loads))
+                continue
+            self._nth = nth
+            reader = self._readers.get(record_id)
+            if reader is not None:
+                reader(begin, end, ts)
+            else:
+                self._note("unknown_record", begin, f"id {record_id}")
+
+    def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """(tid, address, size, index, size of the name, place of the code) of each."""
+        n = len(begins)
+        tids, names, code_at = (np.zeros(n, np.int64) for _ in range(3))
+        addresses, sizes, indexes = (np.zeros(n, np.uint64) for _ in range(3))
+        big = self._dump.header.byte_order == ">"
+        jitdump_kernel.loads(self._data, big, begins, ends, tids, addresses, sizes, indexes, names, code_at)
+        return zip(*(c.tolist() for c in (tids, addresses, sizes, indexes, names, code_at)), strict=True)
+
+    def _load(
+        self, nth: int, begin: int, ts: int, tid: int, address: int, size: int, index: int, name_size: int, code_at: int
+    ) -> None:
+        if name_size < 0 or size >= 1 << 31:
+            self._note("bad_record", begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
+            self._forget()
+            return
+        at = begin + RECORD_HEADER_SIZE + LOAD_SIZE
+        name = str(self._data[at : at + name_size], "utf-8", "replace")
+        load = Load(nth, begin, ts, tid, address, size, index, name, code_at)
+        self._attach(load)
+        self._dump.loads.append(load)
+
+    def _attach(self, load: Load) -> None:
+        """What described the next load describes this one."""
+        if self._pending_lines is not None:
+            load.lines = len(self._line_records)
+            self._line_records.append(Record(*self._pending_lines, load.address, load.size, load.name))
+            self._pending_lines = None
+        if self._pending_tier >= 0 or self._pending_inlines is not None or self._pending_stacks:
+            load.tier = self._pending_tier
+            self._attach_inlines(load)
+            self._forget()
+
+    def _attach_inlines(self, load: Load) -> None:
+        if self._pending_inlines is not None:
+            variant, payload = self._pending_inlines
+            parse = parse_a(payload, self._layout) if variant == "A" else parse_b(payload, self._layout)
+            load.inlines = parse
+            if parse is None:
+                self._note("line_table_dropped", load.at, f"variant {variant} of the inline records")
+        elif self._pending_stacks:
+            load.inlines = parse_c(self._pending_stacks, load.address)
+        if load.inlines is not None and load.inlines.n_cycles:
+            self._note_count("inline_cycle", load.inlines.n_cycles, load.at, "")
+
+    def _forget(self) -> None:
+        self._pending_lines = self._pending_inlines = None
+        self._pending_stacks = []
+        self._pending_tier = -1
+
+    def _move(self, begin: int, end: int, ts: int) -> None:
+        if end - begin < RECORD_HEADER_SIZE + MOVE_SIZE:
+            self._note("bad_record", begin, "CODE_MOVE")
+            return
+        *_, old, new, _, index = self._layout.move.unpack_from(self._data, begin + RECORD_HEADER_SIZE)
+        self._dump.moves.append(Move(begin, ts, index, old, new))
+
+    def _debug_info(self, begin: int, end: int, _: int) -> None:
+        at = begin + RECORD_HEADER_SIZE
+        if end - at < DEBUG_INFO_SIZE:
+            self._note("bad_record", begin, "CODE_DEBUG_INFO")
+            return
+        _, n_entries = self._layout.pair64.unpack_from(self._data, at)
+        self._pending_lines = (at + DEBUG_INFO_SIZE, end, n_entries)
+
+    def _debug_info2(self, begin: int, end: int, _: int) -> None:
+        self._pending_inlines = ("A", self._data[begin + RECORD_HEADER_SIZE : end])
+
+    def _tier_or_variant_b(self, begin: int, end: int, _: int) -> None:
+        payload = self._data[begin + RECORD_HEADER_SIZE : end]
+        if is_variant_b(payload, self._layout):
+            self._pending_inlines = ("B", payload)
+            return
+        if len(payload) < 8:
+            self._note("bad_record", begin, "JIT_TIER")
+            return
+        tier_id, color_index = self._layout.pair32.unpack_from(payload)
+        name = bytes(payload[8:]).split(b"\0", 1)[0].decode("utf-8", "replace")
+        self._pending_tier = len(self._dump.tiers)
+        self._dump.tiers.append(TierRecord(tier_id, color_index, name))
+
+    def _inline_info(self, begin: int, end: int, _: int) -> None:
+        parsed = parse_record_c(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
+        if parsed is None:
+            self._note("unknown_record", begin, "id 5, of a draft that is not read")
+        else:
+            self._pending_stacks.append(parsed)
+
+    def _embedded_source(self, begin: int, end: int, _: int) -> None:
+        parts = source_parts(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
+        if parts is None:
+            self._note("bad_record", begin, "EMBEDDED_SOURCE_FILE")
+            return
+        path, text = (part.decode("utf-8", "replace") for part in parts)
+        self._dump.sources.append(EmbeddedSource(self._nth, path, text))
+
+    # ------------------------------------------------------------ problems
+
+    def _note(self, kind: str, offset: int, detail: str) -> None:
+        self._note_count(kind, 1, offset, detail)
+
+    def _note_count(self, kind: str, count: int, offset: int | None, detail: str) -> None:
+        problem = self._bad.setdefault(kind, Problem(kind, 0, offset, detail))
+        problem.count += count
+        if offset is not None and (problem.offset is None or offset < problem.offset):
+            problem.offset, problem.detail = offset, detail
+
+

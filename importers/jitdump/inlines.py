@@ -1,0 +1,309 @@
+"""Decode: the three records that describe inlined functions become one kind of table, offset → stack of places."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from importers.jitdump.layout import Structs
+
+MAX_DEPTH = 256  # of inlined calls; what is deeper is cut
+FLAG_IS_JS = 1
+
+
+@dataclass(frozen=True)
+class Function:
+    """file: "" is unknown; line and column: of its start, from 1, 0 is unknown; is_js: None where nothing tells."""
+
+    name: str
+    file: str
+    line: int
+    column: int
+    is_js: bool | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a function runs. file "", line 0 and column 0 are unknown; both count from 1."""
+
+    function: Function
+    file: str
+    line: int
+    column: int
+
+
+Stack = tuple[Place, ...]
+
+
+class InlineTable(Protocol):
+    """What one record, or the records of one code object, say of its bytes."""
+
+    variant: str
+    n_cycles: int
+
+    def stack_at(self, offset: int) -> Stack:
+        """The places of that byte, the outermost function first; () where the record says nothing."""
+
+    def boundaries(self) -> list[int]:
+        """The offsets at which the stack may change, rising."""
+
+    def functions(self) -> Sequence[str]:
+        """The names of the inlined functions, each once."""
+
+
+# ---------------------------------------------------------------- variant A: DEBUG_INFO2
+
+
+@dataclass
+class _Call:
+    depth: int
+    function: int
+    line: int
+    column: int
+    ranges: list[tuple[int, int]]
+    children: _Calls
+
+
+@dataclass
+class _Calls:
+    """Calls out of one function, found by offset."""
+
+    starts: list[int] = field(default_factory=list)
+    entries: list[tuple[int, int, _Call]] = field(default_factory=list)
+
+    def sort(self) -> None:
+        self.entries.sort(key=lambda entry: entry[0])
+        self.starts = [entry[0] for entry in self.entries]
+
+    def at(self, offset: int) -> _Call | None:
+        nth = bisect_right(self.starts, offset) - 1
+        if nth < 0 or offset >= self.entries[nth][1]:
+            return None
+        return self.entries[nth][2]
+
+
+@dataclass
+class TableA:
+    """Lines and calls apart: a line record gives the place inside the deepest call around it."""
+
+    function_list: list[Function]
+    outermost: _Calls
+    line_starts: list[int]
+    line_places: list[tuple[str, int, int]]
+    edges: list[int]
+    variant: str = "A"
+    n_cycles: int = 0
+
+    def stack_at(self, offset: int) -> Stack:
+        function = self.function_list[0]
+        places: list[Place] = []
+        calls = self.outermost
+        while len(places) < MAX_DEPTH and (call := calls.at(offset)) is not None:
+            places.append(Place(function, function.file, call.line, call.column if call.line else 0))
+            function, calls = self.function_list[call.function], call.children
+        nth = bisect_right(self.line_starts, offset) - 1
+        file, line, column = self.line_places[nth] if nth >= 0 else ("", 0, 0)
+        return (*places, Place(function, file, line, column))
+
+    def boundaries(self) -> list[int]:
+        return sorted({0, *self.line_starts, *self.edges})
+
+    def functions(self) -> list[str]:
+        return list(dict.fromkeys(f.name for f in self.function_list[1:]))
+
+
+def parse_a(payload: memoryview, layout: Structs) -> TableA | None:
+    """None where the counts do not fit the payload or an index is outside its list."""
+    fixed = layout.info2_a.size
+    if len(payload) < fixed:
+        return None
+    n_files, files_size, n_names, names_size, n_functions, n_calls, n_ranges, n_lines = layout.info2_a.unpack_from(
+        payload
+    )
+    needed = fixed + files_size + names_size + 20 * n_functions + 20 * n_calls + 8 * n_ranges + 16 * n_lines
+    if needed > len(payload) or n_functions == 0:
+        return None
+    at = fixed
+    files = _strings(payload[at : at + files_size], n_files)
+    at += files_size
+    names = _strings(payload[at : at + names_size], n_names)
+    at += names_size
+    if files is None or names is None:
+        return None
+    functions = list(layout.function_a.iter_unpack(payload[at : at + 20 * n_functions]))
+    at += 20 * n_functions
+    calls = list(layout.call_a.iter_unpack(payload[at : at + 20 * n_calls]))
+    at += 20 * n_calls
+    ranges = list(layout.pair32.iter_unpack(payload[at : at + 8 * n_ranges]))
+    at += 8 * n_ranges
+    lines = list(layout.line_a.iter_unpack(payload[at : at + 16 * n_lines]))
+    if any(name >= n_names or file >= n_files for name, file, *_ in functions):
+        return None
+    if any(file >= n_files for _, file, _, _ in lines) or any(call[2] >= n_functions for call in calls):
+        return None
+    outermost = _call_tree(calls, ranges)
+    if outermost is None:
+        return None
+    lines.sort(key=lambda line: line[0])
+    return TableA(
+        [
+            Function(names[name], files[file], line, _from_zero(line, column), bool(flags & FLAG_IS_JS))
+            for name, file, line, column, flags in functions
+        ],
+        outermost,
+        [offset for offset, *_ in lines],
+        [(files[file], line, _from_zero(line, column)) for _, file, line, column in lines],
+        [edge for start, size in ranges for edge in (start, start + size)],
+    )
+
+
+def _call_tree(calls: list[tuple[int, ...]], ranges: list[tuple[int, ...]]) -> _Calls | None:
+    """The tree whose depth-first order the list is; None where depths jump or ranges run out."""
+    outermost = _Calls()
+    path: list[_Call] = []
+    every = [outermost]
+    at = 0
+    for depth, n_ranges, function, line, column in calls:
+        if depth > len(path) or n_ranges > len(ranges) - at:
+            return None
+        own = [(start, start + size) for start, size in ranges[at : at + n_ranges]]
+        at += n_ranges
+        call = _Call(depth, function, _i32(line), _from_zero(line, column), own, _Calls())
+        del path[depth:]
+        siblings = path[-1].children if path else outermost
+        siblings.entries += [(start, end, call) for start, end in own]
+        path.append(call)
+        every.append(call.children)
+    for siblings in every:
+        siblings.sort()
+    return outermost
+
+
+def _from_zero(line: int, column: int) -> int:
+    """Variant A counts columns from 0; without a line there is no column."""
+    return _i32(column + 1) if line else 0
+
+
+def _i32(value: int) -> int:
+    return value if 0 <= value < 1 << 31 else 0
+
+
+# ---------------------------------------------------------------- variants B and C
+
+
+@dataclass
+class TableOfStacks:
+    """offsets: rising; from each on, and until the next, the stack of the same index holds."""
+
+    variant: str
+    offsets: list[int]
+    stacks: list[Stack]
+    n_cycles: int = 0
+
+    def stack_at(self, offset: int) -> Stack:
+        nth = bisect_right(self.offsets, offset) - 1
+        return self.stacks[nth] if nth >= 0 else ()
+
+    def boundaries(self) -> list[int]:
+        return sorted({0, *self.offsets})
+
+    def functions(self) -> list[str]:
+        return list(dict.fromkeys(place.function.name for stack in self.stacks for place in stack[1:]))
+
+
+def is_variant_b(payload: memoryview, layout: Structs) -> bool:
+    """TIER and variant B share a number: this decides by the structure, without reading the lists."""
+    if len(payload) < layout.info2_b.size:
+        return False
+    _, n_offsets, n_positions, n_strings = layout.info2_b.unpack_from(payload)
+    strings_at = layout.info2_b.size + 8 * n_offsets + layout.position_b.size * n_positions
+    return strings_at <= len(payload) and _ends_exactly(payload[strings_at:], n_strings)
+
+
+def _ends_exactly(text: memoryview, n_strings: int) -> bool:
+    """n_strings NULs end the strings, and only zeros follow."""
+    data = bytes(text)
+    if data.count(0) < n_strings:
+        return False
+    at = 0
+    for _ in range(n_strings):
+        at = data.index(0, at) + 1
+    return not any(data[at:])
+
+
+def parse_b(payload: memoryview, layout: Structs) -> TableOfStacks | None:
+    """Of a payload that `is_variant_b`; None where an index is outside its list."""
+    _, n_offsets, n_positions, n_strings = layout.info2_b.unpack_from(payload)
+    at = layout.info2_b.size
+    offsets = list(layout.pair32.iter_unpack(payload[at : at + 8 * n_offsets]))
+    at += 8 * n_offsets
+    positions = list(layout.position_b.iter_unpack(payload[at : at + layout.position_b.size * n_positions]))
+    at += layout.position_b.size * n_positions
+    strings = _strings(payload[at:], n_strings)
+    if strings is None or any(position >= n_positions for _, position in offsets):
+        return None
+    if any(caller >= n_positions or name >= n_strings or file >= n_strings for caller, name, file, *_ in positions):
+        return None
+    stacks: dict[int, Stack] = {}
+    n_cycles = 0
+    for _, position in offsets:
+        if position not in stacks:
+            stacks[position], is_cycle = _stack_b(position, positions, strings)
+            n_cycles += is_cycle
+    offsets.sort(key=lambda offset: offset[0])
+    return TableOfStacks("B", [start for start, _ in offsets], [stacks[position] for _, position in offsets], n_cycles)
+
+
+def _stack_b(innermost: int, positions: list[tuple[int, ...]], strings: list[str]) -> tuple[Stack, bool]:
+    """(the stack, whether its callers go in a circle)"""
+    places: list[Place] = []
+    seen: set[int] = set()
+    at = innermost
+    while at >= 0 and at not in seen and len(places) < MAX_DEPTH:
+        seen.add(at)
+        at, name, file_index, start_line, start_column, line, column = positions[at]
+        file = strings[file_index] if file_index >= 0 else ""
+        places.append(Place(Function(strings[name], file, _i32(start_line), _i32(start_column)), file, _i32(line),
+                            _i32(column)))  # fmt: skip
+    return tuple(reversed(places)), at in seen
+
+
+def parse_c(records: Sequence[tuple[int, Stack]], address: int) -> TableOfStacks:
+    """records: (address, stack) of the records of one code object."""
+    known = sorted(((start - address, stack) for start, stack in records if stack), key=lambda record: record[0])
+    return TableOfStacks("C", [offset for offset, _ in known], [stack for _, stack in known])
+
+
+def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | None:
+    """(address, stack) of one record, or None where it does not parse exactly."""
+    if len(payload) < layout.pair64.size:
+        return None
+    address, n_entries = layout.pair64.unpack_from(payload)
+    data = bytes(payload)
+    if n_entries > (len(data) - layout.pair64.size) // 10:
+        return None
+    at = layout.pair64.size
+    places: list[Place] = []
+    for _ in range(n_entries):
+        if at + 8 > len(data):
+            return None
+        line, column = layout.pair32.unpack_from(data, at)
+        name_end = data.find(0, at + 8)
+        file_end = data.find(0, name_end + 1)
+        if name_end < 0 or file_end < 0:
+            return None
+        file = data[name_end + 1 : file_end].decode("utf-8", "replace")
+        function = Function(data[at + 8 : name_end].decode("utf-8", "replace"), file, 0, 0)
+        places.append(Place(function, file, _i32(line), _i32(column)))
+        at = file_end + 1
+    if any(data[at:]):
+        return None
+    return address, tuple(reversed(places[:MAX_DEPTH]))
+
+
+def _strings(text: memoryview, count: int) -> list[str] | None:
+    """`count` NUL-terminated strings; None where there are fewer."""
+    parts = bytes(text).split(b"\0", count) if count <= len(text) else []
+    return [part.decode("utf-8", "replace") for part in parts[:count]] if len(parts) > count else None

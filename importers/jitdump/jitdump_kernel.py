@@ -1,0 +1,432 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Walks the records of a jitdump and the entries of its DEBUG_INFO records.
+
+Cython's pure-Python mode: also runs interpreted. Layout: `importers/jitdump/layout.py`.
+"""
+
+import cython
+
+RECORD_HEADER = cython.declare(cython.Py_ssize_t, 16)
+LOAD = cython.declare(cython.Py_ssize_t, 40)
+ENTRY = cython.declare(cython.Py_ssize_t, 16)
+SAME_FILE = cython.declare(cython.uchar, 0xFF)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
+    a: cython.ulonglong = d[p]
+    b: cython.ulonglong = d[p + 1]
+    c: cython.ulonglong = d[p + 2]
+    e: cython.ulonglong = d[p + 3]
+    if big:
+        return a << 24 | b << 16 | c << 8 | e
+    return e << 24 | c << 16 | b << 8 | a
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def u64(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
+    if big:
+        return u32(d, p, big) << 32 | u32(d, p + 4, big)
+    return u32(d, p + 4, big) << 32 | u32(d, p, big)
+
+
+def scan(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    big: cython.bint,
+    ids: cython.uint[::1],
+    at: cython.longlong[::1],
+    sizes: cython.uint[::1],
+    timestamps: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """Enters whole records from `start` on: their id, offset, total size and time stamp; returns how many.
+
+    Stops when the arrays are full, at a record that ends beyond the data, and at one that is smaller than its header.
+    """
+    room: cython.Py_ssize_t = ids.shape[0]
+    if at.shape[0] != room or sizes.shape[0] != room or timestamps.shape[0] != room:
+        raise ValueError("scan: an array has the wrong length")
+    end: cython.Py_ssize_t = data.shape[0]
+    p: cython.Py_ssize_t = start
+    n: cython.Py_ssize_t = 0
+    size: cython.ulonglong
+    left: cython.ulonglong
+    if p < 0:
+        raise ValueError("scan: a start that cannot be")
+    with cython.nogil:
+        while n < room and p + RECORD_HEADER <= end:
+            size = u32(data, p + 4, big)
+            left = end - p
+            if size < 16 or size > left:
+                break
+            ids[n] = u32(data, p, big)
+            at[n] = p
+            sizes[n] = size
+            timestamps[n] = u64(data, p + 8, big)
+            n += 1
+            p += size
+    return n
+
+
+def loads(
+    data: cython.const[cython.uchar][::1],
+    big: cython.bint,
+    begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    tids: cython.longlong[::1],
+    addresses: cython.ulonglong[::1],
+    sizes: cython.ulonglong[::1],
+    indexes: cython.ulonglong[::1],
+    name_sizes: cython.longlong[::1],
+    code_at: cython.longlong[::1],
+):
+    """The fields of LOAD records, whole ones at [begins, ends). The name follows the fixed part; its size is -1 for a
+    record that is too short. The code is the record's last bytes; -1 where they are fewer than its size."""
+    n: cython.Py_ssize_t = begins.shape[0]
+    if (
+        ends.shape[0] != n
+        or tids.shape[0] != n
+        or addresses.shape[0] != n
+        or sizes.shape[0] != n
+        or indexes.shape[0] != n
+        or name_sizes.shape[0] != n
+        or code_at.shape[0] != n
+    ):
+        raise ValueError("loads: an array has the wrong length")
+    i: cython.Py_ssize_t
+    p: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    left: cython.ulonglong
+    for i in range(n):
+        if begins[i] < 0 or ends[i] < begins[i] or ends[i] > data.shape[0]:
+            raise ValueError("loads: a record outside the data")
+    with cython.nogil:
+        for i in range(n):
+            p = begins[i] + RECORD_HEADER
+            end = ends[i]
+            name_sizes[i] = -1
+            code_at[i] = -1
+            if end - p < LOAD:
+                continue
+            tids[i] = u32(data, p + 4, big)
+            addresses[i] = u64(data, p + 16, big)
+            sizes[i] = u64(data, p + 24, big)
+            indexes[i] = u64(data, p + 32, big)
+            p += LOAD
+            left = end - p
+            if sizes[i] <= left:
+                left = sizes[i]
+                end -= left
+                code_at[i] = end
+            q = p
+            while q < end and data[q] != 0:
+                q += 1
+            name_sizes[i] = q - p
+
+
+def entries(
+    data: cython.const[cython.uchar][::1],
+    big: cython.bint,
+    begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    counts: cython.const[cython.longlong][::1],
+    bases: cython.const[cython.ulonglong][::1],
+    reach: cython.longlong,
+    starts: cython.longlong[::1],
+    stops: cython.longlong[::1],
+    is_sorted: cython.uchar[::1],
+    offsets: cython.int[::1],
+    lines: cython.int[::1],
+    columns: cython.int[::1],
+    runs: cython.int[::1],
+    run_at: cython.longlong[::1],
+    run_size: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """Decodes the entries of DEBUG_INFO records that lie in [begins, ends), at most `counts` of each.
+
+    offsets: addresses relative to the record's `bases`, where the code was loaded. A record ends early at an entry that
+    is not whole, or that points further than `reach` from the base, either way. starts, stops: a record's rows;
+    is_sorted: whether its offsets never fall. A row's file is a run: entries that follow one another and have the same
+    file name share it; run_at, run_size: where a run's name lies. Room needed: the sum of the counts. Returns how many
+    runs there are.
+    """
+    n: cython.Py_ssize_t = begins.shape[0]
+    room: cython.Py_ssize_t = offsets.shape[0]
+    if (
+        ends.shape[0] != n
+        or counts.shape[0] != n
+        or bases.shape[0] != n
+        or is_sorted.shape[0] != n
+        or starts.shape[0] != n
+        or stops.shape[0] != n
+        or lines.shape[0] != room
+        or columns.shape[0] != room
+        or runs.shape[0] != room
+        or run_size.shape[0] != run_at.shape[0]
+        or reach < 0
+        or reach > 0x7FFFFFFF
+    ):
+        raise ValueError("entries: an array has the wrong length")
+    total: cython.longlong = 0
+    r: cython.Py_ssize_t
+    for r in range(n):
+        if begins[r] < 0 or ends[r] < begins[r] or ends[r] > data.shape[0] or counts[r] < 0:
+            raise ValueError("entries: a record outside the data")
+        total += counts[r]
+        if total > room or total > run_at.shape[0]:
+            raise ValueError("entries: too little room")
+    m: cython.Py_ssize_t = 0
+    n_runs: cython.Py_ssize_t = 0
+    p: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    name: cython.Py_ssize_t = 0
+    length: cython.Py_ssize_t = -1
+    in_record: cython.bint
+    rising: cython.bint
+    _k: cython.longlong
+    far: cython.longlong
+    last: cython.longlong
+    base: cython.ulonglong
+    address: cython.ulonglong
+    value: cython.uint
+    with cython.nogil:
+        for r in range(n):
+            starts[r] = m
+            p = begins[r]
+            end = ends[r]
+            base = bases[r]
+            in_record = False
+            rising = True
+            last = -reach - 1
+            for _k in range(counts[r]):
+                if p + ENTRY >= end:
+                    break
+                address = u64(data, p, big)
+                if address >= base:
+                    if address - base > reach:
+                        break
+                    far = address - base
+                else:
+                    if base - address > reach:
+                        break
+                    far = base - address
+                    far = -far
+                q = p + ENTRY
+                i = 0
+                if in_record and data[q] == SAME_FILE and q + 1 < end and data[q + 1] == 0:
+                    i = 1
+                else:
+                    if length >= 0 and q + length < end:
+                        while i < length and data[q + i] == data[name + i]:
+                            i += 1
+                    if length < 0 or i != length or q + length >= end or data[q + length] != 0:
+                        i = 0
+                        while q + i < end and data[q + i] != 0:
+                            i += 1
+                        if q + i >= end:
+                            break
+                        name = q
+                        length = i
+                        run_at[n_runs] = name
+                        run_size[n_runs] = length
+                        n_runs += 1
+                in_record = True
+                if far < last:
+                    rising = False
+                last = far
+                offsets[m] = far
+                value = u32(data, p + 8, big)
+                lines[m] = value if value <= 0x7FFFFFFF else 0
+                value = u32(data, p + 12, big)
+                columns[m] = value if value <= 0x7FFFFFFF else 0
+                runs[m] = n_runs - 1
+                m += 1
+                p = q + i + 1
+            is_sorted[r] = rising
+            stops[r] = m
+    return n_runs
+
+
+GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+# Indices into `state`.
+RECORD = cython.declare(cython.int, 0)
+N_KEYS = cython.declare(cython.int, 1)
+N_OUT = cython.declare(cython.int, 2)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mix(base: cython.int, file: cython.int, line: cython.int) -> cython.ulonglong:
+    a: cython.uint = base + 1
+    b: cython.uint = file + 1
+    c: cython.uint = line
+    x: cython.ulonglong = a
+    y: cython.ulonglong = b
+    x = (x << 32 | c) * GOLDEN & ALL_BITS
+    x = (x ^ x >> 29 ^ y) * GOLDEN & ALL_BITS
+    return x ^ x >> 31
+
+
+def enter_keys(
+    bases: cython.const[cython.int][::1],
+    files: cython.const[cython.int][::1],
+    lines: cython.const[cython.int][::1],
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    """Enters the first n keys into slots: a power of two long, more than n, all -1."""
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if (
+        n > bases.shape[0] or n > files.shape[0] or n > lines.shape[0] or n >= n_slots
+        or n_slots & (n_slots - 1)
+    ):  # fmt: skip
+        raise ValueError("enter_keys: an array has the wrong length")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            h = mix(bases[i], files[i], lines[i]) & mask
+            while slots[h] >= 0:
+                h = (h + 1) & mask
+            slots[h] = i
+
+
+def sizes(
+    begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    code_sizes: cython.const[cython.longlong][::1],
+    bases: cython.const[cython.int][::1],
+    offsets: cython.const[cython.int][::1],
+    files: cython.const[cython.int][::1],
+    lines: cython.const[cython.int][::1],
+    state: cython.longlong[::1],
+    key_base: cython.int[::1],
+    key_file: cython.int[::1],
+    key_line: cython.int[::1],
+    seen_in: cython.int[::1],
+    seen_row: cython.int[::1],
+    slots: cython.int[::1],
+    out_record: cython.int[::1],
+    out_key: cython.int[::1],
+    out_bytes: cython.longlong[::1],
+):
+    """Shares the bytes of each code object among the lines of its table: rows [begins, ends) of offsets (rising within
+    a record), files and lines; what is before the first entry has file -1 and line 0.
+
+    A key is a (base, file, line); each is a row of key_*; seen_in (-1 at first) and seen_row: the record and the output
+    row that it was last in. Output rows: (record, key, bytes), each pair once. Stops early when the keys are full (or
+    slots half full): grow them and call again. state: the record to go on at, the number of keys, the number of output
+    rows. Room needed: out_* the rows of all records and one more for each.
+    """
+    n: cython.Py_ssize_t = begins.shape[0]
+    n_rows: cython.Py_ssize_t = offsets.shape[0]
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    room: cython.Py_ssize_t = key_base.shape[0]
+    if (
+        ends.shape[0] != n
+        or code_sizes.shape[0] != n
+        or bases.shape[0] != n
+        or files.shape[0] != n_rows
+        or lines.shape[0] != n_rows
+        or key_file.shape[0] != room
+        or key_line.shape[0] != room
+        or seen_in.shape[0] != room
+        or seen_row.shape[0] != room
+        or n_slots & (n_slots - 1)
+        or n_slots < 2 * room
+        or out_key.shape[0] != out_record.shape[0]
+        or out_bytes.shape[0] != out_record.shape[0]
+        or state.shape[0] < 3
+    ):
+        raise ValueError("sizes: an array has the wrong length")
+    r: cython.Py_ssize_t = int(state[RECORD])
+    n_keys: cython.Py_ssize_t = int(state[N_KEYS])
+    m: cython.Py_ssize_t = int(state[N_OUT])
+    if r < 0 or n_keys < 0 or n_keys > room or m < 0:
+        raise ValueError("sizes: a state that cannot be")
+    i: cython.Py_ssize_t
+    total: cython.Py_ssize_t = n
+    for i in range(n):
+        if begins[i] < 0 or ends[i] < begins[i] or ends[i] > n_rows:
+            raise ValueError("sizes: rows outside the table")
+        total += ends[i] - begins[i]
+    if out_record.shape[0] < total:
+        raise ValueError("sizes: too little room")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    k: cython.int
+    base: cython.int
+    file: cython.int
+    line: cython.int
+    done: cython.longlong
+    upto: cython.longlong
+    size: cython.longlong
+    with cython.nogil:
+        while r < n:
+            if n_keys + (ends[r] - begins[r]) + 1 > room:
+                break
+            base = bases[r]
+            size = code_sizes[r]
+            file = -1
+            line = 0
+            done = 0
+            i = begins[r]
+            while done < size:
+                upto = size
+                if i < ends[r] and offsets[i] < size:
+                    upto = offsets[i]
+                if upto > done:
+                    h = mix(base, file, line) & mask
+                    k = slots[h]
+                    while k >= 0 and not (key_base[k] == base and key_file[k] == file and key_line[k] == line):
+                        h = (h + 1) & mask
+                        k = slots[h]
+                    if k < 0:
+                        k = n_keys
+                        slots[h] = k
+                        key_base[k] = base
+                        key_file[k] = file
+                        key_line[k] = line
+                        seen_in[k] = -1
+                        n_keys += 1
+                    if seen_in[k] != r:
+                        seen_in[k] = r
+                        seen_row[k] = m
+                        out_record[m] = r
+                        out_key[m] = k
+                        out_bytes[m] = 0
+                        m += 1
+                    out_bytes[seen_row[k]] += upto - done
+                    done = upto
+                if i < ends[r]:
+                    file = files[i]
+                    line = lines[i]
+                    i += 1
+            r += 1
+    state[RECORD] = r
+    state[N_KEYS] = n_keys
+    state[N_OUT] = m
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    scan = plain_integers(scan)
+    loads = plain_integers(loads)
+    entries = plain_integers(entries)
+    enter_keys = plain_integers(enter_keys)
+    sizes = plain_integers(sizes)

@@ -1,0 +1,69 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def scan(
+    data: memoryview,
+    start: int,
+    big: bool,
+    ids: NDArray[Any],
+    at: NDArray[Any],
+    sizes: NDArray[Any],
+    timestamps: NDArray[Any],
+) -> int: ...
+def loads(
+    data: memoryview,
+    big: bool,
+    begins: NDArray[Any],
+    ends: NDArray[Any],
+    tids: NDArray[Any],
+    addresses: NDArray[Any],
+    sizes: NDArray[Any],
+    indexes: NDArray[Any],
+    name_sizes: NDArray[Any],
+    code_at: NDArray[Any],
+) -> None: ...
+def entries(
+    data: memoryview,
+    big: bool,
+    begins: NDArray[Any],
+    ends: NDArray[Any],
+    counts: NDArray[Any],
+    bases: NDArray[Any],
+    reach: int,
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    is_sorted: NDArray[Any],
+    offsets: NDArray[Any],
+    lines: NDArray[Any],
+    columns: NDArray[Any],
+    runs: NDArray[Any],
+    run_at: NDArray[Any],
+    run_size: NDArray[Any],
+) -> int: ...
+def enter_keys(
+    bases: NDArray[Any],
+    files: NDArray[Any],
+    lines: NDArray[Any],
+    n: int,
+    slots: NDArray[Any],
+) -> None: ...
+def sizes(
+    begins: NDArray[Any],
+    ends: NDArray[Any],
+    code_sizes: NDArray[Any],
+    bases: NDArray[Any],
+    offsets: NDArray[Any],
+    files: NDArray[Any],
+    lines: NDArray[Any],
+    state: NDArray[Any],
+    key_base: NDArray[Any],
+    key_file: NDArray[Any],
+    key_line: NDArray[Any],
+    seen_in: NDArray[Any],
+    seen_row: NDArray[Any],
+    slots: NDArray[Any],
+    out_record: NDArray[Any],
+    out_key: NDArray[Any],
+    out_bytes: NDArray[Any],
+) -> None: ...

@@ -1,0 +1,224 @@
+"""Decode: the line tables of DEBUG_INFO records, corrected for what V8 and LLVM write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.model import Array
+from importers.jitdump import jitdump_kernel
+from importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
+
+# V8 and LLVM add the size of the ELF header that perf once put before the code.
+BIAS = 0x40
+# How far from its code an entry can point: BEAM's first ones lie before it. What is further is no address.
+REACH = 1 << 30
+# V8 frees a file name before it writes it; malloc's links then stand in its first bytes.
+OVERWRITTEN = 16
+PADDING = 8
+# In a V8 name: the file before `:line:column`.
+NAMED_PLACE = re.compile(r":\d+:\d+$")
+
+Note = Callable[[str, int, int | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A DEBUG_INFO record and the load it describes: entries in [begin, end)."""
+
+    begin: int
+    end: int
+    n_entries: int
+    address: int
+    size: int
+    name: str
+
+
+@dataclass
+class Lines:
+    """The entries of all records: those of record r are rows starts[r] to stops[r], by rising offset.
+
+    offsets (relative to the code's first byte; the last entry at or before a byte holds), lines and columns: int32, 0
+    is unknown; files: int32, an index into file_names.
+    """
+
+    starts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    stops: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    offsets: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    lines: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    columns: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    files: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    file_names: list[str] = field(default_factory=list)
+
+    def at(self, record: int, offset: int) -> tuple[int, int, int]:
+        """(file, line, column) of a byte; (-1, 0, 0) before the first entry."""
+        begin, end = int(self.starts[record]), int(self.stops[record])
+        row = begin + int(np.searchsorted(self.offsets[begin:end], offset, "right")) - 1
+        if row < begin:
+            return -1, 0, 0
+        return int(self.files[row]), int(self.lines[row]), int(self.columns[row])
+
+
+def read_lines(data: memoryview, header: Header, records: Sequence[Record], note: Note) -> Lines:
+    """Decodes the records' entries. note: told of what was corrected or dropped."""
+    if not records:
+        return Lines()
+    big = header.byte_order == ">"
+    begins = np.array([record.begin for record in records], np.int64)
+    ends = np.array([record.end for record in records], np.int64)
+    claimed = np.array([min(record.n_entries, record.end - record.begin) for record in records], np.int64)
+    # No more than the bytes can hold.
+    counts = np.minimum(claimed, (ends - begins) // (DEBUG_ENTRY_SIZE + 1))
+    bases = np.array([record.address for record in records], np.uint64)
+    n = int(counts.sum())
+    starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
+    is_sorted = np.empty(len(records), np.uint8)
+    # The second half, which takes no memory until it is used, is for records that are read again.
+    offsets, lines, columns, files = (np.empty(2 * n, np.int32) for _ in range(4))
+    run_at, run_size = np.empty(n, np.int64), np.empty(n, np.int32)
+    n_runs = jitdump_kernel.entries(
+        data, big, begins, ends, counts, bases, REACH, starts, stops, is_sorted, offsets, lines, columns, files,
+        run_at, run_size,
+    )  # fmt: skip
+    n = int(stops[-1])
+    spans = zip(run_at[:n_runs].tolist(), run_size[:n_runs].tolist(), strict=True)
+    index: dict[bytes, int] = {}
+    file_of_run = np.array([index.setdefault(bytes(data[at : at + size]), len(index)) for at, size in spans], np.int32)
+    if n_runs:
+        files[:n] = file_of_run[files[:n]]
+    table = Lines(starts, stops, offsets, lines, columns, files)
+    n_walked = n
+    replaced, n = _repair(data, header, records, table, index, claimed, note)
+    is_sorted[starts >= n_walked] = 0
+    is_file = _still_used(files[:n], replaced, len(index))
+    table.offsets, table.lines, table.columns, table.files = offsets[:n], lines[:n], columns[:n], files[:n]
+    table.file_names = [
+        name.decode("utf-8", "replace") if used else "" for name, used in zip(index, is_file.tolist(), strict=True)
+    ]
+    _sort(table, is_sorted)
+    _remove_bias(table, header, records, note)
+    return table
+
+
+# ---------------------------------------------------------------- damaged names
+
+
+def _repair(
+    data: memoryview, header: Header, records: Sequence[Record], table: Lines, index: dict[bytes, int],
+    claimed: Array, note: Note,
+) -> tuple[list[slice], int]:  # fmt: skip
+    """Records whose walk ended early, or whose names are overwritten, are read again with the name of the next load and
+    get new rows behind the others. Returns the rows that hold no longer, and how many there are now."""
+    n = int(table.stops[-1])
+    is_v8 = header.pad1 == V8_PADDING
+    whole = table.stops - table.starts
+    is_odd = whole < claimed
+    some = np.flatnonzero(whole)
+    overwritten = np.array([_is_overwritten(name) for name in index], bool)
+    is_odd[some] |= overwritten[table.files[table.starts[some]]]
+    replaced: list[slice] = []
+    for r in np.flatnonzero(is_odd).tolist():
+        before = slice(int(table.starts[r]), int(table.stops[r]))
+        found = _with_name_of_load(data, header, records[r]) if is_v8 else None
+        if found is not None:
+            name, rows = found
+            end = n + records[r].n_entries
+            for column, values in zip((table.offsets, table.lines, table.columns), rows, strict=True):
+                column[n:end] = values
+            table.files[n:end] = index.setdefault(name, len(index))
+            table.starts[r], table.stops[r] = n, end
+            replaced.append(before)
+            n = end
+            note("file_name_repaired", 1, records[r].begin, "")
+        elif whole[r] < claimed[r]:
+            note("line_table_dropped", 1, records[r].begin, "entries that are not whole")
+            if is_v8 and whole[r] and overwritten[table.files[table.starts[r]]]:
+                # Behind the first NUL of such a name, nothing is what it seems.
+                table.stops[r] = table.starts[r]
+                replaced.append(before)
+    return replaced, n
+
+
+def _still_used(files: Array, replaced: Sequence[slice], n_names: int) -> Array:
+    """Whether a name is one of a row that holds: those that were overwritten are no files."""
+    if not replaced:
+        return np.ones(n_names, bool)
+    uses = np.bincount(files, minlength=n_names)
+    for rows in replaced:
+        uses -= np.bincount(files[rows], minlength=n_names)
+    return uses > 0
+
+
+def _is_overwritten(name: bytes) -> bool:
+    head = name[:OVERWRITTEN]
+    try:
+        return not head.decode().isprintable()
+    except UnicodeDecodeError as error:
+        # A character may go on behind them.
+        is_cut = len(name) > OVERWRITTEN and error.reason == "unexpected end of data"
+        return not (is_cut and head[: error.start].decode().isprintable())
+
+
+def _with_name_of_load(
+    data: memoryview, header: Header, record: Record
+) -> tuple[bytes, tuple[Array, Array, Array]] | None:
+    """(file name, (offsets, lines, columns)) if the entries have the one length that the load's file name gives them.
+
+    The name's first bytes are overwritten; the rest must be the load's.
+    """
+    for name in _files_of(record.name):
+        stride = DEBUG_ENTRY_SIZE + len(name) + 1
+        size = record.end - record.begin
+        if record.n_entries == 0 or not 0 <= size - record.n_entries * stride < PADDING:
+            continue
+        entries = np.frombuffer(data, np.uint8, record.n_entries * stride, record.begin).reshape(-1, stride)
+        tail = np.frombuffer(name[OVERWRITTEN:] + b"\0", np.uint8)
+        if np.any(entries[:, stride - len(tail) :] != tail):
+            continue
+        order = header.byte_order
+        addresses = np.ascontiguousarray(entries[:, :8]).view(order + "u8")[:, 0].astype(np.uint64)
+        numbers = np.ascontiguousarray(entries[:, 8:16]).view(order + "i4")
+        offsets = (addresses - np.uint64(record.address)).view(np.int64)
+        if np.any((offsets < 0) | (offsets > record.size + BIAS)):
+            continue
+        numbers = np.maximum(numbers, 0).astype(np.int32)
+        return name, (offsets.astype(np.int32), numbers[:, 0], numbers[:, 1])
+    return None
+
+
+def _files_of(name: str) -> list[bytes]:
+    """What the file may be in `JS:*function file:line:column`, where both may have spaces in them."""
+    place = NAMED_PLACE.search(name)
+    if place is None:
+        return []
+    words = name[: place.start()].split(" ")
+    return [" ".join(words[nth:]).encode() for nth in range(1, min(len(words), 64))]
+
+
+# ---------------------------------------------------------------- order and bias
+
+
+def _sort(table: Lines, is_sorted: Array) -> None:
+    """By offset within each record; of entries at one address the last stays last, which is the one that holds."""
+    for r in np.flatnonzero(is_sorted == 0).tolist():
+        rows = slice(int(table.starts[r]), int(table.stops[r]))
+        order = np.argsort(table.offsets[rows], kind="stable")
+        for column in (table.offsets, table.lines, table.columns, table.files):
+            column[rows] = column[rows][order]
+
+
+def _remove_bias(table: Lines, header: Header, records: Sequence[Record], note: Note) -> None:
+    """V8 and LLVM count from 0x40 bytes before the code: no entry is below that, and some point beyond their code."""
+    has_rows = np.flatnonzero(table.stops > table.starts)
+    if len(has_rows) == 0:
+        return
+    lowest = table.offsets[table.starts[has_rows]]
+    highest = table.offsets[table.stops[has_rows] - 1]
+    sizes = np.array([record.size for record in records], np.int64)[has_rows]
+    beyond = np.any(highest >= sizes)
+    if lowest.min() >= BIAS and (beyond or header.pad1 == V8_PADDING):
+        table.offsets -= BIAS
+        note("line_bias", len(has_rows), None, f"{len(has_rows)} line tables")

@@ -1,0 +1,245 @@
+"""Map: what a dump shows without any samples: a marker for each load, counters of live code, a tree of code sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from converter.code import live_bytes
+from converter.model import (
+    COUNTER_VALUES,
+    SAMPLES,
+    Array,
+    Counter,
+    MarkerField,
+    MarkerType,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
+from importers.jitdump import jitdump_kernel
+from importers.jitdump.layout import MAX_TID
+
+if TYPE_CHECKING:
+    from importers.jitdump.map import Code
+
+LOADED = MarkerType(
+    "JIT code",
+    "The JIT compiler loaded a function's code",
+    (
+        MarkerField("function", "Function", "text"),
+        MarkerField("tier", "Tier", "text"),
+        MarkerField("kind", "Kind", "text"),
+        MarkerField("size", "Size", "bytes"),
+        MarkerField("address", "Address", "hex"),
+        MarkerField("file", "File", "text"),
+        MarkerField("line", "Line", "integer"),
+        MarkerField("inlined", "Inlined functions", "text"),
+    ),
+    label="{function} {tier}",
+)
+MAX_INLINED = 32  # names of inlined functions in one marker
+# No thread has a number as large as this one and more.
+CODE_SIZE_TID = MAX_TID
+
+
+def add_views(code: Code, trace: Trace) -> None:
+    """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes."""
+    dump = code.dump
+    loads = dump.loads
+    rows = np.arange(code.rows.start, code.rows.stop)
+    ts = trace.code["loaded_at"][rows]
+    start, end = (int(ts.min()), int(ts.max())) if len(rows) else (trace.start_ts, trace.start_ts)
+    pid = dump.header.pid
+    name = code.producer if code.producer != "unknown" else dump.name
+    process = Process(pid, name, start, end)
+    trace.processes.append(process)
+    tids = trace.code["tid"][rows]
+    for tid in np.unique(tids).tolist():
+        mine = np.flatnonzero(tids == tid)
+        mine = mine[np.argsort(ts[mine], kind="stable")]
+        first, last = int(ts[mine[0]]), int(ts[mine[-1]])
+        is_main = tid == pid
+        thread_name = name if is_main else f"JIT compiler {tid}"
+        process.threads.append(
+            Thread(tid, thread_name, is_main, first, last, _LoadMarkers(code, trace, mine), len(mine))
+        )
+    process.counters += _counters(code, trace, rows)
+    if len(loads):
+        process.threads.append(_code_size(code, trace, process))
+
+
+class _LoadMarkers:
+    """Makes the markers of one compiling thread. mine: numbers of its loads, by time."""
+
+    def __init__(self, code: Code, trace: Trace, mine: Array) -> None:
+        self._code = code
+        self._trace = trace
+        self._mine = mine
+
+    def __call__(self) -> ThreadData:
+        code, trace = self._code, self._trace
+        rows = self._mine + code.rows.start
+        funcs = trace.code["func"][rows]
+        strings = np.array([*trace.strings, ""], object)
+        tiers = np.append(trace.tiers["name"], -1)[trace.code["tier"][rows]]
+        sources = trace.funcs["source"][funcs]
+        files = np.append(trace.sources["path"], -1)[sources]
+        loads = [code.dump.loads[nth] for nth in self._mine.tolist()]
+        table = Table(
+            LOADED.spec,
+            {
+                "ts": trace.code["loaded_at"][rows],
+                "flow": _retiered(trace)[funcs],
+                "function": strings[trace.funcs["name"][funcs]],
+                "tier": strings[tiers],
+                "kind": strings[trace.funcs["kind"][funcs]],
+                "size": trace.code["size"][rows],
+                "address": np.array([load.address for load in loads], np.uint64),
+                "file": strings[files],
+                "line": trace.funcs["line"][funcs],
+                "inlined": np.array([_inlined_names(load.inlines) for load in loads], object),
+            },
+        )
+        return ThreadData(markers={LOADED: table})
+
+
+def _inlined_names(inlines: object) -> str:
+    names = list(inlines.functions()) if inlines is not None else []  # type: ignore[attr-defined]
+    more = f", and {len(names) - MAX_INLINED} more" if len(names) > MAX_INLINED else ""
+    return ", ".join(names[:MAX_INLINED]) + more
+
+
+def _retiered(trace: Trace) -> Array:
+    """For each func a number that its code objects share, if they are of more than one tier, else 0."""
+    code = trace.code.table()
+    pairs = np.unique(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
+    n_tiers = np.bincount(pairs >> 32, minlength=len(trace.funcs))
+    return np.where(n_tiers > 1, np.arange(1, len(trace.funcs) + 1), 0)
+
+
+# ---------------------------------------------------------------- counters
+
+
+def _counters(code: Code, trace: Trace, rows: Array) -> list[Counter]:
+    """Live bytes of code: all of it, then each tier's, by their names."""
+    places = trace.places.table()
+    mine = places.take((places["code"] >= code.rows.start) & (places["code"] < code.rows.stop))
+    size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
+    counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
+    names = np.append(trace.tiers["name"], -1)[tier]
+    for name in sorted(np.unique(names[names >= 0]).tolist(), key=trace.strings.__getitem__):
+        chosen = names == name
+        color = trace.strings[int(trace.tiers["color"][tier[chosen][0]])]
+        doc = f"Live machine code of the tier {trace.strings[name]}"
+        counters.append(_counter(f"JIT code: {trace.strings[name]}", doc, color, mine.take(chosen), size[chosen]))
+    return [counter for counter in counters if len(counter.values)]
+
+
+def _counter(name: str, doc: str, color: str, places: Table, size: Array) -> Counter:
+    ts, live = live_bytes(places["start_ts"], places["end_ts"], size)
+    return Counter(name, "bytes", doc, Table(COUNTER_VALUES, {"ts": ts, "value": live}), color)
+
+
+# ---------------------------------------------------------------- code sizes
+
+
+def _code_size(code: Code, trace: Trace, process: Process) -> Thread:
+    """A thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
+    both = (_of_lines(code, trace), _of_inlines(code, trace))
+    ts, stack, weight = (np.concatenate(parts) for parts in zip(*both, strict=True))
+    order = np.argsort(ts, kind="stable")
+    samples = Table(SAMPLES, {"ts": ts[order], "stack": stack[order], "weight": weight[order]})
+    tid = CODE_SIZE_TID + process.pid
+    return Thread(
+        tid, "code size", False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples),
+        len(samples), sample_unit="bytes",
+    )  # fmt: skip
+
+
+def _of_lines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
+    """(ts, stack, bytes) of the code objects that have a plain line table, or none."""
+    loads, lines = code.dump.loads, code.dump.lines
+    record = np.array([load.lines if load.inlines is None else -1 for load in loads], np.int64)
+    starts, stops = np.append(lines.starts, 0), np.append(lines.stops, 0)
+    begins, ends = starts[record], stops[record]
+    size = np.array([load.size if load.inlines is None else 0 for load in loads], np.int64)
+    numbers = {base: i for i, base in enumerate(dict.fromkeys(code.bases))}
+    bases = np.array([numbers[base] for base in code.bases], np.int32)
+    shared = _Sizes(begins, ends, size, bases, lines.offsets, lines.files, lines.lines).run()
+    base, file, line = (shared.key_base, shared.key_file, shared.key_line)
+    every = list(numbers)
+    func, category, tier = (
+        np.array([getattr(b, name) for b in every], np.int32)[base] for name in ("func", "category", "tier")
+    )
+    own = trace.funcs["source"][func]
+    latest = max((load.nth for load in loads), default=0)
+    # Of those that a line has: names that were repaired are no files.
+    source_of_file = np.full(len(lines.file_names) + 1, -1, np.int32)
+    for number in np.unique(file[file >= 0]).tolist():
+        source_of_file[number] = code.texts.row(lines.file_names[number], latest + 1)
+    source = source_of_file[file]
+    path = np.append(trace.sources["path"], -1)
+    # The same file, even where it was embedded again with another text later.
+    source = np.where(path[source] == path[own], -1, source)
+    first_frame = trace.frames.extend(func=func, category=category, tier=tier, source=source, line=line)
+    n = len(func)
+    first_stack = trace.stacks.extend(prefix=np.full(n, -1, np.int32), frame=np.arange(first_frame, first_frame + n))
+    loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop]
+    return loaded_at[shared.record], shared.key + np.int32(first_stack), shared.bytes
+
+
+class _Sizes:
+    """Runs the kernel `sizes`, with tables that grow."""
+
+    def __init__(
+        self, begins: Array, ends: Array, size: Array, bases: Array, offsets: Array, files: Array, lines: Array
+    ) -> None:
+        self._input: tuple[Array, Array, Array, Array, Array, Array, Array] = (
+            begins, ends, size, bases, offsets, files, lines,
+        )  # fmt: skip
+        self._room = 1 << 12
+        while self._room < 2 * int((ends - begins).max(initial=0)) + 2:
+            self._room *= 2
+        room = int((ends - begins).sum()) + len(begins)
+        self._out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64))
+        self._keys = [np.empty(self._room, np.int32) for _ in range(5)]  # base, file, line, seen in, seen at
+
+    def run(self) -> _Sizes:
+        state = np.zeros(3, np.int64)
+        n = len(self._input[0])
+        while state[0] < n:
+            n_keys = int(state[1])
+            slots = np.full(2 * self._room, -1, np.int32)
+            base, file, line, seen_in, seen_row = self._keys
+            jitdump_kernel.enter_keys(base, file, line, n_keys, slots)
+            jitdump_kernel.sizes(*self._input, state, base, file, line, seen_in, seen_row, slots, *self._out)
+            if state[0] < n:
+                self._room *= 4
+                self._keys = [np.concatenate((k, np.empty(self._room - len(k), np.int32))) for k in self._keys]
+        n_keys, n_out = int(state[1]), int(state[2])
+        self.key_base, self.key_file, self.key_line = (k[:n_keys] for k in self._keys[:3])
+        self.record, self.key, self.bytes = (column[:n_out] for column in self._out)
+        return self
+
+
+def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
+    """The same of the code objects that have inline records: each stretch between two changes is a sample."""
+    ts: list[int] = []
+    stacks: list[int] = []
+    sizes: list[int] = []
+    for nth, load in enumerate(code.dump.loads):
+        if load.inlines is None:
+            continue
+        edges = [edge for edge in load.inlines.boundaries() if 0 <= edge < load.size]
+        for begin, end in zip(edges, [*edges[1:], load.size], strict=True):
+            stack = -1
+            for frame in code.frames(nth, begin):
+                stack = trace.stacks.intern(prefix=stack, frame=frame)
+            ts.append(load.ts + code.offset_ns)
+            stacks.append(stack)
+            sizes.append(end - begin)
+    return np.array(ts, np.int64), np.array(stacks, np.int32), np.array(sizes, np.int64)

@@ -1,0 +1,62 @@
+"""perf.data of Linux perf: files, pipes and directories, compressed or not, in either byte order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from converter.errors import FormatError
+from converter.model import Trace
+from converter.registry import Options
+from converter.source import Source
+from importers.perf import decode
+from importers.perf.recording import Recording
+
+DUMP_PREFIX, DUMP_SUFFIX = "jit-", ".dump"
+
+
+def sniff(head: memoryview) -> bool:
+    return decode.sniff(head)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Decoded recordings, each with its input."""
+
+    recordings: Sequence[tuple[Source, Recording]]
+
+    @property
+    def companions(self) -> Sequence[str]:
+        """The jitdumps that the recorded processes mapped."""
+        paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
+        return list(dict.fromkeys(path for path in paths if _is_dump(Path(path).name)))
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        from importers.perf.map import to_trace
+
+        to_trace(self.recordings, trace, options)
+
+
+def _is_dump(name: str) -> bool:
+    return name.startswith(DUMP_PREFIX) and name.endswith(DUMP_SUFFIX)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    """Decodes the recordings. Raises FormatError where there is no header, or no event is described."""
+    return Reading([(source, _read(source)) for source in sources])
+
+
+def _read(source: Source) -> Recording:
+    try:
+        return decode.read(source.data, [(f"data.{nth}", part) for nth, part in enumerate(source.parts)])
+    except FormatError as error:
+        error.path = source.path
+        raise
+
+
+def dump(source: Source, offset: int) -> Iterator[str]:
+    """The records from `offset` on, a line each."""
+    from importers.perf.records import records
+
+    yield from records(source.data, offset)

@@ -1,0 +1,227 @@
+"""Decode: the bytes of a perf.data into a Recording: columns, records and offsets, in the specification's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from converter.errors import FormatError
+from importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
+from importers.perf.features import FeatureReader, read_build_id
+from importers.perf.fields import CutError, Fields, until_nul
+from importers.perf.layout import (
+    FILE_HEADER_SIZE,
+    MAGIC,
+    OLD_HEADER_SIZE,
+    PIPE_HEADER_SIZE,
+    UPDATE_NAME,
+    USER_TYPES_FROM,
+    AttrType,
+    Feature,
+    Header,
+    RecordType,
+    feature_name,
+    is_magic,
+    read_header,
+    record_name,
+)
+from importers.perf.rare import read_rare
+from importers.perf.recording import Event, Problem, Recording, TimeConv
+from importers.perf.samples import read_samples
+from importers.perf.stream import N_TYPES, Stream, open_stream
+from importers.perf.tracepoints import read_formats
+
+DATA_SIZE_AT = 48  # in the header
+RECORD_TYPES = {int(kind) for kind in RecordType}
+
+
+def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Recording:
+    """A perf.data file or pipe; extra: the names and bytes of the files beside it in the directory that
+    `perf record --threads` writes.
+
+    Raises FormatError where there is no header, or no event.
+    """
+    found = scan(data, extra)
+    header, stream, reader = found.header, found.stream, found.reader
+    table = event_table(found.events)
+    rare = read_rare(stream, table)
+    samples = read_samples(stream, found.events, table, reader.problems)
+    return Recording(
+        byte_order="big" if header.big else "little",
+        mode="pipe" if header.pipe else _file_mode(header, extra),
+        compressed=stream.is_compressed,
+        unfinalized=found.unfinalized,
+        features=reader.features.features,
+        events=found.events,
+        samples=samples,
+        switches=rare.switches,
+        tasks=rare.tasks,
+        maps=rare.maps,
+        ksymbols=rare.ksymbols,
+        lost=rare.lost,
+        throttles=rare.throttles,
+        time_conv=reader.time_conv,
+        problems=[*found.problems(), *rare.problems, *_unknown_records(stream)],
+        stream=stream.data,
+        spans=[(span.name, span.begin, span.end) for span in stream.spans],
+        n_records=int(stream.counts.sum()),
+        counts=_counts(stream),
+    )
+
+
+@dataclass
+class Scan:
+    """Everything but the kernel's records: where they are, and of which events. missing: bytes of data that the file
+    should have."""
+
+    header: Header
+    stream: Stream
+    reader: UserRecords
+    events: list[Event]
+    unfinalized: bool
+    missing: int
+
+    def problems(self) -> list[Problem]:
+        problems = [*self.stream.problems, *self.reader.features.problems, *self.reader.problems]
+        if self.missing and not any(problem.kind == "truncated" for problem in problems):
+            problems.insert(0, Problem("truncated", 1, len(self.stream.data), f"{self.missing} bytes of data"))
+        if self.unfinalized:
+            problems.append(Problem("unfinalized", 1, DATA_SIZE_AT))
+        return problems
+
+
+def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Scan:
+    header = checked_header(data)
+    begin, end, unfinalized = data_section(data, header)
+    stream = open_stream(data, header, begin, end, extra)
+    reader = UserRecords(stream, header)
+    if not header.pipe:
+        reader.attrs = file_attrs(data, header, reader.problems)
+        if not unfinalized and end <= len(data):
+            reader.features.read_sections()
+    reader.read()
+    if not reader.attrs:
+        raise FormatError("no event is described, so no record can be read", header.attrs.offset, "perf_event_attr")
+    reader.read_tracing_data()
+    events = make_events(reader.attrs, reader.features.features, reader.updated_names)
+    return Scan(header, stream, reader, events, unfinalized, max(0, end - len(data)))
+
+
+def sniff(head: memoryview) -> bool:
+    """The magic, in either byte order."""
+    return is_magic(head)
+
+
+def checked_header(data: memoryview) -> Header:
+    header = read_header(data)
+    if header is not None:
+        return header
+    if not is_magic(data):
+        raise FormatError("no perf.data: the magic number is missing", 0, "perf_file_header")
+    if len(data) < PIPE_HEADER_SIZE:
+        raise FormatError(f"{len(data)} bytes are too few for a header", 0, "perf_file_header")
+    size = int.from_bytes(data[8:16], "little" if bytes(data[:8]) == MAGIC else "big")
+    if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE):
+        raise FormatError(f"a header of {size} bytes is none that is known", 8, "perf_file_header")
+    raise FormatError(f"{len(data)} bytes are too few for a header of {size}", 0, "perf_file_header")
+
+
+def data_section(data: memoryview, header: Header) -> tuple[int, int, bool]:
+    """(begin, end, unfinalized): the recorder writes the size when it ends; where it was killed, the rest is data."""
+    if header.pipe:
+        return PIPE_HEADER_SIZE, len(data), False
+    begin = min(header.data.offset, len(data))
+    return (begin, header.data.end, False) if header.data.size else (begin, len(data), True)
+
+
+def _file_mode(header: Header, extra: Sequence[tuple[str, memoryview]]) -> str:
+    return "directory" if extra or Feature.DIR_FORMAT in header.features else "file"
+
+
+def _counts(stream: Stream) -> dict[str, int]:
+    counts = {record_name(kind): int(n) for kind, n in enumerate(stream.counts[:-1].tolist()) if n}
+    if stream.counts[-1]:
+        counts[f"type {N_TYPES - 1} or more"] = int(stream.counts[-1])
+    return counts
+
+
+def _unknown_records(stream: Stream) -> list[Problem]:
+    known = np.isin(stream.other_type, list(RECORD_TYPES))
+    types, firsts, counts = np.unique(stream.other_type[~known], return_index=True, return_counts=True)
+    at = stream.other_at[~known][firsts]
+    return [
+        Problem("unknown_record", int(n), int(first), f"type {kind}")
+        for kind, first, n in zip(types.tolist()[:8], at, counts, strict=False)
+    ]
+
+
+# ---------------------------------------------------------------- perf's own records
+
+
+class UserRecords:
+    """What is in the records from type 64 on, and in the sections of a file that say the same."""
+
+    def __init__(self, stream: Stream, header: Header) -> None:
+        self.stream = stream
+        self.header = header
+        self.features = FeatureReader(stream.data, header)
+        self.attrs: Attrs = []
+        self.updated_names: dict[int, str] = {}
+        self.time_conv: TimeConv | None = None
+        self.problems: list[Problem] = []
+
+    def read(self) -> None:
+        read = np.flatnonzero(np.isin(self.stream.other_type, USER_TYPES_READ))
+        for at in self.stream.other_at[read].tolist():
+            fields = Fields(self.stream.data, self.header.order, at, at + 8)
+            kind, misc, size = fields.unpack("IHH")
+            fields.end = at + size
+            try:
+                self._read_one(kind, misc, fields)
+            except CutError as error:
+                self.problems.append(Problem("bad_record", 1, at, f"{record_name(kind)}: {error}"))
+
+    def _read_one(self, kind: int, misc: int, fields: Fields) -> None:
+        match kind:
+            case RecordType.HEADER_ATTR if self.header.pipe:
+                self.attrs.append(record_attr(fields, self.header.big))
+            case RecordType.HEADER_TRACING_DATA:
+                size = fields.u32()
+                self.features.read(Feature.TRACING_DATA, fields.end, fields.end + size)
+            case RecordType.HEADER_BUILD_ID:
+                read_build_id(self.features.features, fields, misc)
+            case RecordType.EVENT_UPDATE:
+                self._update(fields)
+            case RecordType.TIME_CONV:
+                self.time_conv = TimeConv(*fields.u64s(3))
+            case RecordType.HEADER_FEATURE:
+                number = fields.u64()
+                self.features.read(number, fields.at, fields.end)
+
+    def _update(self, fields: Fields) -> None:
+        kind, number = fields.unpack("QQ")
+        if kind == UPDATE_NAME:
+            self.updated_names[number] = until_nul(fields.bytes(fields.left))
+
+    def read_tracing_data(self) -> None:
+        """The formats of the tracepoints that were recorded."""
+        wanted = {attr.config for attr, _ in self.attrs if attr.type == AttrType.TRACEPOINT}
+        for at, end in self.features.tracing_data if wanted else ():
+            try:
+                fields = Fields(self.stream.data, self.header.order, at, end)
+                read_formats(fields, wanted, self.features.features.formats)
+            except CutError as error:
+                detail = f"{feature_name(Feature.TRACING_DATA)}: {error}"
+                self.problems.append(Problem("bad_record", 1, at, detail))
+
+
+USER_TYPES_READ = (
+    RecordType.HEADER_ATTR, RecordType.HEADER_TRACING_DATA, RecordType.HEADER_BUILD_ID, RecordType.EVENT_UPDATE,
+    RecordType.TIME_CONV, RecordType.HEADER_FEATURE,
+)  # fmt: skip
+assert min(USER_TYPES_READ) >= USER_TYPES_FROM
+
+
+__all__ = ["Event", "Recording", "read", "sniff"]

@@ -1,0 +1,69 @@
+"""Reads the fields of headers and rare records one after the other, and never beyond their end."""
+
+from __future__ import annotations
+
+import struct
+
+
+class CutError(Exception):
+    """The fields end before they should. Never leaves this package's readers."""
+
+
+class Fields:
+    """A position in a part of the data; everything read moves it on. Raises CutError where the part ends."""
+
+    def __init__(self, data: memoryview, order: str, at: int, end: int) -> None:
+        self.data = data
+        self.order = order
+        self.at = at
+        self.end = min(end, len(data))
+
+    @property
+    def left(self) -> int:
+        return max(0, self.end - self.at)
+
+    def take(self, size: int) -> int:
+        """Passes over so many bytes: where they begin."""
+        if self.at + size > self.end:
+            raise CutError(f"{size} bytes are wanted where {self.left} are left")
+        at = self.at
+        self.at += size
+        return at
+
+    def unpack(self, layout: str) -> tuple[int, ...]:
+        at = self.take(struct.calcsize(self.order + layout))
+        return struct.unpack_from(self.order + layout, self.data, at)
+
+    def u32(self) -> int:
+        return self.unpack("I")[0]
+
+    def u64(self) -> int:
+        return self.unpack("Q")[0]
+
+    def u64s(self, n: int) -> tuple[int, ...]:
+        at = self.take(8 * n)
+        return struct.unpack_from(f"{self.order}{n}Q", self.data, at)
+
+    def bytes(self, size: int) -> bytes:
+        at = self.take(size)
+        return bytes(self.data[at : at + size])
+
+    def text(self) -> str:
+        """perf_header_string: u32 len, a string with NULs up to there."""
+        return until_nul(self.bytes(self.u32()))
+
+    def line(self) -> str:
+        """A string up to its NUL, which must be there."""
+        at = self.at
+        while self.left:
+            piece = bytes(self.data[self.at : min(self.at + 256, self.end)])
+            nul = piece.find(b"\0")
+            if nul >= 0:
+                self.at += nul + 1
+                return bytes(self.data[at : self.at - 1]).decode("utf-8", "replace")
+            self.at += len(piece)
+        raise CutError("a string has no end")
+
+
+def until_nul(text: bytes) -> str:
+    return text.partition(b"\0")[0].decode("utf-8", "replace")

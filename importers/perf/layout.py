@@ -1,0 +1,395 @@
+"""Layout of perf.data: the file's header, perf_event_attr and the records, in the words of linux/perf_event.h,
+perf.data-file-format.txt and perf's header.h (Linux 6.18).
+
+Fields have the byte order of the machine that recorded. A record is perf_event_header (u32 type, u16 misc, u16 size)
+and its body; size counts both.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+# ---------------------------------------------------------------- the file's header
+
+MAGIC = b"PERFILE2"
+MAGIC_BIG = MAGIC[::-1]
+PIPE_HEADER_SIZE = 16  # u64 magic, u64 size
+FILE_HEADER_SIZE = 104  # and u64 attr_size; sections attrs, data, event_types; 256 bits adds_features
+OLD_HEADER_SIZE = 72  # without the bits, which the first versions did not have
+FEATURES_AT = 72
+N_FEATURES = 256
+SECTION_SIZE = 16
+
+
+class Section(NamedTuple):
+    """perf_file_section: u64 offset, u64 size"""
+
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+@dataclass(frozen=True)
+class Header:
+    """perf_file_header or perf_pipe_file_header; features: the numbers of the set bits, none in a pipe."""
+
+    big: bool
+    pipe: bool
+    size: int
+    attr_size: int
+    attrs: Section
+    data: Section
+    features: tuple[int, ...]
+
+    @property
+    def order(self) -> str:
+        """For struct and NumPy formats."""
+        return ">" if self.big else "<"
+
+
+def is_magic(head: memoryview) -> bool:
+    return bytes(head[:8]) in (MAGIC, MAGIC_BIG)
+
+
+def read_header(data: memoryview) -> Header | None:
+    """The header, or None where there is no whole header of a known kind."""
+    if not is_magic(data) or len(data) < PIPE_HEADER_SIZE:
+        return None
+    big = bytes(data[:8]) == MAGIC_BIG
+    order = ">" if big else "<"
+    (size,) = struct.unpack_from(order + "Q", data, 8)
+    if size == PIPE_HEADER_SIZE:
+        return Header(big, True, size, 0, Section(0, 0), Section(PIPE_HEADER_SIZE, 0), ())
+    if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE) or len(data) < size:
+        return None
+    attr_size, *sections = struct.unpack_from(order + "Q4Q", data, 16)
+    features = _set_bits(bytes(data[FEATURES_AT:FILE_HEADER_SIZE]), big) if size == FILE_HEADER_SIZE else ()
+    return Header(big, False, size, attr_size, Section(*sections[:2]), Section(*sections[2:]), features)
+
+
+def _set_bits(bitmap: bytes, big: bool) -> tuple[int, ...]:
+    """An array of unsigned long: of 64 bits, or of 32 on such machines, which differs where they are big-endian. Every
+    perf sets HOSTNAME, which tells."""
+    order = ">" if big else "<"
+    bits = _bits_of(struct.unpack(order + "4Q", bitmap), 64)
+    if Feature.HOSTNAME not in bits:
+        narrow = _bits_of(struct.unpack(order + "8I", bitmap), 32)
+        bits = narrow if Feature.HOSTNAME in narrow else bits
+    return bits
+
+
+def _bits_of(words: tuple[int, ...], width: int) -> tuple[int, ...]:
+    return tuple(nth * width + bit for nth, word in enumerate(words) for bit in range(width) if word >> bit & 1)
+
+
+class Feature(IntEnum):
+    """Sections after the data, in the order of their numbers. In pipes they are HEADER_FEATURE records."""
+
+    TRACING_DATA = 1
+    BUILD_ID = 2
+    HOSTNAME = 3
+    OSRELEASE = 4
+    VERSION = 5
+    ARCH = 6
+    NRCPUS = 7
+    CPUDESC = 8
+    CPUID = 9
+    TOTAL_MEM = 10
+    CMDLINE = 11
+    EVENT_DESC = 12
+    CPU_TOPOLOGY = 13
+    NUMA_TOPOLOGY = 14
+    BRANCH_STACK = 15
+    PMU_MAPPINGS = 16
+    GROUP_DESC = 17
+    AUXTRACE = 18
+    STAT = 19
+    CACHE = 20
+    SAMPLE_TIME = 21
+    MEM_TOPOLOGY = 22
+    CLOCKID = 23
+    DIR_FORMAT = 24
+    BPF_PROG_INFO = 25
+    BPF_BTF = 26
+    COMPRESSED = 27
+    CPU_PMU_CAPS = 28
+    CLOCK_DATA = 29
+    HYBRID_TOPOLOGY = 30
+    PMU_CAPS = 31
+    CPU_DOMAIN_INFO = 32
+
+
+def feature_name(number: int) -> str:
+    return Feature(number).name if number in Feature.__members__.values() else f"feature {number}"
+
+
+# ---------------------------------------------------------------- perf_event_attr
+
+
+class AttrType(IntEnum):
+    """attr.type; higher numbers are PMUs, which PMU_MAPPINGS names."""
+
+    HARDWARE = 0
+    SOFTWARE = 1
+    TRACEPOINT = 2
+    HW_CACHE = 3
+    RAW = 4
+    BREAKPOINT = 5
+
+
+# The flags of attr in their order. Two bits of it are the number precise_ip.
+FLAGS = (
+    "disabled", "inherit", "pinned", "exclusive", "exclude_user", "exclude_kernel", "exclude_hv", "exclude_idle",
+    "mmap", "comm", "freq", "inherit_stat", "enable_on_exec", "task", "watermark", "", "", "mmap_data",
+    "sample_id_all", "exclude_host", "exclude_guest", "exclude_callchain_kernel", "exclude_callchain_user", "mmap2",
+    "comm_exec", "use_clockid", "context_switch", "write_backward", "namespaces", "ksymbol", "bpf_event",
+    "aux_output", "cgroup", "text_poke", "build_id", "inherit_thread", "remove_on_exec", "sigtrap", "defer_callchain",
+    "defer_output",
+)  # fmt: skip
+PRECISE_AT = 15
+
+
+class SampleType(IntFlag):
+    """attr.sample_type: what a sample holds. Not in the order in which it holds them: see `perf_kernel.parse`."""
+
+    IP = 1 << 0
+    TID = 1 << 1
+    TIME = 1 << 2
+    ADDR = 1 << 3
+    READ = 1 << 4
+    CALLCHAIN = 1 << 5
+    ID = 1 << 6
+    CPU = 1 << 7
+    PERIOD = 1 << 8
+    STREAM_ID = 1 << 9
+    RAW = 1 << 10
+    BRANCH_STACK = 1 << 11
+    REGS_USER = 1 << 12
+    STACK_USER = 1 << 13
+    WEIGHT = 1 << 14
+    DATA_SRC = 1 << 15
+    IDENTIFIER = 1 << 16
+    TRANSACTION = 1 << 17
+    REGS_INTR = 1 << 18
+    PHYS_ADDR = 1 << 19
+    AUX = 1 << 20
+    CGROUP = 1 << 21
+    DATA_PAGE_SIZE = 1 << 22
+    CODE_PAGE_SIZE = 1 << 23
+    WEIGHT_STRUCT = 1 << 24
+
+
+# One u64 each, in this order, at the beginning of a sample. TID is u32 pid, tid; CPU is u32 cpu, res.
+SAMPLE_WORDS = (
+    SampleType.IDENTIFIER, SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR, SampleType.ID,
+    SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD,
+)  # fmt: skip
+# sample_id: the same at the end of the kernel's other records, if attr.sample_id_all.
+SAMPLE_ID_WORDS = (
+    SampleType.TID, SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER,
+)  # fmt: skip
+
+
+class ReadFormat(IntFlag):
+    """attr.read_format: GROUP is u64 nr, times, nr times (value, id, lost); else value, times, id, lost."""
+
+    TOTAL_TIME_ENABLED = 1 << 0
+    TOTAL_TIME_RUNNING = 1 << 1
+    ID = 1 << 2
+    GROUP = 1 << 3
+    LOST = 1 << 4
+
+
+BRANCH_HW_INDEX = 1 << 17
+BRANCH_COUNTERS = 1 << 19
+
+ATTR_SIZE_VER0 = 64
+ATTR_SIZE = 128
+ATTR_FIELDS = "II5QII4QIiQIH2xI4xQ"  # of VER7; the versions before are its beginnings
+
+
+@dataclass(frozen=True)
+class Attr:
+    """perf_event_attr. flags: the names of those that are set; sample_period: or sample_freq."""
+
+    type: int
+    size: int
+    config: int
+    sample_period: int
+    sample_type: int
+    read_format: int
+    flags: tuple[str, ...]
+    precise_ip: int
+    bp_type: int
+    config1: int
+    config2: int
+    branch_sample_type: int
+    sample_regs_user: int
+    sample_stack_user: int
+    clockid: int
+    sample_regs_intr: int
+
+
+def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
+    """Of `size` bytes, all of which are there: 64 at least. A tail that is not known is passed over."""
+    order = ">" if big else "<"
+    whole = bytes(data[at : at + min(size, ATTR_SIZE)]).ljust(ATTR_SIZE, b"\0")
+    kind, own_size, config, period, sample_type, read_format, bits, _, bp_type, *rest = struct.unpack(
+        order + ATTR_FIELDS, whole
+    )
+    config1, config2, branch, regs_user, stack_user, clockid, regs_intr, *_ = rest
+    precise_ip = _bit_field(bits, PRECISE_AT, 2, big)
+    flags = tuple(name for nth, name in enumerate(FLAGS) if name and _bit_field(bits, nth, 1, big))
+    return Attr(
+        kind, own_size or ATTR_SIZE_VER0, config, period, sample_type, read_format, flags, precise_ip, bp_type,
+        config1, config2, branch, regs_user, stack_user, clockid, regs_intr,
+    )  # fmt: skip
+
+
+def _bit_field(bits: int, nth: int, width: int, big: bool) -> int:
+    """Bit fields are laid out from the most significant bit on big-endian machines."""
+    shift = 64 - nth - width if big else nth
+    return bits >> shift & ((1 << width) - 1)
+
+
+# ---------------------------------------------------------------- records
+
+
+class RecordType(IntEnum):
+    """PERF_RECORD_*: below 64 the kernel's (perf makes some like them), from 64 on perf's own."""
+
+    MMAP = 1  # u32 pid, tid; u64 addr, len, pgoff; filename
+    LOST = 2  # u64 id, lost
+    COMM = 3  # u32 pid, tid; comm
+    EXIT = 4  # u32 pid, ppid, tid, ptid; u64 time
+    THROTTLE = 5  # u64 time, id, stream_id
+    UNTHROTTLE = 6
+    FORK = 7  # as EXIT
+    READ = 8  # u32 pid, tid; read_format
+    SAMPLE = 9
+    MMAP2 = 10  # as MMAP; u32 maj, min; u64 ino, ino_generation (or the build id); u32 prot, flags; filename
+    AUX = 11  # u64 aux_offset, aux_size, flags
+    ITRACE_START = 12  # u32 pid, tid
+    LOST_SAMPLES = 13  # u64 lost
+    SWITCH = 14
+    SWITCH_CPU_WIDE = 15  # u32 next_prev_pid, next_prev_tid
+    NAMESPACES = 16  # u32 pid, tid; u64 nr_namespaces; {u64 dev, inode}[nr]
+    KSYMBOL = 17  # u64 addr; u32 len; u16 ksym_type, flags; name
+    BPF_EVENT = 18  # u16 type, flags; u32 id; u8 tag[8]
+    CGROUP = 19  # u64 id; path
+    TEXT_POKE = 20  # u64 addr; u16 old_len, new_len; bytes
+    AUX_OUTPUT_HW_ID = 21  # u64 hw_id
+    CALLCHAIN_DEFERRED = 22  # u64 cookie, nr; u64 ips[nr]
+    HEADER_ATTR = 64  # attr; u64 ids[]
+    HEADER_EVENT_TYPE = 65
+    HEADER_TRACING_DATA = 66  # u32 size; after the record: so many bytes, padded to 8
+    HEADER_BUILD_ID = 67  # i32 pid; u8 build_id[20], size, 3 pad; filename
+    FINISHED_ROUND = 68
+    ID_INDEX = 69  # u64 nr; {u64 id, idx, cpu, tid}[nr]
+    AUXTRACE_INFO = 70
+    AUXTRACE = 71  # u64 size, offset, reference; u32 idx, tid, cpu, pad; after the record: size bytes
+    AUXTRACE_ERROR = 72
+    THREAD_MAP = 73  # u64 nr; {u64 pid; char comm[16]}[nr]
+    CPU_MAP = 74
+    STAT_CONFIG = 75
+    STAT = 76
+    STAT_ROUND = 77
+    EVENT_UPDATE = 78  # u64 type, id; what the type says
+    TIME_CONV = 79  # u64 time_shift, time_mult, time_zero, ...
+    HEADER_FEATURE = 80  # u64 feature; what its section would hold
+    COMPRESSED = 81  # the next bytes of a zstd stream
+    FINISHED_INIT = 82
+    COMPRESSED2 = 83  # u64 data_size; the next bytes of a zstd stream, padded
+    BPF_METADATA = 84
+    SCHEDSTAT_CPU = 85
+    SCHEDSTAT_DOMAIN = 86
+
+
+RECORD_HEADER_SIZE = 8
+USER_TYPES_FROM = 64
+# pid and tid are unsigned in the documents, and -1 in files.
+BODY_FIELDS = {
+    RecordType.MMAP: "iiQQQ",
+    RecordType.LOST: "QQ",
+    RecordType.COMM: "ii",
+    RecordType.EXIT: "iiiiQ",
+    RecordType.THROTTLE: "QQQ",
+    RecordType.UNTHROTTLE: "QQQ",
+    RecordType.FORK: "iiiiQ",
+    RecordType.READ: "ii",
+    RecordType.MMAP2: "iiQQQ24sII",
+    RecordType.AUX: "QQQ",
+    RecordType.ITRACE_START: "ii",
+    RecordType.LOST_SAMPLES: "Q",
+    RecordType.SWITCH: "",
+    RecordType.SWITCH_CPU_WIDE: "ii",
+    RecordType.NAMESPACES: "iiQ",
+    RecordType.KSYMBOL: "QIHH",
+    RecordType.BPF_EVENT: "HHI8s",
+    RecordType.CGROUP: "Q",
+    RecordType.TEXT_POKE: "QHH",
+    RecordType.AUX_OUTPUT_HW_ID: "Q",
+    RecordType.CALLCHAIN_DEFERRED: "QQ",
+}
+BODY_FIELD_NAMES = {
+    RecordType.MMAP: ("pid", "tid", "addr", "len", "pgoff"),
+    RecordType.LOST: ("id", "lost"),
+    RecordType.COMM: ("pid", "tid"),
+    RecordType.EXIT: ("pid", "ppid", "tid", "ptid", "time"),
+    RecordType.THROTTLE: ("time", "id", "stream_id"),
+    RecordType.UNTHROTTLE: ("time", "id", "stream_id"),
+    RecordType.FORK: ("pid", "ppid", "tid", "ptid", "time"),
+    RecordType.READ: ("pid", "tid"),
+    RecordType.MMAP2: ("pid", "tid", "addr", "len", "pgoff", "inode", "prot", "flags"),
+    RecordType.AUX: ("aux_offset", "aux_size", "flags"),
+    RecordType.ITRACE_START: ("pid", "tid"),
+    RecordType.LOST_SAMPLES: ("lost",),
+    RecordType.SWITCH: (),
+    RecordType.SWITCH_CPU_WIDE: ("next_prev_pid", "next_prev_tid"),
+    RecordType.NAMESPACES: ("pid", "tid", "nr_namespaces"),
+    RecordType.KSYMBOL: ("addr", "len", "ksym_type", "flags"),
+    RecordType.BPF_EVENT: ("type", "flags", "id", "tag"),
+    RecordType.CGROUP: ("id",),
+    RecordType.TEXT_POKE: ("addr", "old_len", "new_len"),
+    RecordType.AUX_OUTPUT_HW_ID: ("hw_id",),
+    RecordType.CALLCHAIN_DEFERRED: ("cookie", "nr"),
+}
+# A NUL-terminated string, padded to 8, follows the fields of these.
+TEXT_NAMES = {
+    RecordType.MMAP: "filename",
+    RecordType.MMAP2: "filename",
+    RecordType.COMM: "comm",
+    RecordType.KSYMBOL: "name",
+    RecordType.CGROUP: "path",
+}
+
+
+def record_name(number: int) -> str:
+    return RecordType(number).name if number in RecordType.__members__.values() else f"type {number}"
+
+
+# header.misc
+MISC_CPUMODE_MASK = 7  # 0 unknown, 1 kernel, 2 user, 3 hypervisor, 4 guest kernel, 5 guest user
+MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_SWITCH_OUT = 1 << 13
+MISC_SWITCH_OUT_PREEMPT = MISC_MMAP_BUILD_ID = 1 << 14
+MISC_BUILD_ID_SIZE = 1 << 15  # HEADER_BUILD_ID: the byte after the id says how long it is
+
+PROT_EXEC = 4
+KSYMBOL_UNREGISTER = 1
+BUILD_ID_SIZE = 20
+
+# EVENT_UPDATE types
+UPDATE_UNIT, UPDATE_SCALE, UPDATE_NAME, UPDATE_CPUS = range(4)
+
+# Entries of a callchain that are none: from here on they say what the entries after them are (-4095 and up).
+CONTEXT_MAX = (1 << 64) - 4095
+CONTEXTS = {
+    (1 << 64) - 32: "hv", (1 << 64) - 128: "kernel", (1 << 64) - 512: "user", (1 << 64) - 640: "user-deferred",
+    (1 << 64) - 2048: "guest", (1 << 64) - 2176: "guest-kernel", (1 << 64) - 2560: "guest-user",
+}  # fmt: skip

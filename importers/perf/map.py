@@ -1,0 +1,370 @@
+"""Map: a Recording becomes processes, threads with samples, scheduling and markers, in the model's words."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from converter.model import (
+    PREEMPTED,
+    RUNNING,
+    SAMPLES,
+    SCHEDULING,
+    WAITING,
+    Array,
+    Clock,
+    ClockKind,
+    Input,
+    Process,
+    Sampling,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
+from converter.registry import Options
+from converter.source import Source
+from importers.perf.layout import AttrType
+from importers.perf.markers import event_markers
+from importers.perf.natives import Natives
+from importers.perf.recording import Comm, Event, Exit, Fork, Recording
+from importers.perf.spaces import DUMP, Spaces
+from importers.perf.stacks import stacks_of
+
+# clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
+CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
+SCHED_CLOCK: ClockKind = "sched"
+# PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
+CLOCK_EVENTS = (0, 1)
+DUMMY_EVENT = 9
+# A dump's first record follows its mapping closely. Clocks that agree so far are not moved against each other.
+SAME_CLOCK_NS = 100_000_000
+
+
+def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
+    for source, recording in recordings:
+        _Mapper(source, recording, trace, options).run()
+
+
+class _Mapper:
+    def __init__(self, source: Source, recording: Recording, trace: Trace, options: Options) -> None:
+        self._source = source
+        self._recording = recording
+        self._trace = trace
+        self._options = options
+
+    def run(self) -> None:
+        trace, recording = self._trace, self._recording
+        for problem in recording.problems:
+            trace.report.note(
+                problem.kind, problem.count, offset=problem.offset, where=f"{self._source.name} {problem.detail}",
+                detail=problem.detail,
+            )  # fmt: skip
+        _place_timeless(recording)
+        features = recording.features
+        main = sampling_event(recording)
+        offset_ns = _join_clock(trace, recording)
+        if main is not None:
+            trace.sampling = sampling_of(main)
+        build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
+        natives = Natives(trace, self._options, build_ids, features.hostname)
+        names = _Names(recording)
+        spaces = Spaces(recording, trace, natives, names.pids, offset_ns, self._map_file)
+        stack = stacks_of(recording.samples, spaces, trace)
+        _add_processes(trace, recording, names, main, stack, offset_ns)
+        self._note_losses(spaces)
+        producer = f"perf {features.version}".strip()
+        trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
+        trace.attributes |= attributes(recording)
+
+    def _map_file(self, pid: int) -> str:
+        """perf-PID.map: beside the recording, with the symbols, or where it was written if this is that machine."""
+        folders = [str(Path(self._source.path).parent), *self._options.folders]
+        if self._recording.features.hostname and self._recording.features.hostname == platform.node():
+            folders.append("/tmp")
+        for folder in folders:
+            try:
+                return (Path(folder) / f"perf-{pid}.map").read_text("utf-8", "replace")
+            except (OSError, ValueError):
+                continue
+        return ""
+
+    def _note_losses(self, spaces: Spaces) -> None:
+        recording, report = self._recording, self._trace.report
+        where = self._source.name
+        n_strangers = sum(process.pid not in spaces.pids for process in self._trace.processes)
+        report.note("code_of_other_process", n_strangers, where=where)
+        report.note("lost_samples", sum(lost.count for lost in recording.lost), where=where)
+        report.note("throttled", sum(not throttle.on for throttle in recording.throttles), where=where)
+        report.note("unwinding_not_done", int(np.count_nonzero(recording.samples.has_user_stack)), where=where)
+        report.note(
+            "bad_record", spaces.too_many, where=where, detail="more mappings over the same addresses than are followed"
+        )
+
+
+def _place_timeless(recording: Recording) -> None:
+    """Samples without a time, which come first, stand where the others begin."""
+    samples = recording.samples
+    if len(samples) and samples.ts[0] < 0:
+        known = samples.ts[samples.ts >= 0]
+        samples.ts = np.maximum(samples.ts, known[0] if len(known) else 0)
+
+
+def sampling_event(recording: Recording) -> Event | None:
+    """The first event that has samples, unless a later one of them is a clock."""
+    counts = np.bincount(recording.samples.event, minlength=len(recording.events)).tolist()
+    sampled = [event for event, count in zip(recording.events, counts, strict=False) if count and not _is_dummy(event)]
+    return next((event for event in sampled if _is_clock(event)), sampled[0] if sampled else None)
+
+
+def _is_clock(event: Event) -> bool:
+    return event.type == AttrType.SOFTWARE and event.config in CLOCK_EVENTS
+
+
+def _is_dummy(event: Event) -> bool:
+    return event.type == AttrType.SOFTWARE and event.config == DUMMY_EVENT
+
+
+def sampling_of(event: Event) -> Sampling:
+    unit = "ns" if _is_clock(event) else "cycles" if "cycles" in event.name else "count"
+    if event.is_freq:
+        interval = 1_000_000_000 // max(event.period_or_freq, 1)
+    else:
+        interval = event.period_or_freq if _is_clock(event) else 0
+    return Sampling(event.name, unit, interval)
+
+
+def attributes(recording: Recording) -> dict[str, str]:
+    """What the recorder says of the machine and of itself."""
+    features = recording.features
+    found = {
+        "recorder": f"perf {features.version}".strip(),
+        "command": " ".join(features.cmdline),
+        "hostname": features.hostname,
+        "os_release": features.os_release,
+        "arch": features.arch,
+        "cpu": features.cpudesc,
+        "cpus": str(features.n_cpus_online or ""),
+        "memory_bytes": str(features.total_mem or ""),
+        "events": ", ".join(event.name for event in recording.events),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+# ---------------------------------------------------------------- clocks
+
+
+def _join_clock(trace: Trace, recording: Recording) -> int:
+    """What brings the recording's times onto the trace's clock, in ns."""
+    event = recording.events[0]
+    kind = CLOCKS.get(event.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
+    data = recording.features.clock_data
+    unix_zero = data[1] - data[2] if data is not None else None
+    if kind == "realtime":
+        unix_zero = 0
+    if trace.clock is None or trace.clock.kind == kind:
+        return trace.join_clock(Clock(kind, unix_zero))
+    offset = _offset_to_code(trace, recording)
+    if offset is None:
+        trace.report.note("clock_differs", detail=f"{kind} and {trace.clock.kind}")
+        return trace.join_clock(Clock(kind, unix_zero))
+    trace.report.note("clock_aligned", detail=f"samples on {kind} were moved by {offset} ns to {trace.clock.kind}")
+    if unix_zero is not None and trace.clock.unix_zero_ns is None:
+        trace.clock = Clock(trace.clock.kind, unix_zero - offset)
+    return offset
+
+
+def _offset_to_code(trace: Trace, recording: Recording) -> int | None:
+    """A dump's mapping is in the recording, and its first record follows it closely."""
+    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
+    for mapped in recording.maps:
+        name = Path(mapped.path).name
+        if not DUMP.fullmatch(name) or mapped.ts == 0:
+            continue
+        libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] == name]
+        loaded = trace.code["loaded_at"][np.isin(lib_of_code, libs)]
+        if len(loaded):
+            apart = int(loaded.min()) - mapped.ts
+            return 0 if 0 <= apart < SAME_CLOCK_NS else apart
+    return None
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+class _Names:
+    """Who there was: names of threads, and when they began and ended."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.of_thread: dict[tuple[int, int], str] = {}
+        self.started: dict[tuple[int, int], int] = {}
+        self.ended: dict[tuple[int, int], int] = {}
+        pids = {int(pid) for pid in np.unique(recording.samples.pid)} if len(recording.samples) else set()
+        pids |= {int(pid) for pid in np.unique(recording.switches.pid)} if len(recording.switches) else set()
+        for task in recording.tasks:
+            thread = (task.pid, task.tid)
+            pids.add(task.pid)
+            if isinstance(task, Comm):
+                self.of_thread[thread] = task.name
+            elif isinstance(task, Fork):
+                self.started[thread] = task.ts
+                parent = self.of_thread.get((task.ppid, task.ptid))
+                if parent is not None:
+                    self.of_thread[thread] = parent
+            elif isinstance(task, Exit):
+                self.ended[thread] = task.ts
+        self.pids = sorted(pids)
+
+
+def _add_processes(
+    trace: Trace, recording: Recording, names: _Names, main: Event | None, stack: Array, offset_ns: int
+) -> None:
+    samples, switches = recording.samples, recording.switches
+    times = [int(column.ts[nth]) for column in (samples, switches) if len(column) for nth in (0, -1)]
+    times += [task.ts for task in recording.tasks if task.ts > 0]
+    times = [ts for ts in times if ts > 0] or [trace.start_ts - offset_ns]
+    first_ts, last_ts = min(times), max(times)
+    rows = _by_thread(samples.pid, samples.tid)
+    switch_rows = _by_thread(switches.pid, switches.tid)
+    threads = sorted({*rows, *switch_rows, *names.of_thread})
+    processes = {process.pid: process for process in trace.processes}
+    for pid, tid in threads:
+        process = processes.get(pid) or _process_of_dump(trace, recording, pid)
+        name = names.of_thread.get((pid, pid)) or names.of_thread.get((pid, tid)) or _default_name(pid)
+        start = max(names.started.get((pid, tid), first_ts), first_ts) + offset_ns
+        end = min(max(names.ended.get((pid, tid), last_ts), first_ts), last_ts) + offset_ns
+        if process is None:
+            process = Process(pid, name, start, end)
+            trace.processes.append(process)
+        elif processes.get(pid) is not process:
+            process.pid, process.name = pid, name
+        processes[pid] = process
+        process.name = name
+        mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
+        loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
+        start, end = loader.reach(start, end)
+        process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
+        thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
+        _add_thread(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records))
+
+
+def _default_name(pid: int) -> str:
+    return "kernel" if pid == 0 else f"process {pid}"
+
+
+def _process_of_dump(trace: Trace, recording: Recording, pid: int) -> Process | None:
+    """In a container a dump calls its process by another number: it is the one that mapped the dump."""
+    mapped = {Path(m.path).name for m in recording.maps if m.pid == pid and DUMP.fullmatch(Path(m.path).name)}
+    if not mapped or len(trace.code) == 0:
+        return None
+    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
+    libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] in mapped]
+    pids = set(np.unique(trace.code["pid"][np.isin(lib_of_code, libs)]).tolist())
+    return next((process for process in trace.processes if process.pid in pids), None)
+
+
+def _add_thread(process: Process, thread: Thread) -> None:
+    """A thread of which a dump tells too is one thread with the tables of both."""
+    known = next((t for t in process.threads if t.tid == thread.tid and not t.sample_unit), None)
+    if known is None:
+        process.threads.append(thread)
+        return
+    of_dump, of_samples = known.load, thread.load
+    known.name, known.is_main = thread.name, thread.is_main
+    known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
+    known.n_records += thread.n_records
+    known.load = lambda: of_samples().with_markers_of(of_dump())
+
+
+NO_ROWS = np.zeros(0, np.int64)
+
+
+def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
+    """The rows of each thread, in their order."""
+    if len(pid) == 0:
+        return {}
+    key = np.ascontiguousarray(pid).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
+    threads, number = np.unique(key, return_inverse=True)
+    number = number.astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
+    order = np.argsort(number, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(number))[:-1])
+    names = zip((threads >> 32).tolist(), (threads & 0xFFFFFFFF).astype(np.uint32).view(np.int32).tolist(), strict=True)
+    return dict(zip(names, parts, strict=True))
+
+
+@dataclass(frozen=True)
+class ThreadLoader:
+    """Makes a thread's tables anew at every call. rows, switch_rows: of the recording's samples and switches."""
+
+    trace: Trace
+    recording: Recording
+    main: Event | None
+    rows: Array
+    switch_rows: Array
+    stack: Array
+    offset_ns: int
+
+    @property
+    def n_records(self) -> int:
+        return len(self.rows) + len(self.switch_rows)
+
+    def reach(self, start: int, end: int) -> tuple[int, int]:
+        """The time from start to end, widened to the thread's own records."""
+        for ts in (self.recording.samples.ts[self.rows], self.recording.switches.ts[self.switch_rows]):
+            if len(ts):
+                start, end = min(start, int(ts.min()) + self.offset_ns), max(end, int(ts.max()) + self.offset_ns)
+        return start, end
+
+    def __call__(self) -> ThreadData:
+        scheduling = self._scheduling()
+        return ThreadData(
+            samples=self._samples(scheduling),
+            scheduling=scheduling,
+            markers=event_markers(self.recording, self.main, self.rows, self.stack, self.offset_ns),
+        )
+
+    def _samples(self, scheduling: Table) -> Table:
+        samples = self.recording.samples
+        mine = self.rows[samples.event[self.rows] == self.main.index] if self.main is not None else self.rows[:0]
+        ts = samples.ts[mine] + self.offset_ns
+        return Table(
+            SAMPLES,
+            {
+                "ts": ts,
+                "stack": self.stack[mine],
+                "weight": np.maximum(samples.period[mine], 1),
+                "cpu": samples.cpu[mine],
+                "cpu_ns": _cpu_time(ts, scheduling),
+            },
+        )
+
+    def _scheduling(self) -> Table:
+        switches = self.recording.switches
+        out, preempted = switches.out[self.switch_rows], switches.preempt[self.switch_rows]
+        state = np.where(out, np.where(preempted, PREEMPTED, WAITING), RUNNING)
+        return Table(
+            SCHEDULING,
+            {
+                "ts": switches.ts[self.switch_rows] + self.offset_ns,
+                "state": state,
+                "cpu": switches.cpu[self.switch_rows],
+            },
+        )
+
+
+def _cpu_time(ts: Array, scheduling: Table) -> Array:
+    """How long the thread ran since its sample before; -1 for the first, and where nothing tells."""
+    if len(scheduling) == 0 or len(ts) == 0:
+        return np.full(len(ts), -1, np.int64)
+    change, running = scheduling["ts"], scheduling["state"] == RUNNING
+    ran = np.concatenate(([0], np.cumsum(np.diff(change) * running[:-1])))
+    nth = np.searchsorted(change, ts, "right") - 1
+    # Before its first switch, the thread did what that switch ended.
+    inside = np.maximum(nth, 0)
+    before = np.where(running[0], 0, ts - change[0])
+    total = np.where(nth >= 0, ran[inside] + (ts - change[inside]) * running[inside], before)
+    return np.concatenate(([-1], np.maximum(np.diff(total), 0)))

@@ -1,0 +1,88 @@
+"""Map: samples of all events but the sampling one become markers with stacks, tracepoints with their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from converter.model import Array, FieldFormat, MarkerField, MarkerType, Table
+from importers.perf.recording import Event, Recording
+from importers.perf.tracepoints import Field, decode_fields
+
+INT64 = 1 << 63
+
+
+def event_markers(
+    recording: Recording, main: Event | None, rows: Array, stack: Array, offset_ns: int
+) -> dict[MarkerType, Table]:
+    """One type for each event. rows: a thread's samples; stack: of every sample."""
+    markers: dict[MarkerType, Table] = {}
+    if len(recording.events) == 1 or len(rows) == 0:
+        return markers
+    event_of_row = recording.samples.event[rows]
+    for event in recording.events:
+        mine = rows[event_of_row == event.index]
+        if len(mine) == 0 or (main is not None and event.index == main.index):
+            continue
+        fields = _fields(event)
+        name = _unique_name(event, recording.events)
+        marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields))
+        columns: dict[str, Any] = {"ts": recording.samples.ts[mine] + offset_ns, "stack": stack[mine]}
+        columns |= {"cpu": recording.samples.cpu[mine]}
+        if event.tracepoint is None:
+            columns |= {"period": recording.samples.period[mine], "addr": recording.samples.addr[mine]}
+        else:
+            columns |= _decoded(recording, event, mine)
+        markers[marker_type] = Table(marker_type.spec, columns)
+    return markers
+
+
+def _unique_name(event: Event, events: Sequence[Event]) -> str:
+    """Two events of one name are told apart by their places."""
+    same = [other.index for other in events if other.name == event.name]
+    return event.name if len(same) == 1 else f"{event.name} #{same.index(event.index) + 1}"
+
+
+def label(fields: Sequence[MarkerField]) -> str:
+    shown = [field.key for field in fields if field.key != "cpu"][:3]
+    return ", ".join(f"{key.removeprefix('_')}={{{key}}}" for key in shown)
+
+
+def _fields(event: Event) -> tuple[MarkerField, ...]:
+    cpu = MarkerField("cpu", "CPU", "integer")
+    if event.tracepoint is None:
+        return (MarkerField("period", "Period", "integer"), MarkerField("addr", "Address", "hex"), cpu)
+    return (*(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
+
+
+RESERVED = frozenset({"ts", "dur", "stack", "flow", "cpu", "type"})
+
+
+def _key(field: Field) -> str:
+    """A marker has columns of its own."""
+    return f"_{field.name}" if field.name in RESERVED else field.name
+
+
+def _format(field: Field) -> FieldFormat:
+    if field.kind != "integer":
+        return "text"
+    return "integer" if field.signed or field.size < 8 else "hex"
+
+
+def _decoded(recording: Recording, event: Event, rows: Array) -> dict[str, Any]:
+    assert event.tracepoint is not None
+    order = recording.byte_order
+    decoded = [decode_fields(event.tracepoint, recording.raw(row), order) for row in rows.tolist()]
+    columns: dict[str, Any] = {}
+    for field in event.tracepoint.fields:
+        if _format(field) == "text":
+            column = np.empty(len(rows), object)
+            column[:] = [str(values.get(field.name, "")) for values in decoded]
+        elif _format(field) == "hex":
+            column = np.array([int(values.get(field.name, 0)) for values in decoded], np.uint64)
+        else:
+            column = np.array([int(values.get(field.name, 0)) for values in decoded], np.int64)
+        columns[_key(field)] = column
+    return columns

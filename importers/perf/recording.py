@@ -1,0 +1,268 @@
+"""What a perf.data decodes to: columns for what there is much of, typed records for the rest, offsets for payloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from converter.model import Array
+from importers.perf.layout import Attr, SampleType
+from importers.perf.tracepoints import Format
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A note for the report; kind is a key of converter.report.KINDS. offset: in the stream."""
+
+    kind: str
+    count: int
+    offset: int | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What was recorded: a perf_event_attr, under its place in the file.
+
+    name: perf's, with modifiers ("cycles:u"); flags: the names in layout.FLAGS that are set; period_or_freq: samples
+    per second if is_freq, else the count from sample to sample; clockid: what the clock of all times is, where
+    use_clockid; without it it is the kernel's sched_clock; ids: what records call it.
+    """
+
+    index: int
+    name: str
+    type: int
+    config: int
+    sample_type: SampleType
+    read_format: int
+    flags: tuple[str, ...]
+    is_freq: bool
+    period_or_freq: int
+    precise_ip: int
+    sample_id_all: bool
+    use_clockid: bool
+    clockid: int
+    ids: tuple[int, ...]
+    branch_sample_type: int
+    sample_regs_user: int
+    sample_stack_user: int
+    sample_regs_intr: int
+    tracepoint: Format | None
+    attr: Attr
+
+
+@dataclass
+class Features:
+    """What the recorder says about machine and recording; None or empty where it does not.
+
+    n_cpus_online, n_cpus_available; total_mem: bytes; build_ids: (hex, pid, header.misc) of each file, pid -1 for any;
+    clockid_resolution: ns; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment; sample_time: the
+    first and the last sample's in ns; groups: (name, event index of the leader, members); pmus: attr.type → name;
+    compressed: version, type, level, ratio, mmap_len; present: all that there are, by name; names_of_ids,
+    names_of_indexes: of the events; formats: attr.config → tracepoint.
+    """
+
+    hostname: str = ""
+    os_release: str = ""
+    version: str = ""
+    arch: str = ""
+    n_cpus_online: int | None = None
+    n_cpus_available: int | None = None
+    cpudesc: str = ""
+    cpuid: str = ""
+    total_mem: int | None = None
+    cmdline: tuple[str, ...] = ()
+    build_ids: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    clockid_resolution: int | None = None
+    clock_data: tuple[int, int, int] | None = None
+    sample_time: tuple[int, int] | None = None
+    groups: list[tuple[str, int, int]] = field(default_factory=list)
+    pmus: dict[int, str] = field(default_factory=dict)
+    compressed: tuple[int, int, int, int, int] | None = None
+    present: list[str] = field(default_factory=list)
+    names_of_ids: dict[int, str] = field(default_factory=dict)
+    names_of_indexes: dict[int, str] = field(default_factory=dict)
+    formats: dict[int, Format] = field(default_factory=dict)
+
+
+@dataclass
+class Samples:
+    """Columns of all samples, by time; equal times in the order of the stream.
+
+    ts int64 ns (-1 not recorded); pid, tid int32 (-1 not recorded); event int32 (into Recording.events); cpu int32 (-1
+    not recorded); period int64 (0 not known); addr, ip uint64 (0 not recorded); cpumode uint8 (header.misc's);
+    chain_start int64, chain_n int32: its entries in `chain`; offset int64: of the record in the stream; raw_at int64,
+    raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); has_user_stack bool: some of the stack was copied.
+    A column that no event records is one value in an array without strides, which takes no memory.
+
+    chain uint64: callchains, innermost first, with the context markers; read-only where it is the stream itself, which
+    it is where its numbers lie there as the machine wants them.
+    """
+
+    ts: Array
+    pid: Array
+    tid: Array
+    event: Array
+    cpu: Array
+    period: Array
+    addr: Array
+    ip: Array
+    cpumode: Array
+    chain_start: Array
+    chain_n: Array
+    offset: Array
+    raw_at: Array
+    raw_size: Array
+    has_user_stack: Array
+    chain: Array
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass
+class Switches:
+    """Columns of SWITCH and SWITCH_CPU_WIDE, by time: ts int64; pid, tid, cpu int32 (-1 not recorded); out, preempt
+    bool; next_prev_pid, next_prev_tid int32 (-1 where SWITCH does not say it); offset int64."""
+
+    ts: Array
+    pid: Array
+    tid: Array
+    cpu: Array
+    out: Array
+    preempt: Array
+    next_prev_pid: Array
+    next_prev_tid: Array
+    offset: Array
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass(frozen=True)
+class Comm:
+    """ts of this and all that follow: 0 before the start (perf made the record up) or not recorded."""
+
+    ts: int
+    pid: int
+    tid: int
+    name: str
+    is_exec: bool
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A process where pid is not ppid, else a thread."""
+
+    ts: int
+    pid: int
+    ppid: int
+    tid: int
+    ptid: int
+
+
+@dataclass(frozen=True)
+class Exit:
+    ts: int
+    pid: int
+    ppid: int
+    tid: int
+    ptid: int
+
+
+Task = Comm | Fork | Exit
+
+
+@dataclass(frozen=True)
+class Mmap:
+    """A mapping, of MMAP or MMAP2. pid -1: of the kernel. is_exec: prot has PROT_EXEC, or MMAP says no data; build_id:
+    hex, "" where it is not recorded here; prot and flags 0 in MMAP; order: among all maps by time."""
+
+    ts: int
+    pid: int
+    tid: int
+    start: int
+    length: int
+    pgoff: int
+    path: str
+    prot: int
+    flags: int
+    is_exec: bool
+    cpumode: int
+    build_id: str
+    order: int
+
+
+@dataclass(frozen=True)
+class Ksymbol:
+    """kind: 1 BPF, 2 out of line code; unregister: it goes."""
+
+    ts: int
+    address: int
+    length: int
+    name: str
+    kind: int
+    unregister: bool
+
+
+@dataclass(frozen=True)
+class Lost:
+    """event: the index, -1 if unknown; of_samples: LOST_SAMPLES counts samples, LOST any records."""
+
+    ts: int
+    cpu: int
+    event: int
+    count: int
+    of_samples: bool
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """Sampling stopped (on: went on) on this CPU because there were too many interrupts."""
+
+    ts: int
+    cpu: int
+    event: int
+    on: bool
+
+
+@dataclass(frozen=True)
+class TimeConv:
+    """ns = time_zero + (counter * time_mult >> time_shift), for times that are the machine's counter."""
+
+    time_shift: int
+    time_mult: int
+    time_zero: int
+
+
+@dataclass
+class Recording:
+    """mode: "file", "pipe" or "directory"; unfinalized: the recorder was killed, so features are missing.
+
+    stream: what all offsets refer to: the file itself, then the directory's other files, then what was compressed.
+    spans: (name, begin, end) of the records in it; counts: how many records of each type, "type N" where it is unknown.
+    """
+
+    byte_order: str
+    mode: str
+    compressed: bool
+    unfinalized: bool
+    features: Features
+    events: list[Event]
+    samples: Samples
+    switches: Switches
+    tasks: list[Task]
+    maps: list[Mmap]
+    ksymbols: list[Ksymbol]
+    lost: list[Lost]
+    throttles: list[Throttle]
+    time_conv: TimeConv | None
+    problems: list[Problem]
+    stream: memoryview
+    spans: list[tuple[str, int, int]]
+    n_records: int
+    counts: dict[str, int]
+
+    def raw(self, sample: int) -> bytes:
+        """What PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""
+        at, size = int(self.samples.raw_at[sample]), int(self.samples.raw_size[sample])
+        return bytes(self.stream[at : at + size]) if at >= 0 else b""

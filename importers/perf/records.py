@@ -1,0 +1,240 @@
+"""The records of a recording one by one, as they stand in the stream: for `traceferry dump`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from importers.perf.decode import scan
+from importers.perf.events import event_table, sample_id_size
+from importers.perf.fields import CutError, Fields, until_nul
+from importers.perf.layout import (
+    BODY_FIELD_NAMES,
+    BODY_FIELDS,
+    BRANCH_COUNTERS,
+    BRANCH_HW_INDEX,
+    CONTEXTS,
+    RECORD_HEADER_SIZE,
+    SAMPLE_ID_WORDS,
+    SAMPLE_WORDS,
+    TEXT_NAMES,
+    USER_TYPES_FROM,
+    Header,
+    ReadFormat,
+    RecordType,
+    SampleType,
+    feature_name,
+    record_name,
+)
+from importers.perf.recording import Event
+from importers.perf.stream import Span, Stream, record_headers
+
+SHOWN_BYTES = 64
+HEX_FIELDS = {"ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction"}
+# What comes between the fields of known length and those that a sample ends with; each a u64.
+MIDDLE_WORDS = (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, SampleType.DATA_SRC, SampleType.TRANSACTION)
+LAST_WORDS = (SampleType.PHYS_ADDR, SampleType.CGROUP, SampleType.DATA_PAGE_SIZE, SampleType.CODE_PAGE_SIZE)
+
+
+def describe_header(header: Header) -> str:
+    kind = "perf_pipe_file_header" if header.pipe else "perf_file_header"
+    order = "big" if header.big else "little"
+    text = f"{0:#010x}  {kind} {order}-endian size={header.size}"
+    if not header.pipe:
+        features = " ".join(feature_name(number) for number in header.features)
+        text += f" attr_size={header.attr_size} attrs={tuple(header.attrs)} data={tuple(header.data)} {features}"
+    return text
+
+
+def records(data: memoryview, offset: int, extra: Sequence[tuple[str, memoryview]] = ()) -> Iterator[str]:
+    """The records from `offset` on; what was compressed comes after everything that was not.
+
+    Raises FormatError as `decode.read` does.
+    """
+    found = scan(data, extra)
+    printer = _Printer(found.stream, found.header, found.events)
+    for span in found.stream.spans:
+        for at, kind, misc, size, after in record_headers(found.stream.data, found.header, span):
+            if at >= offset:
+                yield f"{at:#010x}  {printer.text(span, at, kind, misc, size, after)}"
+
+
+class _Printer:
+    def __init__(self, stream: Stream, header: Header, events: list[Event]) -> None:
+        self.stream = stream
+        self.header = header
+        self.events = events
+        self.table = event_table(events)
+        self.event_of_id = {number: event for event in reversed(events) for number in event.ids}
+
+    def text(self, span: Span, at: int, kind: int, misc: int, size: int, after: int) -> str:
+        if kind < 0:
+            return f"cut: {size} bytes that are no whole record"
+        place = f" decompressed from {span.name}" if span.compressed else ""
+        words = [f"{record_name(kind)}{place} misc={misc:#x} size={size}"]
+        fields = Fields(self.stream.data, self.header.order, at + RECORD_HEADER_SIZE, at + size)
+        try:
+            for word in self._fields(kind, fields):
+                words.append(word)
+        except CutError as error:
+            words.append(f"cut: {error}")
+        return " ".join(words) + (f"; {after} bytes follow" if after else "")
+
+    def _fields(self, kind: int, fields: Fields) -> Iterator[str]:
+        if kind == RecordType.SAMPLE:
+            event = self._event_of_sample(fields)
+            yield from [f"event={event.name}", *_sample(fields, event)] if event else ["event=unknown"]
+        elif kind < USER_TYPES_FROM:
+            yield from self._kernel_record(kind, fields)
+        else:
+            yield from _user_record(kind, fields)
+
+    def _event_of_sample(self, fields: Fields) -> Event | None:
+        if len(self.events) == 1 or self.table.id_at < 0:
+            return self.events[0]
+        return self._event_of(fields, fields.at + self.table.id_at)
+
+    def _event_of(self, fields: Fields, id_at: int) -> Event | None:
+        number = Fields(fields.data, fields.order, id_at, fields.end).u64()
+        return self.event_of_id.get(number) if number else self.events[0]
+
+    def _kernel_record(self, kind: int, fields: Fields) -> Iterator[str]:
+        event: Event | None = self.events[0]
+        if len(self.events) > 1 and self.table.id_before_end >= 0 and self.table.has_sample_id:
+            event = self._event_of(fields, max(fields.at, fields.end - self.table.id_before_end))
+        id_size = sample_id_size(event or self.events[0])
+        sample_id_at = fields.end - id_size
+        body = Fields(fields.data, fields.order, fields.at, sample_id_at)
+        if kind in RecordType.__members__.values():
+            yield from _body(RecordType(kind), body)
+        if id_size:
+            sample_id = Fields(fields.data, fields.order, sample_id_at, fields.end)
+            yield from ("sample_id:", *_words(sample_id, SAMPLE_ID_WORDS, event or self.events[0]))
+
+
+def _body(kind: RecordType, fields: Fields) -> Iterator[str]:
+    at = fields.take(struct.calcsize("=" + BODY_FIELDS[kind]))
+    values = struct.unpack_from(fields.order + BODY_FIELDS[kind], fields.data, at)
+    for name, value in zip(BODY_FIELD_NAMES[kind], values, strict=True):
+        if isinstance(value, bytes):
+            yield f"{name}={value.hex()}"
+        else:
+            yield f"{name}={value:#x}" if name in HEX_FIELDS else f"{name}={value}"
+    if kind in TEXT_NAMES:
+        yield f"{TEXT_NAMES[kind]}={until_nul(fields.bytes(fields.left))}"
+
+
+def _user_record(kind: int, fields: Fields) -> Iterator[str]:
+    match kind:
+        case RecordType.HEADER_FEATURE:
+            yield f"{feature_name(fields.u64())} bytes={fields.left}"
+        case RecordType.EVENT_UPDATE:
+            yield "type={} id={}".format(*fields.unpack("QQ"))
+        case RecordType.HEADER_ATTR:
+            yield "type={} attr_size={} config={:#x}".format(*fields.unpack("IIQ"))
+        case RecordType.HEADER_BUILD_ID:
+            (pid,) = fields.unpack("i")
+            yield f"pid={pid} build_id={fields.bytes(20).hex()}"
+            fields.take(4)
+            yield f"filename={until_nul(fields.bytes(fields.left))}"
+        case RecordType.ID_INDEX | RecordType.THREAD_MAP:
+            yield f"nr={fields.u64()}"
+        case RecordType.AUXTRACE:
+            yield "size={} offset={:#x} reference={:#x} idx={} tid={} cpu={}".format(*fields.unpack("QQQIII"))
+        case RecordType.TIME_CONV:
+            yield "time_shift={} time_mult={} time_zero={}".format(*fields.u64s(3))
+        case RecordType.COMPRESSED | RecordType.COMPRESSED2:
+            yield f"bytes={fields.left}"
+
+
+# ---------------------------------------------------------------- samples
+
+
+def _words(fields: Fields, words: tuple[SampleType, ...], event: Event) -> Iterator[str]:
+    """Those that the event records."""
+    for word in words:
+        if not word & event.sample_type:
+            continue
+        if word == SampleType.TID:
+            yield "pid={} tid={}".format(*fields.unpack("ii"))
+        elif word == SampleType.CPU:
+            yield "cpu={}".format(*fields.unpack("I4x"))
+        else:
+            name = "weight" if word & SampleType.WEIGHT else str(word.name).lower()
+            value = fields.u64()
+            yield f"{name}={value:#x}" if name in HEX_FIELDS else f"{name}={value}"
+
+
+def _sample(fields: Fields, event: Event) -> Iterator[str]:
+    kinds = event.sample_type
+    yield from _words(fields, SAMPLE_WORDS, event)
+    if SampleType.READ in kinds:
+        yield f"read={_read_values(fields, ReadFormat(event.read_format & 31))}"
+    if SampleType.CALLCHAIN in kinds:
+        yield f"callchain={_callchain(fields)}"
+    if SampleType.RAW in kinds:
+        yield f"raw={_shown(fields, fields.u32())}"
+    if SampleType.BRANCH_STACK in kinds:
+        yield _branch_stack(fields, event.branch_sample_type)
+    if SampleType.REGS_USER in kinds:
+        yield _registers("regs_user", fields, event.sample_regs_user)
+    if SampleType.STACK_USER in kinds:
+        yield _stack_user(fields)
+    yield from _words(fields, MIDDLE_WORDS, event)
+    if SampleType.REGS_INTR in kinds:
+        yield _registers("regs_intr", fields, event.sample_regs_intr)
+    yield from _words(fields, LAST_WORDS, event)
+    if SampleType.AUX in kinds:
+        yield f"aux={_shown(fields, fields.u64())}"
+
+
+def _read_values(fields: Fields, read_format: ReadFormat) -> str:
+    n_times = (ReadFormat.TOTAL_TIME_ENABLED in read_format) + (ReadFormat.TOTAL_TIME_RUNNING in read_format)
+    n_each = 1 + (ReadFormat.ID in read_format) + (ReadFormat.LOST in read_format)
+    if ReadFormat.GROUP not in read_format:
+        first, *rest = fields.u64s(n_times + n_each)
+        return "/".join(map(str, [first, *rest]))
+    nr = fields.u64()
+    times = fields.u64s(n_times)
+    values = fields.u64s(_checked(fields, nr, 8 * n_each) * n_each)
+    groups = [values[i : i + n_each] for i in range(0, len(values), n_each)]
+    return ",".join("/".join(map(str, group)) for group in [times, *groups] if group)
+
+
+def _callchain(fields: Fields) -> str:
+    nr = fields.u64()
+    ips = fields.u64s(_checked(fields, nr, 8))
+    return f"{nr}[{' '.join(CONTEXTS.get(ip, f'{ip:#x}') for ip in ips)}]"
+
+
+def _branch_stack(fields: Fields, branch_sample_type: int) -> str:
+    nr = fields.u64()
+    hw_idx = f" hw_idx={fields.u64():#x}" if branch_sample_type & BRANCH_HW_INDEX and fields.left >= 8 else ""
+    words = 4 if branch_sample_type & BRANCH_COUNTERS else 3
+    fields.take(_checked(fields, nr, 8 * words) * 8 * words)
+    return f"branch_stack={nr}{hw_idx}"
+
+
+def _registers(name: str, fields: Fields, mask: int) -> str:
+    abi = fields.u64()
+    values = fields.u64s(mask.bit_count()) if abi else ()
+    return f"{name}={abi}[{' '.join(f'{value:#x}' for value in values)}]"
+
+
+def _stack_user(fields: Fields) -> str:
+    size = fields.u64()
+    if not size:
+        return "stack_user=0"
+    fields.take(size)
+    return f"stack_user={size} dyn_size={fields.u64()}"
+
+
+def _shown(fields: Fields, size: int) -> str:
+    value = fields.bytes(size)
+    return f"{size}[{value[:SHOWN_BYTES].hex()}{'...' if size > SHOWN_BYTES else ''}]"
+
+
+def _checked(fields: Fields, nr: int, size: int) -> int:
+    if nr > fields.left // size:
+        raise CutError(f"{nr} times {size} bytes are wanted where {fields.left} are left")
+    return nr

@@ -1,0 +1,261 @@
+"""Map: what the addresses of each process stand for, and from when to when."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from pathlib import Path
+
+import numpy as np
+
+from converter.model import Array, CodeReader, Trace
+from importers.perf.natives import Natives
+from importers.perf.recording import Comm, Fork, Mmap, Recording
+
+KERNEL_SPACE = 0
+OTHER_SPACE = 1  # guests and hypervisors
+FIRST_PROCESS = 2
+
+# Which layer names an address, where several hold it.
+MAPPED, LISTED, JITTED = range(3)
+BEGINNING = -(1 << 62)
+NEVER = 1 << 62
+# Compilers run new code a moment before its record is written.
+ANNOUNCED_LATE_NS = 1_000_000_000
+# Mappings over one address: what is beyond is damage.
+MAX_PAIRS = 1 << 24
+
+ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
+JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
+DUMP = re.compile(r"jit-.*\.dump")
+
+Frames = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Addresses [begin, end) that stand for something from `start` to `until`; frames: of an address in it, None for
+    memory without a name."""
+
+    begin: int
+    end: int
+    start: int
+    until: int
+    layer: int
+    frames: Callable[[int], Frames] | None
+
+
+@dataclass
+class Version:
+    """What an address stands for from a time on. is_late: code that is announced only after that time."""
+
+    start: int
+    frames: Frames | None
+    is_late: bool = False
+
+
+@dataclass
+class Spaces:
+    """pids: of the processes, whose spaces count from FIRST_PROCESS; offset_ns: onto the trace's clock."""
+
+    recording: Recording
+    trace: Trace
+    natives: Natives
+    pids: Sequence[int]
+    offset_ns: int
+    map_files: Callable[[int], str]
+    too_many: int = field(default=0, init=False)
+
+    def versions(self, spaces: Array, addresses: Array) -> Iterator[list[Version]]:
+        """For each key, what it stands for, by time; never empty."""
+        order = np.lexsort((addresses, spaces))
+        bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROCESS + len(self.pids) + 1))
+        found: list[list[Version]] = [[]] * len(order)
+        for space, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+            keys = order[first:last]
+            if len(keys):
+                mine = addresses[keys]
+                for key, versions in zip(keys.tolist(), self._of_space(space, mine), strict=True):
+                    found[key] = versions
+        yield from found
+
+    def _of_space(self, space: int, addresses: Array) -> Iterator[list[Version]]:
+        """addresses: rising."""
+        candidates: list[list[Region]] = [[] for _ in range(len(addresses))]
+        n_pairs = 0
+        for region, first, last in self._regions_over(space, addresses):
+            n_pairs += last - first
+            if n_pairs > MAX_PAIRS:
+                self.too_many += 1
+                continue
+            for nth in range(first, last):
+                candidates[nth].append(region)
+        for address, regions in zip(addresses.tolist(), candidates, strict=True):
+            yield timeline(regions, address)
+
+    def _regions_over(self, space: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
+        """The regions that hold any of the addresses, with the first and last of these."""
+        if space == OTHER_SPACE:
+            return
+        regions = self._kernel() if space == KERNEL_SPACE else self._mapped(self.pids[space - FIRST_PROCESS])
+        values: list[int] = addresses.tolist()
+        for region in regions:
+            first, last = bisect_left(values, region.begin), bisect_left(values, region.end)
+            if last > first:
+                yield region, first, last
+        if space != KERNEL_SPACE:
+            yield from self._jitted(self.pids[space - FIRST_PROCESS], addresses)
+
+    # ------------------------------------------------------------ what is mapped
+
+    def _kernel(self) -> Iterator[Region]:
+        for mapped in self.recording.maps:
+            if mapped.pid == -1:
+                yield self._region(mapped, BEGINNING, NEVER)
+        for symbol in self.recording.ksymbols:
+            if not symbol.unregister:
+                frames = self.natives.named(symbol.name, True)
+                end = symbol.address + symbol.length
+                start = symbol.ts + self.offset_ns
+                yield Region(symbol.address, end, start, NEVER, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
+
+    def _mapped(self, pid: int) -> Iterator[Region]:
+        jitted = self._has_dump(pid)
+        for mapped, until in self._maps_of(pid):
+            if not (jitted and JITTED_OBJECT.fullmatch(Path(mapped.path).name)):
+                yield self._region(mapped, mapped.ts + self.offset_ns, until)
+        for begin, size, name in read_map_file(self.map_files(pid)):
+            frames = self.natives.named(name, False)
+            yield Region(begin, begin + size, BEGINNING, NEVER, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
+
+    def _region(self, mapped: Mmap, start: int, until: int) -> Region:
+        frames = None if ANONYMOUS.fullmatch(mapped.path) else lambda address: self.natives.of_map(mapped, address)
+        return Region(mapped.start, mapped.start + mapped.length, start, until, MAPPED, frames)
+
+    def _maps_of(self, pid: int) -> Iterator[tuple[Mmap, int]]:
+        """(mapping, until when): a fork's child begins with its parent's; a new program ends all before."""
+        comms = (task for task in self.recording.tasks if isinstance(task, Comm) and task.is_exec)
+        execs = [comm.ts for comm in comms if comm.pid == pid == comm.tid]
+        for mapped in self._inherited(pid, set()):
+            until = next((ts for ts in execs if ts > mapped.ts), None)
+            yield mapped, NEVER if until is None else until + self.offset_ns
+
+    def _inherited(self, pid: int, seen: set[int]) -> Iterator[Mmap]:
+        fork = self._forks.get(pid)
+        if fork is not None and pid not in seen and len(seen) < 64:
+            yield from (m for m in self._inherited(fork.ppid, seen | {pid}) if m.ts <= fork.ts)
+        yield from self._maps_by_pid.get(pid, ())
+
+    def __post_init__(self) -> None:
+        self._maps_by_pid: dict[int, list[Mmap]] = {}
+        self._dumps_of: dict[int, set[str]] = {}
+        for mapped in self.recording.maps:
+            name = Path(mapped.path).name
+            if DUMP.fullmatch(name):
+                self._dumps_of.setdefault(mapped.pid, set()).add(name)
+            elif mapped.is_exec:
+                self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
+        self._forks = {
+            task.pid: task for task in self.recording.tasks if isinstance(task, Fork) and task.pid != task.ppid
+        }
+
+    # ------------------------------------------------------------ what was compiled
+
+    def _has_dump(self, pid: int) -> bool:
+        return bool(len(self._places_of(pid)))
+
+    def _places_of(self, pid: int) -> Array:
+        """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
+        trace = self.trace
+        code = trace.places["code"]
+        if len(code) == 0:
+            return code
+        mapped = {name for names in self._dumps_of.values() for name in names}
+        lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
+        lib = trace.symbols["lib"][trace.code["symbol"][code]]
+        own = np.array([name in self._dumps_of.get(pid, ()) for name in lib_names], bool)
+        free = np.array([name not in mapped for name in lib_names], bool)
+        is_mine = own[lib] | (free[lib] & (trace.code["pid"][code] == pid))
+        return np.flatnonzero(is_mine & (trace.code["size"][code] > 0))
+
+    def _jitted(self, pid: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
+        trace = self.trace
+        rows = self._places_of(pid)
+        if len(rows) == 0:
+            return
+        places = trace.places.table().take(rows)
+        size = trace.code["size"][places["code"]]
+        end = places["address"] + size.astype(np.uint64)
+        first, last = np.searchsorted(addresses, places["address"]), np.searchsorted(addresses, end)
+        for nth in np.flatnonzero(last > first).tolist():
+            code, begin = int(places["code"][nth]), int(places["address"][nth])
+            until = int(places["end_ts"][nth])
+            reader = self._reader(code)
+            region = Region(
+                begin, int(end[nth]), int(places["start_ts"][nth]), until if until >= 0 else NEVER, JITTED,
+                lambda a, reader=reader, code=code, begin=begin: reader.frames_at(code, a - begin),  # type: ignore[misc]
+            )  # fmt: skip
+            yield region, int(first[nth]), int(last[nth])
+
+    def _reader(self, code: int) -> CodeReader:
+        return next(reader for reader in self.trace.code_readers if code in reader.rows)
+
+
+def timeline(regions: Sequence[Region], address: int) -> list[Version]:
+    """What an address stands for: of the regions that hold it at a time the highest layer's, and there the latest."""
+    if not regions:
+        return [Version(BEGINNING, None)]
+    ordered = sorted(regions, key=lambda region: region.start)
+    first = ordered[0]
+    # What is mapped first was there before: perf lists what it finds at its own time.
+    versions = [Version(BEGINNING, _frames(first, address) if first.layer != JITTED else None)]
+    for point, region in _best_by_time(ordered):
+        frames = _frames(region, address)
+        if frames != versions[-1].frames:
+            versions.append(Version(point, frames))
+    return list(_announced_late(versions, ordered))
+
+
+def _best_by_time(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | None]]:
+    """When regions begin or end, which one holds from then on. ordered: by their start: of one layer the last does."""
+    points = sorted({point for region in ordered for point in (region.start, region.until) if point < NEVER})
+    holding: list[tuple[int, int]] = []  # a heap of (-layer, -place); what has ended goes when it comes to the top
+    nth = 0
+    for point in points:
+        while nth < len(ordered) and ordered[nth].start <= point:
+            heappush(holding, (-ordered[nth].layer, -nth))
+            nth += 1
+        while holding and ordered[-holding[0][1]].until <= point:
+            heappop(holding)
+        yield point, ordered[-holding[0][1]] if holding else None
+
+
+def _frames(region: Region | None, address: int) -> Frames | None:
+    return region.frames(address) if region is not None and region.frames is not None else None
+
+
+def _announced_late(versions: Iterable[Version], ordered: Sequence[Region]) -> Iterator[Version]:
+    """A moment before code is announced, nothing else being there, it is that code."""
+    starts = {region.start for region in ordered if region.layer == JITTED}
+    previous: Version | None = None
+    for version in versions:
+        if previous is not None and previous.frames is None and version.start in starts:
+            early = max(version.start - ANNOUNCED_LATE_NS, previous.start)
+            yield Version(early, version.frames, True)
+        yield version
+        previous = version
+
+
+def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
+    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line."""
+    for line in text.splitlines():
+        words = line.split(" ", 2)
+        try:
+            begin, size = int(words[0], 16), int(words[1], 16)
+        except (ValueError, IndexError):
+            continue
+        if len(words) == 3 and words[2] and 0 <= begin < 1 << 64 and 0 < size < 1 << 32:
+            yield begin, size, words[2]

@@ -1,0 +1,124 @@
+"""Map: the callchains of samples become stacks of the trace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converter.model import Array, Trace
+from importers.perf import stacks_kernel
+from importers.perf.recording import Samples
+from importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Spaces, Version
+
+MAX_FRAMES = 1024
+# PERF_RECORD_MISC_CPUMODE_MASK
+KERNEL_MODE, USER_MODE = 1, 2
+
+
+def stacks_of(samples: Samples, spaces: Spaces, trace: Trace) -> Array:
+    """A row of the trace's stacks for each sample, -1 for none."""
+    n = len(samples)
+    if n == 0:
+        return np.zeros(0, np.int32)
+    process = _process_of(samples.pid, spaces.pids)
+    columns = (
+        samples.chain,
+        np.ascontiguousarray(samples.chain_start, np.int64),
+        np.ascontiguousarray(samples.chain_n, np.int32),
+        process,
+        np.ascontiguousarray(samples.ip, np.uint64),
+        _space_of_ip(samples.cpumode, process),
+    )
+    key_spaces, key_addresses, key_slots = _collect(columns)
+    versions = list(spaces.versions(key_spaces, key_addresses))
+    table = _VersionTable(versions, spaces.natives.unknown)
+    ts = np.ascontiguousarray(samples.ts + spaces.offset_ns, np.int64)
+    stack, n_cut = _compose(columns, ts, (key_spaces, key_addresses, key_slots), table, trace)
+    report = trace.report
+    report.note("stack_cut", n_cut, where="perf")
+    report.note("code_unknown", int(table.used[table.is_unknown].sum()), where="perf")
+    report.note("code_announced_late", int(table.used[table.is_late].sum()), where="perf")
+    return stack
+
+
+def _process_of(pid: Array, pids: object) -> Array:
+    """The space of each sample's process. pids: rising."""
+    known = np.array(pids, np.int64)
+    nth = np.searchsorted(known, np.ascontiguousarray(pid))
+    return (nth + FIRST_PROCESS).astype(np.int32)
+
+
+def _space_of_ip(cpumode: Array, process: Array) -> Array:
+    mode = np.ascontiguousarray(cpumode)
+    others = np.where(mode == KERNEL_MODE, np.int32(KERNEL_SPACE), np.int32(OTHER_SPACE))
+    return np.where(mode == USER_MODE, process, others).astype(np.int32)
+
+
+class _VersionTable:
+    """The versions of all keys as the kernel wants them. unknown: the frame for what has no name."""
+
+    def __init__(self, versions: list[list[Version]], unknown: int) -> None:
+        flat = [version for of_key in versions for version in of_key]
+        frames = [version.frames or (unknown,) for version in flat]
+        self.first = np.concatenate(([0], np.cumsum([len(of_key) for of_key in versions]))).astype(np.int64)
+        self.start = np.array([version.start for version in flat], np.int64)
+        self.first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
+        self.frames = np.array([frame for of_version in frames for frame in of_version], np.int32)
+        self.is_unknown = np.array([version.frames is None for version in flat], bool)
+        self.is_late = np.array([version.is_late for version in flat], bool)
+        self.used = np.zeros(len(flat), np.int64)
+
+
+Columns = tuple[Array, Array, Array, Array, Array, Array]
+Keys = tuple[Array, Array, Array]
+
+
+def _collect(columns: Columns) -> Keys:
+    """(spaces, addresses, slots) of all keys."""
+    n = len(columns[1])
+    room = 1 << 14
+    while room < 2 * int(columns[2].max()) + 2:
+        room *= 2
+    spaces, addresses = np.empty(room, np.int32), np.empty(room, np.uint64)
+    slots = np.full(2 * room, -1, np.int32)
+    state = np.zeros(2, np.int64)
+    while True:
+        stacks_kernel.collect(*columns, state, spaces, addresses, slots)
+        n_keys = int(state[1])
+        if state[0] == n:
+            return spaces[:n_keys], addresses[:n_keys], slots
+        room *= 4
+        spaces, addresses = _grown(spaces, room), _grown(addresses, room)
+        slots = np.full(2 * room, -1, np.int32)
+        stacks_kernel.enter_keys(spaces, addresses, n_keys, slots)
+
+
+def _compose(columns: Columns, ts: Array, keys: Keys, table: _VersionTable, trace: Trace) -> tuple[Array, int]:
+    """(stack of each sample, how many were cut); adds the stacks to the trace."""
+    n, longest = len(ts), int(columns[2].max()) + 1
+    before = trace.stacks.table()
+    room = 1 << 15
+    while room < 2 * len(before) + 2 * longest * int(np.diff(table.first_frame).max()):
+        room *= 2
+    prefix, frame = _grown(before["prefix"], room), _grown(before["frame"], room)
+    slots = np.full(2 * room, -1, np.int32)
+    stacks_kernel.enter_stacks(prefix, frame, len(before), slots)
+    state = np.array([0, len(before), 0], np.int64)
+    path, stack = np.empty(longest + 1, np.int32), np.empty(n, np.int32)
+    while True:
+        stacks_kernel.compose(
+            *columns, ts, *keys, table.first, table.start, table.first_frame, table.frames, table.used, MAX_FRAMES,
+            state, path, prefix, frame, slots, stack,
+        )  # fmt: skip
+        n_stacks = int(state[1])
+        if state[0] == n:
+            break
+        room *= 4
+        prefix, frame = _grown(prefix, room), _grown(frame, room)
+        slots = np.full(2 * room, -1, np.int32)
+        stacks_kernel.enter_stacks(prefix, frame, n_stacks, slots)
+    trace.stacks.extend(prefix=prefix[len(before) : n_stacks].copy(), frame=frame[len(before) : n_stacks].copy())
+    return stack, int(state[2])
+
+
+def _grown(column: Array, room: int) -> Array:
+    return np.concatenate((column, np.empty(room - len(column), column.dtype)))

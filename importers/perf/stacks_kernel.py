@@ -1,0 +1,358 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Callchains become stacks. Cython's pure-Python mode: also runs interpreted.
+
+A callchain lists instruction pointers, innermost first, and markers that say whose they are. The first pointer after a
+marker is exact; the others are return addresses, and what was called from is the byte before. A *key* is an address to
+look up and the space it is in: 0 is the kernel, 1 a guest or hypervisor, each process has one of its own.
+"""
+
+import cython
+
+# PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
+MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
+KERNEL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFF80)
+USER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFE00)
+GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+# Indices into `state`.
+SAMPLE = cython.declare(cython.int, 0)
+N_KEYS = cython.declare(cython.int, 1)
+N_STACKS = cython.declare(cython.int, 1)
+N_CUT = cython.declare(cython.int, 2)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mix(space: cython.uint, address: cython.ulonglong) -> cython.ulonglong:
+    s: cython.ulonglong = space
+    x: cython.ulonglong = (address ^ s << 48) * GOLDEN & ALL_BITS
+    return x ^ x >> 32
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mix_stack(prefix: cython.int, frame: cython.int) -> cython.ulonglong:
+    a: cython.uint = prefix + 1
+    b: cython.uint = frame + 1
+    x: cython.ulonglong = a
+    x = (x << 32 | b) * GOLDEN & ALL_BITS
+    return x ^ x >> 29
+
+
+def enter_keys(
+    spaces: cython.const[cython.int][::1],
+    addresses: cython.const[cython.ulonglong][::1],
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    """Enters the first n keys into slots: a power of two long, more than n, all -1."""
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if n > spaces.shape[0] or n > addresses.shape[0] or n >= n_slots or n_slots & (n_slots - 1):
+        raise ValueError("enter_keys: an array has the wrong length")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            h = mix(spaces[i], addresses[i]) & mask
+            while slots[h] >= 0:
+                h = (h + 1) & mask
+            slots[h] = i
+
+
+def collect(
+    chain: cython.const[cython.ulonglong][::1],
+    start: cython.const[cython.longlong][::1],
+    length: cython.const[cython.int][::1],
+    space: cython.const[cython.int][::1],
+    ip: cython.const[cython.ulonglong][::1],
+    ip_space: cython.const[cython.int][::1],
+    state: cython.longlong[::1],
+    spaces: cython.int[::1],
+    addresses: cython.ulonglong[::1],
+    slots: cython.int[::1],
+):
+    """Finds all keys of some samples. space: of each sample's process; ip, ip_space: what stands for a callchain that
+    holds no address. Stops early when the keys are full (or slots half full): grow them and call again. state: the
+    sample to go on at, the number of keys."""
+    n: cython.Py_ssize_t = start.shape[0]
+    room: cython.Py_ssize_t = spaces.shape[0]
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if (
+        length.shape[0] != n
+        or space.shape[0] != n
+        or ip.shape[0] != n
+        or ip_space.shape[0] != n
+        or addresses.shape[0] != room
+        or n_slots & (n_slots - 1)
+        or n_slots < 2 * room
+        or state.shape[0] < 2
+    ):
+        raise ValueError("collect: an array has the wrong length")
+    i: cython.Py_ssize_t = int(state[SAMPLE])
+    n_keys: cython.Py_ssize_t = int(state[N_KEYS])
+    if i < 0 or n_keys < 0 or n_keys > room:
+        raise ValueError("collect: a state that cannot be")
+    k: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    p: cython.Py_ssize_t
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    value: cython.ulonglong
+    now: cython.int
+    s: cython.int
+    exact: cython.bint
+    some: cython.bint
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n:
+            if start[i] < 0 or length[i] < 0 or start[i] > chain.shape[0] - length[i]:
+                bad = True
+                break
+            if n_keys + length[i] + 1 > room:
+                break
+            p = start[i]
+            end = p + length[i]
+            now = space[i]
+            exact = True
+            some = False
+            for k in range(p, end + 1):
+                if k < end:
+                    value = chain[k]
+                    if value >= MARKERS:
+                        now = 0 if value == KERNEL else space[i] if value == USER else 1
+                        exact = True
+                        continue
+                    if value == 0:
+                        continue
+                    if not exact:
+                        value -= 1
+                    exact = False
+                    some = True
+                else:
+                    if some or ip[i] == 0:
+                        break
+                    value = ip[i]
+                    now = ip_space[i]
+                h = mix(now, value) & mask
+                s = slots[h]
+                while s >= 0 and not (addresses[s] == value and spaces[s] == now):
+                    h = (h + 1) & mask
+                    s = slots[h]
+                if s < 0:
+                    slots[h] = n_keys
+                    spaces[n_keys] = now
+                    addresses[n_keys] = value
+                    n_keys += 1
+            i += 1
+    state[SAMPLE] = i
+    state[N_KEYS] = n_keys
+    if bad:
+        raise ValueError("collect: a callchain outside the data")
+
+
+def enter_stacks(
+    prefix: cython.const[cython.int][::1],
+    frame: cython.const[cython.int][::1],
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    """Enters the first n stacks into slots: a power of two long, more than n, all -1."""
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if n > prefix.shape[0] or n > frame.shape[0] or n >= n_slots or n_slots & (n_slots - 1):
+        raise ValueError("enter_stacks: an array has the wrong length")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            h = mix_stack(prefix[i], frame[i]) & mask
+            while slots[h] >= 0:
+                h = (h + 1) & mask
+            slots[h] = i
+
+
+def compose(
+    chain: cython.const[cython.ulonglong][::1],
+    start: cython.const[cython.longlong][::1],
+    length: cython.const[cython.int][::1],
+    space: cython.const[cython.int][::1],
+    ip: cython.const[cython.ulonglong][::1],
+    ip_space: cython.const[cython.int][::1],
+    ts: cython.const[cython.longlong][::1],
+    spaces: cython.const[cython.int][::1],
+    addresses: cython.const[cython.ulonglong][::1],
+    key_slots: cython.const[cython.int][::1],
+    first_version: cython.const[cython.longlong][::1],
+    version_from: cython.const[cython.longlong][::1],
+    first_frame: cython.const[cython.longlong][::1],
+    frames: cython.const[cython.int][::1],
+    used: cython.longlong[::1],
+    max_frames: cython.Py_ssize_t,
+    state: cython.longlong[::1],
+    path: cython.int[::1],
+    prefix: cython.int[::1],
+    frame: cython.int[::1],
+    slots: cython.int[::1],
+    out_stack: cython.int[::1],
+):
+    """The stack of each sample, -1 for none.
+
+    What a key stands for can change: its versions are rows first_version[key] to first_version[key + 1], each from
+    version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
+    first_frame[version + 1] of `frames`, outermost first. used: counts how often each version was. Beyond max_frames,
+    frames at the root are cut. path: room for one more than the longest callchain. Stops early when the stacks are full
+    (or slots half full): grow them and call again. state: the sample to go on at, the number of stacks, the number of
+    cut samples.
+    """
+    n: cython.Py_ssize_t = start.shape[0]
+    n_keys: cython.Py_ssize_t = spaces.shape[0]
+    n_key_slots: cython.Py_ssize_t = key_slots.shape[0]
+    n_versions: cython.Py_ssize_t = version_from.shape[0]
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    room: cython.Py_ssize_t = prefix.shape[0]
+    if (
+        length.shape[0] != n
+        or space.shape[0] != n
+        or ip.shape[0] != n
+        or ip_space.shape[0] != n
+        or ts.shape[0] != n
+        or out_stack.shape[0] != n
+        or addresses.shape[0] != n_keys
+        or n_key_slots & (n_key_slots - 1)
+        or n_key_slots <= n_keys
+        or first_version.shape[0] != n_keys + 1
+        or first_frame.shape[0] != n_versions + 1
+        or used.shape[0] != n_versions
+        or frame.shape[0] != room
+        or n_slots & (n_slots - 1)
+        or n_slots < 2 * room
+        or state.shape[0] < 3
+        or max_frames < 1
+    ):
+        raise ValueError("compose: an array has the wrong length")
+    k: cython.Py_ssize_t
+    for k in range(n_keys):
+        if first_version[k] < 0 or first_version[k + 1] <= first_version[k] or first_version[k + 1] > n_versions:
+            raise ValueError("compose: a key without a version")
+    for k in range(n_versions):
+        if first_frame[k] < 0 or first_frame[k + 1] < first_frame[k] or first_frame[k + 1] > frames.shape[0]:
+            raise ValueError("compose: a version outside the frames")
+    i: cython.Py_ssize_t = int(state[SAMPLE])
+    n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
+    n_cut: cython.longlong = int(state[N_CUT])
+    if i < 0 or n_stacks < 0 or n_stacks > room:
+        raise ValueError("compose: a state that cannot be")
+    end: cython.Py_ssize_t
+    depth: cython.Py_ssize_t
+    total: cython.Py_ssize_t
+    skip: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    key_mask: cython.ulonglong = n_key_slots - 1
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    value: cython.ulonglong
+    now: cython.int
+    s: cython.int
+    f: cython.int
+    top: cython.int
+    v: cython.longlong
+    last: cython.longlong
+    middle: cython.longlong
+    exact: cython.bint
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n:
+            if start[i] < 0 or length[i] < 0 or start[i] > chain.shape[0] - length[i] or length[i] >= path.shape[0]:
+                bad = True
+                break
+            end = start[i] + length[i]
+            now = space[i]
+            exact = True
+            depth = 0
+            total = 0
+            for k in range(start[i], end + 1):
+                if k < end:
+                    value = chain[k]
+                    if value >= MARKERS:
+                        now = 0 if value == KERNEL else space[i] if value == USER else 1
+                        exact = True
+                        continue
+                    if value == 0:
+                        continue
+                    if not exact:
+                        value -= 1
+                    exact = False
+                else:
+                    if depth > 0 or ip[i] == 0:
+                        break
+                    value = ip[i]
+                    now = ip_space[i]
+                h = mix(now, value) & key_mask
+                s = key_slots[h]
+                while s >= 0 and not (s < n_keys and addresses[s] == value and spaces[s] == now):
+                    h = (h + 1) & key_mask
+                    s = key_slots[h]
+                if s < 0:
+                    bad = True
+                    break
+                v = first_version[s]
+                last = first_version[s + 1] - 1
+                while v < last:
+                    middle = (v + last + 1) // 2
+                    if version_from[middle] <= ts[i]:
+                        v = middle
+                    else:
+                        last = middle - 1
+                path[depth] = v
+                depth += 1
+                total += first_frame[v + 1] - first_frame[v]
+            if bad:
+                break
+            if n_stacks + total > room:
+                break
+            skip = total - max_frames if total > max_frames else 0
+            n_cut += 1 if skip else 0
+            top = -1
+            while depth > 0:
+                depth -= 1
+                v = path[depth]
+                used[v] += 1
+                for j in range(first_frame[v], first_frame[v + 1]):
+                    if skip > 0:
+                        skip -= 1
+                        continue
+                    f = frames[j]
+                    h = mix_stack(top, f) & mask
+                    s = slots[h]
+                    while s >= 0 and not (prefix[s] == top and frame[s] == f):
+                        h = (h + 1) & mask
+                        s = slots[h]
+                    if s < 0:
+                        s = n_stacks
+                        slots[h] = s
+                        prefix[s] = top
+                        frame[s] = f
+                        n_stacks += 1
+                    top = s
+            out_stack[i] = top
+            i += 1
+    state[SAMPLE] = i
+    state[N_STACKS] = n_stacks
+    state[N_CUT] = n_cut
+    if bad:
+        raise ValueError("compose: a callchain outside the data, or an address that was not collected")
+
+
+if not cython.compiled:
+    from converter.interpreted import plain_integers
+
+    enter_keys = plain_integers(enter_keys)
+    collect = plain_integers(collect)
+    enter_stacks = plain_integers(enter_stacks)
+    compose = plain_integers(compose)

@@ -1,0 +1,52 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def enter_keys(
+    spaces: NDArray[Any],
+    addresses: NDArray[Any],
+    n: int,
+    slots: NDArray[Any],
+) -> None: ...
+def collect(
+    chain: NDArray[Any],
+    start: NDArray[Any],
+    length: NDArray[Any],
+    space: NDArray[Any],
+    ip: NDArray[Any],
+    ip_space: NDArray[Any],
+    state: NDArray[Any],
+    spaces: NDArray[Any],
+    addresses: NDArray[Any],
+    slots: NDArray[Any],
+) -> None: ...
+def enter_stacks(
+    prefix: NDArray[Any],
+    frame: NDArray[Any],
+    n: int,
+    slots: NDArray[Any],
+) -> None: ...
+def compose(
+    chain: NDArray[Any],
+    start: NDArray[Any],
+    length: NDArray[Any],
+    space: NDArray[Any],
+    ip: NDArray[Any],
+    ip_space: NDArray[Any],
+    ts: NDArray[Any],
+    spaces: NDArray[Any],
+    addresses: NDArray[Any],
+    key_slots: NDArray[Any],
+    first_version: NDArray[Any],
+    version_from: NDArray[Any],
+    first_frame: NDArray[Any],
+    frames: NDArray[Any],
+    used: NDArray[Any],
+    max_frames: int,
+    state: NDArray[Any],
+    path: NDArray[Any],
+    prefix: NDArray[Any],
+    frame: NDArray[Any],
+    slots: NDArray[Any],
+    out_stack: NDArray[Any],
+) -> None: ...

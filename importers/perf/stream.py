@@ -1,0 +1,186 @@
+"""The stream of records: found in the file, in what is compressed in it, and in the other files of a directory."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.model import Array
+from importers.perf import perf_kernel
+from importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
+from importers.perf.recording import Problem
+
+SLOT = perf_kernel.STATE_SLOTS
+STATUS_NAMES = {code: name for name, code in perf_kernel.STATUS_CODES.items()}
+N_TYPES = 129  # the last counts all types from there on
+USUAL_SAMPLE = 128  # bytes: how much room the offsets get at first
+COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Records one after the other; compressed: offsets begin after all that is not."""
+
+    name: str
+    begin: int
+    end: int
+    compressed: bool = False
+
+
+@dataclass
+class Stream:
+    """data: what all offsets refer to; sample_at, other_at: int64 offsets of the records, other_type int32 of all that
+    are no samples; counts: how many there are of each type; sample_bytes: the size of all samples."""
+
+    data: memoryview
+    big: bool
+    spans: list[Span] = field(default_factory=list)
+    sample_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    other_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    other_type: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    counts: Array = field(default_factory=lambda: np.zeros(N_TYPES, np.int64))
+    sample_bytes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_compressed(self) -> bool:
+        return any(span.compressed for span in self.spans)
+
+
+def open_stream(
+    data: memoryview, header: Header, begin: int, end: int, extra: Sequence[tuple[str, memoryview]] = ()
+) -> Stream:
+    """begin, end: where the records are in `data`; extra: the other files of a directory, which hold nothing else.
+
+    Where there is more than `data`, the stream is `data`, then the other files, then all that was compressed.
+    """
+    stream = Stream(data, header.big)
+    spans = [Span("data", begin, min(end, len(data)))]
+    spans += _append(stream, [(name, [part]) for name, part in extra], compressed=False)
+    inner: list[tuple[str, list[bytes]]] = []
+    for span in spans:
+        first = len(stream.other_at)
+        _walk(stream, span)
+        found = np.isin(stream.other_type[first:], COMPRESSED_TYPES)
+        if found.any():
+            inner.append((span.name, _decompressed(stream, header, stream.other_at[first:][found].tolist())))
+    for span in _append(stream, inner, compressed=True):
+        _walk(stream, span)
+    return stream
+
+
+def _append(stream: Stream, added: Sequence[tuple[str, Sequence[bytes | memoryview]]], compressed: bool) -> list[Span]:
+    """Each begins at a multiple of 8, as its numbers want it."""
+    parts: list[bytes | memoryview] = [stream.data]
+    size = len(stream.data)
+    spans: list[Span] = []
+    for name, pieces in added:
+        parts += [bytes(-size % 8), *pieces]
+        begin = size + -size % 8
+        size = begin + sum(map(len, pieces))
+        spans.append(Span(name, begin, size, compressed))
+    if spans:
+        stream.data = memoryview(b"".join(parts))
+    return spans
+
+
+def _walk(stream: Stream, span: Span) -> None:
+    """Adds the records of the span, and says how it ended where it is not whole."""
+    state = np.zeros(len(SLOT), np.int64)
+    state[SLOT["pos"]], state[SLOT["end"]] = span.begin, max(span.begin, span.end)
+    sample_at = np.empty((span.end - span.begin) // USUAL_SAMPLE + 64 if span.end > span.begin else 1, np.int64)
+    other_at, other_type = np.empty(256, np.int64), np.empty(256, np.int32)
+    while True:
+        perf_kernel.walk(stream.data, stream.big, state, stream.counts, sample_at, other_at, other_type)
+        status = STATUS_NAMES[int(state[SLOT["status"]])]
+        if status == "samples_full":
+            sample_at = _doubled(sample_at)
+        elif status == "others_full":
+            other_at, other_type = _doubled(other_at), _doubled(other_type)
+        else:
+            break
+    n_samples, n_others = int(state[SLOT["n_samples"]]), int(state[SLOT["n_others"]])
+    stream.spans.append(span)
+    stream.sample_at = _joined(stream.sample_at, sample_at[:n_samples])
+    stream.other_at = _joined(stream.other_at, other_at[:n_others])
+    stream.other_type = _joined(stream.other_type, other_type[:n_others])
+    stream.sample_bytes += int(state[SLOT["sample_bytes"]])
+    _note_end(stream, span, status, int(state[SLOT["pos"]]))
+
+
+def _doubled(array: Array) -> Array:
+    return np.concatenate([array, np.empty_like(array)])
+
+
+def _joined(one: Array, other: Array) -> Array:
+    return np.concatenate([one, other]) if len(one) else other
+
+
+def _note_end(stream: Stream, span: Span, status: str, at: int) -> None:
+    if status == "cut":
+        stream.problems.append(Problem("truncated", 1, at, f"{span.name}: the last record of {span.end - at} bytes"))
+    elif status == "bad_size":
+        detail = f"{span.name}: a record smaller than its header; {span.end - at} bytes are not read"
+        stream.problems.append(Problem("bad_record", 1, at, detail))
+
+
+# ---------------------------------------------------------------- compression
+
+
+def _decompressed(stream: Stream, header: Header, offsets: Iterable[int]) -> list[bytes]:
+    """The payloads of all records are one zstd stream, which may never end, and may end and begin again."""
+    import zstandard
+
+    pieces: list[bytes] = []
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    for at in offsets:
+        payload = compressed_payload(stream.data, header, at)
+        try:
+            while payload:
+                if frame.eof:
+                    frame = zstandard.ZstdDecompressor().decompressobj()
+                pieces.append(frame.decompress(payload))
+                payload = frame.unused_data if frame.eof else b""
+        except zstandard.ZstdError as error:
+            stream.problems.append(Problem("compression_damaged", 1, at, str(error)))
+            break
+    return pieces
+
+
+def compressed_payload(data: memoryview, header: Header, at: int) -> bytes:
+    kind, _, size = struct.unpack_from(header.order + "IHH", data, at)
+    begin, end = at + RECORD_HEADER_SIZE, at + size
+    if kind == RecordType.COMPRESSED2 and size >= RECORD_HEADER_SIZE + 8:
+        (data_size,) = struct.unpack_from(header.order + "Q", data, begin)
+        begin += 8
+        end = min(end, begin + data_size)
+    return bytes(data[begin:end])
+
+
+# ---------------------------------------------------------------- one record after the other
+
+
+def record_headers(data: memoryview, header: Header, span: Span) -> Iterator[tuple[int, int, int, int, int]]:
+    """(offset, type, misc, size, bytes of raw data that follow) of each whole record, as `perf_kernel.walk` finds them.
+    Where the span ends too early, a last one of type -1 has what is left as its size."""
+    at = span.begin
+    while at < span.end:
+        left = span.end - at
+        if left < RECORD_HEADER_SIZE:
+            yield at, -1, 0, left, 0
+            return
+        kind, misc, size = struct.unpack_from(header.order + "IHH", data, at)
+        after = 0
+        if kind == RecordType.HEADER_TRACING_DATA and 12 <= size <= left:
+            (after,) = struct.unpack_from(header.order + "I", data, at + RECORD_HEADER_SIZE)
+            after = (after + 7) // 8 * 8
+        elif kind == RecordType.AUXTRACE and 16 <= size <= left:
+            (after,) = struct.unpack_from(header.order + "Q", data, at + RECORD_HEADER_SIZE)
+        if size < RECORD_HEADER_SIZE or size + after > left:
+            yield at, -1, misc, left, 0
+            return
+        yield at, kind, misc, size, after
+        at += size + after

@@ -1,0 +1,534 @@
+"""What a jitdump's names say: function, kind, category, tier and place, for each producer.
+
+SEEN holds names of the captures, SOURCES_SAY names that only samply's tests or the producers' sources show. A name is
+compared as `function`, or with its place as `function @ file:line:column`, and as `category kind`, with ` js` if it
+belongs into the JavaScript-only view, and its tier.
+"""
+
+import io
+import struct
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+import zstandard
+from conftest import shared
+from hypothesis import given
+from hypothesis import strategies as st
+
+from converter.jit_names import CATEGORY_COLORS, PATTERNS, Name, Producer, Tier, producer_of
+
+Cases = dict[str, tuple[str, str]]
+
+JS = "JavaScript function js"
+WASM = "WebAssembly wasm js"
+TIERS_JS = "/home/dev/sample/tiers.js"
+TIERS_PM = "/home/dev/sample/pm2/tiers_pm.js"
+PRIMORDIALS = "node:internal/per_context/primordials"
+HOT_PY = "/home/dev/sample/py313-dwarf/../hot.py"
+
+SEEN: dict[str, Cases] = {
+    "V8": {
+        "Eval:~ node:stream:1:1": ("(anonymous) @ node:stream:1:1", f"{JS}, Interpreter"),
+        "JS:~ /home/dev/sample/tiers.js:13:63": (f"(anonymous) @ {TIERS_JS}:13:63", f"{JS}, Interpreter"),
+        "JS:~get len /home/dev/sample/tiers.js:4:128": (f"get len @ {TIERS_JS}:4:128", f"{JS}, Interpreter"),
+        "JS:~evaldFn :1:18": ("evaldFn @ :1:18", f"{JS}, Interpreter"),
+        "JS:~ :1:20": ("(anonymous) @ :1:20", f"{JS}, Interpreter"),
+        "Eval:~ :1:1": ("(anonymous) @ :1:1", f"{JS}, Interpreter"),
+        "JS:^#priv /home/dev/sample/tiers.js:4:263": (f"#priv @ {TIERS_JS}:4:263", f"{JS}, Baseline"),
+        "JS:^メソッド /home/dev/sample/tiers.js:7:18": (f"メソッド @ {TIERS_JS}:7:18", f"{JS}, Baseline"),
+        "JS:^set removed node:internal/event_target:530:14": (
+            "set removed @ node:internal/event_target:530:14", f"{JS}, Baseline",
+        ),
+        "JS:^get node:events:272:16": ("get @ node:events:272:16", f"{JS}, Baseline"),
+        "JS:^Readable.on node:internal/streams/readable:1143:33": (
+            "Readable.on @ node:internal/streams/readable:1143:33", f"{JS}, Baseline",
+        ),
+        "JS:+ :1:20": ("(anonymous) @ :1:20", f"{JS}, Maglev"),
+        "JS:+'getNewKey node:internal/per_context/primordials:54:19": (
+            f"getNewKey @ {PRIMORDIALS}:54:19", f"{JS}, Maglev (context specialized)",
+        ),
+        "JS:*matmul /home/dev/sample/tiers.js:10:16": (f"matmul @ {TIERS_JS}:10:16", f"{JS}, Turbofan"),
+        "JS:*'evaldFn :1:18": ("evaldFn @ :1:18", f"{JS}, Turbofan (context specialized)"),
+        "JS:wfib-1-liftoff": ("wfib (WASM:1)", f"{WASM}, Liftoff (wasm)"),
+        "JS:wloop-3-turbofan": ("wloop (WASM:3)", f"{WASM}, Turbofan (wasm)"),
+        "JS:wasm-to-js-<anonymous>-none": ("wasm-to-js", "JIT trampoline"),
+        "Builtin:ArrayEveryLoopContinuation": ("ArrayEveryLoopContinuation", "JavaScript builtin, Builtin"),
+        "BytecodeHandler:BitwiseXorSmi.Wide": ("BitwiseXorSmi.Wide", "JavaScript stub, Interpreter"),
+        r"RegExp.> src: '(\w+)@(\w+)\.com' flags: 'g'": (r"/(\w+)@(\w+)\.com/g", "RegExp regexp"),
+        "RegExp.> src: '^[A-Z][a-zA-Z0-9]+$' flags: ''": ("/^[A-Z][a-zA-Z0-9]+$/", "RegExp regexp"),
+        # What samply's extensions were tried with: no engine wrote these.
+        "JS:*<anonymous> /home/dev/sample/with space/data model.mjs:2:1": (
+            "<anonymous> @ /home/dev/sample/with space/data model.mjs:2:1", f"{JS}, Turbofan",
+        ),
+        "JS:*get visitCell file:///home/dev/sample/mod/hash.js:53:1": (
+            "get visitCell @ file:///home/dev/sample/mod/hash.js:53:1", f"{JS}, Turbofan",
+        ),
+        "get visitCell": ("get visitCell", "JIT function"),
+    },
+    "JavaScriptCore": {
+        "JSC-Baseline: fib#BbF6aX": ("fib", f"{JS}, Baseline"),
+        "JSC-Baseline: #DzRSc9": ("(anonymous)", f"{JS}, Baseline"),
+        "JSC-DFG: #priv#ClfzAu": ("#priv", f"{JS}, DFG"),
+        "JSC-FTL: メソッド#C2VrT7": ("メソッド", f"{JS}, FTL"),
+        "JSC-WasmBBQ: mymod.wasm-function[wfib]#BPUKfC": ("mymod.wasm-function[wfib]", f"{WASM}, BBQ"),
+        "JSC-WasmOMG: mymod.wasm-function[wloop]#A1XdvS": ("mymod.wasm-function[wloop]", f"{WASM}, OMG"),
+        r"JSC-YarrJIT: /(\w+)@(\w+)\.com/g": (r"/(\w+)@(\w+)\.com/g", "RegExp regexp"),
+        "JSC-InlineCache: GetById ProxyObjectLoad handler": ("GetById ProxyObjectLoad handler", "JIT inline cache, IC"),
+        "JSC-Thunk: DefaultCall": ("DefaultCall", "JIT stub, Thunk"),
+        "JSC-LLIntThunk: function for call": ("function for call", "JIT stub, LLIntThunk"),
+        "JSC-ExtraCTIThunk: valueIsTruthy": ("valueIsTruthy", "JIT stub, ExtraCTIThunk"),
+        "JSC-WasmThunk: JSToWasm": ("JSToWasm", "JIT stub, WasmThunk"),
+        "JSC-DFGThunk: unspecified": ("unspecified", "JIT stub, DFGThunk"),
+        "JSC-FTLThunk: unspecified": ("unspecified", "JIT stub, FTLThunk"),
+        "JSC-DFGOSREntry: unspecified": ("unspecified", "JIT trampoline, DFGOSREntry"),
+        "JSC-DFGOSRExit: unspecified": ("unspecified", "JIT trampoline, DFGOSRExit"),
+        "JSC-FTLOSRExit: unspecified": ("unspecified", "JIT trampoline, FTLOSRExit"),
+    },
+    "SpiderMonkey": {
+        "Interpreter: * (evaluate:1:1)": ("(anonymous) @ evaluate:1:1", f"{JS}, Interpreter"),
+        "Interpreter: get [Symbol.species] (self-hosted:617:23)": (
+            "get [Symbol.species] @ self-hosted:617:23", "JavaScript function, Interpreter",
+        ),
+        "BaselineInterpreter: anonymous (/home/dev/sample/pm2/tiers_pm.js line 16 > Function:1:1)": (
+            f"anonymous @ {TIERS_PM} line 16 > Function:1:1", f"{JS}, BaselineInterpreter",
+        ),
+        "Baseline: * (/home/dev/sample/pm2/tiers_pm.js:19:8)": (f"(anonymous) @ {TIERS_PM}:19:8", f"{JS}, Baseline"),
+        "Ion: get len (/home/dev/sample/pm2/tiers_pm.js:3:128)": (f"get len @ {TIERS_PM}:3:128", f"{JS}, Ion"),
+        "Ion: mkClosure/< (/home/dev/sample/pm2/tiers_pm.js:4:25)": (f"mkClosure/< @ {TIERS_PM}:4:25", f"{JS}, Ion"),
+        "Ion: evaldFn (/home/dev/sample/pm2/tiers_pm.js line 15 > eval:1:18)": (
+            f"evaldFn @ {TIERS_PM} line 15 > eval:1:18", f"{JS}, Ion",
+        ),
+        r"Ion: \xFCn\xEFc\xF6d\xE9 (/home/dev/sample/pm2/tiers_pm.js:5:17)": (
+            f"ünïcödé @ {TIERS_PM}:5:17", f"{JS}, Ion",
+        ),
+        r"Ion: \u30E1\u30BD\u30C3\u30C9 (/home/dev/sample/pm2/tiers_pm.js:6:18)": (
+            f"メソッド @ {TIERS_PM}:6:18", f"{JS}, Ion",
+        ),
+        "BlinterpOp: InterpreterLoop": ("InterpreterLoop", "JavaScript stub, BlinterpOp"),
+        "BaselineIC: Call.CallScripted": ("Call.CallScripted", "JIT inline cache, BaselineIC"),
+        "BaselineICFallback: GetElemSuper": ("GetElemSuper", "JIT inline cache, BaselineICFallback"),
+        "Trampoline: Arguments Rectifier (Trial Inlining)": (
+            "Arguments Rectifier (Trial Inlining)", "JIT trampoline, Trampoline",
+        ),
+        "VMWrapper: ArgumentsSliceDense": ("ArgumentsSliceDense", "JIT trampoline, VMWrapper"),
+        "RegExp": ("RegExp", "RegExp regexp"),
+        "RegExpSearcherStub": ("RegExpSearcherStub", "JIT stub"),
+        "RegExpExecMatchStub": ("RegExpExecMatchStub", "JIT stub"),
+        "StringConcatStub": ("StringConcatStub", "JIT stub"),
+        "DebugTrapHandler": ("DebugTrapHandler", "JIT stub"),
+    },
+    "HotSpot": {
+        "LHot;collatz(J)J": ("Hot.collatz(long)", "Java function"),
+        "Ljava/lang/Object;<init>()V": ("java.lang.Object.<init>()", "Java function"),
+        "LHot;ünï(Ljava/util/List;)D": ("Hot.ünï(java.util.List)", "Java function"),
+        "Ljava/lang/StringConcatHelper;prepend(J[BILjava/lang/String;)J": (
+            "java.lang.StringConcatHelper.prepend(long, byte[], int, java.lang.String)", "Java function",
+        ),
+        "Ljava/util/ArrayList;grow(I)[Ljava/lang/Object;": ("java.util.ArrayList.grow(int)", "Java function"),
+        "Ljava/util/TimSort;ensureCapacity(I)[Ljava/lang/Object;": (
+            "java.util.TimSort.ensureCapacity(int)", "Java function",
+        ),
+        "Ljava/util/HashMap;afterNodeAccess(Ljava/util/HashMap$Node;)V": (
+            "java.util.HashMap.afterNodeAccess(java.util.HashMap$Node)", "Java function",
+        ),
+        "LHot$$Lambda$2.0x00007f441c003220;test(I)Z": (
+            "Hot$$Lambda$2.0x00007f441c003220.test(int)", "Java function",
+        ),
+        "I2C/C2I adapters(0xbb66)": ("I2C/C2I adapters(0xbb66)", "JIT stub"),
+        "Interpreter": ("Interpreter", "Java stub, Interpreter"),
+        "vtable stub": ("vtable stub", "JIT stub"),
+        "StackOverflowError throw_exception": ("StackOverflowError throw_exception", "JIT stub"),
+        "monitorenter Runtime1 stub": ("monitorenter Runtime1 stub", "JIT stub"),
+    },
+    "PHP": {
+        r"TRACE-1$App\Jobs\fib$3": (r"App\Jobs\fib @ :3:0", "PHP function js, Tracing JIT"),
+        r"TRACE-8$App\Jobs\Vec::__construct$4": (r"App\Jobs\Vec::__construct @ :4:0", "PHP function js, Tracing JIT"),
+        r"TRACE-13$App\Jobs\{closure}$9": (r"App\Jobs\{closure} @ :9:0", "PHP function js, Tracing JIT"),
+        "TRACE-9$/home/dev/sample/hot.php$9": (
+            "{main} @ /home/dev/sample/hot.php:9:0", "PHP function js, Tracing JIT",
+        ),
+        "JIT$$leave_function": ("leave_function", "JIT stub"),
+        "jit$$trace_exit_0": ("trace_exit_0", "JIT stub"),
+        "ESCAPE-8-2": ("ESCAPE-8-2", "JIT stub"),
+    },
+    "BEAM": {
+        "hotp:fib/1": ("hotp:fib/1", "Erlang function"),
+        "hotp:fib/1-CodeInfoPrologue": ("hotp:fib/1", "Erlang function"),
+        "erlang:'=:='/2": ("erlang:'=:='/2", "Erlang function"),
+        "erlang:'/'/2": ("erlang:'/'/2", "Erlang function"),
+        "init:'-patch_dir/2-lc$^1/1-0-'/1-CodeInfoPrologue": ("init:'-patch_dir/2-lc$^1/1-0-'/1", "Erlang function"),
+        "erts_beamasm:normal_exit/0-CodeInfoPrologue": ("erts_beamasm:normal_exit/0", "JIT stub"),
+        "hotp::codeHeader": ("hotp::codeHeader", "JIT stub"),
+        "erl_init::codeFooter": ("erl_init::codeFooter", "JIT stub"),
+        "global::call_light_bif_shared": ("global::call_light_bif_shared", "JIT stub"),
+    },
+    "CPython": {
+        "py::lam.<locals>.<lambda>:/home/dev/sample/py313-dwarf/../hot.py": (
+            f"lam.<locals>.<lambda> @ {HOT_PY}:0:0", "Python function js",
+        ),
+        "py::<module>:<string>": ("<module> @ <string>:0:0", "Python function js"),
+        "py::_path_isabs:<frozen importlib._bootstrap_external>": (
+            "_path_isabs @ <frozen importlib._bootstrap_external>:0:0", "Python function js",
+        ),
+    },
+    "wasmtime": {
+        "wfib": ("wfib", "WebAssembly wasm"),
+        "wasm[0]::array_to_wasm_trampoline[1]": ("wasm[0]::array_to_wasm_trampoline[1]", "JIT trampoline"),
+        "signatures[0]::wasm_to_array_trampoline": ("signatures[0]::wasm_to_array_trampoline", "JIT trampoline"),
+    },
+    "LLVM": {
+        "fib": ("fib", "JIT function"),
+    },
+}  # fmt: skip
+
+SOURCES_SAY: dict[str, Cases] = {
+    "V8": {
+        "Script:~ /a b.js:1:1": ("(anonymous) @ /a b.js:1:1", f"{JS}, Interpreter"),
+        "Script:~ /a.js": ("(anonymous) @ /a.js:0:0", f"{JS}, Interpreter"),
+        "JS:o+f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Maglev (OSR)"),
+        "JS:o*f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Turbofan (OSR)"),
+        "JS:?f /a.js:1:2": ("f @ /a.js:1:2", JS),
+        "JS:f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Interpreter"),
+        "Eval:f :1:2": ("f @ :1:2", f"{JS}, Interpreter"),
+        "LazyCompile:*f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Turbofan"),
+        "JS:wasm-function[5206]-5206-liftoff": ("wasm-function[5206] (WASM:5206)", f"{WASM}, Liftoff (wasm)"),
+        "JS:a-b-7-turbofan": ("a-b (WASM:7)", f"{WASM}, Turbofan (wasm)"),
+        "RegExp.> src: '' flags: 'x' flags: 'gu'": ("/' flags: 'x/gu", "RegExp regexp"),
+        "RegExp:a|b": ("a|b", "RegExp regexp"),
+        "Stub:js-to-wasm:i:i": ("js-to-wasm:i:i", "JIT stub"),
+        "Handler:f": ("f", "JIT inline cache"),
+        "Callback:f": ("f", "JIT trampoline"),
+        # Files without a folder, or with spaces; functions with spaces.
+        r"JS:~f C:\Program Files (x86)\a.js:1:2": (r"f @ C:\Program Files (x86)\a.js:1:2", f"{JS}, Interpreter"),
+        "JS:~a b c ../x y/z.js:1:2": ("a b c @ ../x y/z.js:1:2", f"{JS}, Interpreter"),
+        "JS:~f my file.js:1:2": ("f @ my file.js:1:2", f"{JS}, Interpreter"),
+        "JS:~get x my file.js:1:2": ("get x @ my file.js:1:2", f"{JS}, Interpreter"),
+        "JS:~get file.js:1:2": ("get @ file.js:1:2", f"{JS}, Interpreter"),
+        "JS:~get x :1:2": ("get x @ :1:2", f"{JS}, Interpreter"),
+        "JS:~f evalmachine.<anonymous>:1:2": ("f @ evalmachine.<anonymous>:1:2", f"{JS}, Interpreter"),
+        # Not a position: cut off, or beyond any file.
+        "JS:~get x /a.js:1": ("get x /a.js:1", f"{JS}, Interpreter"),
+        "JS:~f /a.js:1:12345678901": ("f /a.js:1:12345678901", f"{JS}, Interpreter"),
+        "JS:~f /a.js:1:٣": ("f /a.js:1:٣", f"{JS}, Interpreter"),
+    },
+    "JavaScriptCore": {
+        "JSC-DFG: diffProps[Call (StrictMode)] /home/x y/index.js:123:12": (
+            "diffProps @ /home/x y/index.js:123:12", f"{JS}, DFG",
+        ),
+        "JSC-FTL: f#BbF6aX[Call (DidTryToEnterInLoop) (StrictMode)] a.js:1:2": ("f @ a.js:1:2", f"{JS}, FTL"),
+        "JSC-FTL: Vec3#DRupA9 /a.js:1:2": ("Vec3 @ /a.js:1:2", f"{JS}, FTL"),
+        "JSC-FTL: Vec3[Construct] /a.js:1:2": ("Vec3 @ /a.js:1:2", f"{JS}, FTL"),
+        "JSC-FTL: forEach[Call (StrictMode)]": ("forEach", f"{JS}, FTL"),
+        "JSC-JumpIsland: x": ("x", "JIT trampoline, JumpIsland"),
+        "JSC-CSSJIT: x": ("x", "JIT stub, CSSJIT"),
+        "JSC-Uncategorized: x": ("x", "JIT stub, Uncategorized"),
+        "JSC-Novelty: x": ("Novelty: x", "JIT stub"),
+        "BaselineThunk: x": ("x", "JIT stub, Trampoline"),
+        "PolymorphicCallStubBaseline: f[Call] /a.js:1:2": ("f @ /a.js:1:2", "JIT stub js, Trampoline"),
+        "PolymorphicAccessStubBaseline: f": ("f", "JIT stub js, Trampoline"),
+    },
+    "SpiderMonkey": {
+        "IonIC: SetElem : AccessibleButton (main.js:3560:25)": (
+            "AccessibleButton @ main.js:3560:25", "JIT inline cache js, IonIC",
+        ),
+        "IonIC: SetElem": ("SetElem", "JIT inline cache, IonIC"),
+        "IC: GetProp": ("GetProp", "JIT inline cache, IC"),
+        "Wasm: f": ("f", f"{WASM}, Wasm"),
+        "WasmTrampoline: f": ("f", "JIT trampoline, WasmTrampoline"),
+        "BaselineInterpreter": ("BaselineInterpreter", "JavaScript stub, BaselineInterpreter"),
+        "run_wasm_sm.js line 41 > WebAssembly.Module:916249: Function Element.updateChild": (
+            "Element.updateChild @ run_wasm_sm.js line 41 > WebAssembly.Module:0:0", f"{WASM}, Wasm",
+        ),
+        r"Ion: \uD83D\uDE00\uD800 (/a (1)/b.js:1:2)": ("😀� @ /a (1)/b.js:1:2", f"{JS}, Ion"),
+        "Ion: f (x)": ("f (x)", f"{JS}, Ion"),
+    },
+    "HotSpot": {
+        "LA;b([[ZFSC)[[I": ("A.b(boolean[][], float, short, char)", "Java function"),
+        "LA;b(X)V": ("LA;b(X)V", "JIT stub"),
+        "LA;b(I)": ("LA;b(I)", "JIT stub"),
+    },
+    "PHP": {
+        r"JIT$App\Jobs\Vec::dot": (r"App\Jobs\Vec::dot", "PHP function js, Function JIT"),
+        r"JIT$C:\www\hot.php": (r"{main} @ C:\www\hot.php:0:0", "PHP function js, Function JIT"),
+        "TRACE-x$f$1": ("TRACE-x$f$1", "JIT function"),
+    },
+    "BEAM": {
+        "'Elixir.Enum':'-map/2-fun-0-'/3": ("'Elixir.Enum':'-map/2-fun-0-'/3", "Erlang function"),
+        "http://a/5": ("http://a/5", "JIT function"),
+    },
+    "CPython": {
+        r"py::f:C:\a.py": (r"f @ C:\a.py:0:0", "Python function js"),
+    },
+    "wasmtime": {
+        "wasm[0]::function[1]::f": ("f", "WebAssembly wasm"),
+        "wasm[0]::function[1]": ("wasm[0]::function[1]", "WebAssembly wasm"),
+    },
+    "LLVM": {},
+    "unknown": {
+        "JS:*f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Turbofan"),
+        "JSC-DFG: f#BbF6aX": ("f", f"{JS}, DFG"),
+        "Baseline: f (/a.js:1:2)": ("f @ /a.js:1:2", f"{JS}, Baseline"),
+        "LHot;fib(I)I": ("Hot.fib(int)", "Java function"),
+        "TRACE-1$f$3": ("f @ :3:0", "PHP function js, Tracing JIT"),
+        "hotp:fib/1": ("hotp:fib/1", "Erlang function"),
+        "py::f:/a.py": ("f @ /a.py:0:0", "Python function js"),
+        "wasm[0]::function[1]::f": ("f", "WebAssembly wasm"),
+        "Interpreter": ("Interpreter", "JIT function"),
+        "vtable stub": ("vtable stub", "JIT function"),
+        "_ZN3foo3barEv": ("_ZN3foo3barEv", "JIT function"),
+        "": ("(anonymous)", "JIT function"),
+    },
+}  # fmt: skip
+
+# samply's jit_category_manager.rs, spec section 4; family only where it is not the name.
+COLORS = {
+    "Interpreter": "magenta", "Baseline": "blue", "Builtin": "brown",
+    "Maglev": "green", "Maglev (context specialized)": "green", "Maglev (OSR)": "green",
+    "Turbofan": "green", "Turbofan (context specialized)": "green", "Turbofan (OSR)": "green",
+    "Liftoff (wasm)": "blue", "Turbofan (wasm)": "green",
+    "DFG": "magenta", "FTL": "green", "BBQ": "blue", "OMG": "green", "IC": "brown", "CSSJIT": "red",
+    "Thunk": "darkgrey", "LLIntThunk": "darkgrey", "ExtraCTIThunk": "darkgrey", "DFGThunk": "darkgrey",
+    "FTLThunk": "darkgrey", "WasmThunk": "darkgrey", "DFGOSREntry": "darkgrey", "DFGOSRExit": "darkgrey",
+    "FTLOSRExit": "darkgrey", "JumpIsland": "darkgrey", "Uncategorized": "darkgrey",
+    "BaselineInterpreter": "magenta", "BlinterpOp": "magenta", "Ion": "green", "Wasm": "blue", "IonIC": "brown",
+    "BaselineIC": "brown", "BaselineICFallback": "brown",
+    "Trampoline": "darkgrey", "WasmTrampoline": "darkgrey", "VMWrapper": "darkgrey",
+}  # fmt: skip
+NOT_IN_SAMPLY = {"Tracing JIT": "green", "Function JIT": "blue"}
+FAMILIES = {
+    "Maglev (context specialized)": "Maglev", "Maglev (OSR)": "Maglev",
+    "Turbofan (context specialized)": "Turbofan", "Turbofan (OSR)": "Turbofan",
+    "BlinterpOp": "BaselineInterpreter", "BaselineICFallback": "BaselineIC",
+    "WasmTrampoline": "Trampoline", "VMWrapper": "Trampoline",
+}  # fmt: skip
+# samply has a second Interpreter for the machine code that interprets.
+RED_INTERPRETERS = {("V8", "BytecodeHandler"), ("SpiderMonkey", "Interpreter"), ("HotSpot", "Interpreter")}
+
+PROFILER_COLORS = (
+    "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red", "lightred", "darkgrey",
+    "grey",
+)  # fmt: skip
+KINDS = ("function", "builtin", "stub", "trampoline", "regexp", "inline cache", "wasm")
+
+CAPTURES = {
+    "bigfp/jit-22723.dump": "V8",
+    "bigjit/jit-12657.dump": "V8",
+    "bun-src/jit-10873-10871.dump": "JavaScriptCore",
+    "erl25/jit-9665.dump": "BEAM",
+    "java17/jit-7180.dump": "HotSpot",
+    "lli19mc/jit-13217.dump": "LLVM",
+    "node24/jit-27512.dump": "V8",
+    "node24-killed/jit-29317.dump": "V8",
+    "node24-switch/jit-29077.dump": "V8",
+    "php82/jit-7884.dump": "PHP",
+    "py313/jit-26854.dump": "CPython",
+    "samply-ext/ext-A-big-s102.dump": "V8",
+    "samply-ext/ext-A-little-s101.dump": "V8",
+    "samply-ext/ext-B-little-s103.dump": "V8",
+    "samply-ext/ext-mixed-little-s104.dump": "V8",
+    "spidermonkey/jit-13635.dump": "SpiderMonkey",
+    "wasmtime/jit-9865.dump": "wasmtime",
+}
+
+
+# ---------------------------------------------------------------- names one by one
+
+
+def drawn(name: Name) -> tuple[str, str]:
+    place = f" @ {name.file}:{name.line}:{name.column}" if name.file or name.line or name.column else ""
+    tier = f", {name.tier.name}" if name.tier else ""
+    return name.function + place, f"{name.category} {name.kind}{' js' if name.is_js else ''}{tier}"
+
+
+@pytest.mark.parametrize(
+    ("producer", "name", "expected"),
+    [
+        pytest.param(producer, name, expected, id=f"{producer} {name}")
+        for table in (SEEN, SOURCES_SAY)
+        for producer, cases in table.items()
+        for name, expected in cases.items()
+    ],
+)
+def test_a_name_is_taken_apart(producer: str, name: str, expected: tuple[str, str]) -> None:
+    assert drawn(Producer(producer).parse(name)) == expected
+
+
+def test_every_pattern_has_a_name_above() -> None:
+    """Each beginning, and each meaning; of V8's functions each marker and each tag, but not each pair of them. The last
+    pattern is for names that no other fits; the next test is about those."""
+    for producer in SEEN:
+        known = {**SEEN[producer], **SOURCES_SAY[producer]}
+        patterns = PATTERNS[producer][:-1]
+        found = {(n.kind, n.category, n.tier, n.is_js) for n in map(Producer(producer).parse, known)}
+        assert {(p.kind, p.category, p.tier, p.is_js) for p in patterns} - found == set()
+        starts = {p.start for p in patterns if not (producer == "V8" and p.is_js)}
+        assert [s for s in starts if not any(name.startswith(s) for name in known)] == []
+
+
+def test_a_name_that_no_pattern_fits_is_a_function_as_it_is() -> None:
+    for producer in set(PATTERNS) - {"HotSpot", "wasmtime"}:
+        assert Producer(producer).parse("öh? <x>") == Name("öh? <x>", "function", "JIT", None)
+
+
+# ---------------------------------------------------------------- tiers and colours
+
+
+def tiers_of(producer: str) -> set[Tier]:
+    return {p.tier for p in PATTERNS[producer] if p.tier}
+
+
+@pytest.mark.parametrize("producer", SEEN)
+def test_tiers_have_the_words_and_colours_of_samply(producer: str) -> None:
+    for tier in tiers_of(producer):
+        if tier.color == "red" and tier.name == "Interpreter":
+            assert (producer, tier.family) in RED_INTERPRETERS
+        else:
+            assert tier == Tier(tier.name, FAMILIES.get(tier.name, tier.name), (COLORS | NOT_IN_SAMPLY)[tier.name])
+
+
+@pytest.mark.parametrize("producer", SEEN)
+def test_a_family_is_one_colour(producer: str) -> None:
+    families = {(tier.family, tier.color) for tier in tiers_of(producer)}
+    assert len(families) == len({family for family, _ in families})
+
+
+def test_categories_and_kinds_are_the_declared_ones() -> None:
+    patterns = [p for patterns in PATTERNS.values() for p in patterns]
+    assert {p.category for p in patterns} == set(CATEGORY_COLORS)
+    assert {p.kind for p in patterns} == set(KINDS)
+    assert {*CATEGORY_COLORS.values(), *(p.tier.color for p in patterns if p.tier)} <= set(PROFILER_COLORS)
+
+
+# ---------------------------------------------------------------- whose names?
+
+
+@pytest.mark.parametrize("producer", SEEN)
+def test_a_producer_is_known_by_its_names(producer: str) -> None:
+    assert producer_of(list(SEEN[producer])) == Producer(producer)
+
+
+@pytest.mark.parametrize("producer", sorted(set(SEEN) - {"LLVM"}))
+def test_a_few_odd_names_change_nothing(producer: str) -> None:
+    odd = [next(iter(SEEN[other])) for other in SEEN if other != producer]
+    assert producer_of(odd + list(SEEN[producer]) * 5) == Producer(producer)
+
+
+def test_symbols_of_a_linker_are_llvm_s() -> None:
+    assert producer_of(["main", "_ZN3foo3barEv", "julia_f_123", "f.cold"] * 5 + ["odd one"]) == Producer("LLVM")
+
+
+def test_nothing_to_go_by_is_unknown() -> None:
+    assert producer_of([]) == Producer("unknown")
+    assert producer_of(["dynamicClass::IL_STUB_PInvoke()", "x => x"]) == Producer("unknown")
+
+
+# ---------------------------------------------------------------- hostile names
+
+STARTS = sorted({p.start for patterns in PATTERNS.values() for p in patterns})
+PIECES = [" ", ":", "1", "(", ")", "[", "]", ";", "#", "$", "/", "-", "'", "\\u30E1", "\\uD800", "::", " : ", "I", "é"]
+
+
+@given(
+    producer=st.sampled_from(sorted(PATTERNS)),
+    start=st.sampled_from(STARTS),
+    rest=st.text() | st.lists(st.sampled_from(PIECES)).map("".join),
+)
+def test_any_text_is_a_name(producer: str, start: str, rest: str) -> None:
+    name = Producer(producer).parse(start + rest)
+    assert name.function
+    assert name.kind in KINDS
+    assert name.category in CATEGORY_COLORS
+    assert 0 <= name.line < 10**9
+    assert 0 <= name.column < 10**9
+
+
+@pytest.mark.parametrize("piece", [*PIECES, ":1", " a:", " (", "[L", "-1", "[Call"])
+def test_a_name_of_30_000_pieces_is_read_in_linear_time(piece: str) -> None:
+    """Nothing is measured, but quadratic work would take minutes."""
+    starts = ("", "JS:~", "JS:", "RegExp.> src: '", "JSC-DFG: ", "Ion: ", "IonIC: ", "LA;b(", "TRACE-1$", "'", "py::",
+              "wasm[0]::function[1]::")  # fmt: skip
+    for start in starts:
+        for end in ("", ":1:1", ":1:1)", ")V", "-1-liftoff", "'/1"):
+            assert Producer("unknown").parse(start + piece * 30_000 + end).function
+
+
+# ---------------------------------------------------------------- the captures
+
+LOAD, DEBUG_INFO = 0, 2
+LOAD_HEADER = struct.Struct("<IIQQQQ")
+DEBUG_HEADER = struct.Struct("<QQ")
+DEBUG_ENTRY = struct.Struct("<QII")
+
+
+@cache
+def dump_of(capture: str) -> bytes:
+    folder = shared("captures/jit")
+    if (folder / capture).exists():
+        return (folder / capture).read_bytes()
+    packed = shared(f"captures/jit/{capture}.zst").read_bytes()
+    return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read()
+
+
+def loads_of(dump: bytes) -> Iterator[tuple[str, bytes]]:
+    """The name of each code object, and the debug information that precedes it."""
+    order = "<" if dump[:4] == b"DTiJ" else ">"
+    (at,) = struct.unpack_from(order + "I", dump, 8)
+    debug_info = b""
+    while at + 16 <= len(dump):
+        kind, size = struct.unpack_from(order + "II", dump, at)
+        payload = dump[at + 16 : at + size]
+        if at + size > len(dump):
+            return
+        if kind == DEBUG_INFO:
+            debug_info = payload
+        elif kind == LOAD:
+            name_at = LOAD_HEADER.size
+            yield payload[name_at : payload.index(0, name_at)].decode(), debug_info
+            debug_info = b""
+        at += size
+
+
+def names_of(capture: str) -> list[str]:
+    return list(dict.fromkeys(name for name, _ in loads_of(dump_of(capture))))
+
+
+@pytest.mark.parametrize(("capture", "producer"), CAPTURES.items())
+def test_the_producer_of_a_capture_is_recognised(capture: str, producer: str) -> None:
+    assert producer_of(names_of(capture)) == Producer(producer)
+
+
+@pytest.mark.parametrize(("capture", "producer"), CAPTURES.items())
+def test_every_name_of_a_capture_has_its_pattern(capture: str, producer: str) -> None:
+    names = names_of(capture)
+    parsed = {name: Producer(producer).parse(name) for name in names}
+    generic = {name for name in names if drawn(parsed[name])[1] == "JIT function"}
+    bare = {name for name in names if not name.startswith("JS:")} if capture.startswith("samply-ext") else set()
+    assert generic == (set(names) if producer == "LLVM" else bare)
+
+
+@pytest.mark.parametrize("producer", SEEN)
+def test_the_names_above_are_in_the_captures(producer: str) -> None:
+    names = {name for capture, by in CAPTURES.items() if by == producer for name in names_of(capture)}
+    assert set(SEEN[producer]) - names == set()
+
+
+@pytest.mark.parametrize("capture", [c for c in CAPTURES if c.startswith(("node24", "big", "spidermonkey"))])
+def test_function_and_file_part_where_the_debug_information_says(capture: str) -> None:
+    """Every object with debug information has the file of its first entry, but for two quirks of V8: a name without a
+    file, where the entry has what sourceURL says, and an entry whose first 16 bytes were freed before they were read.
+    """
+    producer = Producer(CAPTURES[capture])
+    compared = 0
+    for raw, debug_info in loads_of(dump_of(capture)):
+        name = producer.parse(raw)
+        if not debug_info or DEBUG_HEADER.unpack_from(debug_info)[1] == 0:
+            continue
+        file = debug_info[DEBUG_HEADER.size + DEBUG_ENTRY.size :]
+        expected = name.file.encode() + b"\0"
+        if producer.name == "V8" and not file.startswith(expected):
+            assert not name.file or file[16:].startswith(expected[16:]), raw
+        else:
+            assert file.startswith(expected), raw
+            compared += 1
+    assert compared > 50

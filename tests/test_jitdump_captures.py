@@ -1,0 +1,407 @@
+"""Real jitdumps against what independent readers say of them, and against the programs that were recorded."""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from builders.jitdump import DEBUG_INFO, LOAD, V8_BIAS, V8_PAD1
+from conftest import shared
+from jit_recordings import (
+    CODE_SIZE, code_sizes, content, dumps, live_bytes, path_of, places_of, read, stack_text, strings_of,
+    symbol_text, text_of, tier_text,
+)  # fmt: skip
+from readers import jitdump_expected
+from readers.jitdump_expected import Code, Expected, Place
+
+import converter
+from converter import laws
+from converter.model import Trace
+
+EXTENDED = dumps("samply-ext/")
+V8_DUMPS = ["node24/jit-27512.dump", "node24-killed/jit-29317.dump", "node24-switch/jit-29077.dump"]
+WITHOUT_LINES = ("php82", "py313", "wasmtime")
+SMALL = [name for name in dumps() if isinstance(name, str)]
+
+
+@cache
+def trace_of(name: str) -> Trace:
+    return read(content(name))
+
+
+# ---------------------------------------------------------------- facts
+
+
+class Facts(NamedTuple):
+    """report: kind → count; tiers: name → number of code objects, "" for those without one."""
+
+    producer: str
+    loads: int
+    functions: int
+    report: dict[str, int]
+    tiers: dict[str, int]
+
+
+FACTS = {
+    "bun-src/jit-10873-10871.dump": Facts("JavaScriptCore", 374, 127, {}, {
+        "": 1, "BBQ": 3, "Baseline": 31, "DFG": 42, "DFGOSREntry": 1, "DFGOSRExit": 13, "DFGThunk": 1,
+        "ExtraCTIThunk": 34, "FTL": 22, "FTLOSRExit": 3, "FTLThunk": 50, "IC": 114, "LLIntThunk": 12, "OMG": 3,
+        "Thunk": 32, "WasmThunk": 12,
+    }),
+    "erl25/jit-9665.dump": Facts("BEAM", 14857, 13189, {}, {"": 14857}),
+    "java17/jit-7180.dump": Facts("HotSpot", 850, 676, {}, {"": 849, "Interpreter": 1}),
+    "lli19mc/jit-13217.dump": Facts("LLVM", 3, 3, {"line_bias": 3}, {"": 3}),
+    "node24-killed/jit-29317.dump": Facts(
+        "V8", 2489, 2440, {"truncated": 1, "line_bias": 98, "file_name_repaired": 2}, {
+            "": 1, "Baseline": 52, "Builtin": 1873, "Interpreter": 511, "Liftoff (wasm)": 3, "Maglev": 11,
+            "Maglev (context specialized)": 19, "Turbofan": 8, "Turbofan (context specialized)": 8,
+            "Turbofan (wasm)": 3,
+        },
+    ),
+    "node24-switch/jit-29077.dump": Facts("V8", 9959, 2560, {"line_bias": 417, "file_name_repaired": 12}, {
+        "": 6, "Baseline": 368, "Builtin": 7492, "Interpreter": 2044, "Maglev": 13, "Maglev (context specialized)": 19,
+        "Turbofan": 10, "Turbofan (context specialized)": 7,
+    }),
+    "node24/jit-27512.dump": Facts("V8", 2600, 2496, {"line_bias": 107, "file_name_repaired": 11}, {
+        "": 2, "Baseline": 52, "Builtin": 1873, "Interpreter": 612, "Liftoff (wasm)": 3, "Maglev": 11,
+        "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13, "Turbofan (wasm)": 3,
+    }),
+    "php82/jit-7884.dump": Facts("PHP", 61, 48, {}, {"": 41, "Tracing JIT": 20}),
+    "py313/jit-26854.dump": Facts("CPython", 217, 216, {}, {"": 217}),
+    "spidermonkey/jit-13635.dump": Facts("SpiderMonkey", 3328, 1301, {}, {
+        "": 22, "Baseline": 69, "BaselineIC": 213, "BaselineICFallback": 33, "BaselineInterpreter": 1199,
+        "BlinterpOp": 241, "Interpreter": 1199, "Ion": 44, "Trampoline": 19, "VMWrapper": 289,
+    }),
+    "wasmtime/jit-9865.dump": Facts("wasmtime", 6, 6, {}, {"": 6}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_facts(name: str) -> None:
+    facts, trace = FACTS[name], trace_of(name)
+    tiers = Counter(strings_of(trace, "tiers", "name", int(tier)) for tier in trace.code["tier"])
+    seen = Facts(
+        trace.inputs[0].producer, len(trace.code), len(trace.funcs),
+        {issue.kind: issue.count for issue in trace.report}, dict(tiers),
+    )  # fmt: skip
+    assert seen == facts
+
+
+@pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
+@pytest.mark.parametrize("name", dumps())
+def test_every_dump_becomes_every_output(name: str, suffix: str, tmp_path: Path) -> None:
+    trace = converter.load(path_of(name))
+    assert laws.check(trace) == []
+    converter.save(trace, tmp_path / f"out{suffix}")
+    assert (tmp_path / f"out{suffix}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_is_counted_agrees(name: str) -> None:
+    """Code objects, markers, the code-size view and the counters tell of the same bytes."""
+    trace = trace_of(name)
+    total = int(trace.code["size"].sum())
+    assert sum(code_sizes(trace).values()) == total
+    threads = [thread for _, thread in trace.threads if thread.name != CODE_SIZE]
+    tables = [table for thread in threads for table in thread.load().markers.values()]
+    assert sum(map(len, tables)) == len(trace.code)
+    assert sum(int(table["size"].sum()) for table in tables) == total
+    places = trace.places.table()
+    alive = places["code"][places["end_ts"] < 0]
+    assert live_bytes(trace)["JIT code"][-1][1] == int(trace.code["size"][alive].sum())
+
+
+# ---------------------------------------------------------------- every record, read a second time
+
+
+class Loaded(NamedTuple):
+    """A LOAD as it stands in the file, and the DEBUG_INFO before it: its payload and number of entries."""
+
+    name: str
+    ts: int
+    address: int
+    code: bytes
+    lines: bytes
+    n_entries: int
+
+
+def loads_in(data: bytes) -> tuple[str, Iterator[Loaded]]:
+    """The byte order, and the whole loads of a dump."""
+    order = "<" if data[:4] == b"DTiJ" else ">"
+
+    def walk() -> Iterator[Loaded]:
+        (at,) = struct.unpack_from(order + "I", data, 8)
+        lines, n_entries = b"", 0
+        while at + 16 <= len(data):
+            record_id, size, ts = struct.unpack_from(order + "IIQ", data, at)
+            if at + size > len(data):
+                return
+            payload = data[at + 16 : at + size]
+            if record_id == DEBUG_INFO:
+                (n_entries,) = struct.unpack_from(order + "Q", payload, 8)
+                lines = payload[16:]
+            if record_id == LOAD:
+                address, code_size = struct.unpack_from(order + "QQ", payload, 16)
+                end = payload.index(b"\0", 40)
+                code = payload[end + 1 : end + 1 + code_size]
+                yield Loaded(payload[40:end].decode(), ts, address, code, lines, n_entries)
+                lines, n_entries = b"", 0
+            at += size
+
+    return order, walk()
+
+
+def entries_of(load: Loaded, order: str) -> list[tuple[int, int, int, str]] | None:
+    """(address, line, column, file); None where V8 has overwritten the names."""
+    found: list[tuple[int, int, int, str]] = []
+    at = 0
+    for _ in range(load.n_entries):
+        if at + 17 > len(load.lines):
+            return None
+        address, line, column = struct.unpack_from(order + "QII", load.lines, at)
+        end = load.lines.find(b"\0", at + 16)
+        file = load.lines[at + 16 : end]
+        if end < 0 or any(byte < 0x20 for byte in file):
+            return None
+        found.append((address, line, column, file.decode("utf-8", "replace")))
+        at = end + 1
+    return found if len(load.lines) - at < 8 and "\ufffd" not in "".join(entry[3] for entry in found) else None
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_load_and_its_bytes(name: str) -> None:
+    trace, (_, loads) = trace_of(name), loads_in(content(name))
+    (reader,) = trace.code_readers
+    seen = 0
+    for code, load in enumerate(loads):
+        assert symbol_text(trace, code) == load.name
+        assert bytes(reader.bytes_of(code)) == load.code
+        assert places_of(trace, code)[0][:2] == (load.address, load.ts) if len(trace.code) < 1000 else True
+        seen += 1
+    assert seen == len(trace.code)
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if not name.startswith("samply-ext")])
+def test_every_line(name: str) -> None:
+    """At each entry's address its line, or that of the last entry there; V8's and LLVM's 64 bytes earlier."""
+    data, trace = content(name), trace_of(name)
+    order, loads = loads_in(data)
+    (reader,) = trace.code_readers
+    (pad1,) = struct.unpack_from(order + "I", data, 16)
+    bias = V8_BIAS if pad1 == V8_PAD1 or name.startswith("lli") else 0
+    n_checked, n_overwritten = 0, 0
+    for code, load in enumerate(loads):
+        entries = entries_of(load, order)
+        if entries is None:
+            n_overwritten += 1
+            continue
+        at = {address - bias - load.address: place for address, *place in entries}
+        for offset, (line, column, file) in at.items():
+            if 0 <= offset < len(load.code):
+                place = f"@{file}:{line}:{column}" if column else f"@{file}:{line}"
+                text = stack_text(trace, code, offset)
+                assert text.endswith(place) if line else int(trace.frames["line"][reader.frames_at(code, offset)[0]]) == 0
+                n_checked += 1
+    repaired = sum(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
+    assert n_overwritten == repaired
+    assert n_checked > 0 or name.startswith(WITHOUT_LINES)
+
+
+# ---------------------------------------------------------------- V8's lines and files, against the program
+
+
+def end_of_function(text: list[str], line: int, column: int) -> tuple[int, int]:
+    """Where the function ends whose parameters begin at line and column: behind its body's closing brace, at the
+    bracket that closes around it, or at the line's end. Good enough for tiers.js."""
+    depth, had_body = 0, False
+    for nth in range(line, len(text) + 1):
+        row = text[nth - 1]
+        for at in range(column if nth == line else 1, len(row) + 1):
+            depth += (row[at - 1] in "([{") - (row[at - 1] in ")]}")
+            had_body |= row[at - 1] == "{" and depth == 1
+            if depth < 0 or (depth == 0 and had_body and row[at - 1] == "}"):
+                return nth, at
+        if depth == 0:
+            return nth, len(row) + 1
+    return len(text), len(text[-1]) + 1
+
+
+def test_lines_lie_inside_the_functions_of_the_program() -> None:
+    """tiers.js was recorded: every position of a function's own code is inside it, or, where optimized code has
+    inlined another, inside that one. Tables that were read out of step would show lines of anywhere."""
+    trace = trace_of(V8_DUMPS[0])
+    text = shared("captures/jit/tiers.js").read_text().split("\n")
+    funcs, sources = trace.funcs.table(), trace.sources.table()
+    ranges: dict[int, tuple[tuple[int, int], tuple[int, int]]] = {}
+    for code in range(len(trace.code)):
+        func = int(trace.code["func"][code])
+        path = strings_of(trace, "sources", "path", int(funcs["source"][func]))
+        if path.endswith("/tiers.js") and symbol_text(trace, code).startswith("JS:"):
+            begin = int(funcs["line"][func]), int(funcs["column"][func])
+            ranges[func] = begin, ((len(text), 1) if begin == (1, 1) else end_of_function(text, *begin))
+    assert len(ranges) > 20
+    assert len(sources) > 1
+    n = Counter[str]()
+    for code in range(len(trace.code)):
+        func, name_of_code = int(trace.code["func"][code]), symbol_text(trace, code)
+        if func not in ranges:
+            continue
+        inside = [ranges[func], *(ranges.values() if name_of_code[3] in "+*o" else ())]
+        for offset in range(0, int(trace.code["size"][code]), 4):
+            (frame,) = trace.code_readers[0].frames_at(code, offset)
+            place = int(trace.frames["line"][frame]), int(trace.frames["column"][frame])
+            if place != (0, 0):
+                n["own" if inside[0][0] <= place <= inside[0][1] else "inlined"] += 1
+                assert any(begin <= place <= end for begin, end in inside), (name_of_code, place)
+    assert n["own"] > 10_000
+    assert n["inlined"] < n["own"] / 2
+
+
+@pytest.mark.parametrize("name", V8_DUMPS)
+def test_repaired_files_are_those_of_the_names(name: str) -> None:
+    """Every frame of a function that has file, line and column in its name shows a file that the program has."""
+    trace = trace_of(name)
+    order, loads = loads_in(content(name))
+    paths = {strings_of(trace, "sources", "path", row) for row in range(len(trace.sources))}
+    assert all(path.isprintable() for path in paths)
+    n_repaired = 0
+    for code, load in enumerate(loads):
+        if load.n_entries and entries_of(load, order) is None:
+            n_repaired += 1
+            words, _, _ = load.name.rsplit(":", 2)
+            frames = [trace.code_readers[0].frames_at(code, offset)[0] for offset in range(0, len(load.code), 8)]
+            files = {seen_place(trace, frame)[1] for frame in frames}
+            assert len(files) == 1
+            assert words.endswith(f" {files.pop()}")
+            assert any(int(trace.frames["line"][frame]) for frame in frames)
+    assert n_repaired == next(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
+
+
+# ---------------------------------------------------------------- a producer that was killed
+
+
+def test_a_killed_producer_keeps_all_its_loads() -> None:
+    name = "node24-killed/jit-29317.dump"
+    trace = trace_of(name)
+    assert len(trace.code) == 2489
+    (issue,) = (issue for issue in trace.report if issue.kind == "truncated")
+    data = content(name)
+    assert issue.offset is not None
+    assert 0 < len(data) - issue.offset < struct.unpack_from("<I", data, issue.offset + 4)[0]
+
+
+# ---------------------------------------------------------------- samply's extensions
+
+
+def expected_of(name: str) -> Expected:
+    path = path_of(name.removesuffix(".dump") + ".expected.json")
+    if path.suffix == ".zst":
+        pytest.skip("packed")
+    return jitdump_expected.read(path)
+
+
+@pytest.mark.parametrize("name", EXTENDED)
+class TestExtended:
+    """The four dumps give exactly their expected.json; what it leaves undecided (None) is not compared."""
+
+    def codes(self, name: str) -> Iterator[tuple[int, Code]]:
+        expected = expected_of(name)
+        assert len(trace_of(name).code) == len(expected.code)
+        yield from enumerate(expected.code)
+
+    def test_loads(self, name: str) -> None:
+        trace = trace_of(name)
+        for row, code in self.codes(name):
+            load = trace.code_readers[0].dump.loads[row]  # type: ignore[attr-defined]
+            assert (load.nth, load.index) == (code.record, code.code_index)
+            assert symbol_text(trace, row) == code.name
+            assert (int(trace.code["tid"][row]), int(trace.code["size"][row])) == (code.tid, code.size)
+
+    def test_records(self, name: str) -> None:
+        expected, trace = expected_of(name), trace_of(name)
+        assert trace.code_readers[0].dump.n_records == sum(expected.records.values())  # type: ignore[attr-defined]
+        unknown = {issue.kind: issue.count for issue in trace.report}.get("unknown_record", 0)
+        assert unknown == expected.records.get("UNKNOWN", 0)
+
+    def test_places(self, name: str) -> None:
+        trace = trace_of(name)
+        for row, code in self.codes(name):
+            wanted = [(a.addr, a.from_ns, -1 if a.to_ns is None else a.to_ns) for a in code.addresses]
+            assert places_of(trace, row) == wanted, code.name
+
+    def test_tiers(self, name: str) -> None:
+        """A load without a record has the tier of its name's prefix, or none."""
+        trace = trace_of(name)
+        n_from_prefix = 0
+        for row, code in self.codes(name):
+            text = tier_text(trace, row)
+            if code.tier is not None:
+                color = {None: "grey", "lightgreen": "green", "gray": "grey", "darkgray": "darkgrey"}.get(
+                    code.tier.color, code.tier.color
+                )
+                assert text == f"{code.tier.name or f'tier {code.tier.id}'} {color}"
+            else:
+                assert text.startswith("Turbofan ") if code.name.startswith("JS:*") else text == ""
+                n_from_prefix += bool(text)
+        assert n_from_prefix > 0
+
+    def test_every_probe(self, name: str) -> None:
+        trace = trace_of(name)
+        n = 0
+        for row, code in self.codes(name):
+            for probe in code.probes:
+                frames = trace.code_readers[0].frames_at(row, probe.offset)
+                assert len(frames) == len(probe.stack), (code.name, probe)
+                for frame, place in zip(frames, probe.stack, strict=True):
+                    if place.file is not None:
+                        assert seen_place(trace, frame) == (place.function, *code.model_place(place)), (code.name, probe)
+                        n += 1
+                    elif code.info == "A":
+                        assert trace.func_name(int(trace.frames["func"][frame])) == place.function
+        assert n > 1000
+
+    def test_sources(self, name: str) -> None:
+        """For each path that a code object's frames can have, the text that it shows."""
+        trace, expected = trace_of(name), expected_of(name)
+        texts = trace.code_readers[0].texts  # type: ignore[attr-defined]
+        shown = 0
+        for row, code in self.codes(name):
+            wanted = {path: None if nth is None else expected.sources[nth].text for path, nth in code.sources.items()}
+            for path, text in wanted.items():
+                source = int(trace.sources["text"][texts.row(path, code.record)])
+                assert (trace.texts[source] if source >= 0 else None) == text
+            for probe in code.probes:
+                frames = trace.code_readers[0].frames_at(row, probe.offset)
+                for frame, place in zip(frames, probe.stack, strict=True):
+                    if place.file:
+                        assert text_of(trace, frame) == wanted[place.file]
+                        shown += wanted[place.file] is not None
+        assert shown > 500
+
+    def test_bytes_are_shared_among_the_stacks(self, name: str) -> None:
+        """Inlined frames nest: the view's call paths are those of the probes."""
+        trace = trace_of(name)
+        sizes = code_sizes(trace)
+        assert sum(sizes.values()) == int(trace.code["size"].sum())
+        for row, code in self.codes(name):
+            if code.info is not None:
+                for probe in code.probes:
+                    assert stack_text(trace, row, probe.offset) in sizes
+
+
+def seen_place(trace: Trace, frame: int) -> tuple[str, str, int | None, int | None]:
+    frames, funcs = trace.frames.table(), trace.funcs.table()
+    func, own = int(frames["func"][frame]), int(frames["source"][frame])
+    file = strings_of(trace, "sources", "path", own if own >= 0 else int(funcs["source"][func]))
+    line, column = int(frames["line"][frame]), int(frames["column"][frame])
+    return trace.func_name(func), file, line or None, column or None
+
+
+def test_places_of_the_expected_file_are_the_model_s() -> None:
+    """The reader's own words: line 0 and column 0 are unknown."""
+    code: Any = jitdump_expected.Code(0, "f", 0, 1, 4, (), None, "A", 0, {}, (), False)
+    assert code.model_place(Place("f", "/a.js", 3, 0)) == ("/a.js", 3, 1)
+    assert code.model_place(Place("f", "/a.js", 0, 5)) == ("/a.js", None, None)
