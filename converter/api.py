@@ -49,8 +49,8 @@ def load(
         groups = _groups(sources, format)
         readings = _read(groups)
         found = companions(sources, readings.values(), folders, trace)
+        readings |= _read_found(found, groups, trace)
         sources += found
-        readings |= _read(_groups(found, None), groups)
         _note_damage(trace, sources)
         for importer in registry.IMPORTERS:
             if importer in readings:
@@ -136,6 +136,19 @@ def _read(groups: Groups, before: Groups | None = None) -> dict[registry.Importe
     """Formats of which some files were read before are read again, all together."""
     already = before or {}
     return {i: i.module.read([*already.get(i, ()), *sources]) for i, sources in groups.items()}
+
+
+def _read_found(found: list[Source], groups: Groups, trace: Trace) -> dict[registry.Importer, registry.Reading]:
+    """As _read, without those files that cannot be read: the report names them, and they leave the list."""
+    while True:
+        try:
+            return _read(_groups(found, None), groups)
+        except FormatError as error:
+            bad = next((source for source in found if source.path == error.path), None)
+            if bad is None:
+                raise
+            found.remove(bad)
+            trace.report.note("companion_missing", where=bad.path, detail=str(error))
 
 
 def _note_damage(trace: Trace, sources: Sequence[Source]) -> None:

@@ -245,8 +245,8 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
-        help="the program that was recorded, once more for each shared object in the order of their loading; or a folder "
-        "of such files, and of others that the recording refers to",
+        help="the program that was recorded, once more for each shared object in the order of their loading; or a "
+        "folder of such files, and of others that the recording refers to",
     )  # fmt: skip
     parser.add_argument(
         "--from", dest="format", metavar="NAME",

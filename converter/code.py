@@ -82,7 +82,9 @@ def _overlapping(address: Array, size: Array) -> list[list[int]]:
     order = order[size[order] > 0]
     if len(order) == 0:
         return []
-    reach = np.maximum.accumulate(address[order] + size[order])
+    end = address[order] + size[order]
+    end[end < address[order]] = np.iinfo(np.uint64).max
+    reach = np.maximum.accumulate(end)
     is_new = np.concatenate(([True], address[order][1:] >= reach[:-1]))
     group = np.cumsum(is_new) - 1
     sizes = np.bincount(group)

@@ -9,7 +9,7 @@ import numpy as np
 
 from converter.calls import TotalsBuilder, n_calls
 from converter.durations import format_duration
-from converter.model import Thread, ThreadData, Trace
+from converter.model import Array, Thread, ThreadData, Trace
 
 TOP = 20
 
@@ -17,17 +17,19 @@ TOP = 20
 def summarize(trace: Trace, top: int = TOP, progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
     """The interface of `info --json`: see FORMATS.md. Loads each thread once, one at a time.
 
-    calls counts enters; a recursive function's total_ns counts its outermost activation only.
+    calls counts enters; a recursive function's total_ns counts its outermost activation only, and so do its
+    total_samples.
     """
     totals = TotalsBuilder(trace.frames["func"], len(trace.funcs))
-    samples = np.zeros(len(trace.funcs), np.int64)
+    samples = SampleTotals(trace)
     processes: list[dict[str, Any]] = []
     for process in trace.processes:
         threads: list[dict[str, Any]] = []
         for thread in process.threads:
             data = thread.load()
             totals.add(data.calls)
-            samples += _leaf_samples(trace, data)
+            if not thread.sample_unit:
+                samples.add(data.samples["stack"])
             threads.append(_thread(thread, data))
             progress(thread.n_records)
         processes.append(
@@ -68,6 +70,7 @@ def summarize(trace: Trace, top: int = TOP, progress: Callable[[int], None] = la
         "processes": processes,
         "functions": {"total": len(trace.funcs), "top": _top(trace, totals, samples, top)},
         "code_objects": len(trace.code),
+        "tiers": _tiers(trace),
         "sources": len(trace.sources),
         "issues": [issue.as_json() for issue in trace.report],
     }
@@ -79,23 +82,85 @@ def _thread(thread: Thread, data: ThreadData) -> dict[str, Any]:
         "tid": thread.tid,
         "name": thread.name,
         "samples": len(data.samples),
+        "sample_unit": thread.sample_unit or None,
         "calls": n_calls(data.calls),
         "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
         "allocations": {"count": int((sizes > 0).sum()), "bytes": int(sizes[sizes > 0].sum())},
     }
 
 
-def _leaf_samples(trace: Trace, data: ThreadData) -> Any:
-    stack = data.samples["stack"]
-    leaves = trace.frames["func"][trace.stacks["frame"][stack[stack >= 0]]]
-    return np.bincount(leaves, minlength=len(trace.funcs))
+class SampleTotals:
+    """Counts samples by function: those with it as the leaf, and those with it anywhere."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._of_stack = np.zeros(0, np.int64)
+
+    def add(self, stack: Array) -> None:
+        counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
+        counts[: len(self._of_stack)] += self._of_stack
+        self._of_stack = counts
+
+    def by_func(self) -> tuple[Array, Array]:
+        """(samples, total samples) of each func."""
+        trace, n = self._trace, len(self._of_stack)
+        n_funcs = len(trace.funcs)
+        func = trace.frames["func"][trace.stacks["frame"][:n]]
+        prefix = trace.stacks["prefix"][:n]
+        own = np.bincount(func, self._of_stack, n_funcs)
+        total = self._of_stack.copy()
+        depth = _depths(prefix)
+        order = np.argsort(-depth, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if n else ():
+            called = rows[prefix[rows] >= 0]
+            np.add.at(total, prefix[called], total[called])
+        outermost = np.where(_recurs(prefix, func), 0, total)
+        return own.astype(np.int64), np.bincount(func, outermost, n_funcs).astype(np.int64)
 
 
-def _top(trace: Trace, builder: TotalsBuilder, samples: Any, top: int) -> list[dict[str, Any]]:
+def _depths(prefix: Array) -> Array:
+    depth = np.zeros(len(prefix), np.int64)
+    above = prefix
+    while np.any(deeper := above >= 0):
+        depth += deeper
+        above = np.where(deeper, prefix[above], -1)
+    return depth
+
+
+def _recurs(prefix: Array, func: Array) -> Array:
+    """Whether a stack's function is also further up in it."""
+    found = np.zeros(len(prefix), bool)
+    rows, above = np.arange(len(prefix)), prefix
+    while len(rows := rows[above >= 0]):
+        above = above[above >= 0]
+        same = func[above] == func[rows]
+        found[rows[same]] = True
+        rows, above = rows[~same], prefix[above[~same]]
+    return found
+
+
+def _tiers(trace: Trace) -> list[dict[str, Any]]:
+    """Code objects and their bytes by tier, the largest first."""
+    tier, size = trace.code["tier"], trace.code["size"]
+    names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
+    by_name: dict[str, tuple[int, int]] = {}
+    for row in np.unique(tier).tolist():
+        mine = tier == row
+        n, n_bytes = by_name.get(names[row], (0, 0))
+        by_name[names[row]] = n + int(mine.sum()), n_bytes + int(size[mine].sum())
+    ranked = sorted(by_name.items(), key=lambda item: (-item[1][1], item[0]))
+    return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
+
+
+def _top(trace: Trace, builder: TotalsBuilder, counts: SampleTotals, top: int) -> list[dict[str, Any]]:
     """By self time, then samples, then name: the same order on every run."""
     t = builder.totals
-    seen = np.flatnonzero((t.n_calls > 0) | (samples > 0))
-    order = sorted(seen.tolist(), key=lambda f: (-int(t.self_ns[f]), -int(samples[f]), trace.func_name(f), f))
+    samples, total_samples = counts.by_func()
+    seen = np.flatnonzero((t.n_calls > 0) | (total_samples > 0))
+    order = sorted(
+        seen.tolist(),
+        key=lambda f: (-int(t.self_ns[f]), -int(samples[f]), -int(total_samples[f]), trace.func_name(f), f),
+    )
     rows = []
     for func in order[:top]:
         source = int(trace.funcs["source"][func])
@@ -108,6 +173,7 @@ def _top(trace: Trace, builder: TotalsBuilder, samples: Any, top: int) -> list[d
                 "total_ns": int(t.total_ns[func]),
                 "self_ns": int(t.self_ns[func]),
                 "samples": int(samples[func]),
+                "total_samples": int(total_samples[func]),
             }
         )
     return rows
@@ -121,20 +187,14 @@ def as_text(summary: dict[str, Any]) -> str:
     for process in summary["processes"]:
         lines += ["", f"process {process['pid']} {process['name']}"]
         for thread in process["threads"]:
+            if thread["sample_unit"]:
+                continue
             counts = {"calls": thread["calls"], "samples": thread["samples"], **thread["markers"]}
             held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
             lines.append(f"  thread {thread['tid']:<8} {thread['name']:24} {held}")
         lines += [f"  counter {c['name']}: {c['values']} values" for c in process["counters"]]
-    functions = summary["functions"]
-    lines += ["", f"{functions['total']} functions; most time of their own:"]
-    if functions["top"]:
-        lines.append(f"  {'self':>9} {'total':>9} {'calls':>10}  function")
-    for row in functions["top"]:
-        place = f"  {row['file']}:{row['line'] or 0}" if row["file"] else ""
-        lines.append(
-            f"  {format_duration(row['self_ns']):>9} {format_duration(row['total_ns']):>9} {row['calls']:>10}"
-            f"  {row['name']}{place}"
-        )
+    lines += _code_as_text(summary["tiers"])
+    lines += _functions_as_text(summary["functions"])
     if summary["issues"]:
         lines.append("")
     for issue in summary["issues"]:
@@ -144,3 +204,34 @@ def as_text(summary: dict[str, Any]) -> str:
         if issue["advice"]:
             lines.append(f"    {issue['advice']}")
     return "\n".join(lines)
+
+
+def _code_as_text(tiers: list[dict[str, Any]]) -> list[str]:
+    if not tiers:
+        return []
+    rows = [f"  {tier['bytes']:>12} {tier['objects']:>10}  {tier['name']}" for tier in tiers]
+    return ["", "jitted code by tier:", f"  {'bytes':>12} {'objects':>10}  tier", *rows]
+
+
+def _functions_as_text(functions: dict[str, Any]) -> list[str]:
+    """Only the columns that the recording has something for."""
+    top = functions["top"]
+    lines = ["", f"{functions['total']} functions" + ("; most time of their own:" if top else "")]
+    columns: list[tuple[str, int, Callable[[dict[str, Any]], str]]] = []
+    if any(row["calls"] for row in top):
+        columns += [
+            ("self", 9, lambda row: format_duration(row["self_ns"])),
+            ("total", 9, lambda row: format_duration(row["total_ns"])),
+            ("calls", 10, lambda row: str(row["calls"])),
+        ]
+    if any(row["total_samples"] for row in top):
+        columns += [
+            ("samples", 9, lambda row: str(row["samples"])),
+            ("with callees", 12, lambda row: str(row["total_samples"])),
+        ]
+    if top:
+        lines.append(" " + "".join(f" {title:>{width}}" for title, width, _ in columns) + "  function")
+    for row in top:
+        place = f"  {row['file']}:{row['line'] or 0}" if row["file"] else ""
+        lines.append(" " + "".join(f" {show(row):>{width}}" for _, width, show in columns) + f"  {row['name']}{place}")
+    return lines

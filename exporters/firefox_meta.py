@@ -226,7 +226,11 @@ def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]]) -> list[di
 def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> dict[str, Any]:
     ts, value = counter.values["ts"], counter.values["value"]
     lead = np.maximum(ts[:1] - COUNTER_LEAD_NS, trace.start_ts)
-    ts, value = np.concatenate((lead, ts)), np.concatenate((np.zeros(len(lead)), value))
+    # A counter keeps its last value, but the graph ends at it.
+    ts, value = (
+        np.concatenate((lead, ts, np.maximum(ts[-1:], trace.end_ts))),
+        np.concatenate((np.zeros(len(lead)), value, value[-1:])),
+    )
     color = NEAREST_COLOR.get(counter.color, counter.color)
     number = {"unit": "bytes" if counter.unit == "bytes" else "number"}
     return {

@@ -48,7 +48,7 @@ from exporters.perfetto_packets import (
 from exporters.perfetto_samples import Samples
 from exporters.perfetto_scheduling import Scheduling
 from exporters.perfetto_sources import write_sources
-from exporters.proto import double, integer, message, text
+from exporters.proto import integer, message, text
 
 # trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
 MAX_DEPTH = 512
@@ -148,9 +148,14 @@ class _Writer:
             text(Descriptor.NAME, counter.name),
             message(Descriptor.COUNTER, unit),
         )
-        sequence = self._packets.sequence()
-        for ts, value in zip(counter.values["ts"].tolist(), counter.values["value"].tolist(), strict=True):
-            self._packets.write_event(sequence, ts, EventType.COUNTER, track, double(Event.DOUBLE_COUNTER_VALUE, value))
+        lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._packets.sequence())
+        lead += integer(Packet.TIMESTAMP_CLOCK_ID, self._packets.clock)
+        event = integer(Event.TYPE, EventType.COUNTER) + integer(Event.TRACK_UUID, track)
+        bits = counter.values["value"].view(np.uint64)
+        room, state = bytearray(PIECE), np.zeros(1, np.int64)
+        while state[0] < len(bits):
+            size = perfetto_kernel.counter_values(counter.values["ts"], bits, lead, event, state, room)
+            self._packets.out.write(memoryview(room)[:size])
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
         identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from converter.model import FieldFormat, MarkerType, Table, ThreadData, Trace
+from converter.model import Array, FieldFormat, MarkerField, MarkerType, Table, ThreadData, Trace
 from exporters.perfetto_packets import Annotation, Descriptor, Event, EventType, Packets
 from exporters.perfetto_samples import Samples
-from exporters.proto import fixed64, integer, message, text
+from exporters.proto import VARINT, fixed64, integer, message, text, varint, varints
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
@@ -28,28 +28,28 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
         if np.any(table["dur"]):
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
-            for ts, fields in zip(table["ts"].tolist(), events, strict=True):
-                packets.write_event(sequence, ts, EventType.INSTANT, thread_track, *fields)
+            packets.write_events(sequence, table["ts"], EventType.INSTANT, thread_track, events)
 
 
-def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[list[bytes]]:
+def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
     """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
     its number for itself, none."""
     head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
-    named = [(field.format, text(Annotation.NAME, field.key)) for field in marker_type.fields]
-    columns = [table[field.key].tolist() for field in marker_type.fields]
-    rows = zip(*columns, strict=True) if columns else ((),) * len(table)
-    for values, callstack, flow in zip(rows, callstacks, table["flow"].tolist(), strict=True):
-        fields = [head, *_annotations(named, values)]
+    columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
+    heads = [head] * len(table)
+    for fields, callstack, flow in zip(
+        zip(heads, *columns, strict=True), callstacks, table["flow"].tolist(), strict=True
+    ):
+        event = b"".join(fields)
         if callstack:
-            fields.append(integer(Event.CALLSTACK_IID, callstack))
+            event += integer(Event.CALLSTACK_IID, callstack)
         if flow > 0:
-            fields.append(fixed64(Event.FLOW_IDS, flow))
-        yield fields
+            event += fixed64(Event.FLOW_IDS, flow)
+        yield event
 
 
 def _write_intervals(
-    marker_type: MarkerType, table: Table, events: list[list[bytes]], thread_track: int, packets: Packets, sequence: int
+    marker_type: MarkerType, table: Table, events: list[bytes], thread_track: int, packets: Packets, sequence: int
 ) -> None:
     """Slices of a track must nest: intervals that overlap go to tracks of one name, which the viewer shows as one."""
     ts, dur = table["ts"], table["dur"]
@@ -60,7 +60,7 @@ def _write_intervals(
         if lane == len(tracks):
             parent = integer(Descriptor.PARENT_UUID, thread_track)
             tracks.append(packets.write_track(parent, text(Descriptor.NAME, marker_type.name)))
-        packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], *events[row])
+        packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], events[row])
         packets.write_event(sequence, end, EventType.SLICE_END, tracks[lane])
 
 
@@ -103,15 +103,19 @@ def write_states(trace: Trace, states: Table, thread_track: int, packets: Packet
             packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
 
 
-def _annotations(fields: list[tuple[FieldFormat, bytes]], values: tuple[Any, ...]) -> list[bytes]:
-    """fields: the format of each, and its name as it is written."""
-    annotations: list[bytes] = []
-    for (shown_as, name), value in zip(fields, values, strict=True):
-        if shown_as == "text":
-            shown = text(Annotation.STRING_VALUE, value)
-        elif shown_as == "hex":
-            shown = integer(Annotation.POINTER_VALUE, value)
-        else:
-            shown = integer(Annotation.INT_VALUE, value)
-        annotations.append(message(Event.DEBUG_ANNOTATIONS, name, shown))
-    return annotations
+def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
+    """Of each row. Values come again and again, so each is written once."""
+    name = text(Annotation.NAME, field.key)
+    distinct = dict.fromkeys(values.tolist())
+    written = dict(zip(distinct, _shown(field.format, distinct), strict=True))
+    whole = {value: message(Event.DEBUG_ANNOTATIONS, name, shown) for value, shown in written.items()}
+    return map(whole.__getitem__, values.tolist())
+
+
+def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterator[bytes]:
+    if shown_as == "text":
+        return (text(Annotation.STRING_VALUE, value) for value in values)
+    field = Annotation.POINTER_VALUE if shown_as == "hex" else Annotation.INT_VALUE
+    numbers = np.array(list(values), np.uint64 if shown_as == "hex" else np.int64)
+    tag = varint(field << 3 | VARINT)
+    return (tag + number for number in varints(numbers))

@@ -311,6 +311,114 @@ def callstacks(
     return p
 
 
+def counter_values(
+    ts: cython.const[cython.longlong][::1],
+    bits: cython.const[cython.ulonglong][::1],
+    lead: cython.const[cython.uchar][::1],
+    event: cython.const[cython.uchar][::1],
+    state: cython.longlong[::1],
+    out: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Packets of a counter's values from row state[0] on until `out` is full; returns the number of bytes.
+
+    bits: the values' doubles; lead: the packets' first fields, event: those of the track event, at most 48 bytes each.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    n_lead: cython.Py_ssize_t = lead.shape[0]
+    n_event: cython.Py_ssize_t = event.shape[0]
+    if bits.shape[0] != n or n_lead > 48 or n_event > 48 or state.shape[0] < 1 or state[0] < 0:
+        raise ValueError("counter_values: an array has the wrong length")
+    room: cython.Py_ssize_t = out.shape[0] - 160
+    i: cython.Py_ssize_t = int(state[0])
+    p: cython.Py_ssize_t = 0
+    q: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    v: cython.ulonglong
+    with cython.nogil:
+        while i < n and p < room:
+            out[p] = 0x0A  # Trace.packet
+            q = p + 2
+            for j in range(n_lead):
+                out[q + j] = lead[j]
+            q += n_lead
+            out[q] = 0x40  # TracePacket.timestamp
+            v = ts[i]
+            q = varint(out, q + 1, v)
+            out[q] = 0x5A  # TracePacket.track_event
+            out[q + 1] = n_event + 10
+            q += 2
+            for j in range(n_event):
+                out[q + j] = event[j]
+            q += n_event
+            out[q] = 0xE1  # TrackEvent.double_counter_value
+            out[q + 1] = 0x02
+            q += 2
+            v = bits[i]
+            for j in range(8):
+                out[q + j] = v >> 8 * j & 0xFF
+            q += 8
+            out[p + 1] = q - p - 2
+            p = q
+            i += 1
+    state[0] = i
+    return p
+
+
+def plain_frames(
+    names: cython.const[cython.int][::1],
+    paths: cython.const[cython.int][::1],
+    lines: cython.const[cython.int][::1],
+    kinds: cython.const[cython.int][::1],
+    first_iid: cython.longlong,
+    out: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """InternedData.frames of frames without a mapping, numbered from first_iid on; returns the number of bytes.
+
+    names, paths: indices of strings, whose interned ids are one more; negative is none. lines, kinds: 0 is none. Room
+    needed: 40 bytes a frame.
+    """
+    n: cython.Py_ssize_t = names.shape[0]
+    if (
+        paths.shape[0] != n
+        or lines.shape[0] != n
+        or kinds.shape[0] != n
+        or out.shape[0] < 40 * n
+        or first_iid < 0
+        or first_iid + n > 0x7FFFFFFF
+    ):
+        raise ValueError("plain_frames: an array has the wrong length")
+    i: cython.Py_ssize_t
+    p: cython.Py_ssize_t = 0
+    q: cython.Py_ssize_t
+    v: cython.ulonglong
+    with cython.nogil:
+        for i in range(n):
+            out[p] = 0x32  # InternedData.frames
+            q = p + 2
+            out[q] = 0x08  # Frame.iid
+            v = first_iid + i
+            q = varint(out, q + 1, v)
+            if names[i] >= 0:
+                out[q] = 0x10  # Frame.function_name_id
+                v = names[i]
+                q = varint(out, q + 1, v + 1)
+            if paths[i] >= 0:
+                out[q] = 0x28  # Frame.source_path_iid
+                v = paths[i]
+                q = varint(out, q + 1, v + 1)
+                if lines[i] > 0:
+                    out[q] = 0x30  # Frame.line_number
+                    v = lines[i]
+                    q = varint(out, q + 1, v)
+            if kinds[i] > 0:
+                out[q] = 0x38  # Frame.kind
+                v = kinds[i]
+                q = varint(out, q + 1, v)
+            out[p + 1] = q - p - 2
+            p = q
+    return p
+
+
 def samples(
     ts: cython.const[cython.longlong][::1],
     stack: cython.const[cython.int][::1],
@@ -499,5 +607,7 @@ if not cython.compiled:
 
     slices = plain_integers(slices)
     callstacks = plain_integers(callstacks)
+    counter_values = plain_integers(counter_values)
+    plain_frames = plain_integers(plain_frames)
     samples = plain_integers(samples)
     task_states = plain_integers(task_states)

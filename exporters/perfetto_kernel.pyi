@@ -30,6 +30,22 @@ def callstacks(
     state: NDArray[Any],
     out: bytearray,
 ) -> int: ...
+def counter_values(
+    ts: NDArray[Any],
+    bits: NDArray[Any],
+    lead: bytes,
+    event: bytes,
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...
+def plain_frames(
+    names: NDArray[Any],
+    paths: NDArray[Any],
+    lines: NDArray[Any],
+    kinds: NDArray[Any],
+    first_iid: int,
+    out: bytearray,
+) -> int: ...
 def samples(
     ts: NDArray[Any],
     stack: NDArray[Any],

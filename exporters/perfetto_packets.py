@@ -5,12 +5,12 @@ Field numbers: protos/perfetto/trace of google/perfetto, v59.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from converter.model import ClockKind
+from converter.model import Array, ClockKind
 from converter.output import Output
-from exporters.proto import integer, message, text
+from exporters.proto import LENGTH, VARINT, integer, message, text, varint, varints
 
 CLOCKS: dict[ClockKind, int] = {
     "realtime": 1, "monotonic": 3, "monotonic_raw": 5, "boot": 6, "sched": 10, "tsc": 6,
@@ -22,6 +22,7 @@ INCREMENTAL, RELATIVE = 64, 65
 CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 PIECE = 1 << 18
+PACKET_TAG = varint(1 << 3 | LENGTH)  # Trace.packet
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
 
@@ -172,6 +173,18 @@ class Packets:
     def write_event(self, sequence: int, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
         event = (integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields)
         self.write_at(ts, message(Packet.TRACK_EVENT, *event), sequence=sequence)
+
+    def write_events(
+        self, sequence: int, ts: Array, event_type: EventType, track: int, events: Iterable[bytes]
+    ) -> None:
+        """Many events of one type and track; events: the other fields of each."""
+        head = integer(Event.TYPE, event_type) + integer(Event.TRACK_UUID, track)
+        lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence)
+        lead += integer(Packet.TIMESTAMP_CLOCK_ID, self.clock) + varint(Packet.TIMESTAMP << 3 | VARINT)
+        event_tag = varint(Packet.TRACK_EVENT << 3 | LENGTH)
+        for time, fields in zip(varints(ts), events, strict=True):
+            tail = b"".join((time, event_tag, varint(len(head) + len(fields)), head, fields))
+            self.out.write(b"".join((PACKET_TAG, varint(len(lead) + len(tail)), lead, tail)))
 
     def write_at(self, ts: int, *fields: bytes, sequence: int) -> None:
         """At a time on the trace's clock, whatever clock the sequence has."""

@@ -62,6 +62,7 @@ class Mapping(IntEnum):
 
 CATEGORY_KINDS = {"Kernel": Kind.KERNEL, "GC": Kind.GC}
 INTERPRETER = "Interpreter"  # a family of tiers
+PLAIN_PIECE = 1 << 14
 
 Line = tuple[int, int, int]  # a function's name and its file, as indices of strings, -1 is none; line, 0 is unknown
 
@@ -116,6 +117,7 @@ class Runs:
         self.frames: list[tuple[int, ...]] = []  # of each run, the outermost first
         self._trace = trace
         self._places: list[Place | None] = []
+        self._outermost: list[Array] = []  # in pieces: of each run its frame, -1 where it has several
         self._numbers: dict[tuple[int, ...], int] = {}
         self._alone = np.empty(0, np.int32)  # the run of each frame alone
         self._rows: list[FrameRow] = []
@@ -148,7 +150,7 @@ class Runs:
 
         level = np.where(prefix >= 0, depth[frame], 0)
         outer = np.flatnonzero(level == 0)
-        self._number_alone(np.unique(frame[outer]))
+        self._number_alone(_distinct(frame[outer], len(frames)))
         self.run[first + outer] = self._alone[frame[outer]]
         self.above[first + outer] = prefix[outer]
         inner = np.flatnonzero(level)
@@ -163,14 +165,48 @@ class Runs:
 
     def _number_alone(self, frames: Array) -> None:
         new = frames[self._alone[frames] < 0]
-        self._alone[new] = [self._number((frame,)) for frame in new.tolist()]
+        first = len(self.frames)
+        self._alone[new] = np.arange(first, first + len(new))
+        self.frames += zip(new.tolist())  # a tuple of each
+        self._places += [None] * len(new)
+        self._outermost.append(new)
 
     def _number(self, frames: tuple[int, ...]) -> int:
         number = self._numbers.setdefault(frames, len(self.frames))
         if number == len(self.frames):
             self.frames.append(frames)
             self._places.append(None)
+            self._outermost.append(np.array([frames[0] if len(frames) == 1 else -1], np.int32))
         return number
+
+    def plain(self) -> Array:
+        """For each run its frame, if it is only one and has no address, else -1."""
+        outermost = self._outermost = [np.concatenate(self._outermost)] if self._outermost else [np.empty(0, np.int32)]
+        frames = self._trace.frames
+        has_place = (frames["code"] >= 0) | ((frames["lib"] >= 0) & (frames["address"] >= 0))
+        frame = outermost[0]
+        return np.where((frame >= 0) & ~np.append(has_place, True)[frame], frame, -1)
+
+    def of_plain(self, frames: Array) -> tuple[Array, Array, Array, Array]:
+        """(name, path, line, kind) of such frames, as columns: see `_line` and `_kind`."""
+        trace = self._trace
+        rows, funcs = trace.frames.table().take(frames), trace.funcs.table()
+        func = rows["func"]
+        own = np.append(funcs["source"], -1)[func]
+        source = np.where(rows["source"] >= 0, rows["source"], own)
+        first_line = np.where(rows["source"] >= 0, 0, np.append(funcs["line"], 0)[func])
+        line = np.where(rows["line"] != 0, rows["line"], first_line)
+        groups = rows["category"].astype(np.int64) << 33 | (rows["tier"] + 1).astype(np.int64) << 1 | (rows["lib"] >= 0)
+        distinct, group = np.unique(groups, return_inverse=True)
+        kinds = [self._new_kind(g >> 33, (g >> 1 & 0xFFFF_FFFF) - 1, False, bool(g & 1)) for g in distinct.tolist()]
+        columns = (
+            np.append(funcs["name"], -1)[func],
+            np.append(trace.sources["path"], -1)[source],
+            np.maximum(line, 0),
+            np.array(kinds)[group],
+        )
+        names, paths, lines, of_kind = (column.astype(np.int32) for column in columns)
+        return names, paths, lines, of_kind
 
     # ------------------------------------------------------------ places of runs
 
@@ -310,8 +346,8 @@ class Callstacks:
         runs.update()
         self.iids = _longer(self.iids, len(runs.run))
         self._frame_iids = _longer(self._frame_iids, len(runs.frames))
-        asked = stacks[stacks >= 0]
-        new = np.unique(asked[self.iids[asked] == 0])
+        new = _distinct(stacks[stacks >= 0], len(self.iids))
+        new = new[self.iids[new] == 0]
         if len(new) == 0:
             return
         first = self._n + 1
@@ -319,23 +355,50 @@ class Callstacks:
         self.iids[new] = np.arange(first, first + len(new))
 
         new_runs = np.empty(len(runs.frames), np.int32)
+        is_plain = runs.plain()
         state = np.array([0, self._n_frames, 0], np.int64)
         room = bytearray(PIECE)
         while state[0] < len(new):
             size = perfetto_kernel.callstacks(new, runs.above, runs.run, self._frame_iids, new_runs, first, state, room)
             if size < 0:
                 room = bytearray(-size)
-            self._frames(new_runs[: state[2]].tolist(), int(state[1]))
+            self._frames(new_runs[: state[2]], int(state[1]), is_plain)
             state[2] = 0
             if size > 0:
                 entries = message(Packet.INTERNED_DATA, bytes(memoryview(room)[:size]))
                 self._packets.write(entries, sequence=self._sequence)
         self._n_frames = int(state[1])
 
-    def _frames(self, runs: list[int], last_iid: int) -> None:
-        """Interns the frames that got the numbers up to last_iid."""
+    def _frames(self, runs: Array, last_iid: int, plain: Array) -> None:
+        """Interns the frames that got the numbers up to last_iid. plain: see `Runs.plain`."""
+        first_iid = last_iid + 1 - len(runs)
+        bounds = np.flatnonzero(np.diff(plain[runs] >= 0)) + 1
+        for stretch in np.split(runs, bounds) if len(runs) else ():
+            if plain[stretch[0]] >= 0:
+                self._plain_frames(plain[stretch], first_iid)
+            else:
+                self._placed_frames(stretch.tolist(), first_iid)
+            first_iid += len(stretch)
+
+    def _plain_frames(self, frames: Array, first_iid: int) -> None:
+        names, paths, lines, kinds = self._runs.of_plain(frames)
         entries: list[bytes] = []
-        for iid, run in enumerate(runs, start=last_iid + 1 - len(runs)):
+        for field, strings in ((Interned.FUNCTION_NAMES, names), (Interned.SOURCE_PATHS, paths)):
+            for index in _distinct(strings[strings >= 0], len(self._trace.strings)).tolist():
+                self._string(field, index, entries)
+        self._packets.intern(self._sequence, entries)
+        for at in range(0, len(frames), PLAIN_PIECE):
+            piece = slice(at, at + PLAIN_PIECE)
+            room = bytearray(40 * len(frames[piece]))
+            size = perfetto_kernel.plain_frames(
+                names[piece], paths[piece], lines[piece], kinds[piece], first_iid + at, room
+            )
+            entry = message(Packet.INTERNED_DATA, bytes(memoryview(room)[:size]))
+            self._packets.write(entry, sequence=self._sequence)
+
+    def _placed_frames(self, runs: list[int], first_iid: int) -> None:
+        entries: list[bytes] = []
+        for iid, run in enumerate(runs, start=first_iid):
             place = self._runs.place(run)
             name, path, line = place.lines[0]
             fields = [integer(Frame.IID, iid)]
@@ -371,6 +434,13 @@ class Callstacks:
                 fields.append(integer(Mapping.BUILD_ID, iid))
             entries.append(message(Interned.MAPPINGS, *fields, integer(Mapping.PATH_STRING_IDS, iid)))
         return iid
+
+
+def _distinct(indices: Array, n: int) -> Array:
+    """Those that occur, rising. n: there are no larger ones. Sorting them would take many times as long."""
+    occurs = np.zeros(n, bool)
+    occurs[indices] = True
+    return np.flatnonzero(occurs).astype(np.int32)
 
 
 def _longer(iids: Array, n: int) -> Array:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+
+from converter.model import Array
+
 VARINT, FIXED64, LENGTH = 0, 1, 2
 ONE_BYTE = [bytes([value]) for value in range(128)]
 
@@ -27,13 +31,24 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+def varints(values: Array) -> list[bytes]:
+    """Of many values, unsigned or signed as 64-bit two's complement."""
+    left = np.ascontiguousarray(values).astype(np.uint64)
+    digits = np.empty((len(left), 10), np.uint8)
+    length = np.ones(len(left), np.int64)
+    for nth in range(10):
+        digits[:, nth] = left & np.uint64(127)
+        left = left >> np.uint64(7)
+        more = left != 0
+        digits[more, nth] |= 128
+        length += more
+    text = digits.tobytes()
+    return [text[at : at + size] for at, size in zip(range(0, len(text), 10), length.tolist(), strict=True)]
+
+
 def integer(field: int, value: int) -> bytes:
     """A field of an integer, bool or enum type."""
     return varint(field << 3 | VARINT) + varint(value)
-
-
-def double(field: int, value: float) -> bytes:
-    return varint(field << 3 | FIXED64) + struct.pack("<d", value)
 
 
 def fixed64(field: int, value: int) -> bytes:

@@ -17,18 +17,20 @@ from converter.registry import Options, importer_named
 from converter.source import Source
 
 ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
-# 468 MB and 1.02 million samples.
-LARGE = ("bigjit", "bigfp")
+# 468 MB.
+LARGE = "bigjit/"
 CODE_SIZE = "code size"
 
 
 @cache
 def _files() -> dict[str, Path]:
-    """Folder/name without .zst → where it is. Shared ones win."""
+    """Folder/name without .zst → where it is; a program's name alone. Shared ones win."""
     found: dict[str, Path] = {}
     for root in ROOTS:
         for path in sorted(root.glob("*/*")):
             found.setdefault(f"{path.parent.name}/{path.name.removesuffix('.zst')}", path)
+        for program in root.glob("*.js"):
+            found.setdefault(program.name, program)
     return found
 
 

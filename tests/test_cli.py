@@ -353,7 +353,9 @@ def test_info_json_is_the_interface(run: Run) -> None:
         "tid": "int", "name": "str", "samples": "int", "calls": "int",
         "allocations": {"count": "int", "bytes": "int"},
     }  # fmt: skip
-    assert found.keys() == {"inputs", "time", "processes", "functions", "code_objects", "sources", "issues"}
+    assert found.keys() == {
+        "inputs", "time", "processes", "functions", "code_objects", "tiers", "sources", "issues",
+    }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
     (process,) = found["processes"]

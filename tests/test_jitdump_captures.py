@@ -5,15 +5,27 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
 from builders.jitdump import DEBUG_INFO, LOAD, V8_BIAS, V8_PAD1
-from conftest import shared
 from jit_recordings import (
-    CODE_SIZE, code_sizes, content, dumps, live_bytes, path_of, places_of, read, stack_text, strings_of,
-    symbol_text, text_of, tier_text,
-)  # fmt: skip
+    CODE_SIZE,
+    code_sizes,
+    content,
+    dumps,
+    frame_text,
+    live_bytes,
+    path_of,
+    places_of,
+    read,
+    stack_text,
+    strings_of,
+    symbol_text,
+    text_of,
+    tier_text,
+)
 from readers import jitdump_expected
 from readers.jitdump_expected import Code, Expected, Place
 
@@ -22,7 +34,10 @@ from converter import laws
 from converter.model import Trace
 
 EXTENDED = dumps("samply-ext/")
-V8_DUMPS = ["node24/jit-27512.dump", "node24-killed/jit-29317.dump", "node24-switch/jit-29077.dump"]
+V8_DUMPS = [
+    "node24/jit-27512.dump", "node24-killed/jit-29317.dump", "node24-switch/jit-29077.dump",
+    "node24-functions/jit-27512.dump",
+]  # fmt: skip
 WITHOUT_LINES = ("php82", "py313", "wasmtime")
 SMALL = [name for name in dumps() if isinstance(name, str)]
 
@@ -67,6 +82,10 @@ FACTS = {
     }),
     "node24/jit-27512.dump": Facts("V8", 2600, 2496, {"line_bias": 107, "file_name_repaired": 11}, {
         "": 2, "Baseline": 52, "Builtin": 1873, "Interpreter": 612, "Liftoff (wasm)": 3, "Maglev": 11,
+        "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13, "Turbofan (wasm)": 3,
+    }),
+    "node24-functions/jit-27512.dump": Facts("V8", 216, 112, {"line_bias": 107, "file_name_repaired": 11}, {
+        "": 2, "Baseline": 52, "Interpreter": 101, "Liftoff (wasm)": 3, "Maglev": 11,
         "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13, "Turbofan (wasm)": 3,
     }),
     "php82/jit-7884.dump": Facts("PHP", 61, 48, {}, {"": 41, "Tracing JIT": 20}),
@@ -202,8 +221,8 @@ def test_every_line(name: str) -> None:
         for offset, (line, column, file) in at.items():
             if 0 <= offset < len(load.code):
                 place = f"@{file}:{line}:{column}" if column else f"@{file}:{line}"
-                text = stack_text(trace, code, offset)
-                assert text.endswith(place) if line else int(trace.frames["line"][reader.frames_at(code, offset)[0]]) == 0
+                (frame,) = reader.frames_at(code, offset)
+                assert frame_text(trace, frame).endswith(place) if line else not trace.frames["line"][frame]
                 n_checked += 1
     repaired = sum(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
     assert n_overwritten == repaired
@@ -229,11 +248,12 @@ def end_of_function(text: list[str], line: int, column: int) -> tuple[int, int]:
     return len(text), len(text[-1]) + 1
 
 
-def test_lines_lie_inside_the_functions_of_the_program() -> None:
+@pytest.mark.parametrize("name", [V8_DUMPS[0], V8_DUMPS[3]])
+def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
     """tiers.js was recorded: every position of a function's own code is inside it, or, where optimized code has
     inlined another, inside that one. Tables that were read out of step would show lines of anywhere."""
-    trace = trace_of(V8_DUMPS[0])
-    text = shared("captures/jit/tiers.js").read_text().split("\n")
+    trace = trace_of(name)
+    text = path_of("tiers.js").read_text().split("\n")
     funcs, sources = trace.funcs.table(), trace.sources.table()
     ranges: dict[int, tuple[tuple[int, int], tuple[int, int]]] = {}
     for code in range(len(trace.code)):
@@ -280,6 +300,22 @@ def test_repaired_files_are_those_of_the_names(name: str) -> None:
     assert n_repaired == next(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
 
 
+# ---------------------------------------------------------------- the sources beside a dump
+
+
+def test_sources_that_bun_wrote_are_embedded_when_asked() -> None:
+    """The paths in the dump are those of another machine; the files lie beside it. The program itself does not."""
+    path = path_of("bun-src/jit-10873-10871.dump")
+    trace = converter.load(path, embed_sources=True)
+    assert laws.check(trace) == []
+    texts = trace.sources["text"].tolist()
+    names = [Path(strings_of(trace, "sources", "path", row)).name for row in range(len(texts))]
+    embedded = {name: trace.texts[text] for name, text in zip(names, texts, strict=True) if text >= 0}
+    written = [f"source-{n}-10871.js" for n in (2, 3, 4, 5)]
+    assert embedded == {name: path.with_name(name).read_text() for name in written}
+    assert set(converter.load(path).sources["text"].tolist()) == {-1}
+
+
 # ---------------------------------------------------------------- a producer that was killed
 
 
@@ -296,11 +332,13 @@ def test_a_killed_producer_keeps_all_its_loads() -> None:
 # ---------------------------------------------------------------- samply's extensions
 
 
+@cache
 def expected_of(name: str) -> Expected:
-    path = path_of(name.removesuffix(".dump") + ".expected.json")
-    if path.suffix == ".zst":
-        pytest.skip("packed")
-    return jitdump_expected.read(path)
+    wanted = name.removesuffix(".dump") + ".expected.json"
+    with TemporaryDirectory() as folder:
+        unpacked = Path(folder) / path_of(name).name
+        unpacked.write_bytes(content(wanted))
+        return jitdump_expected.read(unpacked)
 
 
 @pytest.mark.parametrize("name", EXTENDED)
@@ -357,7 +395,8 @@ class TestExtended:
                 assert len(frames) == len(probe.stack), (code.name, probe)
                 for frame, place in zip(frames, probe.stack, strict=True):
                     if place.file is not None:
-                        assert seen_place(trace, frame) == (place.function, *code.model_place(place)), (code.name, probe)
+                        wanted = (place.function, *code.model_place(place))
+                        assert seen_place(trace, frame) == wanted, (code.name, probe)
                         n += 1
                     elif code.info == "A":
                         assert trace.func_name(int(trace.frames["func"][frame])) == place.function

@@ -10,13 +10,32 @@ from typing import Any
 
 import pytest
 from builders.jitdump import (
-    ARCH_TIMESTAMP, BARE_EH_FRAME_HDR, GARBAGE, STEP, TIER, V8_BIAS, V8_EPOCH_US, V8_FREED, V8_PAD1,
-    Function, Inlined, JitDump,
-)  # fmt: skip
+    ARCH_TIMESTAMP,
+    BARE_EH_FRAME_HDR,
+    GARBAGE,
+    STEP,
+    TIER,
+    V8_BIAS,
+    V8_EPOCH_US,
+    V8_FREED,
+    V8_PAD1,
+    Function,
+    Inlined,
+    JitDump,
+)
 from jit_recordings import (
-    CODE_SIZE, code_sizes, func_text, live_bytes, loads_of, places_of, stack_text, strings_of, symbol_text, text_of,
+    CODE_SIZE,
+    code_sizes,
+    func_text,
+    live_bytes,
+    loads_of,
+    places_of,
+    stack_text,
+    strings_of,
+    symbol_text,
+    text_of,
     tier_text,
-)  # fmt: skip
+)
 from jit_recordings import read as read_dumps
 from support import report_of, thread_of
 
@@ -344,7 +363,8 @@ def test_close_ends_the_loads_and_not_the_code(new: New) -> None:
 
 
 def test_live_code_is_counted_in_all_and_for_each_tier(new: New) -> None:
-    dump = new(v8=True).load("JS:~f /a.js:1:1", CODE, 10, ts=START).load("JS:*f /a.js:1:1", CODE + 64, 100, ts=START + 1)
+    dump = new(v8=True).load("JS:~f /a.js:1:1", CODE, 10, ts=START)
+    dump.load("JS:*f /a.js:1:1", CODE + 64, 100, ts=START + 1)
     dump.load("Builtin:X", CODE, 1000, ts=START + 2).move(CODE + 64, NEW_PLACE, ts=START + 3)
     assert live_bytes(read(dump)) == {
         "JIT code": [(START, 10), (START + 1, 110), (START + 2, 1000), (START + 3, 1100)],
@@ -564,7 +584,9 @@ def test_names_that_cannot_be_repaired_lose_their_table_only(new: New) -> None:
     assert stacks(trace, 0, code=1) == [f"g@{FILE}:1:1"]
 
 
-@pytest.mark.parametrize("file", ["/größe/計算/名前.js", "/home/dev/x.js", "名前のとても長いファイル.js", "~", "/a b.js"])
+@pytest.mark.parametrize(
+    "file", ["/größe/計算/名前.js", "/home/dev/x.js", "名前のとても長いファイル.js", "~", "/a b.js"]
+)
 def test_good_names_are_not_repaired(new: New, file: str) -> None:
     """A character may end in the middle of the sixteenth byte."""
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, file)]).load("JS:*f /other.js:3:7", CODE)
@@ -642,7 +664,7 @@ TIERS: dict[str, tuple[Callable[[JitDump], object], list[str]]] = {
     "UTF-8": (lambda d: d.tier(3, 5, "größer").load("f", CODE), ["größer blue"]),
     "no valid UTF-8": (lambda d: d.tier(3, 5, b"a\xff").load("f", CODE), ["a\ufffd blue"]),
     "a long name is no variant B": (lambda d: d.tier(3, 5, "x" * 60).load("f", CODE), ["x" * 60 + " blue"]),
-    "not beyond a load that is damaged": (
+    "each load its own": (
         lambda d: d.tier(3, 5, "A").load("f", CODE).tier(3, 5, "B").load("g", CODE + 64), ["A blue", "B blue"],
     ),
 }  # fmt: skip
@@ -792,7 +814,9 @@ INNER = Function("g", "/b.js", 10, 4)
 LEAF = Function("h", "/c.js", 20, 0)
 TREES: dict[str, tuple[list[tuple[int, str, int, int]], list[Inlined], dict[int, str]]] = {
     # line records, inlined calls, and the stacks at offsets
-    "lines only": ([(0, "/a.js", 1, 0), (8, "/a.js", 2, 5)], [], {0: "f@/a.js:1:1", 7: "f@/a.js:1:1", 8: "f@/a.js:2:6"}),
+    "lines only": (
+        [(0, "/a.js", 1, 0), (8, "/a.js", 2, 5)], [], {0: "f@/a.js:1:1", 7: "f@/a.js:1:1", 8: "f@/a.js:2:6"},
+    ),
     "columns count from 0": ([(0, "/a.js", 2, 0), (4, "/a.js", 2, 9)], [], {0: "f@/a.js:2:1", 4: "f@/a.js:2:10"}),
     "line 0 is unknown, and its column": ([(0, "/a.js", 0, 5)], [], {0: "f@/a.js"}),
     "before the first line": ([(8, "/a.js", 2, 0)], [], {7: "f@/a.js", 8: "f@/a.js:2:1"}),
@@ -808,8 +832,8 @@ TREES: dict[str, tuple[list[tuple[int, str, int, int]], list[Inlined], dict[int,
     "nested": (
         [(0, "/c.js", 21, 0)],
         [Inlined(INNER, (2, 0), [(0, 12)], [Inlined(LEAF, (12, 1), [(4, 4)])])],
-        {0: "f@/a.js:2:1 > g@/c.js:21:1", 4: "f@/a.js:2:1 > g@/b.js:12:2 > h@/c.js:21:1", 8: "f@/a.js:2:1 > g@/c.js:21:1",
-         12: "f@/c.js:21:1"},
+        {0: "f@/a.js:2:1 > g@/c.js:21:1", 4: "f@/a.js:2:1 > g@/b.js:12:2 > h@/c.js:21:1",
+         8: "f@/a.js:2:1 > g@/c.js:21:1", 12: "f@/c.js:21:1"},
     ),
     "several ranges": (
         [(0, "/a.js", 1, 0)],
@@ -868,8 +892,8 @@ def test_inlined_frames_share_their_address(new: New, nth: int) -> None:
         dump.inline_info_c(CODE, [(line, column, name, file) for name, file, line, column in reversed(places)])
     trace = read(dump.tier(1, 5, "Fast").load("f", CODE))
     frames = trace.code_readers[0].frames_at(1, 5)
-    seen = {c: trace.frames[c][list(frames)].tolist() for c in ("address", "symbol", "lib", "code", "tier", "inline_depth")}
-    assert seen == {
+    columns = ("address", "symbol", "lib", "code", "tier", "inline_depth")
+    assert {c: trace.frames[c][list(frames)].tolist() for c in columns} == {
         "address": [15] * 3, "symbol": [1] * 3, "lib": [0] * 3, "code": [1] * 3, "tier": [0] * 3,
         "inline_depth": [0, 1, 2],
     }  # fmt: skip
@@ -907,8 +931,12 @@ def test_variant_a_belongs_to_the_next_load(new: New) -> None:
 
 V1 = [(CODE, 77, 0, "/v1.c")]
 WINS: dict[str, tuple[Callable[[JitDump], object], str]] = {
-    "A after a plain one": (lambda d: d.debug_info(CODE, V1).inline_tree_a(OUTER, [(0, "/a.js", 2, 0)]), "f@/a.js:2:1"),
-    "A before a plain one": (lambda d: d.inline_tree_a(OUTER, [(0, "/a.js", 2, 0)]).debug_info(CODE, V1), "f@/a.js:2:1"),
+    "A after a plain one": (
+        lambda d: d.debug_info(CODE, V1).inline_tree_a(OUTER, [(0, "/a.js", 2, 0)]), "f@/a.js:2:1",
+    ),
+    "A before a plain one": (
+        lambda d: d.inline_tree_a(OUTER, [(0, "/a.js", 2, 0)]).debug_info(CODE, V1), "f@/a.js:2:1",
+    ),
     "B": (lambda d: d.inline_stacks_b(CODE, {0: [("f", "/a.js", 2, 1)]}).debug_info(CODE, V1), "f@/a.js:2:1"),
     "C": (lambda d: d.inline_info_c(CODE, [(2, 1, "f", "/a.js")]).debug_info(CODE, V1), "f@/a.js:2:1"),
     "A over C": (
@@ -932,7 +960,8 @@ def test_which_debug_info_wins(new: New, case: str) -> None:
 def test_debug_info2_is_not_biased(new: New) -> None:
     """Offsets are relative: where V8's plain tables are corrected, these stay."""
     dump = new(v8=True).debug_info(CODE, [(CODE, 1, 1, FILE)]).load(f"JS:*a {FILE}:1:1", CODE)
-    trace = read(dump.inline_tree_a(OUTER, [(8, "/a.js", 2, 0)]).load("JS:*f /a.js:1:1", CODE + 64), reported={"line_bias": 1})
+    dump.inline_tree_a(OUTER, [(8, "/a.js", 2, 0)]).load("JS:*f /a.js:1:1", CODE + 64)
+    trace = read(dump, reported={"line_bias": 1})
     assert stacks(trace, 7, 8, code=1) == ["f@/a.js", "f@/a.js:2:1"]
 
 
@@ -940,14 +969,18 @@ def test_debug_info2_is_not_biased(new: New) -> None:
 
 STACKS_B: dict[str, tuple[dict[int, list[tuple[str, str | None, int, int]]], dict[int, str]]] = {
     "one frame": ({0: [("f", "/a.js", 2, 7)]}, {0: "f@/a.js:2:7", 15: "f@/a.js:2:7"}),
-    "columns count from 1": ({0: [("f", "/a.js", 2, 1)], 4: [("f", "/a.js", 2, 0)]}, {0: "f@/a.js:2:1", 4: "f@/a.js:2"}),
+    "columns count from 1": (
+        {0: [("f", "/a.js", 2, 1)], 4: [("f", "/a.js", 2, 0)]}, {0: "f@/a.js:2:1", 4: "f@/a.js:2"},
+    ),
     "no file": ({0: [("f", "/a.js", 2, 1), ("Array.map", None, 0, 0)]}, {0: "f@/a.js:2:1 > Array.map"}),
     "until the next offset": (
         {0: [("f", "/a.js", 1, 1)], 4: [("f", "/a.js", 2, 1), ("g", "/b.js", 3, 3)], 8: [("f", "/a.js", 3, 1)]},
         {3: "f@/a.js:1:1", 4: "f@/a.js:2:1 > g@/b.js:3:3", 7: "f@/a.js:2:1 > g@/b.js:3:3", 8: "f@/a.js:3:1"},
     ),
     "before the first offset": ({4: [("f", "/a.js", 2, 1)]}, {3: "f@/a.js", 4: "f@/a.js:2:1"}),
-    "offsets in disorder": ({8: [("f", "/a.js", 2, 1)], 0: [("f", "/a.js", 1, 1)]}, {0: "f@/a.js:1:1", 8: "f@/a.js:2:1"}),
+    "offsets in disorder": (
+        {8: [("f", "/a.js", 2, 1)], 0: [("f", "/a.js", 1, 1)]}, {0: "f@/a.js:1:1", 8: "f@/a.js:2:1"},
+    ),
 }  # fmt: skip
 
 
@@ -1182,9 +1215,9 @@ def test_markers_can_be_made_again(new: New) -> None:
 def test_functions_of_several_tiers_are_linked(new: New) -> None:
     """And only those: the same tier again is no new tier."""
     dump = new(v8=True)
-    names = ["JS:~f /a.js:1:1", "JS:~g /a.js:2:1", "JS:*f /a.js:1:1", "JS:~g /a.js:2:1", "JS:~f /b.js:1:1", "JS:^f /a.js:1:1"]
+    names = ["~f /a.js:1:1", "~g /a.js:2:1", "*f /a.js:1:1", "~g /a.js:2:1", "~f /b.js:1:1", "^f /a.js:1:1"]
     for nth, name in enumerate(names):
-        dump.load(name, CODE + 64 * nth, tid=PID + nth % 2)
+        dump.load("JS:" + name, CODE + 64 * nth, tid=PID + nth % 2)
     trace = read(dump)
     rows = sorted((row for tid in (PID, PID + 1) for row in loads_of(trace, tid)), key=lambda row: row["ts"])
     flows = [row["flow"] for row in rows]
@@ -1276,7 +1309,8 @@ def test_code_sizes_of_tiers_are_apart(new: New) -> None:
     trace = read(dump)
     (thread,) = [thread for _, thread in trace.threads if thread.name == CODE_SIZE]
     samples = thread.load().samples
-    tiers = [strings_of(trace, "tiers", "name", int(trace.frames["tier"][trace.stacks["frame"][s]])) for s in samples["stack"]]
+    rows = trace.frames["tier"][trace.stacks["frame"][samples["stack"]]]
+    tiers = [strings_of(trace, "tiers", "name", row) for row in rows.tolist()]
     assert list(zip(samples["ts"].tolist(), tiers, samples["weight"].tolist(), strict=True)) == [
         (START, "Interpreter", 10), (START + 5, "Turbofan", 30),
     ]  # fmt: skip
@@ -1306,7 +1340,8 @@ def test_dumps_of_several_processes(new: New) -> None:
     assert [process.pid for process in trace.processes] == [5, 6]
     assert [places_of(trace, code) for code in range(2)] == [[(CODE, START, -1)], [(CODE, START + 9, -1)]]
     assert [stack_text(trace, code, 0) for code in range(2)] == ["f@/a.c:1", "g@/a.c:1"]
-    assert [text_of(trace, reader.frames_at(code, 0)[0]) for code, reader in enumerate(trace.code_readers)] == ["one", "two"]
+    frames = [reader.frames_at(code, 0)[0] for code, reader in enumerate(trace.code_readers)]
+    assert [text_of(trace, frame) for frame in frames] == ["one", "two"]
     assert len(trace.libs) == 2
     tids = [thread.tid for _, thread in trace.threads]
     assert len(set(tids)) == len(tids) == 4

@@ -184,7 +184,7 @@ class _Decoder:
             at = int(ends[-1])
             self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
             dump.n_records += len(ids)
-        if at < len(self._data):
+        if at != len(self._data):
             self._note("truncated", at, "the dump ends inside a record")
         dump.lines = read_lines(self._data, dump.header, self._line_records, self._note_count)
         dump.problems += self._bad.values()

@@ -149,12 +149,12 @@ def parse_a(payload: memoryview, layout: Structs) -> TableA | None:
     lines.sort(key=lambda line: line[0])
     return TableA(
         [
-            Function(names[name], files[file], line, _from_zero(line, column), bool(flags & FLAG_IS_JS))
+            Function(names[name], files[file], _i32(line), _from_zero(line, column), bool(flags & FLAG_IS_JS))
             for name, file, line, column, flags in functions
         ],
         outermost,
         [offset for offset, *_ in lines],
-        [(files[file], line, _from_zero(line, column)) for _, file, line, column in lines],
+        [(files[file], _i32(line), _from_zero(line, column)) for _, file, line, column in lines],
         [edge for start, size in ranges for edge in (start, start + size)],
     )
 
@@ -247,27 +247,33 @@ def parse_b(payload: memoryview, layout: Structs) -> TableOfStacks | None:
     if any(caller >= n_positions or name >= n_strings or file >= n_strings for caller, name, file, *_ in positions):
         return None
     stacks: dict[int, Stack] = {}
+    places: dict[int, Place] = {}
     n_cycles = 0
     for _, position in offsets:
         if position not in stacks:
-            stacks[position], is_cycle = _stack_b(position, positions, strings)
+            stacks[position], is_cycle = _stack_b(position, positions, strings, places)
             n_cycles += is_cycle
     offsets.sort(key=lambda offset: offset[0])
     return TableOfStacks("B", [start for start, _ in offsets], [stacks[position] for _, position in offsets], n_cycles)
 
 
-def _stack_b(innermost: int, positions: list[tuple[int, ...]], strings: list[str]) -> tuple[Stack, bool]:
-    """(the stack, whether its callers go in a circle)"""
-    places: list[Place] = []
+def _stack_b(
+    innermost: int, positions: list[tuple[int, ...]], strings: list[str], places: dict[int, Place]
+) -> tuple[Stack, bool]:
+    """(the stack, whether its callers go in a circle). places: those of positions that were met before."""
+    stack: list[Place] = []
     seen: set[int] = set()
     at = innermost
-    while at >= 0 and at not in seen and len(places) < MAX_DEPTH:
+    while at >= 0 and at not in seen and len(stack) < MAX_DEPTH:
         seen.add(at)
-        at, name, file_index, start_line, start_column, line, column = positions[at]
-        file = strings[file_index] if file_index >= 0 else ""
-        places.append(Place(Function(strings[name], file, _i32(start_line), _i32(start_column)), file, _i32(line),
-                            _i32(column)))  # fmt: skip
-    return tuple(reversed(places)), at in seen
+        if at not in places:
+            _, name, file_index, start_line, start_column, line, column = positions[at]
+            file = strings[file_index] if file_index >= 0 else ""
+            function = Function(strings[name], file, _i32(start_line), _i32(start_column))
+            places[at] = Place(function, file, _i32(line), _i32(column))
+        stack.append(places[at])
+        at = positions[at][0]
+    return tuple(reversed(stack)), at in seen
 
 
 def parse_c(records: Sequence[tuple[int, Stack]], address: int) -> TableOfStacks:

@@ -162,21 +162,48 @@ def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) 
         for name in dict.fromkeys(name.category for name in names)
     }
     bases: dict[tuple[int, int, int, int], Base] = {}
+    known_bases: dict[tuple[str, str, int], Base] = {}
+    first_files = _first_files(dump)
     rows: list[Base] = []
     for load, name in zip(dump.loads, names, strict=True):
+        file = name.file or (first_files[load.lines] if load.lines >= 0 else "")
+        # Where a text is embedded, which one holds depends on the load.
+        again = (load.name, file, load.tier) if load.inlines is None and not dump.sources else None
+        base = known_bases.get(again) if again is not None else None
+        if base is not None:
+            rows.append(base)
+            continue
         tier = tiers[load.tier] if load.tier >= 0 else known.get(name.tier)
         if tier is None:
             assert name.tier is not None
             tier = known[name.tier] = recorded.get(name.tier.name, -1)
             if tier < 0:
                 tier = known[name.tier] = _tier(trace, name.tier.name, name.tier.family, name.tier.color)
-        func, source = add_function(trace, texts, _function(dump, load, name), load.nth, name)
+        func, source = add_function(trace, texts, _function(load, name, file), load.nth, name)
         key = (func, categories[name.category], tier, source)
         base = bases.get(key)
         if base is None:
             base = bases[key] = Base(*key)
+        if again is not None:
+            known_bases[again] = base
         rows.append(base)
     return rows
+
+
+def _first_files(dump: Dump) -> list[str]:
+    """Of each line table the first file that has a name; "" where none of the first entries has."""
+    lines, names = dump.lines, dump.lines.file_names
+    has_rows = lines.stops > lines.starts
+    firsts = np.where(has_rows, lines.files[np.where(has_rows, lines.starts, 0)] if has_rows.any() else -1, -1)
+    found: list[str] = []
+    for record, first in enumerate(firsts.tolist()):
+        file = names[first] if first >= 0 else ""
+        if first >= 0 and not file:
+            begin = int(lines.starts[record])
+            rows = lines.files[begin : min(begin + FIRST_LINES, int(lines.stops[record]))].tolist()
+            file = next((names[row] for row in rows if names[row]), "")
+        found.append(file)
+    return found
 
 
 def _recorded_tier(trace: Trace, tier: TierRecord) -> int:
@@ -190,19 +217,13 @@ def _tier(trace: Trace, name: str, family: str, color: str) -> int:
     return trace.tiers.intern(name=intern(name), family=intern(family), color=intern(color))
 
 
-def _function(dump: Dump, load: Load, name: Name) -> Function:
-    """As the inline records name it, else as the load does; a name without a file takes the line table's first."""
+def _function(load: Load, name: Name, file: str) -> Function:
+    """As the inline records name it, else as the load does; file: of the name, or the line table's first."""
     if load.inlines is not None:
         stacks = (load.inlines.stack_at(offset) for offset in load.inlines.boundaries())
         outermost = next((stack[0].function for stack in stacks if stack), None)
         if outermost is not None:
             return outermost
-    file = name.file
-    if not file and load.lines >= 0:
-        lines = dump.lines
-        begin = int(lines.starts[load.lines])
-        rows = lines.files[begin : min(begin + FIRST_LINES, int(lines.stops[load.lines]))].tolist()
-        file = next((lines.file_names[row] for row in rows if lines.file_names[row]), "")
     return Function(name.function, file, name.line, name.column)
 
 

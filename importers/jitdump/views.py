@@ -130,7 +130,7 @@ def _counters(code: Code, trace: Trace, rows: Array) -> list[Counter]:
     mine = places.take((places["code"] >= code.rows.start) & (places["code"] < code.rows.stop))
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
-    names = np.append(trace.tiers["name"], -1)[tier]
+    names = np.append(trace.tiers["family"], -1)[tier]
     for name in sorted(np.unique(names[names >= 0]).tolist(), key=trace.strings.__getitem__):
         chosen = names == name
         color = trace.strings[int(trace.tiers["color"][tier[chosen][0]])]
@@ -150,9 +150,10 @@ def _counter(name: str, doc: str, color: str, places: Table, size: Array) -> Cou
 def _code_size(code: Code, trace: Trace, process: Process) -> Thread:
     """A thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
     both = (_of_lines(code, trace), _of_inlines(code, trace))
-    ts, stack, weight = (np.concatenate(parts) for parts in zip(*both, strict=True))
-    order = np.argsort(ts, kind="stable")
-    samples = Table(SAMPLES, {"ts": ts[order], "stack": stack[order], "weight": weight[order]})
+    ts, stack, weight = (np.concatenate(parts) if len(parts[1]) else parts[0] for parts in zip(*both, strict=True))
+    samples = Table(SAMPLES, {"ts": ts, "stack": stack, "weight": weight})
+    if np.any(ts[1:] < ts[:-1]):
+        samples = samples.take(np.argsort(ts, kind="stable"))
     tid = CODE_SIZE_TID + process.pid
     return Thread(
         tid, "code size", False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples),
@@ -232,7 +233,7 @@ def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     stacks: list[int] = []
     sizes: list[int] = []
     for nth, load in enumerate(code.dump.loads):
-        if load.inlines is None:
+        if load.inlines is None or load.size == 0:
             continue
         edges = [edge for edge in load.inlines.boundaries() if 0 <= edge < load.size]
         for begin, end in zip(edges, [*edges[1:], load.size], strict=True):

@@ -46,12 +46,18 @@ SAME_CLOCK_NS = 100_000_000
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
+    of_dumps = [thread for _, thread in trace.threads]
     for source, recording in recordings:
-        _Mapper(source, recording, trace, options).run()
+        _Mapper(source, recording, trace, options, of_dumps).run()
 
 
 class _Mapper:
-    def __init__(self, source: Source, recording: Recording, trace: Trace, options: Options) -> None:
+    """of_dumps: threads of which only dumps have told."""
+
+    def __init__(
+        self, source: Source, recording: Recording, trace: Trace, options: Options, of_dumps: list[Thread]
+    ) -> None:
+        self._of_dumps = of_dumps
         self._source = source
         self._recording = recording
         self._trace = trace
@@ -74,8 +80,8 @@ class _Mapper:
         natives = Natives(trace, self._options, build_ids, features.hostname)
         names = _Names(recording)
         spaces = Spaces(recording, trace, natives, names.pids, offset_ns, self._map_file)
-        stack = stacks_of(recording.samples, spaces, trace)
-        _add_processes(trace, recording, names, main, stack, offset_ns)
+        stack = stacks_of(recording.samples, spaces, trace, self._source.name)
+        _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
         self._note_losses(spaces)
         producer = f"perf {features.version}".strip()
         trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
@@ -96,9 +102,9 @@ class _Mapper:
     def _note_losses(self, spaces: Spaces) -> None:
         recording, report = self._recording, self._trace.report
         where = self._source.name
-        n_strangers = sum(process.pid not in spaces.pids for process in self._trace.processes)
+        of_code = [p for p in self._trace.processes if any(thread.sample_unit for thread in p.threads)]
+        n_strangers = sum(process.pid not in spaces.pids for process in of_code)
         report.note("code_of_other_process", n_strangers, where=where)
-        report.note("lost_samples", sum(lost.count for lost in recording.lost), where=where)
         report.note("throttled", sum(not throttle.on for throttle in recording.throttles), where=where)
         report.note("unwinding_not_done", int(np.count_nonzero(recording.samples.has_user_stack)), where=where)
         report.note(
@@ -168,10 +174,12 @@ def _join_clock(trace: Trace, recording: Recording) -> int:
         unix_zero = 0
     if trace.clock is None or trace.clock.kind == kind:
         return trace.join_clock(Clock(kind, unix_zero))
+    if unix_zero is not None and trace.clock.unix_zero_ns is not None:
+        return trace.join_clock(Clock(kind, unix_zero))
     offset = _offset_to_code(trace, recording)
     if offset is None:
         trace.report.note("clock_differs", detail=f"{kind} and {trace.clock.kind}")
-        return trace.join_clock(Clock(kind, unix_zero))
+        return 0
     trace.report.note("clock_aligned", detail=f"samples on {kind} were moved by {offset} ns to {trace.clock.kind}")
     if unix_zero is not None and trace.clock.unix_zero_ns is None:
         trace.clock = Clock(trace.clock.kind, unix_zero - offset)
@@ -201,6 +209,7 @@ class _Names:
 
     def __init__(self, recording: Recording) -> None:
         self.of_thread: dict[tuple[int, int], str] = {}
+        self.of_program: dict[int, str] = {}  # by pid, where one was started
         self.started: dict[tuple[int, int], int] = {}
         self.ended: dict[tuple[int, int], int] = {}
         pids = {int(pid) for pid in np.unique(recording.samples.pid)} if len(recording.samples) else set()
@@ -210,6 +219,8 @@ class _Names:
             pids.add(task.pid)
             if isinstance(task, Comm):
                 self.of_thread[thread] = task.name
+                if task.is_exec:
+                    self.of_program[task.pid] = task.name
             elif isinstance(task, Fork):
                 self.started[thread] = task.ts
                 parent = self.of_thread.get((task.ppid, task.ptid))
@@ -221,7 +232,13 @@ class _Names:
 
 
 def _add_processes(
-    trace: Trace, recording: Recording, names: _Names, main: Event | None, stack: Array, offset_ns: int
+    trace: Trace,
+    recording: Recording,
+    names: _Names,
+    main: Event | None,
+    stack: Array,
+    offset_ns: int,
+    of_dumps: list[Thread],
 ) -> None:
     samples, switches = recording.samples, recording.switches
     times = [int(column.ts[nth]) for column in (samples, switches) if len(column) for nth in (0, -1)]
@@ -231,17 +248,16 @@ def _add_processes(
     rows = _by_thread(samples.pid, samples.tid)
     switch_rows = _by_thread(switches.pid, switches.tid)
     threads = sorted({*rows, *switch_rows, *names.of_thread})
+    _renumber_processes(trace, recording)
     processes = {process.pid: process for process in trace.processes}
     for pid, tid in threads:
-        process = processes.get(pid) or _process_of_dump(trace, recording, pid)
-        name = names.of_thread.get((pid, pid)) or names.of_thread.get((pid, tid)) or _default_name(pid)
+        process = processes.get(pid)
+        name = names.of_program.get(pid) or names.of_thread.get((pid, pid)) or _default_name(pid)
         start = max(names.started.get((pid, tid), first_ts), first_ts) + offset_ns
         end = min(max(names.ended.get((pid, tid), last_ts), first_ts), last_ts) + offset_ns
         if process is None:
             process = Process(pid, name, start, end)
             trace.processes.append(process)
-        elif processes.get(pid) is not process:
-            process.pid, process.name = pid, name
         processes[pid] = process
         process.name = name
         mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
@@ -249,30 +265,41 @@ def _add_processes(
         start, end = loader.reach(start, end)
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
-        _add_thread(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records))
+        _add_thread(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records), of_dumps)
 
 
 def _default_name(pid: int) -> str:
     return "kernel" if pid == 0 else f"process {pid}"
 
 
-def _process_of_dump(trace: Trace, recording: Recording, pid: int) -> Process | None:
+def _renumber_processes(trace: Trace, recording: Recording) -> None:
     """In a container a dump calls its process by another number: it is the one that mapped the dump."""
-    mapped = {Path(m.path).name for m in recording.maps if m.pid == pid and DUMP.fullmatch(Path(m.path).name)}
-    if not mapped or len(trace.code) == 0:
-        return None
+    mapped: dict[int, set[str]] = {}
+    for one in recording.maps:
+        name = Path(one.path).name
+        if DUMP.fullmatch(name):
+            mapped.setdefault(one.pid, set()).add(name)
+    for pid, process in [(pid, _process_of_dumps(trace, names)) for pid, names in mapped.items()]:
+        if process is not None:
+            for thread in process.threads:
+                thread.tid = pid if thread.is_main else thread.tid
+            process.pid = pid
+
+
+def _process_of_dumps(trace: Trace, names: set[str]) -> Process | None:
+    libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] in names]
     lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
-    libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] in mapped]
-    pids = set(np.unique(trace.code["pid"][np.isin(lib_of_code, libs)]).tolist())
+    pids = set(trace.code["pid"][np.isin(lib_of_code, libs)].tolist())
     return next((process for process in trace.processes if process.pid in pids), None)
 
 
-def _add_thread(process: Process, thread: Thread) -> None:
+def _add_thread(process: Process, thread: Thread, of_dumps: list[Thread]) -> None:
     """A thread of which a dump tells too is one thread with the tables of both."""
-    known = next((t for t in process.threads if t.tid == thread.tid and not t.sample_unit), None)
+    known = next((t for t in of_dumps if t in process.threads and t.tid == thread.tid and not t.sample_unit), None)
     if known is None:
         process.threads.append(thread)
         return
+    of_dumps.remove(known)
     of_dump, of_samples = known.load, thread.load
     known.name, known.is_main = thread.name, thread.is_main
     known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)

@@ -73,7 +73,7 @@ def _format(field: Field) -> FieldFormat:
 
 def _decoded(recording: Recording, event: Event, rows: Array) -> dict[str, Any]:
     assert event.tracepoint is not None
-    order = recording.byte_order
+    order = ">" if recording.byte_order == "big" else "<"
     decoded = [decode_fields(event.tracepoint, recording.raw(row), order) for row in rows.tolist()]
     columns: dict[str, Any] = {}
     for field in event.tracepoint.fields:

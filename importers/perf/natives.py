@@ -152,21 +152,21 @@ class Natives:
 
     def _binary(self, path: str, name: str, build_id: str) -> Binary | None:
         """The user's file with that build id, or the recorded path's; without an id, the user's by name."""
-        given = [binary for source in self._symbols if (binary := self._opened(source)) is not None]
-        for binary in given:
-            if build_id and binary.code_id == build_id:
-                return binary
-        of_name = next((binary for binary in given if Path(binary.path).name == name), None)
-        if build_id and of_name is not None:
-            self._note_other(name, build_id, of_name.code_id)
+        of_name = next((binary for binary in self._given if binary.name == name), None)
         local = self._local(path) if build_id or name.startswith("jitted-") else None
-        if local is not None and build_id and local.code_id != build_id:
-            self._note_other(name, build_id, local.code_id)
-            local = None
-        return local if local is not None or build_id else of_name
+        if not build_id:
+            return local if local is not None else of_name
+        there = [*self._given, *([local] if local is not None else [])]
+        found = next((binary for binary in there if binary.code_id == build_id), None)
+        other = of_name if of_name is not None else local
+        if found is None and other is not None:
+            here = other.code_id or "one without a build id"
+            self._trace.report.note("build_id_differs", where=name, detail=f"{name}: recorded {build_id}, here {here}")
+        return found
 
-    def _note_other(self, name: str, recorded: str, here: str) -> None:
-        self._trace.report.note("build_id_differs", where=name, detail=f"{name}: recorded {recorded}, here {here}")
+    @cached_property
+    def _given(self) -> Sequence[Binary]:
+        return [binary for source in self._symbols if (binary := self._opened(source)) is not None]
 
     def _local(self, path: str) -> Binary | None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -27,6 +27,8 @@ NEVER = 1 << 62
 ANNOUNCED_LATE_NS = 1_000_000_000
 # Mappings over one address: what is beyond is damage.
 MAX_PAIRS = 1 << 24
+# Forks of forks: what is beyond is damage, or a circle.
+MAX_ANCESTORS = 64
 
 ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
@@ -115,15 +117,18 @@ class Spaces:
         for mapped in self.recording.maps:
             if mapped.pid == -1:
                 yield self._region(mapped, BEGINNING, NEVER)
-        for symbol in self.recording.ksymbols:
-            if not symbol.unregister:
-                frames = self.natives.named(symbol.name, True)
-                end = symbol.address + symbol.length
-                start = symbol.ts + self.offset_ns
-                yield Region(symbol.address, end, start, NEVER, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
+        gone: dict[int, int] = {}
+        for symbol in reversed(self.recording.ksymbols):
+            ts = symbol.ts + self.offset_ns
+            if symbol.unregister:
+                gone[symbol.address] = ts
+            else:
+                frames, end = self.natives.named(symbol.name, True), symbol.address + symbol.length
+                until = gone.get(symbol.address, NEVER)
+                yield Region(symbol.address, end, ts, until, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
 
     def _mapped(self, pid: int) -> Iterator[Region]:
-        jitted = self._has_dump(pid)
+        jitted = any(len(rows) for _, rows, _ in self._code_of(pid))
         for mapped, until in self._maps_of(pid):
             if not (jitted and JITTED_OBJECT.fullmatch(Path(mapped.path).name)):
                 yield self._region(mapped, mapped.ts + self.offset_ns, until)
@@ -137,19 +142,31 @@ class Spaces:
 
     def _maps_of(self, pid: int) -> Iterator[tuple[Mmap, int]]:
         """(mapping, until when): a fork's child begins with its parent's; a new program ends all before."""
-        comms = (task for task in self.recording.tasks if isinstance(task, Comm) and task.is_exec)
-        execs = [comm.ts for comm in comms if comm.pid == pid == comm.tid]
-        for mapped in self._inherited(pid, set()):
-            until = next((ts for ts in execs if ts > mapped.ts), None)
-            yield mapped, NEVER if until is None else until + self.offset_ns
+        for owner, forked in reversed(self._ancestors(pid)):
+            for mapped in self._maps_by_pid.get(owner, ()):
+                until = self._next_program(owner, mapped.ts)
+                if mapped.ts <= forked < until or owner == pid:
+                    until = self._next_program(pid, mapped.ts)
+                    yield mapped, NEVER if until >= NEVER else until + self.offset_ns
 
-    def _inherited(self, pid: int, seen: set[int]) -> Iterator[Mmap]:
-        fork = self._forks.get(pid)
-        if fork is not None and pid not in seen and len(seen) < 64:
-            yield from (m for m in self._inherited(fork.ppid, seen | {pid}) if m.ts <= fork.ts)
-        yield from self._maps_by_pid.get(pid, ())
+    def _ancestors(self, pid: int) -> list[tuple[int, int]]:
+        """(process, until when its memory is that of pid, too), from the process itself on."""
+        chain = {pid: NEVER}
+        child, until = pid, NEVER
+        while (fork := self._forks.get(child)) is not None and fork.ppid not in chain and len(chain) < MAX_ANCESTORS:
+            if child != pid and self._next_program(child, fork.ts) <= until:
+                break
+            child, until = fork.ppid, min(fork.ts, until)
+            chain[child] = until
+        return list(chain.items())
+
+    def _next_program(self, pid: int, ts: int) -> int:
+        execs = self._execs.get(pid, ())
+        nth = bisect_right(execs, ts)
+        return execs[nth] if nth < len(execs) else NEVER
 
     def __post_init__(self) -> None:
+        self._places: dict[int, Array] = {}
         self._maps_by_pid: dict[int, list[Mmap]] = {}
         self._dumps_of: dict[int, set[str]] = {}
         for mapped in self.recording.maps:
@@ -158,21 +175,33 @@ class Spaces:
                 self._dumps_of.setdefault(mapped.pid, set()).add(name)
             elif mapped.is_exec:
                 self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
+        self._execs: dict[int, list[int]] = {}
+        for task in self.recording.tasks:
+            if isinstance(task, Comm) and task.is_exec and task.pid == task.tid:
+                self._execs.setdefault(task.pid, []).append(task.ts)
         self._forks = {
             task.pid: task for task in self.recording.tasks if isinstance(task, Fork) and task.pid != task.ppid
         }
 
     # ------------------------------------------------------------ what was compiled
 
-    def _has_dump(self, pid: int) -> bool:
-        return bool(len(self._places_of(pid)))
+    def _code_of(self, pid: int) -> Iterator[tuple[int, Array, int]]:
+        """(owner, rows of the trace's places, until when): a fork's child has the code that its parent compiled."""
+        for owner, forked in self._ancestors(pid):
+            yield owner, self._places_of(owner), forked
 
     def _places_of(self, pid: int) -> Array:
         """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
+        found = self._places.get(pid)
+        if found is None:
+            found = self._places[pid] = self._find_places_of(pid)
+        return found
+
+    def _find_places_of(self, pid: int) -> Array:
         trace = self.trace
         code = trace.places["code"]
-        if len(code) == 0:
-            return code
+        if len(code) == 0 or not (pid in self._dumps_of or np.any(trace.code["pid"] == pid)):
+            return np.zeros(0, np.int64)
         mapped = {name for names in self._dumps_of.values() for name in names}
         lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
         lib = trace.symbols["lib"][trace.code["symbol"][code]]
@@ -182,20 +211,31 @@ class Spaces:
         return np.flatnonzero(is_mine & (trace.code["size"][code] > 0))
 
     def _jitted(self, pid: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
-        trace = self.trace
-        rows = self._places_of(pid)
-        if len(rows) == 0:
-            return
+        for owner, rows, forked in self._code_of(pid):
+            if len(rows):
+                yield from self._jitted_by(owner, rows, forked, pid, addresses)
+
+    def _jitted_by(
+        self, owner: int, rows: Array, forked: int, pid: int, addresses: Array
+    ) -> Iterator[tuple[Region, int, int]]:
+        trace, zero = self.trace, self.offset_ns
         places = trace.places.table().take(rows)
         size = trace.code["size"][places["code"]]
         end = places["address"] + size.astype(np.uint64)
         first, last = np.searchsorted(addresses, places["address"]), np.searchsorted(addresses, end)
         for nth in np.flatnonzero(last > first).tolist():
             code, begin = int(places["code"][nth]), int(places["address"][nth])
-            until = int(places["end_ts"][nth])
+            start, until = int(places["start_ts"][nth]), int(places["end_ts"][nth])
+            until = until if until >= 0 else NEVER
+            if owner != pid:
+                if not start - zero <= forked < min(until - zero, self._next_program(owner, start - zero)):
+                    continue
+                until = NEVER
+            replaced = self._next_program(pid, start - zero)
+            until = until if replaced >= NEVER else min(until, replaced + zero)
             reader = self._reader(code)
             region = Region(
-                begin, int(end[nth]), int(places["start_ts"][nth]), until if until >= 0 else NEVER, JITTED,
+                begin, int(end[nth]), start, until, JITTED,
                 lambda a, reader=reader, code=code, begin=begin: reader.frames_at(code, a - begin),  # type: ignore[misc]
             )  # fmt: skip
             yield region, int(first[nth]), int(last[nth])

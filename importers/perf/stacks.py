@@ -14,8 +14,8 @@ MAX_FRAMES = 1024
 KERNEL_MODE, USER_MODE = 1, 2
 
 
-def stacks_of(samples: Samples, spaces: Spaces, trace: Trace) -> Array:
-    """A row of the trace's stacks for each sample, -1 for none."""
+def stacks_of(samples: Samples, spaces: Spaces, trace: Trace, where: str) -> Array:
+    """A row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     n = len(samples)
     if n == 0:
         return np.zeros(0, np.int32)
@@ -34,9 +34,9 @@ def stacks_of(samples: Samples, spaces: Spaces, trace: Trace) -> Array:
     ts = np.ascontiguousarray(samples.ts + spaces.offset_ns, np.int64)
     stack, n_cut = _compose(columns, ts, (key_spaces, key_addresses, key_slots), table, trace)
     report = trace.report
-    report.note("stack_cut", n_cut, where="perf")
-    report.note("code_unknown", int(table.used[table.is_unknown].sum()), where="perf")
-    report.note("code_announced_late", int(table.used[table.is_late].sum()), where="perf")
+    report.note("stack_cut", n_cut, where=where)
+    report.note("code_unknown", int(table.used[table.is_unknown].sum()), where=where)
+    report.note("code_announced_late", int(table.used[table.is_late].sum()), where=where)
     return stack
 
 
@@ -58,7 +58,7 @@ class _VersionTable:
 
     def __init__(self, versions: list[list[Version]], unknown: int) -> None:
         flat = [version for of_key in versions for version in of_key]
-        frames = [version.frames or (unknown,) for version in flat]
+        frames = [(version.frames or (unknown,))[:MAX_FRAMES] for version in flat]
         self.first = np.concatenate(([0], np.cumsum([len(of_key) for of_key in versions]))).astype(np.int64)
         self.start = np.array([version.start for version in flat], np.int64)
         self.first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
@@ -97,7 +97,7 @@ def _compose(columns: Columns, ts: Array, keys: Keys, table: _VersionTable, trac
     n, longest = len(ts), int(columns[2].max()) + 1
     before = trace.stacks.table()
     room = 1 << 15
-    while room < 2 * len(before) + 2 * longest * int(np.diff(table.first_frame).max()):
+    while room < 2 * (len(before) + MAX_FRAMES):
         room *= 2
     prefix, frame = _grown(before["prefix"], room), _grown(before["frame"], room)
     slots = np.full(2 * room, -1, np.int32)

@@ -205,10 +205,10 @@ def compose(
 
     What a key stands for can change: its versions are rows first_version[key] to first_version[key + 1], each from
     version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
-    first_frame[version + 1] of `frames`, outermost first. used: counts how often each version was. Beyond max_frames,
-    frames at the root are cut. path: room for one more than the longest callchain. Stops early when the stacks are full
-    (or slots half full): grow them and call again. state: the sample to go on at, the number of stacks, the number of
-    cut samples.
+    first_frame[version + 1] of `frames`, outermost first and at most max_frames. used: counts how often each version
+    was. Beyond max_frames, addresses at the root are cut, each with all its frames: what is inlined stays with what it
+    is inlined into. path: room for one more than the longest callchain. Stops early when the stacks are full (or slots
+    half full): grow them and call again. state: the sample to go on at, the number of stacks, the number of cut samples.
     """
     n: cython.Py_ssize_t = start.shape[0]
     n_keys: cython.Py_ssize_t = spaces.shape[0]
@@ -243,6 +243,8 @@ def compose(
     for k in range(n_versions):
         if first_frame[k] < 0 or first_frame[k + 1] < first_frame[k] or first_frame[k + 1] > frames.shape[0]:
             raise ValueError("compose: a version outside the frames")
+        if first_frame[k + 1] - first_frame[k] > max_frames:
+            raise ValueError("compose: a version of more frames than a stack may have")
     i: cython.Py_ssize_t = int(state[SAMPLE])
     n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
     n_cut: cython.longlong = int(state[N_CUT])
@@ -251,7 +253,6 @@ def compose(
     end: cython.Py_ssize_t
     depth: cython.Py_ssize_t
     total: cython.Py_ssize_t
-    skip: cython.Py_ssize_t
     j: cython.Py_ssize_t
     key_mask: cython.ulonglong = n_key_slots - 1
     mask: cython.ulonglong = n_slots - 1
@@ -314,19 +315,18 @@ def compose(
                 total += first_frame[v + 1] - first_frame[v]
             if bad:
                 break
-            if n_stacks + total > room:
+            if n_stacks + (total if total < max_frames else max_frames) > room:
                 break
-            skip = total - max_frames if total > max_frames else 0
-            n_cut += 1 if skip else 0
+            n_cut += 1 if total > max_frames else 0
             top = -1
             while depth > 0:
                 depth -= 1
                 v = path[depth]
                 used[v] += 1
+                if total > max_frames:
+                    total -= first_frame[v + 1] - first_frame[v]
+                    continue
                 for j in range(first_frame[v], first_frame[v + 1]):
-                    if skip > 0:
-                        skip -= 1
-                        continue
                     f = frames[j]
                     h = mix_stack(top, f) & mask
                     s = slots[h]

@@ -1,0 +1,67 @@
+"""Fuzzes the road of a jitdump, with samply's extensions. Run by `make fuzz`.
+
+Seeds are dumps that the tests' builder makes, of each kind of record alone and of all together, and the beginnings of
+the small fixtures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from common import MAX_SIZE, ROOT, run
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from builders.jitdump import V8_FREED, Function, Inlined, JitDump
+
+CODE = 0x7F00_0000_1000
+FILE = "/home/dev/long-enough/a.js"
+
+
+def built() -> Iterator[tuple[str, JitDump]]:
+    """A dump for each kind of record."""
+    entries = [(CODE, 3, 7, FILE), (CODE + 4, 4, 2, FILE), (CODE + 8, 5, 1, "/b.js")]
+    tree = [Inlined(Function("g", "/b.js", 5), (2, 4), [(4, 8)], [Inlined(Function("h", "/a.js"), (6, 1), [(6, 2)])])]
+    name = f"JS:*f {FILE}:3:7"
+    for order in "<>":
+        for v8 in (False, True):
+
+            def new(order: str = order, v8: bool = v8) -> JitDump:
+                return (JitDump.v8 if v8 else JitDump)(version=2, byte_order=order)
+
+            tag = f"{'big' if order == '>' else 'little'}{'-v8' if v8 else ''}"
+            yield f"lines-{tag}", new().debug_info(CODE, entries).load(name, CODE)
+            yield f"same-file-{tag}", new().debug_info(CODE, entries, same_file_marker=True).load("f", CODE)
+            freed = new().debug_info(CODE, entries[:2], freed=V8_FREED)
+            yield f"freed-{tag}", freed.load(name, CODE)
+            moves = new().load(name, CODE).load("g", CODE + 64).move(CODE, CODE + 60).move(CODE + 60, CODE, index=9)
+            yield f"moves-{tag}", moves.load("h", CODE + 8).close()
+            lines_a = [(0, "/a.js", 1, 0), (4, "/b.js", 6, 1)]
+            yield f"a-{tag}", new().inline_tree_a(Function("f", "/a.js", 1), lines_a, tree).load("f", CODE)
+            stacks = {4: [("f", "/a.js", 1, 2)], 8: [("f", "/a.js", 1, 2), ("map", None, 0, 0)]}
+            yield f"b-{tag}", new().inline_stacks_b(CODE, stacks).load("f", CODE)  # type: ignore[arg-type]
+            c = new().inline_info_c(CODE, [(1, 1, "f", "/a.js")]).inline_info_c(CODE + 4, [(2, 3, "g", "/b.js")] * 2)
+            yield f"c-{tag}", c.load("f", CODE)
+            tiers = new().tier(1, 5, "Fast").load("f", CODE).tier(1, 99, "").load(name, CODE + 64)
+            sources = tiers.source("/a.js", "old").debug_info(CODE, entries).load("g", CODE).source("/a.js", "new")
+            yield f"tiers-{tag}", sources.source("/b.js", "text", nul_terminated_variant=True).unwinding().unknown()
+
+
+def seeds() -> Iterator[tuple[str, bytes]]:
+    from converter.source import open_source
+
+    together = JitDump().bytes()
+    for name, dump in built():
+        yield name, dump.bytes()
+        if "little" in name:
+            together += dump.bytes()[40:]
+    yield "all", together
+    for path in sorted((ROOT / "fixtures" / "jit").glob("*/*.dump.zst")):
+        data = bytes(open_source(str(path)).data)
+        for size in (400, 1500, MAX_SIZE):
+            yield f"{path.parent.name}-{path.name}-{size}", data[:size]
+
+
+if __name__ == "__main__":
+    run("jitdump", seeds)

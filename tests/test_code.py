@@ -1,0 +1,364 @@
+"""Where jitted code lay and when, and what an address stood for: against the simplest thing that could be right.
+
+Addresses and times are small numbers, so that everything meets everything.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from converter.code import Placements, live_bytes
+from converter.model import Trace
+from importers.perf import stacks_kernel
+from importers.perf.spaces import (
+    ANNOUNCED_LATE_NS, BEGINNING, JITTED, LISTED, MAPPED, NEVER, Region, Version, timeline,
+)  # fmt: skip
+from importers.perf.stacks import MAX_FRAMES
+
+many = settings(deadline=None, max_examples=300)
+TOP = 1 << 64
+
+
+# ---------------------------------------------------------------- places
+
+
+class Put(NamedTuple):
+    code: int
+    address: int
+    size: int
+
+
+class Place(NamedTuple):
+    code: int
+    address: int
+    start: int
+    end: int
+
+
+def placed(puts: list[tuple[int, Put]]) -> list[Place]:
+    """puts: (ts, what) in the order of time."""
+    placements, trace = Placements(), Trace()
+    for ts, put in puts:
+        placements.put(put.code, put.address, put.size, ts)
+    placements.add_to(trace)
+    rows = zip(*(trace.places[name].tolist() for name in ("code", "address", "start_ts", "end_ts")), strict=True)
+    return [Place(*row) for row in rows]
+
+
+def simulated(puts: list[tuple[int, Put]]) -> list[Place]:
+    """Every byte that is put ends whatever has a byte there."""
+    places: list[Place] = []
+    sizes: list[int] = []
+    for ts, put in puts:
+        for nth, old in enumerate(places):
+            overlaps = old.address < put.address + put.size and put.address < old.address + sizes[nth]
+            if old.end < 0 and (old.code == put.code or overlaps and put.size and sizes[nth]):
+                places[nth] = old._replace(end=ts)
+        places.append(Place(put.code, put.address, ts, -1))
+        sizes.append(put.size)
+    return places
+
+
+SIZE_OF_CODE = [0, 1, 2, 3, 5, 8, 13, 4]
+
+
+@st.composite
+def puts(draw: st.DrawFn, base: int = 0) -> list[tuple[int, Put]]:
+    """Loads and moves of eight objects."""
+    ts, found = 0, []
+    for code in draw(st.lists(st.integers(0, len(SIZE_OF_CODE) - 1), max_size=24)):
+        ts += draw(st.integers(0, 2))
+        found.append((ts, Put(code, base + draw(st.integers(0, 24)), SIZE_OF_CODE[code])))
+    return found
+
+
+@many
+@given(puts())
+def test_places(given_puts: list[tuple[int, Put]]) -> None:
+    assert placed(given_puts) == simulated(given_puts)
+
+
+@many
+@given(puts(base=TOP - 30))
+def test_places_at_the_end_of_memory(given_puts: list[tuple[int, Put]]) -> None:
+    """Sizes that reach beyond it are damage, not more."""
+    assert placed(given_puts) == simulated(given_puts)
+
+
+@many
+@given(puts())
+def test_no_two_places_overlap_at_one_time(given_puts: list[tuple[int, Put]]) -> None:
+    places = [p for p in placed(given_puts) if SIZE_OF_CODE[p.code]]
+    for nth, a in enumerate(places):
+        for b in places[:nth]:
+            apart = a.address >= b.address + SIZE_OF_CODE[b.code] or b.address >= a.address + SIZE_OF_CODE[a.code]
+            ends = [p.end if p.end >= 0 else NEVER for p in (a, b)]
+            assert apart or min(ends) <= max(a.start, b.start)
+
+
+def test_where_an_object_was_put_last() -> None:
+    placements = Placements()
+    placements.put(3, 10, 4, 0)
+    placements.put(3, 20, 4, 1)
+    assert placements.address_of(3) == 20
+
+
+LIVES = st.lists(st.tuples(st.integers(0, 9), st.integers(-1, 12), st.integers(0, 50)), max_size=20)
+
+
+@many
+@given(LIVES)
+def test_live_bytes(lives: list[tuple[int, int, int]]) -> None:
+    """At each change, all that is loaded then."""
+    lives = [(start, end if end < 0 else max(start, end), size) for start, end, size in lives]
+    columns = [np.array(column, np.int64) for column in zip(*lives, strict=True)] or [np.zeros(0, np.int64)] * 3
+    ts, live = live_bytes(*columns)
+    assert ts.tolist() == sorted({start for start, _, _ in lives} | {end for _, end, _ in lives if end >= 0})
+    assert live.tolist() == [
+        sum(size for start, end, size in lives if start <= at and (end < 0 or at < end)) for at in ts.tolist()
+    ]
+
+
+# ---------------------------------------------------------------- what an address stands for
+
+
+class Span(NamedTuple):
+    start: int
+    until: int
+    layer: int
+    frame: int | None
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> list[Span]:
+    found = []
+    for _ in range(draw(st.integers(0, 7))):
+        start = draw(st.sampled_from([BEGINNING, 0, 1, 2, 3, 4, 5, 6]))
+        until = max(start, draw(st.sampled_from([NEVER, 1, 2, 3, 4, 5, 6, 7])))
+        layer = draw(st.sampled_from([MAPPED, LISTED, JITTED]))
+        nameless = layer == MAPPED and draw(st.booleans())
+        found.append(Span(start, until, layer, None if nameless else draw(st.integers(0, 3))))
+    return found
+
+
+def versions_of(given_spans: list[Span], scale: int = 1) -> list[Version]:
+    def region(span: Span) -> Region:
+        frames = None if span.frame is None else lambda _: (span.frame,)
+        times = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))
+        return Region(0, 10, *times, span.layer, frames)  # type: ignore[arg-type]
+
+    return timeline([region(span) for span in given_spans], 5)
+
+
+def frame_at(versions: list[Version], ts: int) -> int | None:
+    holding = [version for version in versions if version.start <= ts]
+    frames = (holding[-1] if holding else versions[0]).frames
+    return frames[0] if frames else None
+
+
+def true_frame_at(given_spans: list[Span], ts: int) -> int | None:
+    """Of what holds at a time the highest layer, and there what came last."""
+    ordered = sorted(given_spans, key=lambda span: span.start)
+    holding = [(span.layer, nth) for nth, span in enumerate(ordered) if span.start <= ts < span.until]
+    if holding:
+        return ordered[max(holding)[1]].frame
+    before = bool(ordered) and ts < ordered[0].start and ordered[0].layer != JITTED
+    return ordered[0].frame if before else None
+
+
+@many
+@given(spans())
+def test_timelines(given_spans: list[Span]) -> None:
+    """Times are so far apart that nothing counts as announced late."""
+    scale = 2 * ANNOUNCED_LATE_NS
+    versions = versions_of(given_spans, scale)
+    for ts in range(-1, 9):
+        assert frame_at(versions, ts * scale) == true_frame_at(given_spans, ts), ts
+        assert frame_at(versions, ts * scale + scale // 4) == true_frame_at(given_spans, ts), ts
+
+
+@many
+@given(spans())
+def test_timelines_with_code_announced_late(given_spans: list[Span]) -> None:
+    """Everything is within a second: where nothing is, it is the code that comes next, if code comes next."""
+    versions = versions_of(given_spans)
+    changes = sorted({t for span in given_spans for t in (span.start, span.until) if abs(t) < NEVER})
+    for ts in range(-1, 9):
+        wanted = true_frame_at(given_spans, ts)
+        if wanted is None:
+            later = [at for at in changes if at > ts and true_frame_at(given_spans, at) is not None]
+            code_comes = later and any(s.layer == JITTED and s.start == later[0] for s in given_spans)
+            wanted = true_frame_at(given_spans, later[0]) if code_comes else None
+        assert frame_at(versions, ts) == wanted, ts
+
+
+@many
+@given(spans(), st.sampled_from([1, ANNOUNCED_LATE_NS // 3, 2 * ANNOUNCED_LATE_NS]))
+def test_versions_rise(given_spans: list[Span], scale: int) -> None:
+    """The kernel searches them."""
+    versions = versions_of(given_spans, scale)
+    starts = [version.start for version in versions]
+    assert starts[0] == BEGINNING
+    assert starts == sorted(starts)
+
+
+# ---------------------------------------------------------------- stacks
+
+KERNEL, USER, GUEST = TOP - 128, TOP - 512, TOP - 2048
+ENTRIES = st.sampled_from([KERNEL, USER, GUEST, 0, 1, 2, 3, 4, 5])
+
+
+class Sample(NamedTuple):
+    chain: list[int]
+    space: int
+    ip: int
+    ip_space: int
+    ts: int
+
+
+SAMPLES = st.lists(
+    st.builds(
+        Sample, st.lists(ENTRIES, max_size=8), st.integers(2, 3), st.integers(0, 3), st.integers(0, 3),
+        st.integers(0, 5),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+def keys_of(sample: Sample) -> list[tuple[int, int]]:
+    """(space, address) of each frame, leaf first."""
+    keys, space, is_first = [], sample.space, True
+    for entry in sample.chain:
+        if entry > TOP - 4096:
+            space = {KERNEL: 0, USER: sample.space}.get(entry, 1)
+            is_first = True
+        elif entry:
+            keys.append((space, entry if is_first else entry - 1))
+            is_first = False
+    return keys or ([(sample.ip_space, sample.ip)] if sample.ip else [])
+
+
+Columns = tuple[np.ndarray, ...]
+
+
+def columns_of(samples: list[Sample]) -> Columns:
+    lengths = np.array([len(sample.chain) for sample in samples], np.int32)
+    return (
+        np.array([entry for sample in samples for entry in sample.chain], np.uint64),
+        np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int64)[: len(samples)],
+        lengths,
+        np.array([sample.space for sample in samples], np.int32),
+        np.array([sample.ip for sample in samples], np.uint64),
+        np.array([sample.ip_space for sample in samples], np.int32),
+    )
+
+
+def collected(columns: Columns, room: int = 16) -> tuple[list[tuple[int, int]], Columns]:
+    """The keys, and the arrays that hold them; the room grows as often as it must."""
+    spaces, addresses = np.zeros(room, np.int32), np.zeros(room, np.uint64)
+    slots, state = np.full(2 * room, -1, np.int32), np.zeros(2, np.int64)
+    while True:
+        stacks_kernel.collect(*columns, state, spaces, addresses, slots)
+        n = int(state[1])
+        if state[0] == len(columns[1]):
+            keys = list(zip(spaces[:n].tolist(), addresses[:n].tolist(), strict=True))
+            return keys, (spaces[:n], addresses[:n], slots)
+        room *= 2
+        spaces, addresses = np.resize(spaces, room), np.resize(addresses, room)
+        slots = np.full(2 * room, -1, np.int32)
+        stacks_kernel.enter_keys(spaces, addresses, n, slots)
+
+
+@many
+@given(SAMPLES)
+def test_collect_finds_every_key_once(samples: list[Sample]) -> None:
+    keys, _ = collected(columns_of(samples))
+    assert len(set(keys)) == len(keys)
+    assert set(keys) == {key for sample in samples for key in keys_of(sample)}
+
+
+def frames_of(key: tuple[int, int], version: int) -> list[int]:
+    """Some keys have several frames, some change with time."""
+    space, address = key
+    return [100 * space + 10 * address + version + 1000 * depth for depth in range(1 + (address + version) % 3)]
+
+
+VERSIONS_AT = [-1, 2, 4]
+
+
+@many
+@given(SAMPLES, st.sampled_from([3, 4, 6, MAX_FRAMES]))
+def test_compose(samples: list[Sample], max_frames: int) -> None:
+    """Each sample's path, cut at the root by whole addresses; each stack once."""
+    columns = columns_of(samples)
+    keys, arrays = collected(columns)
+    versions = [(key, nth) for key in keys for nth in range(len(VERSIONS_AT))]
+    frames = [frames_of(*version) for version in versions]
+    first = np.arange(len(keys) + 1, dtype=np.int64) * len(VERSIONS_AT)
+    start = np.array([VERSIONS_AT[nth] for _, nth in versions], np.int64)
+    first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
+    flat = np.array([frame for some in frames for frame in some], np.int32)
+    used, state = np.zeros(len(versions), np.int64), np.zeros(3, np.int64)
+    ts = np.array([sample.ts for sample in samples], np.int64)
+    room = 8
+    prefix, frame, slots = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(2 * room, -1, np.int32)
+    path, out = np.zeros(16, np.int32), np.zeros(len(samples), np.int32)
+    while True:
+        stacks_kernel.compose(
+            *columns, ts, *arrays, first, start, first_frame, flat, used, max_frames, state, path, prefix, frame,
+            slots, out,
+        )  # fmt: skip
+        if state[0] == len(samples):
+            break
+        room *= 2
+        prefix, frame = np.resize(prefix, room), np.resize(frame, room)
+        slots = np.full(2 * room, -1, np.int32)
+        stacks_kernel.enter_stacks(prefix, frame, int(state[1]), slots)
+    n = int(state[1])
+    assert len(set(zip(prefix[:n].tolist(), frame[:n].tolist(), strict=True))) == n
+    assert all(p < i for i, p in enumerate(prefix[:n].tolist()))
+    n_cut, counted = 0, np.zeros(len(versions), np.int64)
+    for sample, row in zip(samples, out.tolist(), strict=True):
+        wanted: list[int] = []
+        parts = []
+        for key in keys_of(sample):
+            version = max(nth for nth, at in enumerate(VERSIONS_AT) if at <= sample.ts or nth == 0)
+            parts.append(frames_of(key, version))
+            counted[versions.index((key, version))] += 1
+        for part in parts:
+            if len(wanted) + len(part) > max_frames:
+                break
+            wanted = part + wanted
+        n_cut += sum(map(len, parts)) > max_frames
+        found = []
+        while row >= 0:
+            found.insert(0, int(frame[row]))
+            row = int(prefix[row])
+        assert found == wanted
+    assert state[2] == n_cut
+    assert used.tolist() == counted.tolist()
+
+
+# ---------------------------------------------------------------- damage
+
+GOOD = [Sample([USER, 1, 2], 2, 0, 2, 0), Sample([], 2, 7, 2, 0)]
+
+
+@pytest.mark.parametrize(("column", "value"), [(1, -1), (1, 4), (1, 1 << 62), (2, -1), (2, 4), (2, (1 << 31) - 1)])
+def test_callchains_outside_the_data(column: int, value: int) -> None:
+    columns = columns_of(GOOD)
+    columns[column][1] = value
+    with pytest.raises(ValueError, match="outside the data"):
+        collected(columns)
+
+
+def test_a_state_that_cannot_be() -> None:
+    columns = columns_of(GOOD)
+    for state in ([-1, 0], [0, -1], [0, 99]):
+        with pytest.raises(ValueError, match="state"):
+            stacks_kernel.collect(
+                *columns, np.array(state), np.zeros(8, np.int32), np.zeros(8, np.uint64), np.full(16, -1, np.int32)
+            )

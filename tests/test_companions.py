@@ -1,0 +1,224 @@
+"""The files that a recording refers to: where they are found, and what happens without them.
+
+A perf.data whose process mapped DUMP, with one sample in the code that the dump names `f`.
+"""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from builders.jitdump import JitDump
+from builders.perf_data import PerfData
+from support import report_of
+from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
+
+import converter
+from converter import laws
+from converter.companions import companions
+from converter.errors import FormatError
+from converter.model import Trace
+from converter.source import Source
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """In a folder of its own; its dump was recorded in the folder `made`, which is empty."""
+    for folder in ("here", "made", "symbols"):
+        (tmp_path / folder).mkdir()
+    data = PerfData(start=START).event().mmap2(PID, PID, LIB, LIB_SIZE, 0, "/nowhere/libx.so", ts=0)
+    data.mmap2(PID, PID, X, 4096, 0, str(tmp_path / "made" / DUMP), ts=START)
+    data.sample(PID, PID, START + SECOND, CODE).sample(PID, PID, START + SECOND + 1, LIB)
+    path = tmp_path / "here" / "perf.data"
+    path.write_bytes(data.bytes())
+    return path
+
+
+def dump(name: str = "f", pid: int = PID) -> bytes:
+    return JitDump(pid=pid, start=START).load(name, CODE, ts=START + 5).bytes()
+
+
+def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
+    trace = converter.load(list(inputs), symbols=symbols or [])
+    assert laws.check(trace) == []
+    return trace
+
+
+def reported(trace: Trace) -> dict[str, int]:
+    return {k: n for k, n in report_of(trace).items() if k not in ("code_unknown", "kernels_interpreted")}
+
+
+PLACES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "where it was recorded": (f"made/{DUMP}", bytes),
+    "there, compressed": (f"made/{DUMP}.zst", zstandard.compress),
+    "beside": (f"here/{DUMP}", bytes),
+    "beside, zstd": (f"here/{DUMP}.zst", zstandard.compress),
+    "beside, gzip": (f"here/{DUMP}.gz", gzip.compress),
+    "with the symbols": (f"symbols/{DUMP}", bytes),
+    "with the symbols, compressed": (f"symbols/{DUMP}.zst", zstandard.compress),
+}
+
+
+@pytest.mark.parametrize(("place", "pack"), PLACES.values(), ids=PLACES)
+def test_found(recording: Path, place: str, pack: Callable[[bytes], bytes]) -> None:
+    root = recording.parents[1]
+    (root / place).write_bytes(pack(dump()))
+    trace = loaded(recording, symbols=[root / "symbols"])
+    assert stacks(trace) == ["f", "libx.so+0x0"]
+    assert reported(trace) == {}
+    assert [(i.format, i.path) for i in trace.inputs] == [("jitdump", Path(place).name), ("perf.data", "perf.data")]
+
+
+ORDER = [f"made/{DUMP}", f"made/{DUMP}.zst", f"here/{DUMP}", f"here/{DUMP}.zst", f"symbols/{DUMP}"]
+
+
+@pytest.mark.parametrize("nth", range(len(ORDER)), ids=ORDER)
+def test_the_first_place_counts(recording: Path, nth: int) -> None:
+    root = recording.parents[1]
+    for number, place in list(enumerate(ORDER))[nth:]:
+        data = dump(f"f{number}")
+        (root / place).write_bytes(zstandard.compress(data) if place.endswith(".zst") else data)
+    assert stacks(loaded(recording, symbols=[root / "symbols"]))[0] == f"f{nth}"
+
+
+def test_nowhere(recording: Path) -> None:
+    """Its functions have no names, and the report says which file it was."""
+    trace = loaded(recording)
+    assert stacks(trace) == ["[unknown]", "libx.so+0x0"]
+    assert reported(trace) == {"companion_missing": 1}
+    (issue,) = (issue for issue in trace.report if issue.kind == "companion_missing")
+    assert issue.detail == str(recording.parents[1] / "made" / DUMP)
+
+
+UNREADABLE: dict[str, bytes] = {
+    "empty": b"",
+    "the beginning of a header": dump()[:39],
+    "something else": b"\x7fELF" + bytes(100),
+    "zeros": bytes(4096),
+    "what could be XRay": b"\x03\0\1\0" + bytes(60),
+    "a version of the future": dump()[:4] + b"\x09\0\0\0" + dump()[8:],
+    "damaged compression": zstandard.compress(dump())[:6] + b"x" * 20,
+}
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
+def test_not_readable(recording: Path, content: bytes) -> None:
+    """As good as missing: the recording is read all the same."""
+    (recording.parent / DUMP).write_bytes(content)
+    trace = loaded(recording)
+    assert stacks(trace) == ["[unknown]", "libx.so+0x0"]
+    assert reported(trace) == {"companion_missing": 1}
+    (issue,) = (issue for issue in trace.report if issue.kind == "companion_missing")
+    assert DUMP in issue.detail
+
+
+def test_an_unreadable_one_does_not_hide_a_good_one(recording: Path) -> None:
+    (recording.parents[1] / "made" / DUMP).write_bytes(b"")
+    (recording.parent / DUMP).write_bytes(dump())
+    assert stacks(loaded(recording))[0] == "f"
+
+
+def test_an_unreadable_input_is_an_error_all_the_same(recording: Path) -> None:
+    """The user named it."""
+    bad = recording.parent / DUMP
+    bad.write_bytes(dump()[:39])
+    with pytest.raises(FormatError):
+        loaded(recording, bad)
+
+
+def test_a_folder_of_that_name(recording: Path) -> None:
+    (recording.parent / DUMP).mkdir()
+    assert reported(loaded(recording)) == {"companion_missing": 1}
+
+
+GIVEN = {
+    "plain": (f"made/{DUMP}", bytes), "compressed": (f"made/{DUMP}.zst", zstandard.compress),
+    "elsewhere": (f"symbols/{DUMP}", bytes),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "pack"), GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("first", [False, True], ids=["after the recording", "before it"])
+def test_named_by_the_user(recording: Path, place: str, pack: Callable[[bytes], bytes], first: bool) -> None:
+    """It is not opened a second time, not even where another of its name is beside the recording."""
+    path = recording.parents[1] / place
+    path.write_bytes(pack(dump()))
+    (recording.parent / DUMP).write_bytes(dump("other"))
+    trace = loaded(*([path, recording] if first else [recording, path]))
+    assert stacks(trace)[0] == "f"
+    assert len(trace.code) == 1
+    assert reported(trace) == {}
+
+
+def test_two_recordings_share_a_dump(recording: Path) -> None:
+    second = recording.parent / "second.data"
+    second.write_bytes(recording.read_bytes())
+    (recording.parent / DUMP).write_bytes(dump())
+    assert len(loaded(recording, second).code) == 1
+
+
+def test_a_dump_that_grows(recording: Path) -> None:
+    """Its last record is only half written: everything before counts."""
+    whole = JitDump(pid=PID, start=START).load("f", CODE, ts=START + 5).load("g", CODE + 64)
+    for cut in (1, 15, 16, 40, 60):
+        (recording.parent / DUMP).write_bytes(whole.bytes()[:-cut])
+        trace = loaded(recording)
+        assert stacks(trace)[0] == "f"
+        assert list(reported(trace)) == ["truncated"]
+
+
+def test_a_dump_with_nothing_but_its_header(recording: Path) -> None:
+    (recording.parent / DUMP).write_bytes(dump()[:40])
+    trace = loaded(recording)
+    assert stacks(trace)[0] == "[unknown]"
+    assert reported(trace) == {}
+
+
+def test_a_dump_of_another_process(recording: Path) -> None:
+    """Named by the user: it is shown, and named as what it is. The right one is missing."""
+    other = recording.parent / "jit-99.dump"
+    other.write_bytes(dump("stranger", pid=99))
+    trace = loaded(recording, other)
+    assert stacks(trace)[0] == "[unknown]"
+    assert reported(trace) == {"companion_missing": 1, "code_of_other_process": 1}
+    assert sorted(process.pid for process in trace.processes) == [PID, 99]
+
+
+def test_a_dump_that_the_recording_does_not_mention(tmp_path: Path) -> None:
+    """perf was attached after the process had mapped it, say."""
+    (tmp_path / "perf.data").write_bytes(PerfData(start=START).event().sample(PID, PID, START + SECOND, CODE).bytes())
+    (tmp_path / DUMP).write_bytes(dump())
+    assert stacks(loaded(tmp_path / "perf.data")) == ["[unknown]"]
+    assert stacks(loaded(tmp_path / "perf.data", tmp_path / DUMP)) == ["f"]
+
+
+def test_a_recording_from_standard_input(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no beside; the recorded path and the folders count."""
+    root = recording.parents[1]
+    data = memoryview(recording.read_bytes())
+    from converter.registry import importer_named
+
+    readings = [importer_named("perf").module.read([Source("-", data)])]
+    monkeypatch.chdir(root / "here")
+    (root / "here" / DUMP).write_bytes(dump())
+    trace = Trace()
+    assert companions([Source("-", data)], readings, [], trace) == []
+    assert reported(trace) == {"companion_missing": 1}
+    (found,) = companions([Source("-", data)], readings, [str(root / "here")], Trace())
+    assert found.name == DUMP
+
+
+@pytest.mark.parametrize("name", ["jit-7.dump.txt", "myjit-7.dump", "jit-7.so", "jit-.x"])
+def test_other_files_are_no_companions(tmp_path: Path, name: str) -> None:
+    data = PerfData(start=START).event().mmap2(PID, PID, X, 4096, 0, f"/x/{name}", ts=START)
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    assert reported(loaded(tmp_path / "perf.data")) == {}
+
+
+def test_a_path_that_cannot_be(tmp_path: Path) -> None:
+    data = PerfData(start=START).event()
+    for path in ("/" + "a" * 300 + "/jit-1.dump", "jit-2.dump", "/\udcff/jit-3.dump".encode("utf-8", "replace").decode()):
+        data.mmap2(PID, PID, X, 4096, 0, path, ts=START)
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    assert reported(loaded(tmp_path / "perf.data")) == {"companion_missing": 3}

@@ -1,0 +1,1129 @@
+"""A perf.data in the model: clocks, events, stacks, what an address stands for and when, threads, what was lost.
+
+What stands here is issue 3 and specs/perf-data.md, case by case. The process is PID, with a library of 64 kB at LIB that
+no machine has, and code of a JIT compiler at CODE. A stack reads `main > f > (inlined)`: its root first; code without a
+symbol is `libx.so+0x10`.
+"""
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders.jitdump import Function, Inlined, JitDump
+from builders.perf_data import (
+    BOOTTIME, CONTEXT_HYPERVISOR, CONTEXT_KERNEL, CONTEXT_USER, CONTEXT_SWITCHES, CPU_CLOCK, CPU_CYCLES, DUMMY,
+    HARDWARE, KERNEL_MODE, MONOTONIC, MONOTONIC_RAW, PAGE_FAULTS, REALTIME, SOFTWARE, STEP, TASK_CLOCK, X86_64_REGS,
+    PerfData,
+)  # fmt: skip
+from support import data_of, events_of, report_of, thread_of
+
+import converter
+from converter import laws
+from converter.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Process, Trace
+from converter.registry import Options, importer_named
+from converter.source import Source, open_source
+from importers.perf import natives
+from importers.perf.natives import read_kallsyms
+from importers.perf.spaces import read_map_file
+from importers.perf.stacks import MAX_FRAMES
+
+PID = 7
+LIB, LIB_SIZE, LIB_PATH = 0x40_0000, 0x1_0000, "/nowhere/libx.so"
+CODE = 0x7F00_0000_1000
+DUMP = "jit-7.dump"
+KERNEL = 0xFFFF_FFFF_8100_0000
+SECOND = 1_000_000_000
+START = 100 * SECOND
+EVERYTHING = "IDENTIFIER|IP|TID|TIME|CALLCHAIN|CPU|PERIOD"
+CONTEXT_GUEST = -2048
+CLOCK_TAI = 11
+
+
+def recorded(order: str = "<", mode: str = "file", **options: Any) -> PerfData:
+    """A recording that begins with its process and library."""
+    data = PerfData(order, mode, start=START).event(**options)
+    return data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=0)
+
+
+def read(
+    data: PerfData | bytes, *dumps: JitDump | bytes, path: str = "perf.data", options: Options | None = None
+) -> Trace:
+    """Straight from memory, with dumps named jit-7.dump, or as their process is."""
+    trace = Trace()
+    options = options or Options()
+    sources = [Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps]
+    if sources:
+        importer_named("jitdump").module.read(sources).add_to(trace, options)
+    given = data if isinstance(data, bytes) else data.bytes()
+    importer_named("perf").module.read([Source(path, memoryview(given))]).add_to(trace, options)
+    trace.sort()
+    assert laws.check(trace) == []
+    return trace
+
+
+def _dump_name(dump: JitDump | bytes) -> str:
+    return DUMP if isinstance(dump, bytes) else f"jit-{dump.pid}.dump"
+
+
+def jitdump(**options: Any) -> JitDump:
+    return JitDump(pid=options.pop("pid", PID), start=options.pop("start", START), **options)
+
+
+# ---------------------------------------------------------------- what a trace says of samples
+
+
+def path_text(trace: Trace, stack: int) -> str:
+    frames: list[str] = []
+    while stack >= 0:
+        frame = int(trace.stacks["frame"][stack])
+        name = trace.func_name(int(trace.frames["func"][frame]))
+        frames.append(f"({name})" if trace.frames["inline_depth"][frame] else name)
+        stack = int(trace.stacks["prefix"][stack])
+    return " > ".join(reversed(frames))
+
+
+def stacks(trace: Trace, tid: int = PID) -> list[str]:
+    return [path_text(trace, stack) for stack in data_of(trace, tid).samples["stack"].tolist()]
+
+
+def stack(trace: Trace, tid: int = PID) -> str:
+    """Of the thread's one sample."""
+    (found,) = stacks(trace, tid)
+    return found
+
+
+def leaf(trace: Trace, column: str, tid: int = PID) -> int:
+    """A column of the innermost frame of the thread's first sample."""
+    return int(trace.frames[column][trace.stacks["frame"][data_of(trace, tid).samples["stack"][0]]])
+
+
+def category(trace: Trace) -> str:
+    return trace.strings[int(trace.categories["name"][leaf(trace, "category")])]
+
+
+def reported(trace: Trace) -> dict[str, int]:
+    """What the report says, but for addresses in no known code."""
+    return {kind: n for kind, n in report_of(trace).items() if kind not in ("code_unknown", "kernels_interpreted")}
+
+
+# ---------------------------------------------------------------- clocks
+
+CLOCKS = {
+    "monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "realtime": REALTIME, "boot": BOOTTIME, "sched": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "clockid"), CLOCKS.items(), ids=CLOCKS)
+def test_clocks(kind: str, clockid: int | None) -> None:
+    trace = read(recorded(clockid=clockid).sample(PID, PID, 5 * SECOND))
+    assert trace.clock == Clock(kind, 0 if kind == "realtime" else None)  # type: ignore[arg-type]
+    assert data_of(trace, PID).samples["ts"].tolist() == [5 * SECOND]
+
+
+def test_clock_data_tells_the_unix_time() -> None:
+    data = recorded(clockid=MONOTONIC).sample(PID, PID, 5 * SECOND)
+    trace = read(data.feature(CLOCK_DATA=(MONOTONIC, 1_795_000_000 * SECOND, 3 * SECOND)))
+    assert trace.clock == Clock("monotonic", (1_795_000_000 - 3) * SECOND)
+
+
+def with_code(clockid: int | None, late: int, mapped: int = START) -> tuple[PerfData, JitDump]:
+    """A dump that is mapped at `mapped`, whose code is announced `late` ns afterwards by its own clock, and samples
+    1 ms before and after that moment, by the recording's clock."""
+    data = recorded(clockid=clockid).mmap2(PID, PID, 0x7E00_0000_0000, 4096, 0, f"/x/{DUMP}", ts=mapped)
+    data.sample(PID, PID, START + 2 * SECOND, CODE)
+    return data, jitdump().load("f", CODE, ts=START + late)
+
+
+def test_one_clock_moves_nothing() -> None:
+    trace = read(*with_code(MONOTONIC, 500))
+    assert (stack(trace), reported(trace)) == ("f", {})
+    assert data_of(trace, PID).samples["ts"].tolist() == [START + 2 * SECOND]
+
+
+@pytest.mark.parametrize("apart", [1, 99, -5_000, 5_000])
+def test_another_clock_is_brought_to_the_dump_that_is_mapped(apart: int) -> None:
+    """Clocks that could be the same are left alone, but said."""
+    late = apart * 1_000_000
+    trace = read(*with_code(MONOTONIC_RAW, late))
+    moved = late if not 0 <= apart < 100 else 0
+    assert data_of(trace, PID).samples["ts"].tolist() == [START + 2 * SECOND + moved]
+    assert trace.clock == Clock("monotonic")
+    assert reported(trace) == {"clock_aligned": 1}
+    assert stack(trace) == "f"
+
+
+def test_the_unix_time_moves_with_the_samples() -> None:
+    data, dump = with_code(None, 5 * SECOND)
+    trace = read(data.feature(CLOCK_DATA=(MONOTONIC_RAW, 1_795_000_000 * SECOND, START)), dump)
+    assert trace.clock is not None
+    sample = int(data_of(trace, PID).samples["ts"][0])
+    assert trace.clock.unix_zero_ns is not None
+    assert trace.clock.unix_zero_ns + sample == (1_795_000_000 + 2) * SECOND
+
+
+def test_maps_and_tasks_move_with_the_samples() -> None:
+    data, dump = with_code(None, 5 * SECOND)
+    data.mmap2(PID, PID, 0x50_0000, 4096, 0, "/nowhere/liby.so", ts=START + 3 * SECOND)
+    data.mmap2(PID, PID, 0x50_0000, 4096, 0, "/nowhere/libz.so", ts=START + 5 * SECOND)
+    data.sample(PID, PID, START + 4 * SECOND, 0x50_0010).sample(PID, PID, START + 6 * SECOND, 0x50_0010)
+    data.switch(PID, PID, START + 7 * SECOND, out=True)
+    trace = read(data, dump)
+    assert stacks(trace) == ["f", "liby.so+0x10", "libz.so+0x10"]
+    assert data_of(trace, PID).scheduling["ts"].tolist() == [START + 12 * SECOND]
+
+
+@pytest.mark.parametrize("mapped", [0, None], ids=["mapped before the start", "not mapped"])
+def test_clocks_that_nothing_joins(mapped: int | None) -> None:
+    """Nothing is moved, and the report says how to record better."""
+    data, dump = with_code(MONOTONIC_RAW, 5 * SECOND, 0 if mapped == 0 else START)
+    if mapped is None:
+        data = recorded(clockid=MONOTONIC_RAW).sample(PID, PID, START + 2 * SECOND, CODE)
+    trace = read(data, dump)
+    assert reported(trace) == {"clock_differs": 1}
+    (issue,) = (issue for issue in trace.report if issue.kind == "clock_differs")
+    assert "-k CLOCK_MONOTONIC" in issue.advice
+    assert START + 2 * SECOND in data_of(trace, PID).samples["ts"].tolist()
+
+
+# ---------------------------------------------------------------- events
+
+
+SAMPLINGS = {
+    "997 Hz": (dict(freq=997), ("cpu-clock", "ns", 1_003_009)),
+    "each 4 ms": (dict(period=4_000_000), ("cpu-clock", "ns", 4_000_000)),
+    "task clock": (dict(name="task-clock:u", config=TASK_CLOCK, freq=1000), ("task-clock:u", "ns", 1_000_000)),
+    "cycles": (dict(name="cycles:P", type=HARDWARE, config=CPU_CYCLES, freq=4000), ("cycles:P", "cycles", 250_000)),
+    "each 10000 cycles": (dict(name="cycles", type=HARDWARE, config=CPU_CYCLES, period=10_000), ("cycles", "cycles", 0)),
+    "faults": (dict(name="page-faults", config=PAGE_FAULTS, period=1), ("page-faults", "count", 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("event", "wanted"), SAMPLINGS.values(), ids=SAMPLINGS)
+def test_what_samples_count(event: dict[str, Any], wanted: tuple[str, str, int]) -> None:
+    trace = read(recorded(**event).sample(PID, PID, period=1234))
+    assert trace.sampling is not None
+    assert (trace.sampling.event, trace.sampling.unit, trace.sampling.interval_ns) == wanted
+    assert data_of(trace, PID).samples["weight"].tolist() == [1234]
+
+
+MAIN = {
+    "the first": (["cycles", "faults"], "cycles"),
+    "a clock": (["cycles", "clock"], "clock"),
+    "the first clock": (["cycles", "clock", "task"], "clock"),
+    "no dummy": (["dummy", "faults"], "faults"),
+    "one that has samples": (["silent", "faults"], "faults"),
+    "a clock that has samples": (["cycles", "silent"], "cycles"),
+}
+EVENTS: dict[str, tuple[int, int]] = {
+    "cycles": (HARDWARE, CPU_CYCLES), "faults": (SOFTWARE, PAGE_FAULTS), "clock": (SOFTWARE, CPU_CLOCK),
+    "task": (SOFTWARE, TASK_CLOCK), "dummy": (SOFTWARE, DUMMY), "silent": (SOFTWARE, CPU_CLOCK),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "wanted"), MAIN.values(), ids=MAIN)
+def test_the_sampling_event(names: list[str], wanted: str) -> None:
+    """The first, unless a later one is a clock; the others are markers."""
+    data = PerfData()
+    for name in names:
+        data.event(name, *EVENTS[name], sample_type=EVERYTHING, freq=1000)
+    for nth, name in enumerate(names):
+        if name not in ("silent", "dummy"):
+            data.sample(PID, PID, START + nth, LIB, event=nth)
+    trace = read(data)
+    assert trace.sampling is not None
+    assert trace.sampling.event == wanted
+    loaded = data_of(trace, PID)
+    assert loaded.samples["ts"].tolist() == [START + names.index(wanted)]
+    assert list(events_of(loaded)) == [n for n in names if n not in (wanted, "silent", "dummy")]
+
+
+def test_other_events_are_markers_with_stacks() -> None:
+    data = recorded(sample_type=EVERYTHING + "|ADDR", freq=1000)
+    data.event("page-faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING + "|ADDR", period=1)
+    data.sample(PID, PID, START + 10, LIB).sample(PID, PID, START + 20, LIB + 4, event=1, addr=1 << 63, period=3, cpu=1)
+    trace = read(data)
+    assert stacks(trace) == ["libx.so+0x0"]
+    ((name, (fault,)),) = events_of(data_of(trace, PID)).items()
+    assert (name, path_text(trace, fault.pop("stack"))) == ("page-faults", "libx.so+0x4")
+    assert fault == {"ts": START + 20, "dur": 0, "flow": 0, "period": 3, "addr": 1 << 63, "cpu": 1}
+
+
+def test_two_events_of_one_name() -> None:
+    data = PerfData().event(sample_type=EVERYTHING, freq=1000)
+    for _ in range(2):
+        data.event("faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING, period=1)
+    data.sample(PID, PID, START).sample(PID, PID, event=1).sample(PID, PID, event=2).sample(PID, PID, event=2)
+    assert {name: len(rows) for name, rows in events_of(data_of(read(data), PID)).items()} == {
+        "faults #1": 1, "faults #2": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("order", "<>", ids=["little", "big"])
+def test_tracepoints_have_their_fields(order: str) -> None:
+    data = PerfData(order).event(sample_type=EVERYTHING, freq=1000).sample(PID, PID, START)
+    fields = [("pid_t pid", "i"), ("u64 bits", "Q"), ("unsigned int small", "I"), ("char name[16]", "16s"),
+              ("char[] path", "loc"), ("int cpu", "i"), ("u64 ts", "Q")]  # fmt: skip
+    data.tracepoint("my:thing", 99, fields, "x", sample_type=EVERYTHING + "|RAW")
+    values = {"pid": -5, "bits": 1 << 63, "small": (1 << 32) - 1, "name": "a", "path": "/é", "cpu": 3, "ts": 9}
+    data.sample(PID, PID, START + 1, LIB, event=1, cpu=1, fields=values)
+    loaded = data_of(read(data), PID)
+    ((name, (row,)),) = events_of(loaded).items()
+    assert name == "my:thing"
+    assert {key: row[key] for key in ("pid", "bits", "small", "name", "path")} == {
+        "pid": -5, "bits": 1 << 63, "small": (1 << 32) - 1, "name": "a", "path": "/é",
+    }  # fmt: skip
+    assert (row["ts"], row["cpu"], row["_ts"], row["_cpu"]) == (START + 1, 1, 9, 3)
+    (marker,) = loaded.markers
+    assert marker.label == "pid={pid}, bits={bits}, small={small}"
+
+
+def test_only_markers() -> None:
+    """perf record -e sched:sched_switch: the first event samples, whatever it is."""
+    data = PerfData().tracepoint().sample(PID, PID, START, LIB, fields={"prev_pid": 3})
+    trace = read(data)
+    assert trace.sampling is not None
+    assert (trace.sampling.event, trace.sampling.unit) == ("sched:sched_switch", "count")
+    assert len(data_of(trace, PID).samples) == 1
+
+
+# ---------------------------------------------------------------- callchains
+
+USER, IN_KERNEL, HYPERVISOR = CONTEXT_USER, CONTEXT_KERNEL, CONTEXT_HYPERVISOR
+A, B, C = LIB + 0x10, LIB + 0x20, LIB + 0x30
+K, L = KERNEL + 0x10, KERNEL + 0x20
+CHAINS = {
+    "the leaf is exact, callers are before their return addresses":
+        ([USER, A, B, C], "libx.so+0x2f > libx.so+0x1f > libx.so+0x10"),
+    "kernel, then user":
+        ([IN_KERNEL, K, L, USER, A, B], "libx.so+0x1f > libx.so+0x10 > [kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10"),
+    "kernel only": ([IN_KERNEL, K], "[kernel.kallsyms]+0x10"),
+    "user after an empty kernel part": ([IN_KERNEL, USER, A, B], "libx.so+0x1f > libx.so+0x10"),
+    "kernel addresses in the user's part are not the kernel's": ([USER, A, K], "[unknown] > libx.so+0x10"),
+    "user addresses in the kernel's part are not the user's": ([IN_KERNEL, K, A], "[unknown] > [kernel.kallsyms]+0x10"),
+    "a guest": ([CONTEXT_GUEST, A, B], "[unknown] > [unknown]"),
+    "a hypervisor": ([HYPERVISOR, K], "[unknown]"),
+    "a marker of the future": ([-4095, A], "[unknown]"),
+    "a guest below its host": ([CONTEXT_GUEST, A, IN_KERNEL, K, USER, B], "libx.so+0x20 > [kernel.kallsyms]+0x10 > [unknown]"),
+    "zeros are nothing": ([USER, A, 0, B, 0], "libx.so+0x1f > libx.so+0x10"),
+    "a zero leaf": ([USER, 0, A], "libx.so+0x10"),
+    "address 1 returns to 0": ([USER, A, 1], "[unknown] > libx.so+0x10"),
+    "the last byte before the markers": ([USER, A, -4096], "[unknown] > libx.so+0x10"),
+    "recursion": ([USER, A, B, B, B], "libx.so+0x1f > libx.so+0x1f > libx.so+0x1f > libx.so+0x10"),
+    "unknown addresses are one frame": ([USER, 0x10, 0x20], "[unknown] > [unknown]"),
+}  # fmt: skip
+
+
+def kernel_map(data: PerfData) -> PerfData:
+    path = "[kernel.kallsyms]_text"
+    return data.mmap(-1, 0, KERNEL, 0x100_0000, KERNEL, path, misc=KERNEL_MODE, ts=0)
+
+
+@pytest.mark.parametrize(("chain", "wanted"), CHAINS.values(), ids=CHAINS)
+def test_callchains(chain: list[int], wanted: str) -> None:
+    trace = read(kernel_map(recorded()).sample(PID, PID, START, A, chain))
+    assert stack(trace) == wanted
+    assert report_of(trace).get("code_unknown", 0) == wanted.count("[unknown]")
+
+
+def test_unknown_addresses_share_one_frame() -> None:
+    trace = read(recorded().sample(PID, PID, START, 0x10, [USER, 0x10, 0x20, 0x30]))
+    func = [trace.func_name(func) for func in trace.frames["func"].tolist()]
+    assert func.count("[unknown]") == 1
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [
+    ("user", "libx.so+0x10"), ("kernel", "[unknown]"), ("guest", "[unknown]"), ("hypervisor", "[unknown]"),
+])  # fmt: skip
+def test_samples_without_callchains_have_a_leaf(mode: str, wanted: str) -> None:
+    data = recorded(sample_type="IP|TID|TIME|PERIOD").sample(PID, PID, START, A, mode=mode)
+    assert stack(read(data)) == wanted
+
+
+@pytest.mark.parametrize("chain", [[], [USER], [USER, 0], [IN_KERNEL, USER]], ids=str)
+def test_an_empty_callchain_has_the_leaf(chain: list[int]) -> None:
+    """A chain that holds no address, though perf prints no frames then."""
+    data = recorded().raw_record(9, 2, struct.pack(
+        f"<QiiQQQ{len(chain)}Q", A, PID, PID, START, 1, len(chain), *(address % 2**64 for address in chain)
+    ))  # fmt: skip
+    assert stack(read(data)) == "libx.so+0x10"
+
+
+def test_no_address_at_all() -> None:
+    """A tracepoint without an IP, say."""
+    trace = read(recorded(sample_type="TID|TIME|PERIOD").sample(PID, PID, START))
+    assert data_of(trace, PID).samples["stack"].tolist() == [-1]
+
+
+@pytest.mark.parametrize(("n", "kept", "cut"), [(1023, 1023, 0), (1024, 1024, 0), (1025, 1024, 1), (8000, 1024, 1)])
+def test_deep_stacks_are_cut_at_the_root(n: int, kept: int, cut: int) -> None:
+    data = recorded().sample(PID, PID, START, LIB, [USER, *range(LIB, LIB + n)])
+    trace = read(data)
+    frames = stack(trace).split(" > ")
+    assert len(frames) == kept == min(n, MAX_FRAMES)
+    # The leaf is exact, so the second frame's byte is the leaf's again.
+    assert frames[-3:] == ["libx.so+0x1", "libx.so+0x0", "libx.so+0x0"]
+    assert reported(trace) == ({"stack_cut": 1} if cut else {})
+
+
+def test_a_cut_does_not_part_inlined_functions() -> None:
+    """A call site is kept with all that is inlined there, or not at all."""
+    inner = Inlined(Function("inner", "a.c"), (1, 1), [(0, 16)], [Inlined(Function("core", "a.c"), (2, 2), [(0, 16)])])
+    dump = jitdump().inline_tree_a(Function("outer", "a.c"), [(0, "a.c", 3, 0)], [inner]).load("f", CODE, ts=START)
+    data = recorded().sample(PID, PID, START + 9, LIB, [USER, LIB, LIB, *[CODE + 8] * 1000])
+    trace = read(data, dump)
+    frames = stack(trace).split(" > ")
+    assert len(frames) == 2 + 3 * 340
+    assert frames[:4] == ["outer", "(inner)", "(core)", "outer"]
+    assert reported(trace) == {"stack_cut": 1}
+
+
+def test_recordings_with_user_stacks() -> None:
+    """perf record --call-graph dwarf: the leaf and the kernel's part, and the report says so."""
+    flags = "disabled inherit mmap comm task sample_id_all mmap2 exclude_callchain_user"
+    data = recorded(flags=flags, regs_user=X86_64_REGS, stack_user=64)
+    registers, memory = [0] * X86_64_REGS.bit_count(), b"x" * 64
+    data.sample(PID, PID, START, A, [], regs=registers, stack=memory)
+    kernel_map(data).sample(PID, PID, START + 1, K, [IN_KERNEL, K, L], mode="kernel", regs=registers, stack=memory)
+    data.sample(PID, PID, START + 2, A, [])
+    trace = read(data)
+    assert stacks(trace) == ["libx.so+0x10", "[kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10", "libx.so+0x10"]
+    assert reported(trace) == {"unwinding_not_done": 2}
+
+
+# ---------------------------------------------------------------- what is mapped
+
+FRAME = 0x10_0010
+Steps = Callable[[PerfData], PerfData]
+
+
+def maps(*paths: str, prot: int = 5) -> Steps:
+    """Each path's mapping takes the place of the one before it."""
+
+    def add(data: PerfData) -> PerfData:
+        for nth, path in enumerate(paths):
+            data.mmap2(PID, PID, 0x10_0000, 0x1000, 0x3000, path, prot, ts=START + 100 * (nth + 1))
+        return data
+
+    return add
+
+
+MAPPED = {
+    "a file's offset, not the mapping's": (maps("/lib/a.so"), ["a.so+0x3010"] * 4),
+    "a later mapping": (maps("/lib/a.so", "/lib/b.so"), ["a.so+0x3010"] * 2 + ["b.so+0x3010"] * 2),
+    "and a third": (maps("/lib/a.so", "/lib/b.so", "/lib/c.so"),
+                    ["a.so+0x3010"] * 2 + ["b.so+0x3010", "c.so+0x3010"]),
+    "anonymous memory": (maps("//anon"), ["[unknown]"] * 4),
+    "a named one": (maps("[anon:v8]"), ["[unknown]"] * 4),
+    "memfd": (maps("/memfd:doublemapper (deleted)"), ["[unknown]"] * 4),
+    "the stack": (maps("[stack]"), ["[unknown]"] * 4),
+    "anonymous memory instead of a file": (maps("/lib/a.so", "//anon"), ["a.so+0x3010"] * 2 + ["[unknown]"] * 2),
+    "a deleted file": (maps("/lib/a.so (deleted)"), ["a.so (deleted)+0x3010"] * 4),
+    "the vdso": (maps("[vdso]"), ["[vdso]+0x3010"] * 4),
+    "data": (maps("/lib/data.bin", prot=3), ["[unknown]"] * 4),
+    "the same again": (maps("/lib/a.so", "/lib/a.so"), ["a.so+0x3010"] * 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "wanted"), MAPPED.values(), ids=MAPPED)
+def test_mappings(steps: Steps, wanted: list[str]) -> None:
+    """Samples before the first mapping, and after each. perf lists what it finds at its own time, so what is mapped
+    first was there before."""
+    data = steps(recorded())
+    for ts in (50, 150, 250, 350):
+        data.sample(PID, PID, START + ts, FRAME)
+    assert stacks(read(data)) == wanted
+
+
+def test_mappings_have_ends() -> None:
+    data = recorded()
+    for nth, at in enumerate((LIB - 1, LIB, LIB + LIB_SIZE - 1, LIB + LIB_SIZE)):
+        data.sample(PID, PID, START + nth, at)
+    assert stacks(read(data)) == ["[unknown]", "libx.so+0x0", "libx.so+0xffff", "[unknown]"]
+
+
+def test_a_mapping_inside_another() -> None:
+    """What it leaves of the older one stays."""
+    data = recorded().mmap2(PID, PID, LIB + 0x1000, 0x1000, 0, "/lib/new.so", ts=START)
+    for nth, at in enumerate((LIB + 0xFFF, LIB + 0x1000, LIB + 0x1FFF, LIB + 0x2000)):
+        data.sample(PID, PID, START + 1 + nth, at)
+    assert stacks(read(data)) == ["libx.so+0xfff", "new.so+0x0", "new.so+0xfff", "libx.so+0x2000"]
+
+
+def test_mmap_of_old_perfs() -> None:
+    data = recorded().mmap(PID, PID, 0x10_0000, 0x1000, 0, "/lib/old.so", ts=0).sample(PID, PID, START, 0x10_0004)
+    assert stack(read(data)) == "old.so+0x4"
+
+
+def test_processes_have_their_own_maps() -> None:
+    data = recorded().sample(8, 8, START, A).sample(PID, PID, START, A)
+    trace = read(data)
+    assert (stack(trace, 8), stack(trace)) == ("[unknown]", "libx.so+0x10")
+
+
+CHILD = 8
+X = 0x20_0000
+
+
+def mapped_x(data: PerfData, pid: int, ts: int, path: str) -> PerfData:
+    return data.mmap2(pid, pid, X, 0x1000, 0, path, ts=START + ts)
+
+
+FORKS: dict[str, tuple[Steps, str]] = {
+    "the parent's maps": (lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10), "libx.so+0x10"),
+    "not what the parent maps later": (
+        lambda d: mapped_x(d.fork(CHILD, CHILD, PID, PID, START + 10), PID, 20, "/lib/x.so"), "[unknown]"),
+    "a grandchild": (
+        lambda d: d.fork(6, 6, PID, PID, START + 10).fork(CHILD, CHILD, 6, 6, START + 20), "libx.so+0x10"),
+    "a new program has none of them": (
+        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True), "[unknown]"),
+    "a new name alone is no new program": (
+        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "pool", START + 20), "libx.so+0x10"),
+    "nor is the parent's new program the child's": (
+        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(PID, PID, "ls", START + 20, exec=True), "libx.so+0x10"),
+    "what the parent lost before": (
+        lambda d: d.comm(PID, PID, "new", START + 5, exec=True).fork(CHILD, CHILD, PID, PID, START + 10), "[unknown]"),
+    "what another program before left to its parent": (
+        lambda d: d.fork(6, 6, PID, PID, START + 10).comm(6, 6, "new", START + 15, exec=True)
+        .fork(CHILD, CHILD, 6, 6, START + 20), "[unknown]"),
+    "a thread is no process": (lambda d: d.fork(PID, CHILD, PID, PID, START + 10), "libx.so+0x10"),
+    "its own parent": (lambda d: d.fork(CHILD, CHILD, 9, 9, START).fork(9, 9, CHILD, CHILD, START + 1), "[unknown]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "wanted"), FORKS.values(), ids=FORKS)
+def test_forks_and_new_programs(steps: Steps, wanted: str) -> None:
+    data = steps(recorded())
+    at = X if "/lib/x.so" in data.bytes().decode("latin1") else A
+    pid = PID if steps is FORKS["a thread is no process"][0] else CHILD
+    assert stack(read(data.sample(pid, CHILD, START + 100, at)), CHILD) == wanted
+
+
+def test_a_new_program_maps_anew() -> None:
+    data = recorded().sample(PID, PID, START + 5, A)
+    data.comm(PID, PID, "new", START + 10, exec=True).sample(PID, PID, START + 15, A)
+    data.mmap2(PID, PID, LIB, 0x1000, 0, "/lib/new.so", ts=START + 20).sample(PID, PID, START + 25, A)
+    trace = read(data)
+    assert stacks(trace) == ["libx.so+0x10", "[unknown]", "new.so+0x10"]
+
+
+# ---------------------------------------------------------------- jitted code
+
+
+def at_times(data: PerfData, address: int, *times: int) -> PerfData:
+    for ts in times:
+        data.sample(PID, PID, START + ts, address)
+    return data
+
+
+LATER = 5 * SECOND  # than what counts as announced a moment later
+JITTED: dict[str, tuple[Callable[[JitDump], JitDump], list[str]]] = {
+    # at CODE + 4, sampled at 0, 50, 150, 250 and 350 after LATER; code is at CODE from 100 on, something else at 200
+    "loaded": (lambda d: d.load("f", CODE, ts=START + LATER + 100), ["node+0x4"] * 2 + ["f"] * 3),
+    "moved away": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).move(CODE, CODE + 64, ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] + ["node+0x4"] * 2),
+    "moved here": (
+        lambda d: d.load("f", CODE + 64, ts=START + LATER + 100).move(CODE + 64, CODE, ts=START + LATER + 200),
+        ["node+0x4"] * 3 + ["f"] * 2),
+    "replaced": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).load("g", CODE, ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] + ["g"] * 2),
+    "evicted by code beside it": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).load("g", CODE + 8, ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] + ["node+0x4"] * 2),
+    "overlapped by a move": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).load("g", CODE + 64, ts=START + LATER + 150)
+        .move(CODE + 64, CODE + 8, ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] + ["node+0x4"] * 2),
+    "closed": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).close(ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] * 3),
+    "of no size": (
+        lambda d: d.load("f", CODE, ts=START + LATER + 100).load("g", CODE + 4, 0, ts=START + LATER + 200),
+        ["node+0x4"] * 2 + ["f"] * 3),
+    "written late": (
+        lambda d: d.load("g", CODE, ts=START + LATER + 200).load("f", CODE, ts=START + LATER + 100),
+        ["node+0x4"] * 2 + ["f"] + ["g"] * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["in a file's mapping", "mapped later than loaded"])
+@pytest.mark.parametrize(("steps", "wanted"), JITTED.values(), ids=JITTED)
+def test_jitted_code(steps: Callable[[JitDump], JitDump], wanted: list[str], where: str) -> None:
+    """The dump wins over a file's mapping, whenever that was made; without code there, the mapping holds again. What is
+    mapped later was not there before: then that code was announced late."""
+    mapped = START if where == "in a file's mapping" else START + LATER + 120
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "/bin/node", ts=mapped)
+    at_times(data, CODE + 4, LATER, LATER + 50, LATER + 150, LATER + 250, LATER + 350)
+    found = stacks(read(data, steps(jitdump())))
+    assert found[2:] == wanted[2:]
+    assert found[:2] == wanted[:2] or where != "in a file's mapping"
+
+
+@pytest.mark.parametrize(("early", "wanted"), [(1, "f"), (SECOND - 1, "f"), (SECOND + 1, "[unknown]")])
+def test_code_announced_late(early: int, wanted: str) -> None:
+    """Compilers run new code a moment before they write its record. Not where something else is there."""
+    dump = jitdump().load("f", CODE, ts=START + LATER)
+    trace = read(at_times(recorded(), CODE, LATER - early), dump)
+    assert stack(trace) == wanted
+    assert reported(trace) == ({"code_announced_late": 1} if wanted == "f" else {})
+
+
+def test_anonymous_memory_is_nothing_else() -> None:
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    trace = read(at_times(data, CODE, LATER - 1, LATER), jitdump().load("f", CODE, ts=START + LATER))
+    assert stacks(trace) == ["f", "f"]
+
+
+def test_code_moved_away_is_not_announced_late_for_what_was_there() -> None:
+    dump = jitdump().load("f", CODE, ts=START + 100).load("g", CODE, ts=START + 200)
+    assert stacks(read(at_times(recorded(), CODE, 150, 250), dump)) == ["f", "g"]
+
+
+def test_frames_of_jitted_code() -> None:
+    """Function, place, code object, symbol and the address in the dump's library; return addresses one byte before."""
+    dump = jitdump().load("pad", CODE, 100)
+    dump.debug_info(CODE + 256, [(CODE + 256, 3, 1, "/a.js"), (CODE + 264, 4, 2, "/a.js")]).load("f", CODE + 256)
+    trace = read(recorded().sample(PID, PID, START + SECOND, CODE + 264, [USER, CODE + 264, CODE + 264]), dump)
+    assert stack(trace) == "f > f"
+    top = int(data_of(trace, PID).samples["stack"][0])
+    rows = [int(trace.stacks["frame"][row]) for row in (top, trace.stacks["prefix"][top])]
+    columns = ("line", "column", "address", "code", "inline_depth")
+    assert [tuple(int(trace.frames[c][row]) for c in columns) for row in rows] == [(4, 2, 108, 1, 0), (3, 1, 107, 1, 0)]
+    symbol = int(trace.frames["symbol"][rows[0]])
+    assert (trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])) == ("f", 100)
+    assert trace.strings[int(trace.libs["name"][trace.frames["lib"][rows[0]]])] == DUMP
+    assert category(trace) == "JIT"
+
+
+def test_inlined_functions() -> None:
+    inlined = [Inlined(Function("inner", "a.c"), (7, 1), [(4, 8)])]
+    dump = jitdump().inline_tree_a(Function("outer", "a.c"), [(0, "a.c", 3, 0), (4, "a.c", 9, 0)], inlined)
+    dump.load("f", CODE)
+    data = recorded().sample(PID, PID, START + SECOND, CODE + 5, [USER, CODE + 5, CODE + 4])
+    assert stack(read(data, dump)) == "outer > outer > (inner)"
+
+
+def test_two_processes_with_a_dump_each() -> None:
+    data = recorded().sample(PID, PID, START + SECOND, CODE).sample(8, 8, START + SECOND, CODE)
+    trace = read(data, jitdump().load("f", CODE), jitdump(pid=8).load("g", CODE))
+    assert (stack(trace), stack(trace, 8)) == ("f", "g")
+    assert sorted(process.pid for process in trace.processes) == [PID, 8]
+
+
+def test_a_dump_of_another_process_names_nothing() -> None:
+    data = recorded().sample(PID, PID, START + SECOND, CODE)
+    trace = read(data, jitdump(pid=99).load("f", CODE))
+    assert stack(trace) == "[unknown]"
+    assert sorted(process.pid for process in trace.processes) == [PID, 99]
+    assert reported(trace) == {"code_of_other_process": 1}
+
+
+def test_a_dump_of_a_container() -> None:
+    """There the process has another number: the one that mapped the dump is meant, and it is one process."""
+    data = recorded().mmap2(PID, PID, X, 4096, 0, "/tmp/jit-1.dump", ts=START)
+    data.sample(PID, PID, START + SECOND, CODE).sample(1, 11, START + SECOND, CODE)
+    trace = read(data, jitdump(pid=1).load("f", CODE, ts=START + 5))
+    assert (stack(trace), stack(trace, 11)) == ("f", "[unknown]")
+    assert sorted(process.pid for process in trace.processes) == [1, PID]
+    (process,) = (process for process in trace.processes if process.pid == PID)
+    assert [(thread.tid, thread.name) for thread in process.threads if not thread.sample_unit] == [(PID, "app")]
+    assert (len(data_of(trace, PID).markers), len(process.counters)) == (1, 1)
+
+
+def test_a_dump_that_a_thread_mapped() -> None:
+    """Bun calls its dumps jit-TID-PID.dump; the mapping tells of which process it is."""
+    data = recorded().mmap2(PID, 9, X, 4096, 0, "/tmp/jit-9-7.dump", ts=START).sample(PID, PID, START + SECOND, CODE)
+    trace = Trace()
+    dump = jitdump().load("f", CODE, tid=9).bytes()
+    importer_named("jitdump").module.read([Source("jit-9-7.dump", memoryview(dump))]).add_to(trace, Options())
+    importer_named("perf").module.read([Source("perf.data", memoryview(data.bytes()))]).add_to(trace, Options())
+    assert laws.check(trace) == []
+    assert stack(trace) == "f"
+
+
+def test_a_child_runs_the_code_that_its_parent_compiled() -> None:
+    """Up to the fork, as its maps: what the parent compiles or replaces later is not the child's."""
+    dump = jitdump().load("f", CODE, ts=START + 5).load("g", CODE, ts=START + 20)
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).sample(CHILD, CHILD, START + 15, CODE)
+    data.sample(CHILD, CHILD, START + 25, CODE)
+    assert stacks(read(data, dump), CHILD) == ["f", "f"]
+
+
+INHERITED: dict[str, tuple[Steps, str]] = {
+    "a new program": (lambda d: d.comm(CHILD, CHILD, "ls", START + 12, exec=True), "[unknown]"),
+    "a file that it maps": (lambda d: d.mmap2(CHILD, CHILD, CODE, 4096, 0, "/lib/x.so", ts=START + 12), "f"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "wanted"), INHERITED.values(), ids=INHERITED)
+def test_what_becomes_of_inherited_code(steps: Steps, wanted: str) -> None:
+    dump = jitdump().load("f", CODE, ts=START + 5)
+    data = steps(recorded().fork(CHILD, CHILD, PID, PID, START + 10)).sample(CHILD, CHILD, START + 15, CODE)
+    assert stack(read(data, dump), CHILD) == wanted
+
+
+def test_a_new_program_runs_no_code_of_the_one_before() -> None:
+    data = recorded().comm(PID, PID, "new", START + 10, exec=True)
+    data.sample(PID, PID, START + 5, CODE).sample(PID, PID, START + 15, CODE)
+    assert stacks(read(data, jitdump().load("f", CODE, ts=START + 1))) == ["f", "[unknown]"]
+
+
+# ---------------------------------------------------------------- jitted-*.so and perf-PID.map
+
+
+def test_what_perf_inject_made_of_the_dump_is_not_needed_beside_it() -> None:
+    def data() -> PerfData:
+        mapped = recorded().mmap2(PID, PID, CODE, 4096, 0x80, "/x/jitted-7-0.so", ts=START + 10)
+        return mapped.sample(PID, PID, START + SECOND, CODE + 0x4).sample(PID, PID, START + SECOND, CODE + 0x40)
+
+    assert stacks(read(data())) == ["jitted-7-0.so+0x84", "jitted-7-0.so+0xc0"]
+    assert stacks(read(data(), jitdump().load("f", CODE, ts=START + 10))) == ["f", "[unknown]"]
+
+
+def test_perf_map_files(tmp_path: Path) -> None:
+    """Below the dump, above the files; beside the recording."""
+    (tmp_path / "perf-7.map").write_text(
+        f"{LIB:x} 10 listed in libx\n{CODE:x} 100 listed code\n0x{CODE + 0x200:x} 0x8 with 0x\nnonsense\n10 0 empty\n"
+    )
+    data = recorded()
+    for at in (LIB + 0xF, LIB + 0x10, CODE, CODE + 0x20, CODE + 0x200, CODE + 0x208):
+        data.sample(PID, PID, ip=at)
+    dump = jitdump().load("f", CODE)
+    trace = read(data, dump, path=str(tmp_path / "perf.data"))
+    wanted = ["listed in libx", "libx.so+0x10", "f", "listed code", "with 0x", "[unknown]"]
+    assert stacks(trace) == wanted
+    assert stacks(read(data, dump)) == ["libx.so+0xf", "libx.so+0x10", "f"] + ["[unknown]"] * 3
+    in_folder = Options(folders=[str(tmp_path)])
+    assert stacks(read(data, dump, options=in_folder)) == wanted
+
+
+def test_lines_of_perf_map_files() -> None:
+    text = "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"
+    assert list(read_map_file(text)) == [(0x10, 4, "f"), (0x20, 4, "g h  i"), (0x30, 4, "hex")]
+
+
+# ---------------------------------------------------------------- the kernel
+
+
+@pytest.fixture
+def running_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A kernel of this machine, called vm1: its build id."""
+    build_id = bytes(range(20))
+    note = struct.pack("<III", 4, 4, 6) + b"Xen\0abcd" + struct.pack("<III", 4, 20, 3) + b"GNU\0" + build_id
+    (tmp_path / "notes").write_bytes(note)
+    (tmp_path / "kallsyms").write_text(
+        f"{KERNEL:x} T _text\n{KERNEL + 0x10:x} t do_work\n{KERNEL + 0x18:x} d data\n{KERNEL + 0x20:x} t other\t[mod]\n"
+        f"0000000000000000 A hidden\n{KERNEL + 0x40:x} W weak\n"
+    )
+    monkeypatch.setattr(natives, "KERNEL_NOTES", tmp_path / "notes")
+    monkeypatch.setattr(natives, "KALLSYMS", tmp_path / "kallsyms")
+    monkeypatch.setattr(natives.platform, "node", lambda: "vm1")
+    return build_id
+
+
+def in_kernel(build_id: bytes, hostname: str, *addresses: int) -> PerfData:
+    data = kernel_map(recorded()).feature(HOSTNAME=hostname, BUILD_ID=[(-1, build_id, "[kernel.kallsyms]")])
+    for at in addresses:
+        data.sample(PID, PID, ip=at, mode="kernel")
+    return data
+
+
+def test_kernel_symbols_of_this_kernel(running_kernel: bytes) -> None:
+    data = in_kernel(running_kernel, "vm1", KERNEL + 0x14, KERNEL + 0x2F, KERNEL + 0x44, KERNEL - 1)
+    trace = read(data)
+    assert stacks(trace) == ["do_work", "do_work", "weak", "[unknown]"]
+    assert category(trace) == "Kernel"
+    assert (leaf(trace, "address"), int(trace.symbols["address"][leaf(trace, "symbol")])) == (0x14, 0x10)
+
+
+@pytest.mark.parametrize(("hostname", "other"), [("vm2", False), ("vm1", True), ("", False)])
+def test_another_kernel_has_no_symbols(running_kernel: bytes, hostname: str, other: bool) -> None:
+    data = in_kernel(bytes(20) if other else running_kernel, hostname, KERNEL + 0x14)
+    assert stack(read(data)) == "[kernel.kallsyms]+0x14"
+
+
+def test_hidden_kernel_symbols() -> None:
+    """Without the right to see them all addresses are 0."""
+    assert read_kallsyms("0000000000000000 T _text\n0000000000000000 t f\n").at(KERNEL) is None
+
+
+def test_code_that_the_kernel_compiled() -> None:
+    data = kernel_map(recorded()).ksymbol(KERNEL + 0x100, 0x20, "bpf_prog_1", ts=START)
+    data.sample(PID, PID, START + 1, KERNEL + 0x11F, mode="kernel")
+    data.sample(PID, PID, START + 2, KERNEL + 0x120, mode="kernel")
+    data.ksymbol(KERNEL + 0x100, 0x20, "bpf_prog_1", unregister=True, ts=START + 3)
+    data.sample(PID, PID, START + 4, KERNEL + 0x110, mode="kernel")
+    data.ksymbol(KERNEL + 0x108, 0x20, "bpf_prog_2", ts=START + 5).sample(
+        PID, PID, START + 6, KERNEL + 0x110, mode="kernel"
+    )
+    text = "[kernel.kallsyms]"
+    assert stacks(read(data)) == ["bpf_prog_1", f"{text}+0x120", f"{text}+0x110", "bpf_prog_2"]
+
+
+def test_modules_of_the_kernel() -> None:
+    data = kernel_map(recorded()).mmap(-1, 0, KERNEL + 0x4000_0000, 0x1000, 0, "[nf_tables]", misc=KERNEL_MODE, ts=0)
+    trace = read(data.sample(PID, PID, START, KERNEL + 0x4000_0010, mode="kernel"))
+    assert (stack(trace), category(trace)) == ("[nf_tables]+0x10", "Kernel")
+
+
+# ---------------------------------------------------------------- native code with symbols
+
+PROGRAM = """
+static inline __attribute__((always_inline)) int deep(int x) { return x * 31 + (x >> 3); }
+static inline __attribute__((always_inline)) int inner(volatile int *p) { *p += 1; return deep(*p); }
+__attribute__((noinline)) int outer(volatile int *p) { int s = *p;
+  for (int i = 0; i < *p; i++)
+    s += inner(p);
+  return s; }
+int main(int argc, char **argv) { volatile int n = argc; return outer(&n); }
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc here to make a program with inlined functions")
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "tiny.c").write_text(PROGRAM)
+    command = [compiler, "-g", "-O2", "-Wl,--build-id=sha1", "-o", folder / "tiny", folder / "tiny.c"]
+    subprocess.run(command, check=True, cwd=folder)
+    return folder / "tiny"
+
+
+class Elf:
+    """A program as pyelftools sees it: where `outer` lies in the file, and its build id."""
+
+    def __init__(self, path: Path) -> None:
+        from elftools.elf.elffile import ELFFile
+
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name("outer")
+            (text,) = (s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_flags"] & 1)
+            notes = elf.get_section_by_name(".note.gnu.build-id").iter_notes()
+            self.build_id = bytes.fromhex(next(iter(notes))["n_desc"])
+            self.pgoff, self.length = text["p_offset"], text["p_memsz"]
+            self.at = symbol["st_value"] - text["p_vaddr"] + text["p_offset"]
+            self.address, self.size = symbol["st_value"], symbol["st_size"]
+
+
+def running(program: Path, path: str, build_id: bytes | None) -> PerfData:
+    """A sample in every byte of `outer`, loaded somewhere."""
+    elf = Elf(program)
+    data = recorded().mmap2(PID, PID, 0x5500_0000, elf.length, elf.pgoff, path, build_id=build_id, ts=0)
+    for nth in range(elf.size):
+        data.sample(PID, PID, START + 1 + nth, 0x5500_0000 + elf.at - elf.pgoff + nth)
+    return data
+
+
+def test_symbols_of_the_file_that_was_recorded(program: Path) -> None:
+    """Its build id is that of the file at the recorded path."""
+    elf = Elf(program)
+    trace = read(running(program, str(program), elf.build_id))
+    seen = stacks(trace)
+    assert set(seen) == {"outer", "outer > (inner)", "outer > (inner) > (deep)"}
+    assert reported(trace) == {}
+    lines: dict[str, set[int]] = {}
+    for row in data_of(trace, PID).samples["stack"].tolist():
+        while row >= 0:
+            frame = int(trace.stacks["frame"][row])
+            lines.setdefault(trace.func_name(int(trace.frames["func"][frame])), set()).add(int(trace.frames["line"][frame]))
+            assert int(trace.frames["address"][frame]) >= elf.address
+            row = int(trace.stacks["prefix"][row])
+    assert lines["deep"] - {0} == {2}
+    assert lines["inner"] - {0} <= {2, 3}
+    assert 6 in lines["outer"]
+    symbol = leaf(trace, "symbol")
+    assert (trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])) == ("outer", elf.address)
+    lib = int(trace.symbols["lib"][symbol])
+    assert trace.strings[int(trace.libs["code_id"][lib])] == elf.build_id.hex()
+    source = int(trace.funcs["source"][leaf(trace, "func")])
+    assert trace.strings[int(trace.sources["path"][source])].endswith("/tiny.c")
+
+
+def options_with(*files: Path) -> Options:
+    return Options(symbols=[open_source(str(file)) for file in files])
+
+
+def test_a_file_of_another_build_is_refused(program: Path) -> None:
+    """At its place and from the user; functions are shown by address."""
+    data = running(program, str(program), bytes(20))
+    for options in (Options(), options_with(program)):
+        trace = read(data, options=options)
+        assert all(text.startswith("tiny+0x") for text in stacks(trace))
+        assert reported(trace) == {"build_id_differs": 1}
+        (issue,) = (issue for issue in trace.report if issue.kind == "build_id_differs")
+        assert Elf(program).build_id.hex() in issue.detail
+
+
+def test_a_file_that_the_user_names(program: Path, tmp_path: Path) -> None:
+    """By its build id whatever its name; without a recorded build id by its name."""
+    elf, copy = Elf(program), tmp_path / "other-name"
+    shutil.copy(program, copy)
+    by_id = read(running(program, "/gone/tiny", elf.build_id), options=options_with(copy))
+    by_name = read(running(program, "/gone/tiny", None), options=options_with(program))
+    unnamed = read(running(program, "/gone/tiny", None), options=options_with(copy))
+    assert "outer > (inner)" in stacks(by_id)
+    assert "outer > (inner)" in stacks(by_name)
+    assert all(text.startswith("tiny+0x") for text in stacks(unnamed))
+    assert reported(by_id) == reported(by_name) == reported(unnamed) == {}
+
+
+def test_a_file_of_that_name_does_not_hide_the_right_one(program: Path, tmp_path: Path) -> None:
+    """The user's file is of another build, the recorded path's is not: nothing is amiss."""
+    other = tmp_path / "tiny"
+    (tmp_path / "tiny.c").write_text(PROGRAM.replace("31", "37"))
+    compiler = shutil.which("gcc")
+    assert compiler
+    subprocess.run([compiler, "-g", "-O2", "-Wl,--build-id=sha1", "-o", other, tmp_path / "tiny.c"], check=True)
+    trace = read(running(program, str(program), Elf(program).build_id), options=options_with(other))
+    assert "outer > (inner)" in stacks(trace)
+    assert reported(trace) == {}
+
+
+def test_a_path_without_a_build_id_is_not_opened(program: Path) -> None:
+    """It could be any version of the file."""
+    assert all(text.startswith("tiny+0x") for text in stacks(read(running(program, str(program), None))))
+
+
+def test_build_ids_of_the_header(program: Path) -> None:
+    """The feature BUILD_ID, where the mapping itself tells none."""
+    data = running(program, str(program), None).feature(BUILD_ID=[(-1, Elf(program).build_id, str(program))])
+    assert "outer > (inner)" in stacks(read(data))
+
+
+def test_symbols_that_are_no_elf_files(tmp_path: Path) -> None:
+    (tmp_path / "libx.so").write_bytes(b"\x7fELF and nothing else")
+    trace = read(recorded().sample(PID, PID, START, A), options=options_with(tmp_path / "libx.so"))
+    assert stack(trace) == "libx.so+0x10"
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+def lives(trace: Trace) -> list[tuple[int, int, str, bool, int, int]]:
+    return [
+        (process.pid, t.tid, t.name, t.is_main, t.start_ts - START, t.end_ts - START) for process, t in trace.threads
+    ]
+
+
+def test_names_and_lifetimes() -> None:
+    data = PerfData(start=START).event().comm(7, 7, "early", ts=0).sample(7, 7, START + 10)
+    data.fork(7, 8, 7, 7, START + 20).comm(7, 8, "worker", START + 25).fork(7, 9, 7, 7, START + 30)
+    data.exit(7, 8, START + 50).comm(7, 7, "late", START + 60).exit(7, 9, START + 70)
+    data.fork(30, 30, 7, 7, START + 75).comm(30, 30, "child", START + 80, exec=True).exit(30, 30, START + 90)
+    data.sample(7, 7, START + 100).exit(7, 7, START + 110)
+    trace = read(data)
+    assert lives(trace) == [
+        (7, 7, "late", True, 10, 110), (7, 8, "worker", False, 20, 50), (7, 9, "early", False, 30, 70),
+        (30, 30, "child", True, 75, 90),
+    ]  # fmt: skip
+    assert [(p.pid, p.name) for p in trace.processes] == [(7, "late"), (30, "child")]
+
+
+def test_threads_that_nobody_named() -> None:
+    trace = read(PerfData(start=START).event().sample(7, 8, START).sample(0, 0, START + 1))
+    assert [(p.pid, p.name) for p in trace.processes] == [(0, "kernel"), (7, "process 7")]
+    assert [thread.name for _, thread in trace.threads] == ["thread 0", "thread 8"]
+
+
+def test_samples_after_the_exit_are_kept() -> None:
+    """Records of two buffers may say so."""
+    data = PerfData(start=START).event().exit(7, 7, START + 10).sample(7, 7, START + 20)
+    assert lives(read(data)) == [(7, 7, "thread 7", True, 10, 20)]
+
+
+def test_a_compiling_thread_is_one_thread() -> None:
+    """The dump's markers and the recording's samples, of the main thread and of another."""
+    data = recorded().sample(PID, PID, START + 50).comm(PID, 8, "C2", ts=0).sample(PID, 8, START + 60)
+    dump = jitdump().load("f", CODE, ts=START + 10).load("g", CODE + 64, tid=8, ts=START + 90)
+    trace = read(data, dump)
+    assert [(t.tid, t.name) for _, t in trace.threads if not t.sample_unit] == [(PID, "app"), (8, "C2")]
+    assert [process.name for process in trace.processes] == ["app"]
+    for tid, name in ((PID, "f"), (8, "g")):
+        loaded = data_of(trace, tid)
+        assert len(loaded.samples) == 1
+        ((kind, (row,)),) = events_of(loaded).items()
+        assert (kind, row["function"]) == ("JIT code", name)
+    assert lives(trace)[0][-2:] == (10, 60)
+
+
+def test_recordings_of_one_thread_go_together() -> None:
+    """Two recordings, one after the other: none hides the other."""
+    trace = Trace()
+    sources = [
+        Source(f"{ts}.data", memoryview(recorded().sample(PID, PID, START + ts, A).bytes())) for ts in (100, 50)
+    ]
+    importer_named("perf").module.read(sources).add_to(trace, Options())
+    trace.sort()
+    assert laws.check(trace) == []
+    found = [
+        ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load().samples["ts"].tolist()
+    ]
+    assert sorted(found) == [START + 50, START + 100]
+
+
+def test_provenance() -> None:
+    data = recorded(freq=997).sample(PID, PID, START)
+    data.feature(VERSION="6.1.192", HOSTNAME="vm9", OSRELEASE="6.18", ARCH="x86_64", CMDLINE=["perf", "record", "x"])
+    trace = read(data.feature(CPUDESC="A CPU", NRCPUS=(4, 2), TOTAL_MEM=1024))
+    assert trace.attributes == {
+        "recorder": "perf 6.1.192", "command": "perf record x", "hostname": "vm9", "os_release": "6.18",
+        "arch": "x86_64", "cpu": "A CPU", "cpus": "2", "memory_bytes": "1048576", "events": "cpu-clock",
+    }  # fmt: skip
+    assert [(i.path, i.format, i.version, i.producer) for i in trace.inputs] == [
+        ("perf.data", "perf.data", "file", "perf 6.1.192")
+    ]
+
+
+# ---------------------------------------------------------------- scheduling
+
+SWITCHES = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec context_switch"
+
+
+def switched(*switches: tuple[int, str], samples: Sequence[int] = ()) -> Trace:
+    """Switches: (ts, in, out or preempted)."""
+    data = recorded(sample_type="IP|TID|TIME|CPU|PERIOD", flags=SWITCHES)
+    for ts, what in switches:
+        data.switch(PID, PID, START + ts, out=what != "in", preempt=what == "preempted", cpu=1)
+    for ts in samples:
+        data.sample(PID, PID, START + ts, A)
+    return read(data)
+
+
+def test_switches_are_states() -> None:
+    table = data_of(switched((10, "in"), (20, "out"), (30, "in"), (40, "preempted")), PID).scheduling
+    assert table.spec is SCHEDULING
+    assert table["state"].tolist() == [RUNNING, WAITING, RUNNING, PREEMPTED]
+    assert (table["ts"] - START).tolist() == [10, 20, 30, 40]
+    assert table["cpu"].tolist() == [1, 1, 1, 1]
+
+
+CPU_TIMES = {
+    "nothing tells": ([], [10, 20], [-1, -1]),
+    "always on": ([(5, "in")], [10, 20, 25], [-1, 10, 5]),
+    "off in between": ([(5, "in"), (12, "out"), (17, "in")], [10, 20], [-1, 5]),
+    "twice": ([(5, "in"), (12, "out"), (14, "in"), (15, "preempted"), (18, "in")], [10, 20], [-1, 5]),
+    "on before the first switch": ([(15, "out"), (18, "in")], [5, 10, 20], [-1, 5, 7]),
+    "off before the first switch": ([(15, "in")], [5, 10, 20], [-1, 0, 5]),
+    "off to the end": ([(5, "in"), (12, "out")], [10, 20, 30], [-1, 2, 0]),
+    "at the moment of a switch": ([(5, "in"), (10, "out"), (20, "in")], [10, 20], [-1, 0]),
+}
+
+
+@pytest.mark.parametrize(("switches", "samples", "wanted"), CPU_TIMES.values(), ids=CPU_TIMES)
+def test_cpu_time_between_samples(
+    switches: list[tuple[int, str]], samples: list[int], wanted: list[int]
+) -> None:
+    assert data_of(switched(*switches, samples=samples), PID).samples["cpu_ns"].tolist() == wanted
+
+
+def test_switches_of_a_whole_machine() -> None:
+    """SWITCH_CPU_WIDE says who; threads that were never sampled have states too."""
+    data = recorded(sample_type="IP|TID|TIME|CPU|PERIOD|IDENTIFIER", flags=SWITCHES)
+    data.switch_cpu_wide(PID, PID, 20, 21, START + 10, out=True).switch_cpu_wide(20, 21, PID, PID, START + 10, out=False)
+    trace = read(data)
+    assert data_of(trace, PID).scheduling["state"].tolist() == [WAITING]
+    assert data_of(trace, 21).scheduling["state"].tolist() == [RUNNING]
+    assert len(data_of(trace, 21).samples) == 0
+
+
+def test_processors() -> None:
+    trace = read(recorded(sample_type=EVERYTHING).sample(PID, PID, START, A, cpu=1))
+    assert data_of(trace, PID).samples["cpu"].tolist() == [1]
+    assert data_of(read(recorded().sample(PID, PID, START, A)), PID).samples["cpu"].tolist() == [-1]
+
+
+# ---------------------------------------------------------------- what was lost
+
+LOSSES: dict[str, tuple[Callable[[PerfData], PerfData], dict[str, int]]] = {
+    "records": (lambda d: d.lost(5).lost(7), {"lost_samples": 12}),
+    "samples": (lambda d: d.lost_samples(3), {"lost_samples": 3}),
+    "throttled": (lambda d: d.throttle().throttle(on=False).throttle().throttle(on=False), {"throttled": 2}),
+    "nothing": (lambda d: d, {}),
+}
+
+
+@pytest.mark.parametrize(("steps", "wanted"), LOSSES.values(), ids=LOSSES)
+def test_losses(steps: Callable[[PerfData], PerfData], wanted: dict[str, int]) -> None:
+    assert reported(read(steps(recorded(sample_type=EVERYTHING)).sample(PID, PID, START))) == wanted
+
+
+# ---------------------------------------------------------------- every kind of file
+
+
+def story(order: str = "<", mode: str = "file", compressed: bool = False) -> PerfData:
+    data = PerfData(order, mode, start=START).event(sample_type=EVERYTHING, freq=997)
+    if compressed:
+        data.begin_compressed()
+    data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=0)
+    kernel_map(data).mmap2(PID, PID, X, 4096, 0, f"/x/{DUMP}", ts=START)
+    data.sample(PID, PID, START + 200, CODE, [USER, CODE, A]).sample(PID, PID, START + 300, K, [IN_KERNEL, K, USER, A])
+    data.sample(PID, PID, START + 100, A)
+    return data.end_compressed([50, 131]) if compressed else data
+
+
+TOLD = ["libx.so+0x10", "libx.so+0xf > f", "libx.so+0x10 > [kernel.kallsyms]+0x10"]
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize("mode", ["file", "pipe"])
+@pytest.mark.parametrize("order", "<>", ids=["little", "big"])
+def test_every_kind_of_file(order: str, mode: str, compressed: bool) -> None:
+    """The order in the file is that of the buffers: samples are sorted."""
+    trace = read(story(order, mode, compressed), jitdump(byte_order=order).load("f", CODE, ts=START + 50))
+    assert stacks(trace) == TOLD
+    assert reported(trace) == {}
+    assert (data_of(trace, PID).samples["ts"] - START).tolist() == [100, 200, 300]
+    assert trace.inputs[-1].version == mode
+
+
+def test_a_recorder_that_was_killed() -> None:
+    trace = read(story().bytes(finalized=False), jitdump().load("f", CODE, ts=START + 50))
+    assert stacks(trace) == TOLD
+    assert reported(trace) == {"unfinalized": 1}
+
+
+def records_of(data: PerfData) -> bytes:
+    """What stands between the header and the features."""
+    whole = data.bytes()
+    at, size = struct.unpack_from("<QQ", whole, 40)
+    return whole[at : at + size]
+
+
+def test_a_folder_of_one_file_for_each_thread(tmp_path: Path) -> None:
+    """perf record --threads: the header's file and data.0, data.1... of records alone."""
+    folder = tmp_path / "perf.data"
+    folder.mkdir()
+    main = PerfData(start=START).event(sample_type=EVERYTHING, freq=997).feature(DIR_FORMAT=1)
+    main.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=0)
+    parts = [PerfData(start=START).event(sample_type=EVERYTHING, freq=997) for _ in range(11)]
+    for nth, part in enumerate(parts):
+        part.sample(PID, PID, START + 100 - nth, LIB + nth)
+        (folder / f"data.{nth}").write_bytes(records_of(part))
+    (folder / "data").write_bytes(main.bytes())
+    trace = converter.load(folder)
+    assert stacks(trace) == [f"libx.so+{nth:#x}" for nth in range(10, -1, -1)]
+    assert trace.inputs[-1].version == "directory"
+    assert reported(trace) == {}
+
+
+def test_tables_are_made_anew() -> None:
+    """Exporters load threads as often as they like."""
+    thread = thread_of(read(story(), jitdump().load("f", CODE, ts=START + 50)), PID)
+    first, second = thread.load(), thread.load()
+    assert first.samples.spec is SAMPLES
+    assert all(np.array_equal(first.samples[c.name], second.samples[c.name]) for c in SAMPLES.columns)
+
+
+def test_a_recording_without_samples() -> None:
+    trace = read(recorded())
+    assert [(p.pid, p.name) for p in trace.processes] == [(PID, "app")]
+    assert trace.sampling is None
