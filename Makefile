@@ -11,6 +11,8 @@ CLIENTS := tests/clients
 SETUP := pyproject.toml setup.py $(wildcard converter/*_kernel.py importers/*_kernel.py importers/*/*_kernel.py exporters/*_kernel.py)
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
+SAMPLES := fixtures/jit/java17/perf.data.zst
+JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint large bench fuzz clean
@@ -66,12 +68,19 @@ demo: $(VENV)/.installed
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.json.gz --quiet
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.pftrace --quiet
 	@$(BIN)/traceferry info $(FIXTURE) --symbols $(SYMBOLS) --top 10
+	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.json.gz --quiet
+	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.pftrace --quiet
+	@$(BIN)/traceferry convert $(JITDUMP) --embed-sources -o demo/bun.json.gz --quiet
 	@echo
-	@echo "Two files are ready; both viewers run in the browser and send nothing away."
-	@echo "  demo/pool.json.gz   open https://profiler.firefox.com and drop the file on the page"
+	@echo "These files are ready; both viewers run in the browser and send nothing away."
+	@echo "  demo/pool.json.gz   calls of a C++ program: open https://profiler.firefox.com and drop the file on the page"
 	@echo "                      (or: Load a profile from file), then choose Flame Graph or Stack Chart"
 	@echo "  demo/pool.pftrace   open https://ui.perfetto.dev and drop the file on the page"
 	@echo "                      (or: Open trace file), then unfold the process pool-pie"
+	@echo "  demo/java.json.gz   samples of a Java program and its JIT compiler's code, likewise;"
+	@echo "  demo/java.pftrace   in ui.perfetto.dev, unfold java and select a part of a thread's samples"
+	@echo "  demo/bun.json.gz    what a JavaScript engine compiled: the thread 'code size', and with a double click"
+	@echo "                      on a function its source, with the bytes of code of each line"
 
 test: lint $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n auto

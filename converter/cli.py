@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -24,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        status = arguments.run(arguments)
+        with _no_garbage_collection():
+            status = arguments.run(arguments)
         sys.stdout.flush()
         return int(status)
     except FormatError as error:
@@ -39,6 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("traceferry: interrupted", file=sys.stderr)
     return FAILED
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """What a command makes lives until its end: looking for garbage among it takes up to a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 # ---------------------------------------------------------------- the commands

@@ -6,7 +6,20 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
+from converter.jit_names import CATEGORY_COLORS, Tier
 from converter.model import Array, Trace
+
+
+def add_category(trace: Trace, name: str) -> int:
+    """A row of `categories` for one of jit_names' categories."""
+    intern = trace.strings.intern
+    return trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
+
+
+def add_tier(trace: Trace, tier: Tier) -> int:
+    """A row of `tiers`."""
+    intern = trace.strings.intern
+    return trace.tiers.intern(name=intern(tier.name), family=intern(tier.family), color=intern(tier.color))
 
 
 class Placements:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from converter.errors import FormatError, UsageError
 from converter.model import Trace
-from converter.registry import Reading
+from converter.registry import Reading, detect
 from converter.source import COMPRESSED_SUFFIXES, Source, open_source
 
 
@@ -36,7 +36,9 @@ def _first(paths: Iterable[str]) -> Source | None:
         for candidate in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
             try:
                 if Path(candidate).is_file():
-                    return open_source(candidate)
+                    source = open_source(candidate)
+                    detect(source)  # what only has such a name is not it
+                    return source
             except (UsageError, FormatError, OSError, ValueError):
                 continue
     return None

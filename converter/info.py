@@ -232,6 +232,7 @@ def _functions_as_text(functions: dict[str, Any]) -> list[str]:
     if top:
         lines.append(" " + "".join(f" {title:>{width}}" for title, width, _ in columns) + "  function")
     for row in top:
-        place = f"  {row['file']}:{row['line'] or 0}" if row["file"] else ""
+        line = f":{row['line']}" if row["line"] else ""
+        place = f"  {row['file']}{line}" if row["file"] else ""
         lines.append(" " + "".join(f" {show(row):>{width}}" for _, width, show in columns) + f"  {row['name']}{place}")
     return lines

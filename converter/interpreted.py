@@ -21,4 +21,4 @@ def plain_integers(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(argument: Any) -> Any:
-    return memoryview(argument) if isinstance(argument, (np.ndarray, bytearray)) else argument  # type: ignore[arg-type]
+    return memoryview(argument) if isinstance(argument, (np.ndarray, bytearray, bytes)) else argument  # type: ignore[arg-type]

@@ -332,7 +332,8 @@ class GrowingTable:
     def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
         self._index: dict[tuple[Any, ...], int] = {}
-        self._defaults = {c.name: c.default for c in spec.columns}
+        self._defaults = [c.default for c in spec.columns]
+        self._places = {c.name: place for place, c in enumerate(spec.columns)}
         self._parts: list[Table] = []
         self._pending: list[tuple[Any, ...]] = []
         self._n = 0
@@ -342,9 +343,10 @@ class GrowingTable:
 
     def intern(self, **values: Any) -> int:
         """The index of the row with these values; columns not named take their default."""
-        row = tuple({**self._defaults, **values}.values())
-        if len(row) > len(self._defaults):
-            raise TypeError(f"{self.spec.name} has no such column: {', '.join(values.keys() - self._defaults.keys())}")
+        cells = self._defaults.copy()
+        for name, value in values.items():
+            cells[self._places[name]] = value
+        row = tuple(cells)
         index = self._index.setdefault(row, self._n)
         if index == self._n:
             self._pending.append(row)

@@ -164,6 +164,15 @@ KINDS: dict[str, Kind] = {
         "V8 writes from freed memory there",
     ),
     "line_table_dropped": Kind("loss", "unreadable line tables were left out", "their functions keep their names"),
+    "bytecode_lines": Kind(
+        "info",
+        "line tables of V8's baseline code count bytes of bytecode, not of machine code, and were left out",
+        "such frames have their function's place only; other tools show lines that are wrong",
+    ),
+    "sizes_simplified": Kind(
+        "info", "the tree of code sizes leaves out inlined functions of some code objects: there are too many", ""
+    ),
+    "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out", ""),
     "inline_cycle": Kind("error", "an inlined function's callers went in a circle; the stack was ended", ""),
     "source_replaced": Kind(
         "info", "a source was embedded again with another text", "code loaded before keeps the text before"
@@ -182,7 +191,6 @@ KINDS: dict[str, Kind] = {
     "build_id_differs": Kind(
         "info", "a library here is not the one that was recorded: its functions are shown by address", ""
     ),
-    "markers_without_time": Kind("info", "records without a time stamp are placed at the start of the recording", ""),
     # symbols
     "no_symbols": Kind(
         "info",

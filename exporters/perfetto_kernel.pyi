@@ -43,7 +43,9 @@ def plain_frames(
     paths: NDArray[Any],
     lines: NDArray[Any],
     kinds: NDArray[Any],
-    first_iid: int,
+    mappings: NDArray[Any],
+    addresses: NDArray[Any],
+    iids: NDArray[Any],
     out: bytearray,
 ) -> int: ...
 def samples(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from converter.model import Array, GrowingTable, Trace
+from converter.model import Array, GrowingTable, Table, Trace
 from exporters import perfetto_kernel
 from exporters.perfetto_packets import PIECE, Interned, Packet, Packets, in_pieces, interned_text
 from exporters.proto import integer, message, text
@@ -180,17 +180,29 @@ class Runs:
         return number
 
     def plain(self) -> Array:
-        """For each run its frame, if it is only one and has no address, else -1."""
+        """For each run its frame, if it is only one and nothing else can be at its address, else -1."""
         outermost = self._outermost = [np.concatenate(self._outermost)] if self._outermost else [np.empty(0, np.int32)]
-        frames = self._trace.frames
-        has_place = (frames["code"] >= 0) | ((frames["lib"] >= 0) & (frames["address"] >= 0))
         frame = outermost[0]
-        return np.where((frame >= 0) & ~np.append(has_place, True)[frame], frame, -1)
+        return np.where((frame >= 0) & np.append(self._is_plain(), False)[frame], frame, -1)
 
-    def of_plain(self, frames: Array) -> tuple[Array, Array, Array, Array]:
+    def _is_plain(self) -> Array:
+        """Of each frame. In a library where something is inlined, or where two frames have one address, none is."""
+        frames = self._trace.frames
+        lib, address = frames["lib"], frames["address"]
+        in_code, in_lib = frames["code"] >= 0, (lib >= 0) & (address >= 0)
+        n_libs = len(self._trace.libs)
+        rows = np.flatnonzero(in_lib)
+        order = rows[np.lexsort((address[rows], lib[rows]))]
+        again = (lib[order][1:] == lib[order][:-1]) & (address[order][1:] == address[order][:-1])
+        is_simple = np.ones(n_libs + 1, bool)
+        is_simple[lib[order][1:][again]] = False
+        is_simple[lib[rows][frames["inline_depth"][rows] > 0]] = False
+        return ~in_code & (~in_lib | is_simple[lib])
+
+    def of_plain(self, rows: Table) -> tuple[Array, Array, Array, Array]:
         """(name, path, line, kind) of such frames, as columns: see `_line` and `_kind`."""
         trace = self._trace
-        rows, funcs = trace.frames.table().take(frames), trace.funcs.table()
+        funcs = trace.funcs.table()
         func = rows["func"]
         own = np.append(funcs["source"], -1)[func]
         source = np.where(rows["source"] >= 0, rows["source"], own)
@@ -227,7 +239,7 @@ class Runs:
             start = self._cell(trace.symbols, "address", symbol) if symbol >= 0 else 0
             module, rel_pc = self._code_module(outermost.code), max(outermost.address - start, 0)
         elif outermost.lib >= 0 and outermost.address >= 0:
-            module, rel_pc = self._lib_module(outermost.lib), outermost.address
+            module, rel_pc = self.lib_module(outermost.lib), outermost.address
         else:
             return Place(None, 0, kind, lines)
         return self._placed(module, rel_pc, kind, lines)
@@ -268,7 +280,7 @@ class Runs:
             self._first_addresses = dict(reversed(list(rows)))
         return self._first_addresses.get(code, 0)
 
-    def _lib_module(self, lib: int) -> Module:
+    def lib_module(self, lib: int) -> Module:
         module = self._lib_modules.get(lib)
         if module is None:
             libs = self._trace.libs
@@ -305,7 +317,7 @@ class Runs:
             return by_category
         if self._text(trace.tiers, "family", tier) == INTERPRETER:
             return Kind.INTERPRETED
-        if has_code:
+        if has_code or tier >= 0:
             return Kind.JIT
         return Kind.NATIVE if has_lib else Kind.UNKNOWN
 
@@ -371,34 +383,38 @@ class Callstacks:
 
     def _frames(self, runs: Array, last_iid: int, plain: Array) -> None:
         """Interns the frames that got the numbers up to last_iid. plain: see `Runs.plain`."""
-        first_iid = last_iid + 1 - len(runs)
-        bounds = np.flatnonzero(np.diff(plain[runs] >= 0)) + 1
-        for stretch in np.split(runs, bounds) if len(runs) else ():
-            if plain[stretch[0]] >= 0:
-                self._plain_frames(plain[stretch], first_iid)
-            else:
-                self._placed_frames(stretch.tolist(), first_iid)
-            first_iid += len(stretch)
+        iids = np.arange(last_iid + 1 - len(runs), last_iid + 1, dtype=np.int32)
+        frames = plain[runs]
+        is_plain = frames >= 0
+        self._plain_frames(frames[is_plain], iids[is_plain])
+        self._placed_frames(runs[~is_plain].tolist(), iids[~is_plain].tolist())
 
-    def _plain_frames(self, frames: Array, first_iid: int) -> None:
-        names, paths, lines, kinds = self._runs.of_plain(frames)
+    def _plain_frames(self, frames: Array, iids: Array) -> None:
+        rows = self._trace.frames.table().take(frames)
+        names, paths, lines, kinds = self._runs.of_plain(rows)
         entries: list[bytes] = []
+        lib = np.where(rows["address"] >= 0, rows["lib"], -1)
+        mapping_of_lib = np.zeros(len(self._trace.libs) + 1, np.int32)
+        for used in np.unique(lib[lib >= 0]).tolist():
+            mapping_of_lib[used] = self._mapping(self._runs.lib_module(used), entries)
+        mappings = mapping_of_lib[lib]
         for field, strings in ((Interned.FUNCTION_NAMES, names), (Interned.SOURCE_PATHS, paths)):
             for index in _distinct(strings[strings >= 0], len(self._trace.strings)).tolist():
                 self._string(field, index, entries)
         self._packets.intern(self._sequence, entries)
         for at in range(0, len(frames), PLAIN_PIECE):
             piece = slice(at, at + PLAIN_PIECE)
-            room = bytearray(40 * len(frames[piece]))
+            room = bytearray(56 * len(frames[piece]))
             size = perfetto_kernel.plain_frames(
-                names[piece], paths[piece], lines[piece], kinds[piece], first_iid + at, room
-            )
+                names[piece], paths[piece], lines[piece], kinds[piece], mappings[piece], rows["address"][piece],
+                iids[piece], room,
+            )  # fmt: skip
             entry = message(Packet.INTERNED_DATA, bytes(memoryview(room)[:size]))
             self._packets.write(entry, sequence=self._sequence)
 
-    def _placed_frames(self, runs: list[int], first_iid: int) -> None:
+    def _placed_frames(self, runs: list[int], iids: list[int]) -> None:
         entries: list[bytes] = []
-        for iid, run in enumerate(runs, start=first_iid):
+        for iid, run in zip(iids, runs, strict=True):
             place = self._runs.place(run)
             name, path, line = place.lines[0]
             fields = [integer(Frame.IID, iid)]

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MAX_SIZE = 4096
 # The exporters that are called.
-# TODO: perfetto, once its kernels take bytes where they are interpreted.
-OUTPUTS = ("firefox", "gecko")
+OUTPUTS = ("firefox", "gecko", "perfetto")
 
 Kernels = dict[str, ModuleType]
 Seeds = Iterable[tuple[str, bytes]]

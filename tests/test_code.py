@@ -144,13 +144,15 @@ def spans(draw: st.DrawFn) -> list[Span]:
     return found
 
 
-def versions_of(given_spans: list[Span], scale: int = 1) -> list[Version]:
+def versions_of(
+    given_spans: list[Span], scale: int = 1, first: int = BEGINNING, last: int = NEVER
+) -> list[Version]:
     def region(span: Span) -> Region:
         frames = None if span.frame is None else lambda _: (span.frame,)
         times = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))
         return Region(0, 10, *times, span.layer, frames)  # type: ignore[arg-type]
 
-    return timeline([region(span) for span in given_spans], 5)
+    return timeline([region(span) for span in given_spans], 5, first, last)
 
 
 def frame_at(versions: list[Version], ts: int) -> int | None:
@@ -159,12 +161,19 @@ def frame_at(versions: list[Version], ts: int) -> int | None:
     return frames[0] if frames else None
 
 
-def true_frame_at(given_spans: list[Span], ts: int) -> int | None:
+def holding_at(given_spans: list[Span], ts: int) -> Span | None:
     """Of what holds at a time the highest layer, and there what came last."""
     ordered = sorted(given_spans, key=lambda span: span.start)
     holding = [(span.layer, nth) for nth, span in enumerate(ordered) if span.start <= ts < span.until]
-    if holding:
-        return ordered[max(holding)[1]].frame
+    return ordered[max(holding)[1]] if holding else None
+
+
+def true_frame_at(given_spans: list[Span], ts: int) -> int | None:
+    """What is mapped first was there before."""
+    holding = holding_at(given_spans, ts)
+    if holding is not None:
+        return holding.frame
+    ordered = sorted(given_spans, key=lambda span: span.start)
     before = bool(ordered) and ts < ordered[0].start and ordered[0].layer != JITTED
     return ordered[0].frame if before else None
 
@@ -185,14 +194,23 @@ def test_timelines(given_spans: list[Span]) -> None:
 def test_timelines_with_code_announced_late(given_spans: list[Span]) -> None:
     """Everything is within a second: where nothing is, it is the code that comes next, if code comes next."""
     versions = versions_of(given_spans)
-    changes = sorted({t for span in given_spans for t in (span.start, span.until) if abs(t) < NEVER})
+    changes = sorted({t for span in given_spans for t in (span.start, span.until) if t < NEVER})
     for ts in range(-1, 9):
         wanted = true_frame_at(given_spans, ts)
-        if wanted is None:
-            later = [at for at in changes if at > ts and true_frame_at(given_spans, at) is not None]
-            code_comes = later and any(s.layer == JITTED and s.start == later[0] for s in given_spans)
-            wanted = true_frame_at(given_spans, later[0]) if code_comes else None
+        next_change = next((at for at in changes if at > ts), NEVER)
+        coming = holding_at(given_spans, next_change)
+        if wanted is None and coming is not None and coming.layer == JITTED and coming.start == next_change:
+            wanted = coming.frame
         assert frame_at(versions, ts) == wanted, ts
+
+
+@many
+@given(spans(), st.integers(-1, 8), st.integers(0, 4))
+def test_timelines_of_the_time_that_is_asked_for(given_spans: list[Span], first: int, n: int) -> None:
+    """The same there."""
+    whole, part = versions_of(given_spans), versions_of(given_spans, 1, first, first + n)
+    for ts in range(first, first + n + 1):
+        assert frame_at(part, ts) == frame_at(whole, ts)
 
 
 @many
@@ -253,31 +271,37 @@ def columns_of(samples: list[Sample]) -> Columns:
         np.array([sample.space for sample in samples], np.int32),
         np.array([sample.ip for sample in samples], np.uint64),
         np.array([sample.ip_space for sample in samples], np.int32),
+        np.array([sample.ts for sample in samples], np.int64),
     )
 
 
 def collected(columns: Columns, room: int = 16) -> tuple[list[tuple[int, int]], Columns]:
-    """The keys, and the arrays that hold them; the room grows as often as it must."""
-    spaces, addresses = np.zeros(room, np.int32), np.zeros(room, np.uint64)
+    """The keys, and the arrays that hold them: spaces, addresses, slots, first and last times. The room grows as often
+    as it must."""
+    held = [np.zeros(room, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
     slots, state = np.full(2 * room, -1, np.int32), np.zeros(2, np.int64)
     while True:
-        stacks_kernel.collect(*columns, state, spaces, addresses, slots)
+        stacks_kernel.collect(*columns, state, *held, slots)
         n = int(state[1])
         if state[0] == len(columns[1]):
-            keys = list(zip(spaces[:n].tolist(), addresses[:n].tolist(), strict=True))
-            return keys, (spaces[:n], addresses[:n], slots)
+            spaces, addresses, first, last = (column[:n] for column in held)
+            return list(zip(spaces.tolist(), addresses.tolist(), strict=True)), (spaces, addresses, slots, first, last)
         room *= 2
-        spaces, addresses = np.resize(spaces, room), np.resize(addresses, room)
+        held = [np.resize(column, room) for column in held]
         slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_keys(spaces, addresses, n, slots)
+        stacks_kernel.enter_keys(held[0], held[1], n, slots)
 
 
 @many
 @given(SAMPLES)
 def test_collect_finds_every_key_once(samples: list[Sample]) -> None:
-    keys, _ = collected(columns_of(samples))
+    """With the times of its first and last sample."""
+    samples.sort(key=lambda sample: sample.ts)
+    keys, (*_, first, last) = collected(columns_of(samples))
+    times = {key: [s.ts for s in samples if key in keys_of(s)] for sample in samples for key in keys_of(sample)}
     assert len(set(keys)) == len(keys)
-    assert set(keys) == {key for sample in samples for key in keys_of(sample)}
+    found = dict(zip(keys, zip(first.tolist(), last.tolist(), strict=True), strict=True))
+    assert found == {key: (min(ts), max(ts)) for key, ts in times.items()}
 
 
 def frames_of(key: tuple[int, int], version: int) -> list[int]:
@@ -294,7 +318,7 @@ VERSIONS_AT = [-1, 2, 4]
 def test_compose(samples: list[Sample], max_frames: int) -> None:
     """Each sample's path, cut at the root by whole addresses; each stack once."""
     columns = columns_of(samples)
-    keys, arrays = collected(columns)
+    keys, (*arrays, _, _) = collected(columns)
     versions = [(key, nth) for key in keys for nth in range(len(VERSIONS_AT))]
     frames = [frames_of(*version) for version in versions]
     first = np.arange(len(keys) + 1, dtype=np.int64) * len(VERSIONS_AT)
@@ -302,13 +326,12 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
     flat = np.array([frame for some in frames for frame in some], np.int32)
     used, state = np.zeros(len(versions), np.int64), np.zeros(3, np.int64)
-    ts = np.array([sample.ts for sample in samples], np.int64)
     room = 8
     prefix, frame, slots = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(2 * room, -1, np.int32)
     path, out = np.zeros(16, np.int32), np.zeros(len(samples), np.int32)
     while True:
         stacks_kernel.compose(
-            *columns, ts, *arrays, first, start, first_frame, flat, used, max_frames, state, path, prefix, frame,
+            *columns, *arrays, first, start, first_frame, flat, used, max_frames, state, path, prefix, frame,
             slots, out,
         )  # fmt: skip
         if state[0] == len(samples):
@@ -359,6 +382,5 @@ def test_a_state_that_cannot_be() -> None:
     columns = columns_of(GOOD)
     for state in ([-1, 0], [0, -1], [0, 99]):
         with pytest.raises(ValueError, match="state"):
-            stacks_kernel.collect(
-                *columns, np.array(state), np.zeros(8, np.int32), np.zeros(8, np.uint64), np.full(16, -1, np.int32)
-            )
+            held = [np.zeros(8, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
+            stacks_kernel.collect(*columns, np.array(state), *held, np.full(16, -1, np.int32))

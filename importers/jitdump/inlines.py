@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
+from converter.model import Array
 from importers.jitdump.layout import Structs
 
-MAX_DEPTH = 256  # of inlined calls; what is deeper is cut
+MAX_DEPTH = 128  # of inlined calls; what is deeper is cut
 FLAG_IS_JS = 1
 
 
@@ -35,6 +38,12 @@ class Place:
 
 
 Stack = tuple[Place, ...]
+
+# The fields of a source position in variant B.
+POSITION_B = (
+    ("caller", "i4"), ("name", "u4"), ("file", "i4"), ("start_line", "u4"), ("start_column", "u4"), ("line", "u4"),
+    ("column", "u4"),
+)  # fmt: skip
 
 
 class InlineTable(Protocol):
@@ -194,12 +203,12 @@ def _i32(value: int) -> int:
 
 
 @dataclass
-class TableOfStacks:
+class TableC:
     """offsets: rising; from each on, and until the next, the stack of the same index holds."""
 
-    variant: str
     offsets: list[int]
     stacks: list[Stack]
+    variant: str = "C"
     n_cycles: int = 0
 
     def stack_at(self, offset: int) -> Stack:
@@ -233,53 +242,83 @@ def _ends_exactly(text: memoryview, n_strings: int) -> bool:
     return not any(data[at:])
 
 
-def parse_b(payload: memoryview, layout: Structs) -> TableOfStacks | None:
+@dataclass
+class TableB:
+    """Positions that name their callers. offsets (rising) and position_at: which position holds from where on;
+    positions: rows of POSITION_B."""
+
+    offsets: Array
+    position_at: Array
+    positions: Array
+    strings: list[str]
+    n_cycles: int
+    variant: str = "B"
+
+    def stack_at(self, offset: int) -> Stack:
+        nth = int(np.searchsorted(self.offsets, offset, "right")) - 1
+        places: list[Place] = []
+        seen: set[int] = set()
+        at = int(self.position_at[nth]) if nth >= 0 else -1
+        while at >= 0 and at not in seen and len(places) < MAX_DEPTH:
+            seen.add(at)
+            at, name, file_index, start_line, start_column, line, column = self.positions[at].item()
+            file = self.strings[file_index] if file_index >= 0 else ""
+            function = Function(self.strings[name], file, _i32(start_line), _i32(start_column))
+            places.append(Place(function, file, _i32(line), _i32(column)))
+        return tuple(reversed(places))
+
+    def boundaries(self) -> list[int]:
+        return sorted({0, *self.offsets.tolist()})
+
+    def functions(self) -> list[str]:
+        callers = self.positions["caller"]
+        is_used = np.zeros(len(callers), bool)
+        new = np.unique(self.position_at)
+        while len(new):
+            is_used[new] = True
+            above = np.unique(callers[new])
+            above = above[above >= 0]
+            new = above[~is_used[above]]
+        inlined = self.positions["name"][is_used & (callers >= 0)]
+        return list(dict.fromkeys(self.strings[name] for name in inlined.tolist()))
+
+
+def parse_b(payload: memoryview, layout: Structs) -> TableB | None:
     """Of a payload that `is_variant_b`; None where an index is outside its list."""
+    order = layout.info2_b.format[0]
     _, n_offsets, n_positions, n_strings = layout.info2_b.unpack_from(payload)
     at = layout.info2_b.size
-    offsets = list(layout.pair32.iter_unpack(payload[at : at + 8 * n_offsets]))
+    offsets = np.frombuffer(payload, np.dtype(order + "u4"), 2 * n_offsets, at).reshape(-1, 2).astype(np.int64)
     at += 8 * n_offsets
-    positions = list(layout.position_b.iter_unpack(payload[at : at + layout.position_b.size * n_positions]))
-    at += layout.position_b.size * n_positions
-    strings = _strings(payload[at:], n_strings)
-    if strings is None or any(position >= n_positions for _, position in offsets):
+    position = np.dtype([(name, order + kind) for name, kind in POSITION_B])
+    positions = np.frombuffer(payload, position, n_positions, at)
+    strings = _strings(payload[at + position.itemsize * n_positions :], n_strings)
+    limits = {"caller": n_positions, "name": n_strings, "file": n_strings}
+    if strings is None or np.any(offsets[:, 1] >= n_positions):
         return None
-    if any(caller >= n_positions or name >= n_strings or file >= n_strings for caller, name, file, *_ in positions):
+    if any(np.any(positions[name] >= limit) for name, limit in limits.items()):
         return None
-    stacks: dict[int, Stack] = {}
-    places: dict[int, Place] = {}
-    n_cycles = 0
-    for _, position in offsets:
-        if position not in stacks:
-            stacks[position], is_cycle = _stack_b(position, positions, strings, places)
-            n_cycles += is_cycle
-    offsets.sort(key=lambda offset: offset[0])
-    return TableOfStacks("B", [start for start, _ in offsets], [stacks[position] for _, position in offsets], n_cycles)
+    offsets = offsets[np.argsort(offsets[:, 0], kind="stable")]
+    used = np.unique(offsets[:, 1])
+    n_cycles = int(_never_ends(positions["caller"])[used].sum())
+    return TableB(offsets[:, 0], offsets[:, 1], positions, strings, n_cycles)
 
 
-def _stack_b(
-    innermost: int, positions: list[tuple[int, ...]], strings: list[str], places: dict[int, Place]
-) -> tuple[Stack, bool]:
-    """(the stack, whether its callers go in a circle). places: those of positions that were met before."""
-    stack: list[Place] = []
-    seen: set[int] = set()
-    at = innermost
-    while at >= 0 and at not in seen and len(stack) < MAX_DEPTH:
-        seen.add(at)
-        if at not in places:
-            _, name, file_index, start_line, start_column, line, column = positions[at]
-            file = strings[file_index] if file_index >= 0 else ""
-            function = Function(strings[name], file, _i32(start_line), _i32(start_column))
-            places[at] = Place(function, file, _i32(line), _i32(column))
-        stack.append(places[at])
-        at = positions[at][0]
-    return tuple(reversed(stack)), at in seen
+def _never_ends(callers: Array) -> Array:
+    """Whether each position's callers go in a circle: after as many steps as there are positions there is still one.
+    Each round doubles the steps."""
+    nowhere = len(callers)
+    step = np.append(np.where(callers < 0, nowhere, callers), nowhere).astype(np.int64)
+    for _ in range(nowhere.bit_length()):
+        step = step[step]
+    never: Array = step[:-1] != nowhere
+    return never
 
 
-def parse_c(records: Sequence[tuple[int, Stack]], address: int) -> TableOfStacks:
+def parse_c(records: Sequence[tuple[int, Stack]], address: int) -> TableC:
     """records: (address, stack) of the records of one code object."""
     known = sorted(((start - address, stack) for start, stack in records if stack), key=lambda record: record[0])
-    return TableOfStacks("C", [offset for offset, _ in known], [stack for _, stack in known])
+    return TableC([offset for offset, _ in known], [stack for _, stack in known])
 
 
 def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | None:

@@ -62,8 +62,7 @@ class Structs:
     call_a: struct.Struct  # depth, range_count, function_index, call_line_number, call_column_number
     line_a: struct.Struct  # code_offset, file_index, line_number, column_number
     info2_b: struct.Struct  # code_addr, code_offset_count, source_position_count, string_count
-    position_b: struct.Struct  # caller_index, function_name, file, function_start_line, function_start_column,
-    #                            line, column
+    position_b: struct.Struct  # see inlines.POSITION_B
 
 
 @cache

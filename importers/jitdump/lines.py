@@ -19,6 +19,9 @@ REACH = 1 << 30
 # V8 frees a file name before it writes it; malloc's links then stand in its first bytes.
 OVERWRITTEN = 16
 PADDING = 8
+# What V8's baseline compiler loads: its tables are those of the bytecode.
+BYTECODE_TABLES = "JS:^"
+FIRST_ENTRIES = 8  # of a table, which tell a function's file
 # In a V8 name: the file before `:line:column`.
 NAMED_PLACE = re.compile(r":\d+:\d+$")
 
@@ -42,7 +45,7 @@ class Lines:
     """The entries of all records: those of record r are rows starts[r] to stops[r], by rising offset.
 
     offsets (relative to the code's first byte; the last entry at or before a byte holds), lines and columns: int32, 0
-    is unknown; files: int32, an index into file_names.
+    is unknown; files: int32, an index into file_names. first_files: of each record the first file that has a name.
     """
 
     starts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -52,6 +55,7 @@ class Lines:
     columns: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     files: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     file_names: list[str] = field(default_factory=list)
+    first_files: list[str] = field(default_factory=list)
 
     def at(self, record: int, offset: int) -> tuple[int, int, int]:
         """(file, line, column) of a byte; (-1, 0, 0) before the first entry."""
@@ -70,18 +74,22 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     begins = np.array([record.begin for record in records], np.int64)
     ends = np.array([record.end for record in records], np.int64)
     claimed = np.array([min(record.n_entries, record.end - record.begin) for record in records], np.int64)
+    of_bytecode = np.array([record.name.startswith(BYTECODE_TABLES) for record in records], bool)
+    of_bytecode &= header.pad1 == V8_PADDING
+    claimed[of_bytecode] = np.minimum(claimed[of_bytecode], FIRST_ENTRIES)
     # No more than the bytes can hold.
     counts = np.minimum(claimed, (ends - begins) // (DEBUG_ENTRY_SIZE + 1))
     bases = np.array([record.address for record in records], np.uint64)
     n = int(counts.sum())
     starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
     is_sorted = np.empty(len(records), np.uint8)
-    # The second half, which takes no memory until it is used, is for records that are read again.
-    offsets, lines, columns, files = (np.empty(2 * n, np.int32) for _ in range(4))
+    # The rest, which takes no memory until it is used, is for records that are read again.
+    room = n + int(((ends - begins) // (DEBUG_ENTRY_SIZE + 1)).sum())
+    offsets, lines, columns, files = (np.empty(room, np.int32) for _ in range(4))
     run_at, run_size = np.empty(n, np.int64), np.empty(n, np.int32)
     n_runs = jitdump_kernel.entries(
-        data, big, begins, ends, counts, bases, REACH, starts, stops, is_sorted, offsets, lines, columns, files,
-        run_at, run_size,
+        data, big, begins, ends, counts, bases, REACH, starts, stops, is_sorted, offsets[:n], lines[:n], columns[:n],
+        files[:n], run_at, run_size,
     )  # fmt: skip
     n = int(stops[-1])
     spans = zip(run_at[:n_runs].tolist(), run_size[:n_runs].tolist(), strict=True)
@@ -98,9 +106,28 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     table.file_names = [
         name.decode("utf-8", "replace") if used else "" for name, used in zip(index, is_file.tolist(), strict=True)
     ]
+    table.first_files = _first_files(table)
+    _drop(table, np.flatnonzero(of_bytecode & (stops > starts)), records, note)
     _sort(table, is_sorted)
     _remove_bias(table, header, records, note)
     return table
+
+
+def _first_files(table: Lines) -> list[str]:
+    """Of each record the first file that has a name; "" where none of the first entries has."""
+    names = table.file_names
+    found: list[str] = []
+    for start, stop in zip(table.starts.tolist(), table.stops.tolist(), strict=True):
+        files = table.files[start : min(start + FIRST_ENTRIES, stop)].tolist()
+        found.append(next((names[file] for file in files if names[file]), ""))
+    return found
+
+
+def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], note: Note) -> None:
+    """V8's baseline compiler hands out the bytecode's table for its own: seen by comparing with --print-bytecode."""
+    table.stops[of_bytecode] = table.starts[of_bytecode]
+    if len(of_bytecode):
+        note("bytecode_lines", len(of_bytecode), records[int(of_bytecode[0])].begin, "")
 
 
 # ---------------------------------------------------------------- damaged names

@@ -9,17 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from converter.build_id import debug_id_of
-from converter.code import Placements
-from converter.jit_names import CATEGORY_COLORS, Name, Tier, producer_of
+from converter.code import Placements, add_category, add_tier
+from converter.jit_names import Name, Tier, producer_of
 from converter.model import Clock, Input, Trace
 from importers.jitdump.decode import Dump, Load, TierRecord
-from importers.jitdump.inlines import Function, Place
+from importers.jitdump.inlines import MAX_DEPTH, Function, Place
 from importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from importers.jitdump.sources import SourceTexts
 from importers.jitdump.views import add_views
 
 NO_COLOR = "grey"
-FIRST_LINES = 8  # of a line table, which tell a function's file
 
 
 def to_trace(dumps: Sequence[Dump], trace: Trace, embed_sources: bool) -> None:
@@ -83,6 +82,8 @@ class Code:
         load = self.dump.loads[nth]
         stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
         if stack:
+            if len(stack) >= MAX_DEPTH:
+                self.trace.report.note("inlines_cut", where=f"{self.dump.name} {nth}", offset=load.at)
             return tuple(self._inlined(nth, depth, place, address) for depth, place in enumerate(stack))
         file, line, column = self.dump.lines.at(load.lines, offset) if load.lines >= 0 else (-1, 0, 0)
         source = self.texts.row(self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
@@ -153,17 +154,13 @@ def add_code(dump: Dump, trace: Trace, texts: SourceTexts) -> Code:
 
 
 def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) -> list[Base]:
-    strings = trace.strings
     tiers = [_recorded_tier(trace, tier) for tier in dump.tiers]
     recorded = {tier.name: row for tier, row in zip(dump.tiers, tiers, strict=True)}
     known: dict[Tier | None, int] = {None: -1}
-    categories = {
-        name: trace.categories.intern(name=strings.intern(name), color=strings.intern(CATEGORY_COLORS[name]))
-        for name in dict.fromkeys(name.category for name in names)
-    }
+    categories = {name: add_category(trace, name) for name in dict.fromkeys(name.category for name in names)}
     bases: dict[tuple[int, int, int, int], Base] = {}
     known_bases: dict[tuple[str, str, int], Base] = {}
-    first_files = _first_files(dump)
+    first_files = dump.lines.first_files
     rows: list[Base] = []
     for load, name in zip(dump.loads, names, strict=True):
         file = name.file or (first_files[load.lines] if load.lines >= 0 else "")
@@ -178,7 +175,7 @@ def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) 
             assert name.tier is not None
             tier = known[name.tier] = recorded.get(name.tier.name, -1)
             if tier < 0:
-                tier = known[name.tier] = _tier(trace, name.tier.name, name.tier.family, name.tier.color)
+                tier = known[name.tier] = add_tier(trace, name.tier)
         func, source = add_function(trace, texts, _function(load, name, file), load.nth, name)
         key = (func, categories[name.category], tier, source)
         base = bases.get(key)
@@ -190,31 +187,10 @@ def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) 
     return rows
 
 
-def _first_files(dump: Dump) -> list[str]:
-    """Of each line table the first file that has a name; "" where none of the first entries has."""
-    lines, names = dump.lines, dump.lines.file_names
-    has_rows = lines.stops > lines.starts
-    firsts = np.where(has_rows, lines.files[np.where(has_rows, lines.starts, 0)] if has_rows.any() else -1, -1)
-    found: list[str] = []
-    for record, first in enumerate(firsts.tolist()):
-        file = names[first] if first >= 0 else ""
-        if first >= 0 and not file:
-            begin = int(lines.starts[record])
-            rows = lines.files[begin : min(begin + FIRST_LINES, int(lines.stops[record]))].tolist()
-            file = next((names[row] for row in rows if names[row]), "")
-        found.append(file)
-    return found
-
-
 def _recorded_tier(trace: Trace, tier: TierRecord) -> int:
     color = TIER_COLORS[tier.color_index] if tier.color_index < len(TIER_COLORS) else NO_COLOR
     name = tier.name or f"tier {tier.tier_id}"
-    return _tier(trace, name, name, color)
-
-
-def _tier(trace: Trace, name: str, family: str, color: str) -> int:
-    intern = trace.strings.intern
-    return trace.tiers.intern(name=intern(name), family=intern(family), color=intern(color))
+    return add_tier(trace, Tier(name, name, color))
 
 
 def _function(load: Load, name: Name, file: str) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from converter.model import (
     Trace,
 )
 from importers.jitdump import jitdump_kernel
+from importers.jitdump.inlines import InlineTable
 from importers.jitdump.layout import MAX_TID
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ LOADED = MarkerType(
     label="{function} {tier}",
 )
 MAX_INLINED = 32  # names of inlined functions in one marker
+MAX_INLINED_FRAMES = 1 << 20  # in the tree of code sizes
 # No thread has a number as large as this one and more.
 CODE_SIZE_TID = MAX_TID
 
@@ -58,6 +61,7 @@ def add_views(code: Code, trace: Trace) -> None:
     process = Process(pid, name, start, end)
     trace.processes.append(process)
     tids = trace.code["tid"][rows]
+    retiered = _Retiered(trace)
     for tid in np.unique(tids).tolist():
         mine = np.flatnonzero(tids == tid)
         mine = mine[np.argsort(ts[mine], kind="stable")]
@@ -65,7 +69,7 @@ def add_views(code: Code, trace: Trace) -> None:
         is_main = tid == pid
         thread_name = name if is_main else f"JIT compiler {tid}"
         process.threads.append(
-            Thread(tid, thread_name, is_main, first, last, _LoadMarkers(code, trace, mine), len(mine))
+            Thread(tid, thread_name, is_main, first, last, _LoadMarkers(code, retiered, mine), len(mine))
         )
     process.counters += _counters(code, trace, rows)
     if len(loads):
@@ -75,16 +79,15 @@ def add_views(code: Code, trace: Trace) -> None:
 class _LoadMarkers:
     """Makes the markers of one compiling thread. mine: numbers of its loads, by time."""
 
-    def __init__(self, code: Code, trace: Trace, mine: Array) -> None:
+    def __init__(self, code: Code, retiered: _Retiered, mine: Array) -> None:
         self._code = code
-        self._trace = trace
+        self._retiered = retiered
         self._mine = mine
 
     def __call__(self) -> ThreadData:
-        code, trace = self._code, self._trace
+        code, trace = self._code, self._code.trace
         rows = self._mine + code.rows.start
         funcs = trace.code["func"][rows]
-        strings = np.array([*trace.strings, ""], object)
         tiers = np.append(trace.tiers["name"], -1)[trace.code["tier"][rows]]
         sources = trace.funcs["source"][funcs]
         files = np.append(trace.sources["path"], -1)[sources]
@@ -93,13 +96,13 @@ class _LoadMarkers:
             LOADED.spec,
             {
                 "ts": trace.code["loaded_at"][rows],
-                "flow": _retiered(trace)[funcs],
-                "function": strings[trace.funcs["name"][funcs]],
-                "tier": strings[tiers],
-                "kind": strings[trace.funcs["kind"][funcs]],
+                "flow": self._retiered.flow[funcs],
+                "function": _texts(trace, trace.funcs["name"][funcs]),
+                "tier": _texts(trace, tiers),
+                "kind": _texts(trace, trace.funcs["kind"][funcs]),
                 "size": trace.code["size"][rows],
                 "address": np.array([load.address for load in loads], np.uint64),
-                "file": strings[files],
+                "file": _texts(trace, files),
                 "line": trace.funcs["line"][funcs],
                 "inlined": np.array([_inlined_names(load.inlines) for load in loads], object),
             },
@@ -107,18 +110,31 @@ class _LoadMarkers:
         return ThreadData(markers={LOADED: table})
 
 
-def _inlined_names(inlines: object) -> str:
-    names = list(inlines.functions()) if inlines is not None else []  # type: ignore[attr-defined]
+def _texts(trace: Trace, strings: Array) -> Array:
+    """The strings of these indices as a column; "" for none."""
+    column = np.empty(len(strings), object)
+    column[:] = [trace.strings[index] for index in strings.tolist()]
+    return column
+
+
+def _inlined_names(inlines: InlineTable | None) -> str:
+    names = list(inlines.functions()) if inlines is not None else []
     more = f", and {len(names) - MAX_INLINED} more" if len(names) > MAX_INLINED else ""
     return ", ".join(names[:MAX_INLINED]) + more
 
 
-def _retiered(trace: Trace) -> Array:
-    """For each func a number that its code objects share, if they are of more than one tier, else 0."""
-    code = trace.code.table()
-    pairs = np.unique(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
-    n_tiers = np.bincount(pairs >> 32, minlength=len(trace.funcs))
-    return np.where(n_tiers > 1, np.arange(1, len(trace.funcs) + 1), 0)
+class _Retiered:
+    """flow: for each func a number that its code objects share, if they are of more than one tier, else 0."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @cached_property
+    def flow(self) -> Array:
+        code, n = self._trace.code.table(), len(self._trace.funcs)
+        pairs = np.unique(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
+        n_tiers = np.bincount(pairs >> 32, minlength=n)
+        return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
 
 # ---------------------------------------------------------------- counters
@@ -232,15 +248,21 @@ def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     ts: list[int] = []
     stacks: list[int] = []
     sizes: list[int] = []
+    n_frames = n_left_out = 0
     for nth, load in enumerate(code.dump.loads):
         if load.inlines is None or load.size == 0:
             continue
         edges = [edge for edge in load.inlines.boundaries() if 0 <= edge < load.size]
+        if n_frames > MAX_INLINED_FRAMES:
+            edges = [0]
+            n_left_out += 1
         for begin, end in zip(edges, [*edges[1:], load.size], strict=True):
             stack = -1
             for frame in code.frames(nth, begin):
                 stack = trace.stacks.intern(prefix=stack, frame=frame)
+                n_frames += 1
             ts.append(load.ts + code.offset_ns)
             stacks.append(stack)
             sizes.append(end - begin)
+    trace.report.note("sizes_simplified", n_left_out, where=code.dump.name)
     return np.array(ts, np.int64), np.array(stacks, np.int32), np.array(sizes, np.int64)

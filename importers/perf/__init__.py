@@ -11,9 +11,7 @@ from converter.model import Trace
 from converter.registry import Options
 from converter.source import Source
 from importers.perf import decode
-from importers.perf.recording import Recording
-
-DUMP_PREFIX, DUMP_SUFFIX = "jit-", ".dump"
+from importers.perf.recording import DUMP, Recording
 
 
 def sniff(head: memoryview) -> bool:
@@ -30,16 +28,12 @@ class Reading:
     def companions(self) -> Sequence[str]:
         """The jitdumps that the recorded processes mapped."""
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
-        return list(dict.fromkeys(path for path in paths if _is_dump(Path(path).name)))
+        return list(dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name)))
 
     def add_to(self, trace: Trace, options: Options) -> None:
         from importers.perf.map import to_trace
 
         to_trace(self.recordings, trace, options)
-
-
-def _is_dump(name: str) -> bool:
-    return name.startswith(DUMP_PREFIX) and name.endswith(DUMP_SUFFIX)
 
 
 def read(sources: Sequence[Source]) -> Reading:

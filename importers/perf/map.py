@@ -31,8 +31,8 @@ from converter.source import Source
 from importers.perf.layout import AttrType
 from importers.perf.markers import event_markers
 from importers.perf.natives import Natives
-from importers.perf.recording import Comm, Event, Exit, Fork, Recording
-from importers.perf.spaces import DUMP, Spaces
+from importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
+from importers.perf.spaces import Spaces
 from importers.perf.stacks import stacks_of
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from converter.build_id import debug_id_of
+from converter.build_id import build_id_in, build_id_of, debug_id_of
+from converter.code import add_category, add_tier
 from converter.errors import FormatError, UsageError
+from converter.jit_names import Name
 from converter.model import Trace
 from converter.registry import Options
 from converter.source import Source, open_source
@@ -22,10 +25,9 @@ if TYPE_CHECKING:
 
 KERNEL = "[kernel.kallsyms]"
 UNKNOWN = "[unknown]"
-CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "JIT": "purple", "Other": "grey"}
+CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 KALLSYMS = Path("/proc/kallsyms")
 KERNEL_NOTES = Path("/sys/kernel/notes")
-GNU_BUILD_ID = 3  # the type of an ELF note
 KERNEL_IMAGE_SYMBOLS = ("_text", "_stext")
 
 
@@ -46,15 +48,20 @@ class Natives:
         self._build_ids = build_ids
         self._symbols = options.symbols
         self._libraries: dict[tuple[str, str], Library] = {}
+        self._library_of: dict[int, Library] = {}  # by the mapping's place among all
+        self._categories: dict[str, int] = {}
+        self._kind = trace.strings.intern("function")
         self._is_this_machine = bool(hostname) and hostname == platform.node()
-        self.unknown = self._named(UNKNOWN, "Other", "function")
+        self.unknown = self._named(UNKNOWN, "Other")
 
     # ------------------------------------------------------------ frames
 
     def of_map(self, mapped: Mmap, address: int) -> tuple[int, ...]:
         """The frames of an address inside a mapping, outermost first."""
         is_kernel = mapped.pid == -1
-        library = self._library(mapped)
+        library = self._library_of.get(mapped.order)
+        if library is None:
+            library = self._library_of[mapped.order] = self._library(mapped)
         if is_kernel:
             return (self._of_kernel(library, mapped, address),)
         offset = address - mapped.start + mapped.pgoff
@@ -79,7 +86,7 @@ class Natives:
                 func=trace.funcs.intern(
                     name=intern(frame.name),
                     source=trace.sources.intern(path=intern(frame.source)) if frame.source else -1,
-                    kind=intern("function"),
+                    kind=self._kind,
                 ),
                 category=category,
                 line=frame.line,
@@ -106,25 +113,43 @@ class Natives:
         trace, text = self._trace, self._trace.strings.intern(name)
         fits = 0 <= start <= address < 1 << 62
         return trace.frames.intern(
-            func=trace.funcs.intern(name=text, kind=trace.strings.intern("function")),
+            func=trace.funcs.intern(name=text, kind=self._kind),
             category=self.category(category),
             symbol=trace.symbols.intern(lib=library.row, name=text, address=start) if fits else -1,
             lib=library.row if fits else -1,
             address=address if fits else -1,
         )
 
-    def named(self, name: str, is_kernel: bool) -> tuple[int, ...]:
-        """Code of which only the name is known: of perf-PID.map files, or a program that the kernel compiled."""
-        return (self._named(name, "Kernel" if is_kernel else "JIT", "function"),)
+    def of_kernel(self, name: str) -> tuple[int, ...]:
+        """A program that the kernel compiled, of which only the name is known."""
+        return (self._named(name, "Kernel"),)
 
-    def _named(self, name: str, category: str, kind: str) -> int:
+    def _named(self, name: str, category: str) -> int:
         trace = self._trace
-        func = trace.funcs.intern(name=trace.strings.intern(name), kind=trace.strings.intern(kind))
+        func = trace.funcs.intern(name=trace.strings.intern(name), kind=self._kind)
         return trace.frames.intern(func=func, category=self.category(category))
 
+    def jitted(self, name: Name) -> tuple[int, ...]:
+        """Code of which no more is known than what its compiler calls it."""
+        trace, intern = self._trace, self._trace.strings.intern
+        func = trace.funcs.intern(
+            name=intern(name.function),
+            source=trace.sources.intern(path=intern(name.file)) if name.file else -1,
+            line=name.line,
+            column=name.column,
+            is_js=name.is_js,
+            kind=intern(name.kind),
+        )
+        tier = add_tier(trace, name.tier) if name.tier is not None else -1
+        return (trace.frames.intern(func=func, category=add_category(trace, name.category), tier=tier),)
+
     def category(self, name: str) -> int:
-        intern = self._trace.strings.intern
-        return self._trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
+        row = self._categories.get(name)
+        if row is None:
+            intern = self._trace.strings.intern
+            row = self._trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
+            self._categories[name] = row
+        return row
 
     # ------------------------------------------------------------ files
 
@@ -152,29 +177,26 @@ class Natives:
 
     def _binary(self, path: str, name: str, build_id: str) -> Binary | None:
         """The user's file with that build id, or the recorded path's; without an id, the user's by name."""
-        of_name = next((binary for binary in self._given if binary.name == name), None)
+        of_name = next((source for source in self._symbols if source.name == name), None)
         local = self._local(path) if build_id or name.startswith("jitted-") else None
         if not build_id:
-            return local if local is not None else of_name
-        there = [*self._given, *([local] if local is not None else [])]
-        found = next((binary for binary in there if binary.code_id == build_id), None)
-        other = of_name if of_name is not None else local
+            return self._opened(local or of_name)
+        found = next((s for s in (*self._symbols, local) if s is not None and build_id_of(s.data) == build_id), None)
+        other = of_name or local
         if found is None and other is not None:
-            here = other.code_id or "one without a build id"
+            here = build_id_of(other.data) or "one without a build id"
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: recorded {build_id}, here {here}")
-        return found
+        return self._opened(found)
 
-    @cached_property
-    def _given(self) -> Sequence[Binary]:
-        return [binary for source in self._symbols if (binary := self._opened(source)) is not None]
-
-    def _local(self, path: str) -> Binary | None:
+    def _local(self, path: str) -> Source | None:
         try:
-            return self._opened(open_source(path)) if Path(path).is_file() else None
+            return open_source(path) if Path(path).is_file() else None
         except (UsageError, FormatError, OSError, ValueError):
             return None
 
-    def _opened(self, source: Source) -> Binary | None:
+    def _opened(self, source: Source | None) -> Binary | None:
+        if source is None:
+            return None
         from converter.symbols import Binary
 
         try:
@@ -216,12 +238,4 @@ def read_kallsyms(text: str) -> KernelSymbols:
 
 
 def _running_kernel() -> str:
-    notes = KERNEL_NOTES.read_bytes()
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = (int.from_bytes(notes[at + i : at + i + 4], "little") for i in (0, 4, 8))
-        begin = at + 12 + (name_size + 3 & ~3)
-        if kind == GNU_BUILD_ID and notes[at + 12 : at + 15] == b"GNU":
-            return notes[begin : begin + size].hex()
-        at = begin + (size + 3 & ~3)
-    return ""
+    return build_id_in(KERNEL_NOTES.read_bytes(), "<" if sys.byteorder == "little" else ">")

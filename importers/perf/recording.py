@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from converter.model import Array
 from importers.perf.layout import Attr, SampleType
 from importers.perf.tracepoints import Format
+
+# What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
+DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
 
 
 @dataclass(frozen=True)

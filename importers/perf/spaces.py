@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from converter.jit_names import producer_of
 from converter.model import Array, CodeReader, Trace
 from importers.perf.natives import Natives
-from importers.perf.recording import Comm, Fork, Mmap, Recording
+from importers.perf.recording import DUMP, Comm, Fork, Mmap, Recording
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors
@@ -32,7 +33,6 @@ MAX_ANCESTORS = 64
 
 ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
-DUMP = re.compile(r"jit-.*\.dump")
 
 Frames = tuple[int, ...]
 
@@ -71,32 +71,33 @@ class Spaces:
     map_files: Callable[[int], str]
     too_many: int = field(default=0, init=False)
 
-    def versions(self, spaces: Array, addresses: Array) -> Iterator[list[Version]]:
-        """For each key, what it stands for, by time; never empty."""
+    def versions(self, spaces: Array, addresses: Array, first: Array, last: Array) -> Iterator[list[Version]]:
+        """For each key what it stands for, by time, from the first to the last time it is asked for; never empty."""
         order = np.lexsort((addresses, spaces))
         bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROCESS + len(self.pids) + 1))
         found: list[list[Version]] = [[]] * len(order)
-        for space, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-            keys = order[first:last]
+        for space, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+            keys = order[begin:end]
             if len(keys):
-                mine = addresses[keys]
-                for key, versions in zip(keys.tolist(), self._of_space(space, mine), strict=True):
+                of_space = self._of_space(space, addresses[keys], first[keys], last[keys])
+                for key, versions in zip(keys.tolist(), of_space, strict=True):
                     found[key] = versions
         yield from found
 
-    def _of_space(self, space: int, addresses: Array) -> Iterator[list[Version]]:
+    def _of_space(self, space: int, addresses: Array, first: Array, last: Array) -> Iterator[list[Version]]:
         """addresses: rising."""
         candidates: list[list[Region]] = [[] for _ in range(len(addresses))]
         n_pairs = 0
-        for region, first, last in self._regions_over(space, addresses):
-            n_pairs += last - first
+        for region, begin, end in self._regions_over(space, addresses):
+            n_pairs += end - begin
             if n_pairs > MAX_PAIRS:
                 self.too_many += 1
                 continue
-            for nth in range(first, last):
+            for nth in range(begin, end):
                 candidates[nth].append(region)
-        for address, regions in zip(addresses.tolist(), candidates, strict=True):
-            yield timeline(regions, address)
+        columns = (addresses.tolist(), first.tolist(), last.tolist())
+        for regions, address, first_ts, last_ts in zip(candidates, *columns, strict=True):
+            yield timeline(regions, address, first_ts, last_ts)
 
     def _regions_over(self, space: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
         """The regions that hold any of the addresses, with the first and last of these."""
@@ -123,7 +124,7 @@ class Spaces:
             if symbol.unregister:
                 gone[symbol.address] = ts
             else:
-                frames, end = self.natives.named(symbol.name, True), symbol.address + symbol.length
+                frames, end = self.natives.of_kernel(symbol.name), symbol.address + symbol.length
                 until = gone.get(symbol.address, NEVER)
                 yield Region(symbol.address, end, ts, until, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
 
@@ -132,9 +133,18 @@ class Spaces:
         for mapped, until in self._maps_of(pid):
             if not (jitted and JITTED_OBJECT.fullmatch(Path(mapped.path).name)):
                 yield self._region(mapped, mapped.ts + self.offset_ns, until)
-        for begin, size, name in read_map_file(self.map_files(pid)):
-            frames = self.natives.named(name, False)
-            yield Region(begin, begin + size, BEGINNING, NEVER, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
+        yield from self._listed(read_map_file(self.map_files(pid)))
+
+    def _listed(self, lines: Iterable[tuple[int, int, str]]) -> Iterator[Region]:
+        """Of a perf-PID.map: compilers write the same names there as into a jitdump."""
+        listed = list(lines)
+        producer = producer_of([name for _, _, name in listed])
+        for begin, size, text in listed:
+
+            def frames(_: int, text: str = text) -> Frames:
+                return self.natives.jitted(producer.parse(text))
+
+            yield Region(begin, begin + size, BEGINNING, NEVER, LISTED, frames)
 
     def _region(self, mapped: Mmap, start: int, until: int) -> Region:
         frames = None if ANONYMOUS.fullmatch(mapped.path) else lambda address: self.natives.of_map(mapped, address)
@@ -244,19 +254,41 @@ class Spaces:
         return next(reader for reader in self.trace.code_readers if code in reader.rows)
 
 
-def timeline(regions: Sequence[Region], address: int) -> list[Version]:
-    """What an address stands for: of the regions that hold it at a time the highest layer's, and there the latest."""
+def timeline(
+    regions: Sequence[Region], address: int, first_ts: int = BEGINNING, last_ts: int = NEVER
+) -> list[Version]:
+    """What an address stands for: of the regions that hold it at a time the highest layer's, and there the latest. Only
+    what it stands for from first_ts to last_ts is looked up."""
     if not regions:
         return [Version(BEGINNING, None)]
-    ordered = sorted(regions, key=lambda region: region.start)
-    first = ordered[0]
-    # What is mapped first was there before: perf lists what it finds at its own time.
-    versions = [Version(BEGINNING, _frames(first, address) if first.layer != JITTED else None)]
-    for point, region in _best_by_time(ordered):
+    if len(regions) == 1 and regions[0].layer != JITTED and regions[0].until == NEVER:
+        return [Version(BEGINNING, _frames(regions[0], address))]
+    stretches = list(_stretches(sorted(regions, key=lambda region: region.start)))
+    ends = [start for start, _, _ in stretches[1:]] + [NEVER + 1]
+    versions: list[Version] = []
+    for (start, region, is_late), end in zip(stretches, ends, strict=True):
+        if end <= first_ts or start > last_ts:
+            continue
         frames = _frames(region, address)
-        if frames != versions[-1].frames:
-            versions.append(Version(point, frames))
-    return list(_announced_late(versions, ordered))
+        if not versions or frames != versions[-1].frames or is_late != versions[-1].is_late:
+            versions.append(Version(start, frames, is_late))
+    return versions
+
+
+def _stretches(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | None, bool]]:
+    """(from when, which region, whether its code is announced only later). ordered: by their start."""
+    # What is mapped first was there before: perf lists what it finds at its own time.
+    before = ordered[0] if ordered[0].layer != JITTED else None
+    begun = BEGINNING
+    yield begun, before, False
+    for point, region in _best_by_time(ordered):
+        nothing = before is None or before.frames is None
+        if nothing and region is not None and region.layer == JITTED and region.start == point:
+            # A moment before code is announced, nothing else being there, it is that code.
+            yield max(point - ANNOUNCED_LATE_NS, begun), region, True
+        if region is not before:
+            yield point, region, False
+        before, begun = region, point
 
 
 def _best_by_time(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | None]]:
@@ -275,18 +307,6 @@ def _best_by_time(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | Non
 
 def _frames(region: Region | None, address: int) -> Frames | None:
     return region.frames(address) if region is not None and region.frames is not None else None
-
-
-def _announced_late(versions: Iterable[Version], ordered: Sequence[Region]) -> Iterator[Version]:
-    """A moment before code is announced, nothing else being there, it is that code."""
-    starts = {region.start for region in ordered if region.layer == JITTED}
-    previous: Version | None = None
-    for version in versions:
-        if previous is not None and previous.frames is None and version.start in starts:
-            early = max(version.start - ANNOUNCED_LATE_NS, previous.start)
-            yield Version(early, version.frames, True)
-        yield version
-        previous = version
 
 
 def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:

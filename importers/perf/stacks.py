@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from converter.model import Array, Trace
@@ -27,12 +29,12 @@ def stacks_of(samples: Samples, spaces: Spaces, trace: Trace, where: str) -> Arr
         process,
         np.ascontiguousarray(samples.ip, np.uint64),
         _space_of_ip(samples.cpumode, process),
+        np.ascontiguousarray(samples.ts + spaces.offset_ns, np.int64),
     )
-    key_spaces, key_addresses, key_slots = _collect(columns)
-    versions = list(spaces.versions(key_spaces, key_addresses))
+    keys = _collect(columns)
+    versions = list(spaces.versions(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts))
     table = _VersionTable(versions, spaces.natives.unknown)
-    ts = np.ascontiguousarray(samples.ts + spaces.offset_ns, np.int64)
-    stack, n_cut = _compose(columns, ts, (key_spaces, key_addresses, key_slots), table, trace)
+    stack, n_cut = _compose(columns, keys, table, trace)
     report = trace.report
     report.note("stack_cut", n_cut, where=where)
     report.note("code_unknown", int(table.used[table.is_unknown].sum()), where=where)
@@ -68,33 +70,44 @@ class _VersionTable:
         self.used = np.zeros(len(flat), np.int64)
 
 
-Columns = tuple[Array, Array, Array, Array, Array, Array]
-Keys = tuple[Array, Array, Array]
+Columns = tuple[Array, Array, Array, Array, Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Every address that samples ask for, once for each space, with the first and the last time; slots: their hash
+    table."""
+
+    spaces: Array
+    addresses: Array
+    first_ts: Array
+    last_ts: Array
+    slots: Array
 
 
 def _collect(columns: Columns) -> Keys:
-    """(spaces, addresses, slots) of all keys."""
     n = len(columns[1])
     room = 1 << 14
     while room < 2 * int(columns[2].max()) + 2:
         room *= 2
-    spaces, addresses = np.empty(room, np.int32), np.empty(room, np.uint64)
+    keys = tuple(np.empty(room, t) for t in (np.int32, np.uint64, np.int64, np.int64))
     slots = np.full(2 * room, -1, np.int32)
     state = np.zeros(2, np.int64)
     while True:
-        stacks_kernel.collect(*columns, state, spaces, addresses, slots)
+        spaces, addresses, first_ts, last_ts = keys
+        stacks_kernel.collect(*columns, state, spaces, addresses, first_ts, last_ts, slots)
         n_keys = int(state[1])
         if state[0] == n:
-            return spaces[:n_keys], addresses[:n_keys], slots
+            return Keys(spaces[:n_keys], addresses[:n_keys], first_ts[:n_keys], last_ts[:n_keys], slots)
         room *= 4
-        spaces, addresses = _grown(spaces, room), _grown(addresses, room)
+        keys = tuple(_grown(column, room) for column in keys)
         slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_keys(spaces, addresses, n_keys, slots)
+        stacks_kernel.enter_keys(keys[0], keys[1], n_keys, slots)
 
 
-def _compose(columns: Columns, ts: Array, keys: Keys, table: _VersionTable, trace: Trace) -> tuple[Array, int]:
+def _compose(columns: Columns, keys: Keys, table: _VersionTable, trace: Trace) -> tuple[Array, int]:
     """(stack of each sample, how many were cut); adds the stacks to the trace."""
-    n, longest = len(ts), int(columns[2].max()) + 1
+    n, longest = len(columns[1]), int(columns[2].max()) + 1
     before = trace.stacks.table()
     room = 1 << 15
     while room < 2 * (len(before) + MAX_FRAMES):
@@ -106,8 +119,8 @@ def _compose(columns: Columns, ts: Array, keys: Keys, table: _VersionTable, trac
     path, stack = np.empty(longest + 1, np.int32), np.empty(n, np.int32)
     while True:
         stacks_kernel.compose(
-            *columns, ts, *keys, table.first, table.start, table.first_frame, table.frames, table.used, MAX_FRAMES,
-            state, path, prefix, frame, slots, stack,
+            *columns, keys.spaces, keys.addresses, keys.slots, table.first, table.start, table.first_frame,
+            table.frames, table.used, MAX_FRAMES, state, path, prefix, frame, slots, stack,
         )  # fmt: skip
         n_stacks = int(state[1])
         if state[0] == n:

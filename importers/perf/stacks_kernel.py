@@ -72,14 +72,18 @@ def collect(
     space: cython.const[cython.int][::1],
     ip: cython.const[cython.ulonglong][::1],
     ip_space: cython.const[cython.int][::1],
+    ts: cython.const[cython.longlong][::1],
     state: cython.longlong[::1],
     spaces: cython.int[::1],
     addresses: cython.ulonglong[::1],
+    first_ts: cython.longlong[::1],
+    last_ts: cython.longlong[::1],
     slots: cython.int[::1],
 ):
     """Finds all keys of some samples. space: of each sample's process; ip, ip_space: what stands for a callchain that
-    holds no address. Stops early when the keys are full (or slots half full): grow them and call again. state: the
-    sample to go on at, the number of keys."""
+    holds no address; ts: their times, rising; first_ts, last_ts: when each key was met first and last. Stops early when
+    the keys are full (or slots half full): grow them and call again. state: the sample to go on at, the number of
+    keys."""
     n: cython.Py_ssize_t = start.shape[0]
     room: cython.Py_ssize_t = spaces.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
@@ -88,7 +92,10 @@ def collect(
         or space.shape[0] != n
         or ip.shape[0] != n
         or ip_space.shape[0] != n
+        or ts.shape[0] != n
         or addresses.shape[0] != room
+        or first_ts.shape[0] != room
+        or last_ts.shape[0] != room
         or n_slots & (n_slots - 1)
         or n_slots < 2 * room
         or state.shape[0] < 2
@@ -145,10 +152,13 @@ def collect(
                     h = (h + 1) & mask
                     s = slots[h]
                 if s < 0:
-                    slots[h] = n_keys
-                    spaces[n_keys] = now
-                    addresses[n_keys] = value
+                    s = n_keys
+                    slots[h] = s
+                    spaces[s] = now
+                    addresses[s] = value
+                    first_ts[s] = ts[i]
                     n_keys += 1
+                last_ts[s] = ts[i]
             i += 1
     state[SAMPLE] = i
     state[N_KEYS] = n_keys
@@ -208,7 +218,7 @@ def compose(
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. used: counts how often each version
     was. Beyond max_frames, addresses at the root are cut, each with all its frames: what is inlined stays with what it
     is inlined into. path: room for one more than the longest callchain. Stops early when the stacks are full (or slots
-    half full): grow them and call again. state: the sample to go on at, the number of stacks, the number of cut samples.
+    half full): grow them and call again. state: the sample to go on at, how many stacks, and how many samples were cut.
     """
     n: cython.Py_ssize_t = start.shape[0]
     n_keys: cython.Py_ssize_t = spaces.shape[0]

@@ -15,9 +15,12 @@ def collect(
     space: NDArray[Any],
     ip: NDArray[Any],
     ip_space: NDArray[Any],
+    ts: NDArray[Any],
     state: NDArray[Any],
     spaces: NDArray[Any],
     addresses: NDArray[Any],
+    first_ts: NDArray[Any],
+    last_ts: NDArray[Any],
     slots: NDArray[Any],
 ) -> None: ...
 def enter_stacks(
