@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-PT_NOTE = 4
 NT_GNU_BUILD_ID = 3
 
 
+@dataclass(frozen=True)
+class _Table:
+    """Where an ELF header tells of a table, and what its entries tell of notes: offsets of fields. note: the type."""
+
+    place: int
+    counts: int
+    word: str
+    type_at: int
+    note: int
+    offset_at: int
+    size_at: int
+
+
+# Program headers (PT_NOTE), then sections (SHT_NOTE): what `perf inject` writes has notes in sections only.
+TABLES = {
+    1: (_Table(28, 42, "I", 0, 4, 4, 16), _Table(32, 46, "I", 4, 7, 16, 20)),
+    2: (_Table(32, 54, "Q", 0, 4, 8, 32), _Table(40, 58, "Q", 4, 7, 24, 32)),
+}
+
+
 def build_id_of(data: memoryview) -> str:
-    """The build id of an ELF file in hex; "" if it has none. Only its program headers and notes are read, which costs
-    far less than a library that reads all of it: most files of a recording are not those of this machine."""
+    """The build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far less than
+    a library that reads all of the file: most files of a recording are not those of this machine."""
     try:
         if bytes(data[:4]) != b"\x7fELF":
             return ""
         order = "<" if data[5] == 1 else ">"
-        wide = data[4] == 2
-        table_at, entry_size, n_entries = (
-            (*struct.unpack_from(order + "Q", data, 32), *struct.unpack_from(order + "HH", data, 54))
-            if wide
-            else (*struct.unpack_from(order + "I", data, 28), *struct.unpack_from(order + "HH", data, 42))
-        )
-        for at in range(table_at, table_at + entry_size * n_entries, max(entry_size, 1)):
-            if struct.unpack_from(order + "I", data, at)[0] == PT_NOTE:
-                begin, size = (struct.unpack_from(order + ("Q" if wide else "I"), data, at + i)[0] for i in
-                               ((8, 32) if wide else (4, 16)))  # fmt: skip
-                found = build_id_in(bytes(data[begin : begin + size]), order)
+        for table in TABLES.get(data[4], ()):
+            for notes in _notes(data, order, table):
+                found = build_id_in(notes, order)
                 if found:
                     return found
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, OverflowError):
         pass
     return ""
+
+
+def _notes(data: memoryview, order: str, table: _Table) -> Iterator[bytes]:
+    (at,) = struct.unpack_from(order + table.word, data, table.place)
+    entry_size, n_entries = struct.unpack_from(order + "HH", data, table.counts)
+    for nth in range(n_entries):
+        entry = at + nth * entry_size
+        if struct.unpack_from(order + "I", data, entry + table.type_at)[0] == table.note:
+            (begin,) = struct.unpack_from(order + table.word, data, entry + table.offset_at)
+            (size,) = struct.unpack_from(order + table.word, data, entry + table.size_at)
+            yield bytes(data[begin : begin + size])
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:

@@ -14,7 +14,15 @@ from converter.code import Placements, live_bytes
 from converter.model import Trace
 from importers.perf import stacks_kernel
 from importers.perf.spaces import (
-    ANNOUNCED_LATE_NS, BEGINNING, JITTED, LISTED, MAPPED, NEVER, Region, Version, timeline,
+    ANNOUNCED_LATE_NS,
+    BEGINNING,
+    JITTED,
+    LISTED,
+    MAPPED,
+    NEVER,
+    Region,
+    Version,
+    timeline,
 )  # fmt: skip
 from importers.perf.stacks import MAX_FRAMES
 
@@ -55,7 +63,7 @@ def simulated(puts: list[tuple[int, Put]]) -> list[Place]:
     for ts, put in puts:
         for nth, old in enumerate(places):
             overlaps = old.address < put.address + put.size and put.address < old.address + sizes[nth]
-            if old.end < 0 and (old.code == put.code or overlaps and put.size and sizes[nth]):
+            if old.end < 0 and (old.code == put.code or (overlaps and put.size and sizes[nth])):
                 places[nth] = old._replace(end=ts)
         places.append(Place(put.code, put.address, ts, -1))
         sizes.append(put.size)
@@ -144,9 +152,7 @@ def spans(draw: st.DrawFn) -> list[Span]:
     return found
 
 
-def versions_of(
-    given_spans: list[Span], scale: int = 1, first: int = BEGINNING, last: int = NEVER
-) -> list[Version]:
+def versions_of(given_spans: list[Span], scale: int = 1, first: int = BEGINNING, last: int = NEVER) -> list[Version]:
     def region(span: Span) -> Region:
         frames = None if span.frame is None else lambda _: (span.frame,)
         times = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))

@@ -218,7 +218,11 @@ def test_other_files_are_no_companions(tmp_path: Path, name: str) -> None:
 
 def test_a_path_that_cannot_be(tmp_path: Path) -> None:
     data = PerfData(start=START).event()
-    for path in ("/" + "a" * 300 + "/jit-1.dump", "jit-2.dump", "/\udcff/jit-3.dump".encode("utf-8", "replace").decode()):
+    for path in (
+        "/" + "a" * 300 + "/jit-1.dump",
+        "jit-2.dump",
+        "/\udcff/jit-3.dump".encode("utf-8", "replace").decode(),
+    ):
         data.mmap2(PID, PID, X, 4096, 0, path, ts=START)
     (tmp_path / "perf.data").write_bytes(data.bytes())
     assert reported(loaded(tmp_path / "perf.data")) == {"companion_missing": 3}

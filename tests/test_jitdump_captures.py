@@ -16,6 +16,7 @@ from jit_recordings import (
     content,
     dumps,
     frame_text,
+    func_text,
     live_bytes,
     path_of,
     places_of,
@@ -38,6 +39,7 @@ V8_DUMPS = [
     "node24/jit-27512.dump", "node24-killed/jit-29317.dump", "node24-switch/jit-29077.dump",
     "node24-functions/jit-27512.dump",
 ]  # fmt: skip
+BIGFP = ["bigfp/jit-22723.dump", "bigfp/jit-22724.dump"]
 WITHOUT_LINES = ("php82", "py313", "wasmtime")
 SMALL = [name for name in dumps() if isinstance(name, str)]
 
@@ -70,24 +72,32 @@ FACTS = {
     "java17/jit-7180.dump": Facts("HotSpot", 850, 676, {}, {"": 849, "Interpreter": 1}),
     "lli19mc/jit-13217.dump": Facts("LLVM", 3, 3, {"line_bias": 3}, {"": 3}),
     "node24-killed/jit-29317.dump": Facts(
-        "V8", 2489, 2440, {"truncated": 1, "line_bias": 98, "file_name_repaired": 2}, {
+        "V8", 2489, 2440, {"truncated": 1, "bytecode_lines": 52, "line_bias": 46, "file_name_repaired": 2}, {
             "": 1, "Baseline": 52, "Builtin": 1873, "Interpreter": 511, "Liftoff (wasm)": 3, "Maglev": 11,
             "Maglev (context specialized)": 19, "Turbofan": 8, "Turbofan (context specialized)": 8,
             "Turbofan (wasm)": 3,
         },
     ),
-    "node24-switch/jit-29077.dump": Facts("V8", 9959, 2560, {"line_bias": 417, "file_name_repaired": 12}, {
-        "": 6, "Baseline": 368, "Builtin": 7492, "Interpreter": 2044, "Maglev": 13, "Maglev (context specialized)": 19,
-        "Turbofan": 10, "Turbofan (context specialized)": 7,
-    }),
-    "node24/jit-27512.dump": Facts("V8", 2600, 2496, {"line_bias": 107, "file_name_repaired": 11}, {
-        "": 2, "Baseline": 52, "Builtin": 1873, "Interpreter": 612, "Liftoff (wasm)": 3, "Maglev": 11,
-        "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13, "Turbofan (wasm)": 3,
-    }),
-    "node24-functions/jit-27512.dump": Facts("V8", 216, 112, {"line_bias": 107, "file_name_repaired": 11}, {
-        "": 2, "Baseline": 52, "Interpreter": 101, "Liftoff (wasm)": 3, "Maglev": 11,
-        "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13, "Turbofan (wasm)": 3,
-    }),
+    "node24-switch/jit-29077.dump": Facts(
+        "V8", 9959, 2560, {"bytecode_lines": 368, "line_bias": 49, "file_name_repaired": 12}, {
+            "": 6, "Baseline": 368, "Builtin": 7492, "Interpreter": 2044, "Maglev": 13,
+            "Maglev (context specialized)": 19, "Turbofan": 10, "Turbofan (context specialized)": 7,
+        },
+    ),
+    "node24/jit-27512.dump": Facts(
+        "V8", 2600, 2496, {"bytecode_lines": 52, "line_bias": 55, "file_name_repaired": 11}, {
+            "": 2, "Baseline": 52, "Builtin": 1873, "Interpreter": 612, "Liftoff (wasm)": 3, "Maglev": 11,
+            "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13,
+            "Turbofan (wasm)": 3,
+        },
+    ),
+    "node24-functions/jit-27512.dump": Facts(
+        "V8", 216, 112, {"bytecode_lines": 52, "line_bias": 55, "file_name_repaired": 11}, {
+            "": 2, "Baseline": 52, "Interpreter": 101, "Liftoff (wasm)": 3, "Maglev": 11,
+            "Maglev (context specialized)": 21, "Turbofan": 10, "Turbofan (context specialized)": 13,
+            "Turbofan (wasm)": 3,
+        },
+    ),
     "php82/jit-7884.dump": Facts("PHP", 61, 48, {}, {"": 41, "Tracing JIT": 20}),
     "py313/jit-26854.dump": Facts("CPython", 217, 216, {}, {"": 217}),
     "spidermonkey/jit-13635.dump": Facts("SpiderMonkey", 3328, 1301, {}, {
@@ -130,7 +140,26 @@ def test_what_is_counted_agrees(name: str) -> None:
     assert sum(int(table["size"].sum()) for table in tables) == total
     places = trace.places.table()
     alive = places["code"][places["end_ts"] < 0]
-    assert live_bytes(trace)["JIT code"][-1][1] == int(trace.code["size"][alive].sum())
+    counters = {counter: values[-1][1] for counter, values in live_bytes(trace).items()}
+    assert counters.pop("JIT code") == int(trace.code["size"][alive].sum())
+    with_tier = alive[trace.code["tier"][alive] >= 0]
+    assert sum(counters.values()) == int(trace.code["size"][with_tier].sum())
+
+
+FAMILIES = {
+    "node24-functions/jit-27512.dump": {
+        "Baseline", "Interpreter", "Liftoff (wasm)", "Maglev", "Turbofan", "Turbofan (wasm)",
+    },
+    "spidermonkey/jit-13635.dump": {"Baseline", "BaselineIC", "BaselineInterpreter", "Interpreter", "Ion", "Trampoline"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_varieties_of_a_tier_are_one_counter(name: str) -> None:
+    """Maglev with and without a context; SpiderMonkey's fallback stubs and VM wrappers."""
+    trace = trace_of(name)
+    assert set(live_bytes(trace)) == {"JIT code", *(f"JIT code: {family}" for family in FAMILIES[name])}
+    assert len(FAMILIES[name]) < len(trace.tiers)
 
 
 # ---------------------------------------------------------------- every record, read a second time
@@ -203,19 +232,33 @@ def test_every_load_and_its_bytes(name: str) -> None:
     assert seen == len(trace.code)
 
 
+def is_of_bytecode(load: Loaded, name: str) -> bool:
+    """V8's baseline code, whose table is that of its bytecode."""
+    return name in V8_DUMPS + BIGFP and load.name.startswith("JS:^") and load.n_entries > 0
+
+
 @pytest.mark.parametrize("name", [name for name in SMALL if not name.startswith("samply-ext")])
 def test_every_line(name: str) -> None:
-    """At each entry's address its line, or that of the last entry there; V8's and LLVM's 64 bytes earlier."""
+    """At each entry's address its line, or that of the last entry there; V8's and LLVM's 64 bytes earlier. Baseline
+    code of V8 has no lines anywhere."""
     data, trace = content(name), trace_of(name)
     order, loads = loads_in(data)
     (reader,) = trace.code_readers
     (pad1,) = struct.unpack_from(order + "I", data, 16)
+    assert (pad1 == V8_PAD1) == (name in V8_DUMPS + BIGFP)
     bias = V8_BIAS if pad1 == V8_PAD1 or name.startswith("lli") else 0
-    n_checked, n_overwritten = 0, 0
+    n_checked, n_overwritten, n_of_bytecode = 0, 0, 0
     for code, load in enumerate(loads):
         entries = entries_of(load, order)
+        n_overwritten += entries is None
+        if is_of_bytecode(load, name):
+            n_of_bytecode += 1
+            frames = [reader.frames_at(code, offset) for offset in range(0, len(load.code), 7)]
+            assert len(set(frames)) == len(frames)
+            for (frame,) in frames:
+                assert (trace.frames["line"][frame], trace.frames["column"][frame]) == (0, 0)
+            continue
         if entries is None:
-            n_overwritten += 1
             continue
         at = {address - bias - load.address: place for address, *place in entries}
         for offset, (line, column, file) in at.items():
@@ -224,9 +267,13 @@ def test_every_line(name: str) -> None:
                 (frame,) = reader.frames_at(code, offset)
                 assert frame_text(trace, frame).endswith(place) if line else not trace.frames["line"][frame]
                 n_checked += 1
-    repaired = sum(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
-    assert n_overwritten == repaired
+    assert n_overwritten == count_of(trace, "file_name_repaired")
+    assert n_of_bytecode == count_of(trace, "bytecode_lines")
     assert n_checked > 0 or name.startswith(WITHOUT_LINES)
+
+
+def count_of(trace: Trace, kind: str) -> int:
+    return sum(issue.count for issue in trace.report if issue.kind == kind)
 
 
 # ---------------------------------------------------------------- V8's lines and files, against the program
@@ -280,6 +327,39 @@ def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
     assert n["inlined"] < n["own"] / 2
 
 
+@pytest.mark.parametrize("name", [V8_DUMPS[0], V8_DUMPS[3]])
+def test_tables_of_bytecode_are_left_out_and_the_others_stay(name: str) -> None:
+    """The 52 of baseline code, and no other. Their last entries show what they are: bytecode is far shorter than the
+    machine code that is made of it, while the others' tables go on into the second half."""
+    trace = trace_of(name)
+    order, loads = loads_in(content(name))
+    dump = trace.code_readers[0].dump  # type: ignore[attr-defined]
+    n = Counter[bool]()
+    reach: dict[bool, list[float]] = {True: [], False: []}
+    for given, load in zip(dump.loads, loads, strict=True):
+        if load.n_entries:
+            of_bytecode = is_of_bytecode(load, name)
+            n[of_bytecode] += 1
+            n_rows = int(dump.lines.stops[given.lines] - dump.lines.starts[given.lines])
+            assert n_rows == (0 if of_bytecode else load.n_entries), load.name
+            entries = entries_of(load, order)
+            if entries is not None:
+                last = max(address for address, *_ in entries) - V8_BIAS - load.address
+                reach[of_bytecode].append(last / len(load.code))
+    assert n == {True: 52, False: 55}
+    assert max(reach[True]) < 0.25 < min(reach[False])
+
+
+@pytest.mark.parametrize("name", [V8_DUMPS[0], V8_DUMPS[3]])
+def test_tables_that_are_left_out_still_tell_the_file(name: str) -> None:
+    """Where the function's name has none: code of eval, in every tier."""
+    trace = trace_of(name)
+    seen = {symbol_text(trace, code): func_text(trace, code) for code in range(len(trace.code))}
+    assert seen["JS:^evaldFn :1:18"] == seen["JS:*evaldFn :1:18"] == "evaldFn@my-eval-source.js:1:18"
+    code = list(seen).index("JS:^evaldFn :1:18")
+    assert stack_text(trace, code, 0) == "evaldFn@my-eval-source.js"
+
+
 @pytest.mark.parametrize("name", V8_DUMPS)
 def test_repaired_files_are_those_of_the_names(name: str) -> None:
     """Every frame of a function that has file, line and column in its name shows a file that the program has."""
@@ -296,8 +376,8 @@ def test_repaired_files_are_those_of_the_names(name: str) -> None:
             files = {seen_place(trace, frame)[1] for frame in frames}
             assert len(files) == 1
             assert words.endswith(f" {files.pop()}")
-            assert any(int(trace.frames["line"][frame]) for frame in frames)
-    assert n_repaired == next(issue.count for issue in trace.report if issue.kind == "file_name_repaired")
+            assert any(int(trace.frames["line"][frame]) for frame in frames) != is_of_bytecode(load, name)
+    assert n_repaired == count_of(trace, "file_name_repaired")
 
 
 # ---------------------------------------------------------------- the sources beside a dump

@@ -14,8 +14,19 @@ import numpy as np
 import pytest
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
-    AUXTRACE, CONTEXT_KERNEL, CONTEXT_USER, FEATURES, HEADER_FEATURE, ID_INDEX, KERNEL_MODE, MONOTONIC,
-    MONOTONIC_RAW, SAMPLE, USER_MODE, X86_64_REGS, PerfData,
+    AUXTRACE,
+    CONTEXT_KERNEL,
+    CONTEXT_USER,
+    FEATURES,
+    HEADER_FEATURE,
+    ID_INDEX,
+    KERNEL_MODE,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    SAMPLE,
+    USER_MODE,
+    X86_64_REGS,
+    PerfData,
 )  # fmt: skip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -120,7 +131,9 @@ def test_cut_anywhere(make: Callable[[], PerfData]) -> None:
     """What is in front of the cut is kept: samples never get fewer as the file gets longer."""
     data = make().bytes()
     before = 0
-    for cut in range(len(data) + 1):
+    # The other byte order and clock go the same ways.
+    step = 1 if make in (KINDS["file"], KINDS["pipe"], KINDS["compressed"]) else 5
+    for cut in [*range(0, len(data), step), len(data)]:
         trace = checked(data[:cut])
         n = n_samples(trace)
         assert n >= before
@@ -131,14 +144,16 @@ def test_cut_anywhere(make: Callable[[], PerfData]) -> None:
 
 @pytest.mark.parametrize("code", DUMPS, ids=["little", "big"])
 def test_the_dump_cut_anywhere(code: bytes) -> None:
-    """Names never get fewer."""
+    """Code of which the record is whole is named."""
     before = 0
     for cut in range(len(code) + 1):
         trace = checked(WHOLE[0], code[:cut])
         assert trace is not None
-        n = int(np.count_nonzero(np.isin(trace.frames["code"][trace.stacks["frame"]], range(len(trace.code)))))
-        assert n >= before or cut < 0
-        before = max(before, n - 2)
+        assert before <= len(trace.code)
+        before = len(trace.code)
+        in_code = trace.frames["code"][trace.stacks["frame"]] >= 0
+        assert np.any(in_code) or before == 0
+    assert before == 4
 
 
 @pytest.mark.parametrize("name", ["lli19mc", "wasmtime"])
@@ -161,9 +176,7 @@ def test_recordings_cut_anywhere(name: str) -> None:
     st.sampled_from(WHOLE), st.lists(st.tuples(PLACES, st.integers(0, 255)), min_size=1, max_size=8),
     st.sampled_from(DUMPS), st.lists(st.tuples(PLACES, st.integers(0, 255)), max_size=4),
 )  # fmt: skip
-def test_bytes_changed(
-    data: bytes, changes: list[tuple[int, int]], code: bytes, others: list[tuple[int, int]]
-) -> None:
+def test_bytes_changed(data: bytes, changes: list[tuple[int, int]], code: bytes, others: list[tuple[int, int]]) -> None:
     checked(changed(data, changes), changed(code, others))
 
 
@@ -198,7 +211,11 @@ def test_bytes_removed(data: bytes, at: int, n: int) -> None:
 
 
 @quietly
-@given(st.sampled_from(WHOLE), PLACES, st.sampled_from([0, 1, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]))
+@given(
+    st.sampled_from(WHOLE),
+    PLACES,
+    st.sampled_from([0, 1, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]),
+)
 def test_words_at_their_limits(data: bytes, at: int, value: int) -> None:
     at = 8 * (at % (len(data) // 8 - 1))
     checked(data[:at] + struct.pack("<Q", value) + data[at + 8 :])
@@ -219,7 +236,16 @@ RECORDS = st.lists(st.tuples(st.integers(0, 10), PIDS, PIDS, NUMBERS, NUMBERS, N
 
 
 def add_any(data: PerfData, kind: int, pid: int, other: int, a: int, b: int, c: int) -> None:
-    paths = ["/lib/a.so", "//anon", f"/x/{DUMP}", "/x/jitted-7-0.so", "", "[vdso]", "[kernel.kallsyms]_text", "/a\ud7ff"]
+    paths = [
+        "/lib/a.so",
+        "//anon",
+        f"/x/{DUMP}",
+        "/x/jitted-7-0.so",
+        "",
+        "[vdso]",
+        "[kernel.kallsyms]_text",
+        "/a\ud7ff",
+    ]
     path = paths[(a ^ b) % len(paths)]
     modes = [0, 1, 2, 3, 4, 5, 7]
     match kind:
@@ -260,7 +286,7 @@ def test_records_of_any_content(records: list[Any], order: str, clockid: int | N
 def test_recordings_with_random_damage(name: str) -> None:
     rng = random.Random(20261121)
     data = content(f"{name}/perf.data")
-    for _ in range(60):
+    for _ in range(30):
         damaged = bytearray(data)
         for _ in range(rng.choice([1, 3, 30])):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
@@ -424,7 +450,9 @@ def test_a_map_file_of_any_bytes(tmp_path: Path) -> None:
 MODULES: dict[str, ModuleType] = {module.__name__: module for module in (perf_kernel, stacks_kernel)}
 TWINS = {name: interpreted(name) for name in MODULES}
 # Before any test watches them.
-FUNCTIONS = {(name, kernel): getattr(module, kernel) for name, module in MODULES.items() for kernel in kernels_of(module)}
+FUNCTIONS = {
+    (name, kernel): getattr(module, kernel) for name, module in MODULES.items() for kernel in kernels_of(module)
+}
 needs_compiled = pytest.mark.skipif(
     not all(is_compiled(module) for module in MODULES.values()),
     reason="no kernel is compiled here: python setup.py build_ext --inplace",

@@ -253,7 +253,9 @@ def test_threads_and_their_samples(name: str) -> None:
     given = expected(name)
     trace = loaded(name)
     found: dict[tuple[int, int], list[int]] = {}
-    late = Counter(s.tid for s, _, frames in pairs(name) if any(verdict(p, ()) == "announced late" for p in frames or ()))
+    late = Counter(
+        s.tid for s, _, frames in pairs(name) if any(verdict(p, ()) == "announced late" for p in frames or ())
+    )
     for _, pid, tid, stack in samples_of(trace):
         path = path_of_stack(name, stack)
         row = found.setdefault((pid, tid), [0, 0, 0])

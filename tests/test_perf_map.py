@@ -16,15 +16,29 @@ import numpy as np
 import pytest
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
-    BOOTTIME, CONTEXT_HYPERVISOR, CONTEXT_KERNEL, CONTEXT_USER, CONTEXT_SWITCHES, CPU_CLOCK, CPU_CYCLES, DUMMY,
-    HARDWARE, KERNEL_MODE, MONOTONIC, MONOTONIC_RAW, PAGE_FAULTS, REALTIME, SOFTWARE, STEP, TASK_CLOCK, X86_64_REGS,
+    BOOTTIME,
+    CONTEXT_HYPERVISOR,
+    CONTEXT_KERNEL,
+    CONTEXT_USER,
+    CPU_CLOCK,
+    CPU_CYCLES,
+    DUMMY,
+    HARDWARE,
+    KERNEL_MODE,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    PAGE_FAULTS,
+    REALTIME,
+    SOFTWARE,
+    TASK_CLOCK,
+    X86_64_REGS,
     PerfData,
 )  # fmt: skip
 from support import data_of, events_of, report_of, thread_of
 
 import converter
 from converter import laws
-from converter.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Process, Trace
+from converter.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace
 from converter.registry import Options, importer_named
 from converter.source import Source, open_source
 from importers.perf import natives
@@ -56,7 +70,9 @@ def read(
     """Straight from memory, with dumps named jit-7.dump, or as their process is."""
     trace = Trace()
     options = options or Options()
-    sources = [Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps]
+    sources = [
+        Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps
+    ]
     if sources:
         importer_named("jitdump").module.read(sources).add_to(trace, options)
     given = data if isinstance(data, bytes) else data.bytes()
@@ -704,7 +720,9 @@ def test_perf_map_files(tmp_path: Path) -> None:
 
 
 def test_lines_of_perf_map_files() -> None:
-    text = "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"
+    text = (
+        "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"
+    )
     assert list(read_map_file(text)) == [(0x10, 4, "f"), (0x20, 4, "g h  i"), (0x30, 4, "hex")]
 
 
@@ -834,14 +852,19 @@ def test_symbols_of_the_file_that_was_recorded(program: Path) -> None:
     for row in data_of(trace, PID).samples["stack"].tolist():
         while row >= 0:
             frame = int(trace.stacks["frame"][row])
-            lines.setdefault(trace.func_name(int(trace.frames["func"][frame])), set()).add(int(trace.frames["line"][frame]))
+            lines.setdefault(trace.func_name(int(trace.frames["func"][frame])), set()).add(
+                int(trace.frames["line"][frame])
+            )
             assert int(trace.frames["address"][frame]) >= elf.address
             row = int(trace.stacks["prefix"][row])
     assert lines["deep"] - {0} == {2}
     assert lines["inner"] - {0} <= {2, 3}
     assert 6 in lines["outer"]
     symbol = leaf(trace, "symbol")
-    assert (trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])) == ("outer", elf.address)
+    assert (trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])) == (
+        "outer",
+        elf.address,
+    )
     lib = int(trace.symbols["lib"][symbol])
     assert trace.strings[int(trace.libs["code_id"][lib])] == elf.build_id.hex()
     source = int(trace.funcs["source"][leaf(trace, "func")])
@@ -958,15 +981,11 @@ def test_a_compiling_thread_is_one_thread() -> None:
 def test_recordings_of_one_thread_go_together() -> None:
     """Two recordings, one after the other: none hides the other."""
     trace = Trace()
-    sources = [
-        Source(f"{ts}.data", memoryview(recorded().sample(PID, PID, START + ts, A).bytes())) for ts in (100, 50)
-    ]
+    sources = [Source(f"{ts}.data", memoryview(recorded().sample(PID, PID, START + ts, A).bytes())) for ts in (100, 50)]
     importer_named("perf").module.read(sources).add_to(trace, Options())
     trace.sort()
     assert laws.check(trace) == []
-    found = [
-        ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load().samples["ts"].tolist()
-    ]
+    found = [ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load().samples["ts"].tolist()]
     assert sorted(found) == [START + 50, START + 100]
 
 
@@ -1019,16 +1038,16 @@ CPU_TIMES = {
 
 
 @pytest.mark.parametrize(("switches", "samples", "wanted"), CPU_TIMES.values(), ids=CPU_TIMES)
-def test_cpu_time_between_samples(
-    switches: list[tuple[int, str]], samples: list[int], wanted: list[int]
-) -> None:
+def test_cpu_time_between_samples(switches: list[tuple[int, str]], samples: list[int], wanted: list[int]) -> None:
     assert data_of(switched(*switches, samples=samples), PID).samples["cpu_ns"].tolist() == wanted
 
 
 def test_switches_of_a_whole_machine() -> None:
     """SWITCH_CPU_WIDE says who; threads that were never sampled have states too."""
     data = recorded(sample_type="IP|TID|TIME|CPU|PERIOD|IDENTIFIER", flags=SWITCHES)
-    data.switch_cpu_wide(PID, PID, 20, 21, START + 10, out=True).switch_cpu_wide(20, 21, PID, PID, START + 10, out=False)
+    data.switch_cpu_wide(PID, PID, 20, 21, START + 10, out=True).switch_cpu_wide(
+        20, 21, PID, PID, START + 10, out=False
+    )
     trace = read(data)
     assert data_of(trace, PID).scheduling["state"].tolist() == [WAITING]
     assert data_of(trace, 21).scheduling["state"].tolist() == [RUNNING]

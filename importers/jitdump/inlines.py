@@ -271,16 +271,15 @@ class TableB:
         return sorted({0, *self.offsets.tolist()})
 
     def functions(self) -> list[str]:
-        callers = self.positions["caller"]
-        is_used = np.zeros(len(callers), bool)
-        new = np.unique(self.position_at)
-        while len(new):
-            is_used[new] = True
-            above = np.unique(callers[new])
-            above = above[above >= 0]
-            new = above[~is_used[above]]
-        inlined = self.positions["name"][is_used & (callers >= 0)]
-        return list(dict.fromkeys(self.strings[name] for name in inlined.tolist()))
+        callers: list[int] = self.positions["caller"].tolist()
+        is_used = bytearray(len(callers))
+        for at in self.position_at.tolist():
+            while at >= 0 and not is_used[at]:
+                is_used[at] = 1
+                at = callers[at]
+        names: list[int] = self.positions["name"].tolist()
+        inlined = (name for name, caller, used in zip(names, callers, is_used, strict=True) if used and caller >= 0)
+        return list(dict.fromkeys(self.strings[name] for name in inlined))
 
 
 def parse_b(payload: memoryview, layout: Structs) -> TableB | None:

@@ -74,8 +74,7 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     begins = np.array([record.begin for record in records], np.int64)
     ends = np.array([record.end for record in records], np.int64)
     claimed = np.array([min(record.n_entries, record.end - record.begin) for record in records], np.int64)
-    of_bytecode = np.array([record.name.startswith(BYTECODE_TABLES) for record in records], bool)
-    of_bytecode &= header.pad1 == V8_PADDING
+    of_bytecode = np.array([_is_of_bytecode(record, header) for record in records], bool)
     claimed[of_bytecode] = np.minimum(claimed[of_bytecode], FIRST_ENTRIES)
     # No more than the bytes can hold.
     counts = np.minimum(claimed, (ends - begins) // (DEBUG_ENTRY_SIZE + 1))
@@ -107,10 +106,14 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
         name.decode("utf-8", "replace") if used else "" for name, used in zip(index, is_file.tolist(), strict=True)
     ]
     table.first_files = _first_files(table)
-    _drop(table, np.flatnonzero(of_bytecode & (stops > starts)), records, note)
+    _drop(table, np.flatnonzero(of_bytecode & (counts > 0)), records, note)
     _sort(table, is_sorted)
     _remove_bias(table, header, records, note)
     return table
+
+
+def _is_of_bytecode(record: Record, header: Header) -> bool:
+    return header.pad1 == V8_PADDING and record.name.startswith(BYTECODE_TABLES)
 
 
 def _first_files(table: Lines) -> list[str]:
@@ -160,12 +163,18 @@ def _repair(
             replaced.append(before)
             n = end
             note("file_name_repaired", 1, records[r].begin, "")
+            continue
+        if is_v8 and whole[r] and overwritten[table.files[table.starts[r]]]:
+            # Behind the first NUL of such a name, nothing is what it seems.
+            table.stops[r] = table.starts[r]
+            replaced.append(before)
+            reason = "file names that are overwritten"
         elif whole[r] < claimed[r]:
-            note("line_table_dropped", 1, records[r].begin, "entries that are not whole")
-            if is_v8 and whole[r] and overwritten[table.files[table.starts[r]]]:
-                # Behind the first NUL of such a name, nothing is what it seems.
-                table.stops[r] = table.starts[r]
-                replaced.append(before)
+            reason = "entries that are not whole"
+        else:
+            continue
+        if not _is_of_bytecode(records[r], header):
+            note("line_table_dropped", 1, records[r].begin, reason)
     return replaced, n
 
 

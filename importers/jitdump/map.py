@@ -89,6 +89,10 @@ class Code:
         source = self.texts.row(self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
         return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
 
+    def own_frame(self, nth: int) -> int:
+        """The function's frame where nothing is known of the place."""
+        return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
+
     def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:
         load, of = self.dump.loads[nth], self.bases[nth]
         func, own = add_function(self.trace, self.texts, place.function, load.nth, self.names[nth])

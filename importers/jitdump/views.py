@@ -253,16 +253,17 @@ def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
         if load.inlines is None or load.size == 0:
             continue
         edges = [edge for edge in load.inlines.boundaries() if 0 <= edge < load.size]
-        if n_frames > MAX_INLINED_FRAMES:
-            edges = [0]
-            n_left_out += 1
         for begin, end in zip(edges, [*edges[1:], load.size], strict=True):
+            is_last = n_frames >= MAX_INLINED_FRAMES
             stack = -1
-            for frame in code.frames(nth, begin):
+            for frame in (code.own_frame(nth),) if is_last else code.frames(nth, begin):
                 stack = trace.stacks.intern(prefix=stack, frame=frame)
                 n_frames += 1
             ts.append(load.ts + code.offset_ns)
             stacks.append(stack)
-            sizes.append(end - begin)
+            sizes.append((load.size if is_last else end) - begin)
+            if is_last:
+                n_left_out += 1
+                break
     trace.report.note("sizes_simplified", n_left_out, where=code.dump.name)
     return np.array(ts, np.int64), np.array(stacks, np.int32), np.array(sizes, np.int64)

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from converter.build_id import build_id_in, build_id_of, debug_id_of
 from converter.code import add_category, add_tier
 from converter.errors import FormatError, UsageError
-from converter.jit_names import Name
+from converter.jit_names import Name, producer_of
 from converter.model import Trace
 from converter.registry import Options
 from converter.source import Source, open_source
-from importers.perf.recording import Mmap
+from importers.perf.recording import JITTED_OBJECT, Mmap
 
 if TYPE_CHECKING:
     from converter.symbols import Binary
 
 KERNEL = "[kernel.kallsyms]"
+# One name does not tell who wrote it.
+NAMES_ALONE = producer_of([])
 UNKNOWN = "[unknown]"
 CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 KALLSYMS = Path("/proc/kallsyms")
@@ -79,6 +81,8 @@ class Natives:
         found = library.binary.frames_at(address)
         if not found:
             return ()
+        if JITTED_OBJECT.fullmatch(library.name):
+            return self.jitted(NAMES_ALONE.parse(found[0].name))
         symbol = trace.symbols.intern(lib=library.row, name=intern(found[0].name), address=found[0].start)
         category = self.category("Native")
         return tuple(
@@ -178,7 +182,7 @@ class Natives:
     def _binary(self, path: str, name: str, build_id: str) -> Binary | None:
         """The user's file with that build id, or the recorded path's; without an id, the user's by name."""
         of_name = next((source for source in self._symbols if source.name == name), None)
-        local = self._local(path) if build_id or name.startswith("jitted-") else None
+        local = self._local(path) if build_id or JITTED_OBJECT.fullmatch(name) else None
         if not build_id:
             return self._opened(local or of_name)
         found = next((s for s in (*self._symbols, local) if s is not None and build_id_of(s.data) == build_id), None)

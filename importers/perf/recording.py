@@ -11,6 +11,8 @@ from importers.perf.tracepoints import Format
 
 # What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
 DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
+# What `perf inject --jit` makes of each code object.
+JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from converter.jit_names import producer_of
 from converter.model import Array, CodeReader, Trace
 from importers.perf.natives import Natives
-from importers.perf.recording import DUMP, Comm, Fork, Mmap, Recording
+from importers.perf.recording import DUMP, JITTED_OBJECT, Comm, Fork, Mmap, Recording
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors
@@ -26,13 +26,12 @@ BEGINNING = -(1 << 62)
 NEVER = 1 << 62
 # Compilers run new code a moment before its record is written.
 ANNOUNCED_LATE_NS = 1_000_000_000
-# Mappings over one address: what is beyond is damage.
-MAX_PAIRS = 1 << 24
+# Addresses and the regions over them, all in all: what is beyond is damage.
+MAX_PAIRS = 1 << 22
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
 
 ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
-JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
 
 Frames = tuple[int, ...]
 
@@ -87,10 +86,9 @@ class Spaces:
     def _of_space(self, space: int, addresses: Array, first: Array, last: Array) -> Iterator[list[Version]]:
         """addresses: rising."""
         candidates: list[list[Region]] = [[] for _ in range(len(addresses))]
-        n_pairs = 0
         for region, begin, end in self._regions_over(space, addresses):
-            n_pairs += end - begin
-            if n_pairs > MAX_PAIRS:
+            self._n_pairs += end - begin
+            if self._n_pairs > MAX_PAIRS:
                 self.too_many += 1
                 continue
             for nth in range(begin, end):
@@ -176,6 +174,7 @@ class Spaces:
         return execs[nth] if nth < len(execs) else NEVER
 
     def __post_init__(self) -> None:
+        self._n_pairs = 0
         self._places: dict[int, Array] = {}
         self._maps_by_pid: dict[int, list[Mmap]] = {}
         self._dumps_of: dict[int, set[str]] = {}

@@ -1,0 +1,151 @@
+"""Fuzzes the road of a perf.data that meets a jitdump. Run by `make fuzz`.
+
+The input is the recording; the dump is always the same: code that its samples hit, that moves and has inlined
+functions. Seeds are recordings that the tests' builder makes, and the beginnings of the small fixtures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import common
+from common import MAX_SIZE, ROOT, run
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from builders.jitdump import Function, Inlined, JitDump
+from builders.perf_data import (
+    CONTEXT_KERNEL,
+    CONTEXT_USER,
+    HARDWARE,
+    KERNEL_MODE,
+    MONOTONIC,
+    MONOTONIC_RAW,
+    X86_64_REGS,
+    PerfData,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from converter.model import Trace
+    from converter.registry import ImporterModule, Options, Reading
+    from converter.source import Source
+
+PID = 7
+LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000
+START = 100_000_000_000
+DUMP = "jit-7.dump"
+EVERYTHING = "IDENTIFIER|IP|TID|TIME|CALLCHAIN|CPU|PERIOD"
+FLAGS = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec context_switch ksymbol"
+
+
+# ---------------------------------------------------------------- the dump
+
+
+def dump() -> bytes:
+    inlined = [Inlined(Function("inner", "/a.c"), (2, 1), [(4, 8)])]
+    built = JitDump(pid=PID, start=START).load("f", CODE, ts=START + 20)
+    built.inline_tree_a(Function("outer", "/a.c"), [(0, "/a.c", 1, 0)], inlined).load("g", CODE + 64)
+    built.debug_info(CODE + 128, [(CODE + 128, 3, 1, "/a.js"), (CODE + 132, 4, 1, "/a.js")]).load("h", CODE + 128)
+    return built.move(CODE, CODE + 32, ts=START + 60).load("i", CODE + 60, ts=START + 70).bytes()
+
+
+class Meeting:
+    """A reading that adds the dump first, as `converter.load` does."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    @property
+    def companions(self) -> Sequence[str]:
+        return self._reading.companions
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        from converter.source import Source
+        from importers import jitdump
+
+        assert all(isinstance(path, str) for path in self.companions)
+        jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
+        self._reading.add_to(trace, options)
+
+
+class WithDump:
+    """The importer, whose recordings meet the dump."""
+
+    def __init__(self, importer: ImporterModule) -> None:
+        self.sniff, self.dump, self._importer = importer.sniff, importer.dump, importer
+
+    def read(self, sources: Sequence[Source]) -> Meeting:
+        return Meeting(self._importer.read(sources))
+
+
+DUMP_BYTES = dump()
+
+
+# ---------------------------------------------------------------- seeds
+
+
+def story(data: PerfData) -> PerfData:
+    data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, 0x10000, 0, "/nowhere/libx.so", ts=0)
+    data.mmap(-1, 0, KERNEL, 0x100_0000, KERNEL, "[kernel.kallsyms]_text", misc=KERNEL_MODE, ts=0)
+    data.mmap2(PID, PID, MAPPED, 4096, 0, f"/x/{DUMP}", ts=START + 10)
+    data.sample(PID, PID, START + 30, CODE, [CONTEXT_USER, CODE, LIB + 9, 5])
+    return data.sample(PID, PID, START + 50, KERNEL, [CONTEXT_KERNEL, KERNEL + 4, CONTEXT_USER, CODE + 69, LIB])
+
+
+def tasks(data: PerfData) -> PerfData:
+    data.fork(PID, 8, PID, PID, START + 41).comm(PID, 8, "worker", START + 42).sample(PID, 8, START + 65, CODE + 33)
+    data.fork(9, 9, PID, PID, START + 43).sample(9, 9, START + 44, LIB).comm(9, 9, "ls", START + 45, exec=True)
+    return data.sample(9, 9, START + 66, CODE + 129).exit(PID, 8, START + 80)
+
+
+def rare(data: PerfData) -> PerfData:
+    data.switch(PID, PID, START + 45, out=True, preempt=True).switch(PID, PID, START + 48, out=False)
+    data.ksymbol(KERNEL + 0x20, 32, "bpf", ts=START + 49).mmap2(PID, PID, LIB + 64, 64, 0, "//anon", ts=START + 50)
+    return data.lost(3, ts=START + 51).throttle(START + 52).sample(PID, PID, START + 90, CODE + 62)
+
+
+def built() -> Iterator[tuple[str, PerfData]]:
+    parts: dict[str, Callable[[PerfData], PerfData]] = {"story": story, "tasks": tasks, "rare": rare}
+    for order in "<>":
+        for mode in ("file", "pipe"):
+            tag = f"{'big' if order == '>' else 'little'}-{mode}"
+            for name, add in parts.items():
+                data = PerfData(order, mode, start=START).event(sample_type=EVERYTHING, freq=997, flags=FLAGS)
+                yield f"{name}-{tag}", add(story(data) if name != "story" else data)
+            two = PerfData(order, mode, start=START).event("cycles", HARDWARE, 0, sample_type=EVERYTHING, freq=99)
+            two.event(sample_type=EVERYTHING, period=1_000_000).event(sample_type=EVERYTHING, period=9)
+            story(two).sample(PID, PID, START + 60, LIB, event=1).sample(PID, PID, START + 61, LIB, event=2)
+            yield f"events-{tag}", two
+            point = PerfData(order, mode, start=START).event(sample_type=EVERYTHING, freq=997)
+            point.tracepoint(
+                "my:thing", 99, [("int n", "i"), ("char[] path", "loc")], "x", sample_type=EVERYTHING + "|RAW"
+            )
+            story(point).sample(PID, PID, START + 40, LIB, event=1, fields={"n": 5, "path": "/x"})
+            yield f"tracepoint-{tag}", point
+            raw = PerfData(order, mode, start=START).event(clockid=MONOTONIC_RAW)
+            yield f"clock-{tag}", story(raw.feature(CLOCK_DATA=(MONOTONIC, 10**18, START)))
+            packed = story(PerfData(order, mode, start=START).event().begin_compressed()).end_compressed([50, 131])
+            yield f"compressed-{tag}", packed
+            dwarf = PerfData(order, mode, start=START).event(regs_user=X86_64_REGS, stack_user=16)
+            registers = [0] * X86_64_REGS.bit_count()
+            yield f"dwarf-{tag}", dwarf.sample(PID, PID, START, LIB, [], regs=registers, stack=bytes(16))
+
+
+def seeds() -> Iterator[tuple[str, bytes]]:
+    from converter.source import open_source
+
+    for name, data in built():
+        yield name, data.bytes()
+        yield f"unfinalized-{name}", data.bytes(finalized=False)
+    for path in sorted((ROOT / "fixtures" / "jit").glob("*/perf.data*")):
+        recorded = bytes(open_source(str(path)).data)
+        for size in (1500, MAX_SIZE):
+            yield f"{path.parent.name}-{size}", recorded[:size]
+
+
+if __name__ == "__main__":
+    one_input = common._one_input
+    common._one_input = lambda importer, data, *kernels: one_input(WithDump(importer), data, *kernels)  # type: ignore[arg-type]
+    run("perf", seeds)

@@ -1,0 +1,72 @@
+"""Build ids: of ELF files of every shape, and in the form that the viewers want."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from conftest import REPO
+from recordings import content
+
+from converter.build_id import build_id_in, build_id_of, debug_id_of
+from converter.source import open_source
+from converter.symbols import Binary
+
+ID = bytes(range(20))
+PROGRAMS = sorted(
+    f"{folder.name.removeprefix('clang-')}/{path.name.removesuffix('.zst')}"
+    for folder in (REPO / "fixtures/xray").glob("clang-*")
+    for path in folder.iterdir()
+    if "." not in path.name.removesuffix(".zst").removesuffix(".so")
+)
+
+
+def note(name: bytes, kind: int, payload: bytes, order: str) -> bytes:
+    padded = [part.ljust(-(-len(part) // 4) * 4, b"\0") for part in (name, payload)]
+    return struct.pack(order + "III", len(name), len(payload), kind) + b"".join(padded)
+
+
+def elf(notes: bytes, *, order: str, wide: bool, in_sections: bool) -> bytes:
+    """A header, one entry of a table, and notes. What `perf inject --jit` writes has them in sections only."""
+    word, header_size = ("Q", 64) if wide else ("I", 52)
+    ident = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2, 1]).ljust(12, b"\0")
+    if in_sections:
+        entry = struct.pack(f"{order}II{word}{word}{word}{word}", 0, 7, 0, 0, header_size + 64, len(notes))
+    elif wide:
+        entry = struct.pack(f"{order}IIQQQQ", 4, 4, header_size + 64, 0, 0, len(notes))
+    else:
+        entry = struct.pack(f"{order}IIIII", 4, header_size + 64, 0, 0, len(notes))
+    tables = (0, header_size) if in_sections else (header_size, 0)
+    counts = (0, 0, 64, 1) if in_sections else (64, 1, 0, 0)
+    head = ident + struct.pack(f"{order}HHI{word}{word}{word}I", 3, 62, 1, 0, *tables, 0)
+    head += struct.pack(order + "HHHHHH", header_size, *counts, 0)
+    return head + entry.ljust(64, b"\0") + notes
+
+
+@pytest.mark.parametrize("in_sections", [False, True], ids=["program-header", "section"])
+@pytest.mark.parametrize("wide", [False, True], ids=["32-bit", "64-bit"])
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little", "big"])
+def test_every_shape(order: str, wide: bool, in_sections: bool) -> None:
+    notes = note(b"other\0", 3, b"x", order) + note(b"GNU\0", 1, b"abi!", order) + note(b"GNU\0", 3, ID, order)
+    data = elf(notes, order=order, wide=wide, in_sections=in_sections)
+    assert build_id_of(memoryview(data)) == ID.hex()
+    for size in range(len(data)):
+        assert build_id_of(memoryview(data[:size])) in {"", ID.hex(), *(ID[:n].hex() for n in range(20))}
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"no ELF file at all", b"\x7fELF\2\1" + b"\xff" * 60])
+def test_no_build_id(data: bytes) -> None:
+    assert build_id_of(memoryview(data)) == ""
+
+
+def test_notes_that_end_nowhere() -> None:
+    assert build_id_in(struct.pack("<III", 0xFFFFFFFF, 0xFFFFFFFF, 3) + b"GNU\0", "<") == ""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_real_programs(program: str, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(content(program))
+    binary = Binary(open_source(str(path)))
+    found = build_id_of(open_source(str(path)).data)
+    assert found == binary.code_id
+    assert debug_id_of(found) == binary.debug_id
