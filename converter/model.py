@@ -321,6 +321,11 @@ class Table:
         """The table with those rows only: a mask, an index array or a slice."""
         return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
 
+    def merged(self, other: Table) -> Table:
+        """The rows of both, by time."""
+        both = Table(self.spec, {name: np.concatenate((c, other[name])) for name, c in self.columns.items()})
+        return both.take(np.argsort(both["ts"], kind="stable"))
+
     def replaced(self, **columns: Array) -> Table:
         """The table with other values in some columns."""
         return Table(self.spec, {**self.columns, **columns})
@@ -445,7 +450,10 @@ class ThreadData:
 
     def with_markers_of(self, other: ThreadData) -> ThreadData:
         """These tables, and the other's markers with them."""
-        return replace(self, markers={**self.markers, **other.markers})
+        markers = dict(self.markers)
+        for marker_type, table in other.markers.items():
+            markers[marker_type] = markers[marker_type].merged(table) if marker_type in markers else table
+        return replace(self, markers=markers)
 
 
 @dataclass

@@ -35,12 +35,20 @@ def built() -> Iterator[tuple[str, JitDump]]:
             yield f"same-file-{tag}", new().debug_info(CODE, entries, same_file_marker=True).load("f", CODE)
             freed = new().debug_info(CODE, entries[:2], freed=V8_FREED)
             yield f"freed-{tag}", freed.load(name, CODE)
+            # What V8 has of its bytecode, and a table of machine code beside it.
+            bytecode = [(CODE + 4 * row, row, 1, FILE) for row in range(12)]
+            both = new().debug_info(CODE, bytecode, freed=V8_FREED).load(f"JS:^f {FILE}:3:7", CODE, 60)
+            both.debug_info(CODE, bytecode[:9]).load("JS:^f :1:18", CODE, 60)
+            yield f"bytecode-{tag}", both.debug_info(CODE + 64, [(CODE + 64, 2, 2, "/b.js")]).load(name, CODE + 64)
             moves = new().load(name, CODE).load("g", CODE + 64).move(CODE, CODE + 60).move(CODE + 60, CODE, index=9)
             yield f"moves-{tag}", moves.load("h", CODE + 8).close()
             lines_a = [(0, "/a.js", 1, 0), (4, "/b.js", 6, 1)]
             yield f"a-{tag}", new().inline_tree_a(Function("f", "/a.js", 1), lines_a, tree).load("f", CODE)
             stacks = {4: [("f", "/a.js", 1, 2)], 8: [("f", "/a.js", 1, 2), ("map", None, 0, 0)]}
             yield f"b-{tag}", new().inline_stacks_b(CODE, stacks).load("f", CODE)  # type: ignore[arg-type]
+            deep = [(nth - 1, 0, 1, 0, 0, nth + 1, 1) for nth in range(132)]
+            chain = new().debug_info2_b(CODE, [(0, 131), (4, 127), (8, 1)], deep, ["f", "/a.js"])
+            yield f"chain-{tag}", chain.load("f", CODE)
             c = new().inline_info_c(CODE, [(1, 1, "f", "/a.js")]).inline_info_c(CODE + 4, [(2, 3, "g", "/b.js")] * 2)
             yield f"c-{tag}", c.load("f", CODE)
             tiers = new().tier(1, 5, "Fast").load("f", CODE).tier(1, 99, "").load(name, CODE + 64)
@@ -54,7 +62,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     together = JitDump().bytes()
     for name, dump in built():
         yield name, dump.bytes()
-        if "little" in name:
+        if "little" in name and "chain" not in name:
             together += dump.bytes()[40:]
     yield "all", together
     for path in sorted((ROOT / "fixtures" / "jit").glob("*/*.dump.zst")):

@@ -386,7 +386,7 @@ def test_callchains_outside_the_data(column: int, value: int) -> None:
 
 def test_a_state_that_cannot_be() -> None:
     columns = columns_of(GOOD)
+    held = [np.zeros(8, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
     for state in ([-1, 0], [0, -1], [0, 99]):
         with pytest.raises(ValueError, match="state"):
-            held = [np.zeros(8, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
             stacks_kernel.collect(*columns, np.array(state), *held, np.full(16, -1, np.int32))

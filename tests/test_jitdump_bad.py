@@ -10,7 +10,8 @@ import pytest
 from builders.jitdump import V8_FREED, Function, Inlined, JitDump
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jit_recordings import content, read
+from jit_recordings import CODE_SIZE, content, dumps, read
+from support import report_of
 
 import converter
 from converter import laws
@@ -18,6 +19,8 @@ from converter.errors import FormatError
 from converter.model import Trace
 from converter.source import Source
 from importers import jitdump
+from importers.jitdump import views
+from importers.jitdump.inlines import MAX_DEPTH, Stack, TableB
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"
@@ -225,12 +228,18 @@ ENTRIES = st.lists(
 
 
 @quietly
-@given(st.booleans(), U64, ENTRIES, st.sampled_from([b"", V8_FREED]), st.integers(0, 80))
-def test_any_entries(v8: bool, address: int, entries: list, freed: bytes, size: int) -> None:  # type: ignore[type-arg]
-    """Addresses anywhere: also where the sum of address and offset does not fit."""
+@given(st.booleans(), U64, ENTRIES, st.sampled_from([b"", V8_FREED]), st.integers(0, 80), st.sampled_from("*^"))
+def test_any_entries(v8: bool, address: int, entries: list, freed: bytes, size: int, tier: str) -> None:  # type: ignore[type-arg]
+    """Addresses anywhere: also where the sum of address and offset does not fit. Two tables, of which one may be left
+    out as one of bytecode."""
     dump = JitDump(pad1=0xDEADBEEF if v8 else 0)
-    dump.debug_info(address, entries, freed=freed).load(f"JS:*f {FILE}:3:7", address, size)
-    assert checked(dump.bytes()) is not None
+    for marker in (tier, "*"):
+        dump.debug_info(address, entries, freed=freed).load(f"JS:{marker}f {FILE}:3:7", address, size)
+    trace = checked(dump.bytes())
+    assert trace is not None
+    if v8 and tier == "^":
+        (frame,) = trace.code_readers[0].frames_at(0, size // 2)
+        assert (trace.frames["line"][frame], trace.frames["column"][frame]) == (0, 0)
 
 
 LOADS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(0, 30), st.booleans()), max_size=25)
@@ -389,6 +398,77 @@ def test_deep_stacks_do_not_multiply(make: Callable[[], bytes]) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 50_000_000
+
+
+def hostile_chain(n: int, n_offsets: int, size: int = 1 << 20) -> bytes:
+    """Code of a size that the file does not hold, which at each offset has a stack of its own."""
+    chain = [(nth - 1, 0, 1, 0, 0, nth + 1, 1) for nth in range(n)]
+    dump = JitDump().debug_info2_b(CODE, [(nth, nth % n) for nth in range(n_offsets)], chain, ["f", "/a.js"])
+    return dump.raw(0, struct.pack("<IIQQQQ", 1, 1, CODE, CODE, size, 0) + b"f\0").bytes()
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The depth of every stack of variant B that is made: what takes the time."""
+    depths: list[int] = []
+    stack_at = TableB.stack_at
+
+    def watched(self: TableB, offset: int) -> Stack:
+        stack = stack_at(self, offset)
+        depths.append(len(stack))
+        return stack
+
+    monkeypatch.setattr(TableB, "stack_at", watched)
+    return depths
+
+
+def test_a_hostile_chain_takes_no_more_than_its_depth(looked_up: list[int]) -> None:
+    """72 KB of which each of 2000 positions is called by the one before: as text, it would be two million frames. Each
+    offset is looked up once, 128 deep (and once for the function's name)."""
+    data = hostile_chain(2000, 2000)
+    assert len(data) < 75_000
+    trace = read(data)
+    assert laws.check(trace) == []
+    assert (len(looked_up), max(looked_up)) == (2001, MAX_DEPTH)
+    assert len(trace.frames) <= sum(looked_up) + 1 <= 2000 * MAX_DEPTH
+    assert report_of(trace) == {"inlines_cut": 1}
+    assert shown_bytes(trace) == 1 << 20
+
+
+def shown_bytes(trace: Trace) -> int:
+    """In the tree of code sizes."""
+    return sum(int(t.load().samples["weight"].sum()) for _, t in trace.threads if t.name == CODE_SIZE)
+
+
+def test_a_hostile_chain_takes_no_more_memory_than_its_frames() -> None:
+    tracemalloc.start()
+    try:
+        trace = read(hostile_chain(500, 500))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1000 * len(trace.frames) < 60_000_000
+
+
+@pytest.mark.parametrize(("n", "n_offsets"), [(2000, 2000), (500, 20_000)])
+def test_the_tree_of_code_sizes_ends_inside_a_code_object(
+    monkeypatch: pytest.MonkeyPatch, looked_up: list[int], n: int, n_offsets: int
+) -> None:
+    """One code object alone may have more stacks than the tree holds; what is left counts for its function."""
+    monkeypatch.setattr(views, "MAX_INLINED_FRAMES", 1 << 13)
+    trace = read(hostile_chain(n, n_offsets))
+    assert laws.check(trace) == []
+    assert sum(looked_up) <= (1 << 13) + 2 * MAX_DEPTH
+    assert max(len(trace.frames), len(trace.stacks)) <= (1 << 13) + 2 * MAX_DEPTH
+    assert report_of(trace) == {"sizes_simplified": 1, "inlines_cut": 1}
+    assert shown_bytes(trace) == 1 << 20
+
+
+def test_the_tree_of_code_sizes_holds_a_million_frames() -> None:
+    """Of what real recordings need, nothing is left out."""
+    assert views.MAX_INLINED_FRAMES == 1 << 20
+    for name in dumps("samply-ext/"):
+        assert "sizes_simplified" not in report_of(read(content(name)))
 
 
 def test_a_header_longer_than_its_file() -> None:

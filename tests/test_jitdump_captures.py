@@ -33,6 +33,7 @@ from readers.jitdump_expected import Code, Expected, Place
 import converter
 from converter import laws
 from converter.model import Trace
+from importers.perf.recording import DUMP
 
 EXTENDED = dumps("samply-ext/")
 V8_DUMPS = [
@@ -150,7 +151,9 @@ FAMILIES = {
     "node24-functions/jit-27512.dump": {
         "Baseline", "Interpreter", "Liftoff (wasm)", "Maglev", "Turbofan", "Turbofan (wasm)",
     },
-    "spidermonkey/jit-13635.dump": {"Baseline", "BaselineIC", "BaselineInterpreter", "Interpreter", "Ion", "Trampoline"},
+    "spidermonkey/jit-13635.dump": {
+        "Baseline", "BaselineIC", "BaselineInterpreter", "Interpreter", "Ion", "Trampoline",
+    },
 }  # fmt: skip
 
 
@@ -354,10 +357,10 @@ def test_tables_of_bytecode_are_left_out_and_the_others_stay(name: str) -> None:
 def test_tables_that_are_left_out_still_tell_the_file(name: str) -> None:
     """Where the function's name has none: code of eval, in every tier."""
     trace = trace_of(name)
-    seen = {symbol_text(trace, code): func_text(trace, code) for code in range(len(trace.code))}
-    assert seen["JS:^evaldFn :1:18"] == seen["JS:*evaldFn :1:18"] == "evaldFn@my-eval-source.js:1:18"
-    code = list(seen).index("JS:^evaldFn :1:18")
-    assert stack_text(trace, code, 0) == "evaldFn@my-eval-source.js"
+    codes = {symbol_text(trace, code): code for code in range(len(trace.code))}
+    baseline, optimized = codes["JS:^evaldFn :1:18"], codes["JS:*evaldFn :1:18"]
+    assert func_text(trace, baseline) == func_text(trace, optimized) == "evaldFn@my-eval-source.js:1:18"
+    assert stack_text(trace, baseline, 0) == "evaldFn@my-eval-source.js"
 
 
 @pytest.mark.parametrize("name", V8_DUMPS)
@@ -394,6 +397,26 @@ def test_sources_that_bun_wrote_are_embedded_when_asked() -> None:
     written = [f"source-{n}-10871.js" for n in (2, 3, 4, 5)]
     assert embedded == {name: path.with_name(name).read_text() for name in written}
     assert set(converter.load(path).sources["text"].tolist()) == {-1}
+
+
+# ---------------------------------------------------------------- what dumps are called
+
+
+@pytest.mark.parametrize("name", [name.split("/")[-1] for name in SMALL if not name.startswith("samply-ext")] + [
+    "jit-1.dump", "jit-9-7.dump", "jit-9-7-Xy_3.dump", "jit-10873-10871", "jit-9-7-Xy_3", "jit-1",
+])  # fmt: skip
+def test_a_recording_that_maps_such_a_file_refers_to_it(name: str) -> None:
+    """V8, SpiderMonkey and others: jit-PID.dump. Bun: jit-TID-PID.dump, and in newer versions without a suffix."""
+    assert DUMP.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["jit.dump", "jit-.dump", "jit-x.dump", "jit-1.so", "jit-1.dump.zst", "jitted-1-2.so", "libjit-1.dump", "jit-1 2",
+     "jit-1-.dump", "jit-1.dump/x"],
+)  # fmt: skip
+def test_other_files_are_none(name: str) -> None:
+    assert not DUMP.fullmatch(name)
 
 
 # ---------------------------------------------------------------- a producer that was killed

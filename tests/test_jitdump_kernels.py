@@ -99,6 +99,22 @@ def test_damaged_dumps(calls: Calls, dump: bytes, changes: list[tuple[int, int]]
     same_interpreted(calls)
 
 
+def test_the_interpreted_kernels_take_bytes(calls: Calls) -> None:
+    """As the compiled ones do, for the file's bytes."""
+    for data in (WHOLE[1], many_lines()[:30_000]):
+        checked(data)
+    seen = set()
+    for name, before, result, after in calls:
+        arguments = tuple(bytes(a) if isinstance(a, memoryview) else a for a in copied(before))
+        if any(isinstance(a, bytes) for a in arguments):
+            seen.add(name)
+            assert getattr(TWIN, name)(*arguments) == result, name
+            assert [c for c, a in zip(content_of(arguments), arguments, strict=True) if not isinstance(a, bytes)] == [
+                c for c, a in zip(after, arguments, strict=True) if not isinstance(a, bytes)
+            ], name
+    assert seen == {"scan", "loads", "entries"}
+
+
 def memory_shortened(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """The file's bytes: none, half, one less."""
     for at, argument in enumerate(arguments):

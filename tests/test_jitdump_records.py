@@ -45,6 +45,9 @@ from converter.errors import FormatError
 from converter.model import Trace
 from converter.source import Source
 from importers import jitdump
+from importers.jitdump import views
+from importers.jitdump.inlines import parse_b
+from importers.jitdump.layout import structs
 
 CODE = 0x7F00_0000_1000
 PID = 1000
@@ -374,6 +377,28 @@ def test_live_code_is_counted_in_all_and_for_each_tier(new: New) -> None:
     }
 
 
+def test_varieties_of_a_tier_are_counted_together(new: New) -> None:
+    """Their family's name is the counter's; the tiers themselves stay apart."""
+    dump = new(v8=True)
+    for nth, marker in enumerate(["+", "+'", "o+", "*", "*'", "o*", "^"]):
+        dump.load(f"JS:{marker}f /a.js:1:1", CODE + 64 * nth, 1 << nth, ts=START + nth)
+    trace = read(dump)
+    assert live_bytes(trace) == {
+        "JIT code": [(START + nth, (2 << nth) - 1) for nth in range(7)],
+        "JIT code: Baseline": [(START + 6, 64)],
+        "JIT code: Maglev": [(START, 1), (START + 1, 3), (START + 2, 7)],
+        "JIT code: Turbofan": [(START + 3, 8), (START + 4, 24), (START + 5, 56)],
+    }
+    assert len({tier_text(trace, code) for code in range(7)}) == 7
+
+
+def test_a_recorded_tier_is_a_family_of_its_own(new: New) -> None:
+    dump = new().tier(1, 5, "Fast").load("f", CODE, 10, ts=START).tier(2, 6, "Fast").load("g", CODE + 64, 5, ts=START)
+    assert live_bytes(read(dump.load("h", CODE + 128, 1, ts=START + 1))) == {
+        "JIT code": [(START, 15), (START + 1, 16)], "JIT code: Fast": [(START, 15)],
+    }  # fmt: skip
+
+
 # ---------------------------------------------------------------- DEBUG_INFO
 
 Entries = list[tuple[int, int, int, str]]
@@ -523,14 +548,14 @@ def test_lines_that_are_40_hex_too_far(new: New, case: str) -> None:
 
 def test_a_dump_of_v8_from_the_builder(new: New) -> None:
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, FILE), (CODE + 9, 4, 1, FILE)]).unwinding()
-    trace = read(dump.load(f"JS:^f {FILE}:3:7", CODE), reported={"line_bias": 1})
+    trace = read(dump.load(f"JS:*f {FILE}:3:7", CODE), reported={"line_bias": 1})
     assert stacks(trace, 0, 8, 9) == [f"f@{FILE}:3:7", f"f@{FILE}:3:7", f"f@{FILE}:4:1"]
 
 
 NAMES = {
     "a function": f"JS:*f {FILE}:3:7",
     "without a function": f"JS:~ {FILE}:3:7",
-    "a function of two words": f"JS:^get len {FILE}:3:7",
+    "a function of two words": f"JS:*get len {FILE}:3:7",
     "a file with spaces": "JS:*f /home/dev/my own files/a b.js:3:7",
     "a script": f"Script:~ {FILE}:1:1",
     "a URL": "JS:*f file:///home/dev/sample/a.js:3:7",
@@ -567,6 +592,10 @@ def test_damaged_names_beside_good_ones(new: New) -> None:
         entries = [(at + 4 * row, 10 * nth + row, 1, FILE) for row in range(nth + 1)]
         dump.debug_info(at, entries, freed=V8_FREED if nth % 2 else b"").load(f"JS:*f{nth} {FILE}:3:7", at, 64)
     trace = read(dump, reported={"line_bias": 6, "file_name_repaired": 3})
+    lines = trace.code_readers[0].dump.lines  # type: ignore[attr-defined]
+    assert (lines.stops - lines.starts).tolist() == [1, 2, 3, 4, 5, 6]
+    # What is read again lies behind the others.
+    assert sorted(range(6), key=lines.starts.tolist().__getitem__) == [0, 2, 4, 1, 3, 5]
     for nth in range(6):
         for row in range(nth + 1):
             line = f":{10 * nth + row}:1" if nth or row else ""
@@ -584,6 +613,17 @@ def test_names_that_cannot_be_repaired_lose_their_table_only(new: New) -> None:
     assert stacks(trace, 0, code=1) == [f"g@{FILE}:1:1"]
 
 
+@pytest.mark.parametrize("freed", [V8_FREED, b"\x01" * 16], ids=["with NULs", "without"])
+@pytest.mark.parametrize("n", [1, 2, 20])
+@pytest.mark.parametrize(("name", "file"), [("Builtin:X", ""), ("JS:*X /other.js:1:1", "/other.js")])
+def test_overwritten_names_are_never_shown(new: New, freed: bytes, n: int, name: str, file: str) -> None:
+    """Not even if the table can be read as if its names were whole."""
+    dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, FILE)] * n, freed=freed).load(name, CODE)
+    trace = read(dump, reported={"line_table_dropped": 1})
+    assert stacks(trace, 0) == [f"X@{file}" if file else "X"]
+    assert [trace.strings[path] for path in trace.sources["path"].tolist()] == ([file] if file else [])
+
+
 @pytest.mark.parametrize(
     "file", ["/größe/計算/名前.js", "/home/dev/x.js", "名前のとても長いファイル.js", "~", "/a b.js"]
 )
@@ -592,6 +632,125 @@ def test_good_names_are_not_repaired(new: New, file: str) -> None:
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, file)]).load("JS:*f /other.js:3:7", CODE)
     trace = read(dump, reported={"line_bias": 1})
     assert stacks(trace, 0) == [f"f@{file}:3:7"]
+
+
+# ---------------------------------------------------------------- V8's baseline code: tables of its bytecode
+
+# Of one function: as `node --print-bytecode` has its bytecode, whose machine code is longer.
+BYTECODE = [(0, 3, 7), (4, 4, 2), (11, 4, 9), (23, 5, 1), (32, 6, 3), *((32 + nth, 7, nth) for nth in range(1, 9))]
+BYTECODE_LINES = [(CODE + offset, line, column, FILE) for offset, line, column in BYTECODE]
+MACHINE_CODE = 396
+
+
+def test_baseline_code_has_no_lines(new: New) -> None:
+    """V8 writes the table of its bytecode. The function keeps its place, the report says what happened."""
+    dump = new(v8=True).debug_info(CODE, BYTECODE_LINES).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
+    trace = read(dump, reported={"bytecode_lines": 1})
+    (issue,) = trace.report
+    assert (issue.severity, issue.offset) == ("info", 40 + 16 + 16)
+    assert func_text(trace, 0) == f"f@{FILE}:3:7"
+    assert set(stacks(trace, *range(MACHINE_CODE))) == {f"f@{FILE}"}
+    assert code_sizes(trace) == {f"f@{FILE}": MACHINE_CODE}
+    (row,) = loads_of(trace, PID)
+    assert (row["function"], row["tier"], row["file"], row["line"]) == ("f", "Baseline", FILE, 3)
+
+
+NOT_BYTECODE = {
+    "Turbofan": (True, "JS:*f"), "Turbofan with its context": (True, "JS:*'f"), "Maglev": (True, "JS:+f"),
+    "OSR": (True, "JS:o+f"), "interpreted": (True, "JS:~f"), "without a marker": (True, "JS:f"),
+    "a builtin": (True, "Builtin:JS:^f"), "another producer": (False, "JS:^f"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_BYTECODE)
+def test_other_tables_keep_their_lines(new: New, case: str) -> None:
+    """The same table of another tier, and the same name in a dump that is not V8's own."""
+    is_v8, name = NOT_BYTECODE[case]
+    dump = new(v8=is_v8).debug_info(CODE, BYTECODE_LINES).load(f"{name} {FILE}:3:7", CODE, MACHINE_CODE)
+    trace = read(dump, reported={"line_bias": 1} if is_v8 else {})
+    wanted = [f"@{FILE}:{line}:{column}" for _, line, column in BYTECODE]
+    seen = stacks(trace, *(offset for offset, *_ in BYTECODE))
+    assert [text[text.rindex("@") :] for text in seen] == wanted
+
+
+@pytest.mark.parametrize("pad1", [0, 0xDEAD_BEEE, 0xEFBE_ADDE, 0xFFFF_FFFF])
+def test_only_v8_s_padding_tells_its_dumps(new: New, pad1: int) -> None:
+    dump = new(pad1=pad1).debug_info(CODE, BYTECODE_LINES).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
+    assert stacks(read(dump), 0, 11) == [f"f@{FILE}:3:7", f"f@{FILE}:4:9"]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 7, 8])
+def test_a_table_of_bytecode_tells_the_file(new: New, nth: int) -> None:
+    """Where the load's name does not: the first that is named among the first eight entries."""
+    entries = [(CODE + row, 1, 1, FILE if row >= nth - 1 else "") for row in range(12)]
+    dump = new(v8=True).debug_info(CODE, entries).load("JS:^f :1:18", CODE, MACHINE_CODE)
+    trace = read(dump, reported={"bytecode_lines": 1})
+    assert func_text(trace, 0) == f"f@{FILE}:1:18"
+    assert set(stacks(trace, 0, 9, MACHINE_CODE - 1)) == {f"f@{FILE}"}
+
+
+def test_no_more_of_a_table_of_bytecode_is_read_than_tells_the_file(new: New) -> None:
+    entries = [(CODE + row, 1, 1, FILE if row >= 8 else "") for row in range(12)]
+    dump = new(v8=True).debug_info(CODE, entries).load("JS:^f :1:18", CODE, MACHINE_CODE)
+    trace = read(dump, reported={"bytecode_lines": 1})
+    lines = trace.code_readers[0].dump.lines  # type: ignore[attr-defined]
+    assert (func_text(trace, 0), len(lines.offsets)) == ("f@:1:18", 8)
+
+
+@pytest.mark.parametrize("freed", [V8_FREED, bytes(16), b"\x01" * 16, b"\xff" * 16])
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 13])
+def test_damaged_names_in_tables_of_bytecode(new: New, freed: bytes, n: int) -> None:
+    """Are repaired all the same, so that no wrong name is left; a good table beside them keeps its lines."""
+    dump = new(v8=True).debug_info(CODE, BYTECODE_LINES[:n], freed=freed).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
+    at = CODE + 0x1000
+    dump.debug_info(at, [(at, 8, 2, "/g.js"), (at + 5, 9, 4, "/g.js")]).load("JS:*g /g.js:8:2", at)
+    is_read_as_empty = n == 1 and not any(freed)
+    repaired = {} if is_read_as_empty else {"file_name_repaired": 1}
+    trace = read(dump, reported={"bytecode_lines": 1, "line_bias": 1, **repaired})
+    lines = trace.code_readers[0].dump.lines  # type: ignore[attr-defined]
+    assert lines.first_files == ["" if is_read_as_empty else FILE, "/g.js"]
+    assert func_text(trace, 0) == f"f@{FILE}:3:7"
+    assert set(stacks(trace, *range(0, MACHINE_CODE, 3))) == {f"f@{FILE}"}
+    assert stacks(trace, 4, 5, code=1) == ["g@/g.js:8:2", "g@/g.js:9:4"]
+    assert {trace.strings[path] for path in trace.sources["path"].tolist()} == {FILE, "/g.js"}
+
+
+DAMAGED_BYTECODE: dict[str, Callable[[JitDump], object]] = {
+    "fewer entries than it says": lambda d: d.debug_info(CODE, BYTECODE_LINES[:3], count=5),
+    "an entry far away": lambda d: d.debug_info(CODE, [(CODE + 2**40, 1, 1, FILE)]),
+    "names that cannot be repaired": lambda d: d.debug_info(CODE, [(CODE, 1, 1, "/other" + FILE)] * 2, freed=V8_FREED),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_BYTECODE)
+def test_a_damaged_table_of_bytecode_is_no_loss(new: New, case: str) -> None:
+    """Nothing but the file would have been taken from it, and the name tells that."""
+    dump = new(v8=True)
+    DAMAGED_BYTECODE[case](dump)
+    trace = read(dump.load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE), reported={"bytecode_lines": 1})
+    assert func_text(trace, 0) == f"f@{FILE}:3:7"
+    assert set(stacks(trace, 0, 5, 300)) == {f"f@{FILE}"}
+
+
+def test_an_empty_table_of_bytecode_is_none(new: New) -> None:
+    dump = new(v8=True).debug_info(CODE, []).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
+    assert stacks(read(dump), 0) == [f"f@{FILE}"]
+
+
+def test_tables_of_bytecode_do_not_hide_the_others_bias(new: New) -> None:
+    """Whether tables point too far is asked of those that stay, and only they are counted."""
+    dump = new(pad1=V8_PAD1).debug_info(CODE, [(CODE + 1, 1, 1, FILE)]).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
+    at = CODE + 0x1000
+    dump.debug_info(at, [(at + B, 8, 2, FILE)]).load(f"JS:*g {FILE}:8:2", at)
+    trace = read(dump, reported={"bytecode_lines": 1, "line_bias": 1})
+    assert stacks(trace, 0, code=1) == [f"g@{FILE}:8:2"]
+
+
+def test_inline_records_of_baseline_code_stay(new: New) -> None:
+    """Only DEBUG_INFO counts bytes of bytecode."""
+    dump = new(v8=True).debug_info(CODE, BYTECODE_LINES).inline_tree_a(OUTER, [(0, "/a.js", 2, 0)])
+    trace = read(dump.load("JS:^f /a.js:1:1", CODE, MACHINE_CODE), reported={"bytecode_lines": 1})
+    assert stacks(trace, 300) == ["f@/a.js:2:1"]
 
 
 # ---------------------------------------------------------------- unknown records, and the end of the file
@@ -1149,12 +1308,21 @@ def test_a_variant_a_shorter_than_its_header(new: New) -> None:
         assert stacks(trace, 0) == ["f"]
 
 
-def test_no_depth_of_variant_a_is_too_much(new: New) -> None:
-    """A thousand functions within each other: the outermost 256 are shown, and the place where it runs."""
-    rows = {"inline_calls": [(depth, 1, 0, 2, 0) for depth in range(1000)], "ranges": [(0, 16)] * 1000}
-    trace = read_dumps(new().debug_info2_a(**{**ROWS_A, **rows}).load("f", CODE).bytes())
-    assert laws.check(trace) == []
-    assert len(trace.code_readers[0].frames_at(0, 0)) == 257
+@pytest.mark.parametrize("n", [126, 127, 128, 1000])
+def test_inlined_calls_of_variant_a_are_followed_128_deep(new: New, n: int) -> None:
+    """The outermost 128 are shown, and the place where it runs."""
+    rows = {
+        "functions": [(0, 0, 1, 0, 0)],
+        "inline_calls": [(depth, 1, 0, depth + 2, 0) for depth in range(n)], "ranges": [(0, 16)] * n,
+        "lines": [(0, 0, 7777, 0)],
+    }  # fmt: skip
+    dump = new().debug_info2_a(**{**ROWS_A, **rows}).load("f", CODE)
+    trace = read(dump, reported={"inlines_cut": 1} if n > 126 else {})
+    kept = min(n, 128)
+    calls = [f"f@/a.js:{depth + 2}:1" for depth in range(kept)]
+    assert stacks(trace, 0, 15) == [" > ".join([*calls, "f@/a.js:7777:1"])] * 2
+    depths = [int(trace.frames["inline_depth"][frame]) for frame in trace.code_readers[0].frames_at(0, 0)]
+    assert depths == list(range(kept + 1))
 
 
 STRINGS = ["f", "/a.js"]
@@ -1175,12 +1343,50 @@ def test_a_damaged_variant_b(new: New, case: str) -> None:
     assert (stacks(trace, 0), tier_text(trace, 0)) == (["f@/v1.c:77"], "Fast blue")
 
 
-def test_a_long_chain_of_callers_is_cut(new: New) -> None:
-    positions = [(nth - 1, 0, 1, 0, 0, nth + 1, 1) for nth in range(5000)]
-    dump = new().debug_info2_b(CODE, [(0, 4999)], positions, STRINGS).load("f", CODE)
-    trace = read_dumps(dump.bytes())
-    assert laws.check(trace) == []
-    assert len(trace.code_readers[0].frames_at(0, 0)) == 256
+def chain_b(n: int) -> list[tuple[int, int, int, int, int, int, int]]:
+    """Positions of which each is called by the one before; its line is its number from 1."""
+    return [(nth - 1, 0, 1, 0, 0, nth + 1, 1) for nth in range(n)]
+
+
+@pytest.mark.parametrize("n", [127, 128, 129, 5000])
+def test_a_long_chain_of_callers_is_cut(new: New, n: int) -> None:
+    """Variants B and C: the innermost 128 are kept, which is where the program runs."""
+    b = new().debug_info2_b(CODE, [(0, n - 1)], chain_b(n), STRINGS).load("f", CODE)
+    c = new().inline_info_c(CODE, [(line, 1, "f", "/a.js") for line in range(n, 0, -1)]).load("f", CODE)
+    for dump in (b, c):
+        trace = read(dump, reported={"inlines_cut": 1} if n >= 128 else {})
+        wanted = [f"f@/a.js:{line}:1" for line in range(max(n - 127, 1), n + 1)]
+        assert stacks(trace, 0, 15) == [" > ".join(wanted)] * 2
+
+
+def test_cut_stacks_are_counted_for_each_code_object(new: New) -> None:
+    """However many bytes are looked up."""
+    dump = new()
+    for nth in range(3):
+        at, depth = CODE + 64 * nth, 200 if nth else 5
+        dump.debug_info2_b(at, [(0, depth - 1), (8, depth - 2)], chain_b(depth), STRINGS).load("f", at)
+    trace = read(dump, reported={"inlines_cut": 2})
+    (issue,) = trace.report
+    for code in range(3):
+        stacks(trace, *range(16), code=code)
+    assert report_of(trace) == {"inlines_cut": 2}
+    assert issue.severity == "loss"
+    # Where the first of them was loaded.
+    assert issue.offset == trace.code_readers[0].dump.loads[1].at  # type: ignore[attr-defined]
+
+
+def test_the_inlined_functions_of_a_chain(new: New) -> None:
+    """Those that any offset shows, however deep: not the outermost, not what no offset leads to."""
+    names = [f"f{nth}" for nth in range(2000)]
+    positions = [(nth - 1, nth, -1, 0, 0, 1, 1) for nth in range(2000)]
+    table = parse_b(payload_of(JitDump().debug_info2_b(CODE, [(0, 1500), (4, 9)], positions, names)), structs("<"))
+    assert table is not None
+    assert table.functions() == names[1:1501]
+
+
+def payload_of(dump: JitDump) -> memoryview:
+    """Of the only record."""
+    return memoryview(dump.bytes())[40 + 16 :]
 
 
 # ---------------------------------------------------------------- what a dump shows without samples
@@ -1314,6 +1520,37 @@ def test_code_sizes_of_tiers_are_apart(new: New) -> None:
     assert list(zip(samples["ts"].tolist(), tiers, samples["weight"].tolist(), strict=True)) == [
         (START, "Interpreter", 10), (START + 5, "Turbofan", 30),
     ]  # fmt: skip
+
+
+STRETCHES = ["f@/a.js:1 > i@/a.js:1", "f@/a.js:2 > i@/a.js:2", "g@/b.js:3 > i@/b.js:3", "g@/b.js:4 > i@/b.js:4"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "n_whole", "rest", "n_simplified"),
+    [
+        # Each of the two code objects has two stretches of 8 bytes, each stretch two frames.
+        (0, 0, {"f@/a.js": 16, "g@/b.js": 16}, 2),
+        (1, 1, {"f@/a.js": 8, "g@/b.js": 16}, 2),
+        (2, 1, {"f@/a.js": 8, "g@/b.js": 16}, 2),
+        (4, 2, {"g@/b.js": 16}, 1),
+        (5, 3, {"g@/b.js": 8}, 1),
+        (7, 4, {}, 0),
+    ],
+)
+def test_the_tree_of_code_sizes_has_a_limit(
+    new: New, monkeypatch: pytest.MonkeyPatch, limit: int, n_whole: int, rest: dict[str, int], n_simplified: int
+) -> None:
+    """What lies beyond it counts for the function itself, without a line: also the rest of a code object. Plain line
+    tables are not concerned, nor are the frames of samples."""
+    monkeypatch.setattr(views, "MAX_INLINED_FRAMES", limit)
+    dump = new()
+    for nth, (name, file) in enumerate([("f", "/a.js"), ("g", "/b.js")]):
+        places = {8 * half: [(who, file, 2 * nth + half + 1, 0) for who in (name, "i")] for half in range(2)}
+        dump.inline_stacks_b(CODE + 64 * nth, places).load(name, CODE + 64 * nth, 16)
+    dump.debug_info(CODE + 128, [(CODE + 128, 1, 1, "/c.js")]).load("h", CODE + 128, 16)
+    trace = read(dump, reported={"sizes_simplified": n_simplified} if n_simplified else {})
+    assert code_sizes(trace) == dict.fromkeys(STRETCHES[:n_whole], 8) | rest | {"h@/c.js:1": 16}
+    assert [stack for code in range(2) for stack in stacks(trace, 0, 8, code=code)] == STRETCHES
 
 
 def test_more_lines_than_the_first_tables_hold(new: New) -> None:

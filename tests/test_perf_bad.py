@@ -6,6 +6,7 @@ import random
 import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,10 +104,8 @@ DUMPS = [dump(), dump(">")]
 def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
     """The trace, or None for a FormatError."""
     trace = Trace()
-    try:
+    with suppress(FormatError):
         importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, Options())
-    except FormatError:
-        pass
     try:
         reading = perf.read([Source("/nowhere/perf.data", memoryview(data))])
         assert all(isinstance(path, str) for path in reading.companions)
@@ -229,7 +228,8 @@ def test_any_bytes_behind_the_magic(magic: bytes, rest: bytes) -> None:
 
 NUMBERS = st.one_of(
     st.integers(0, 9), st.integers(0, (1 << 64) - 1),
-    st.sampled_from([LIB, LIB + LIB_SIZE, CODE, CODE + 4, KERNEL, START, (1 << 62), (1 << 63) - 1, (1 << 63), (1 << 64) - 1]),
+    st.sampled_from([LIB, LIB + LIB_SIZE, CODE, CODE + 4, KERNEL, START]),
+    st.sampled_from([1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]),
 )  # fmt: skip
 PIDS = st.sampled_from([-1, 0, 1, PID, 8, 9, (1 << 31) - 1, -(1 << 31)])
 RECORDS = st.lists(st.tuples(st.integers(0, 10), PIDS, PIDS, NUMBERS, NUMBERS, NUMBERS), max_size=20)

@@ -1,8 +1,8 @@
 """A perf.data in the model: clocks, events, stacks, what an address stands for and when, threads, what was lost.
 
-What stands here is issue 3 and specs/perf-data.md, case by case. The process is PID, with a library of 64 kB at LIB that
-no machine has, and code of a JIT compiler at CODE. A stack reads `main > f > (inlined)`: its root first; code without a
-symbol is `libx.so+0x10`.
+What stands here is issue 3 and specs/perf-data.md, case by case. The process is PID, with a library of 64 kB at LIB
+that no machine has, and code of a JIT compiler at CODE. A stack reads `main > f > (inlined)`: its root first; code
+without a symbol is `libx.so+0x10`.
 """
 
 import shutil
@@ -209,13 +209,14 @@ def test_clocks_that_nothing_joins(mapped: int | None) -> None:
 # ---------------------------------------------------------------- events
 
 
+CYCLES = {"type": HARDWARE, "config": CPU_CYCLES}
 SAMPLINGS = {
-    "997 Hz": (dict(freq=997), ("cpu-clock", "ns", 1_003_009)),
-    "each 4 ms": (dict(period=4_000_000), ("cpu-clock", "ns", 4_000_000)),
-    "task clock": (dict(name="task-clock:u", config=TASK_CLOCK, freq=1000), ("task-clock:u", "ns", 1_000_000)),
-    "cycles": (dict(name="cycles:P", type=HARDWARE, config=CPU_CYCLES, freq=4000), ("cycles:P", "cycles", 250_000)),
-    "each 10000 cycles": (dict(name="cycles", type=HARDWARE, config=CPU_CYCLES, period=10_000), ("cycles", "cycles", 0)),
-    "faults": (dict(name="page-faults", config=PAGE_FAULTS, period=1), ("page-faults", "count", 0)),
+    "997 Hz": ({"freq": 997}, ("cpu-clock", "ns", 1_003_009)),
+    "each 4 ms": ({"period": 4_000_000}, ("cpu-clock", "ns", 4_000_000)),
+    "task clock": ({"name": "task-clock:u", "config": TASK_CLOCK, "freq": 1000}, ("task-clock:u", "ns", 1_000_000)),
+    "cycles": (CYCLES | {"name": "cycles:P", "freq": 4000}, ("cycles:P", "cycles", 250_000)),
+    "each 10000 cycles": (CYCLES | {"name": "cycles", "period": 10_000}, ("cycles", "cycles", 0)),
+    "faults": ({"name": "page-faults", "config": PAGE_FAULTS, "period": 1}, ("page-faults", "count", 0)),
 }  # fmt: skip
 
 
@@ -310,13 +311,14 @@ def test_only_markers() -> None:
 # ---------------------------------------------------------------- callchains
 
 USER, IN_KERNEL, HYPERVISOR = CONTEXT_USER, CONTEXT_KERNEL, CONTEXT_HYPERVISOR
+KALLSYMS = "[kernel.kallsyms]"
 A, B, C = LIB + 0x10, LIB + 0x20, LIB + 0x30
 K, L = KERNEL + 0x10, KERNEL + 0x20
 CHAINS = {
     "the leaf is exact, callers are before their return addresses":
         ([USER, A, B, C], "libx.so+0x2f > libx.so+0x1f > libx.so+0x10"),
     "kernel, then user":
-        ([IN_KERNEL, K, L, USER, A, B], "libx.so+0x1f > libx.so+0x10 > [kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10"),
+        ([IN_KERNEL, K, L, USER, A, B], f"libx.so+0x1f > libx.so+0x10 > {KALLSYMS}+0x1f > {KALLSYMS}+0x10"),
     "kernel only": ([IN_KERNEL, K], "[kernel.kallsyms]+0x10"),
     "user after an empty kernel part": ([IN_KERNEL, USER, A, B], "libx.so+0x1f > libx.so+0x10"),
     "kernel addresses in the user's part are not the kernel's": ([USER, A, K], "[unknown] > libx.so+0x10"),
@@ -324,7 +326,8 @@ CHAINS = {
     "a guest": ([CONTEXT_GUEST, A, B], "[unknown] > [unknown]"),
     "a hypervisor": ([HYPERVISOR, K], "[unknown]"),
     "a marker of the future": ([-4095, A], "[unknown]"),
-    "a guest below its host": ([CONTEXT_GUEST, A, IN_KERNEL, K, USER, B], "libx.so+0x20 > [kernel.kallsyms]+0x10 > [unknown]"),
+    "a guest below its host": (
+        [CONTEXT_GUEST, A, IN_KERNEL, K, USER, B], f"libx.so+0x20 > {KALLSYMS}+0x10 > [unknown]"),
     "zeros are nothing": ([USER, A, 0, B, 0], "libx.so+0x1f > libx.so+0x10"),
     "a zero leaf": ([USER, 0, A], "libx.so+0x10"),
     "address 1 returns to 0": ([USER, A, 1], "[unknown] > libx.so+0x10"),
@@ -496,11 +499,13 @@ FORKS: dict[str, tuple[Steps, str]] = {
     "a grandchild": (
         lambda d: d.fork(6, 6, PID, PID, START + 10).fork(CHILD, CHILD, 6, 6, START + 20), "libx.so+0x10"),
     "a new program has none of them": (
-        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True), "[unknown]"),
+        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True),
+        "[unknown]"),
     "a new name alone is no new program": (
         lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "pool", START + 20), "libx.so+0x10"),
     "nor is the parent's new program the child's": (
-        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(PID, PID, "ls", START + 20, exec=True), "libx.so+0x10"),
+        lambda d: d.fork(CHILD, CHILD, PID, PID, START + 10).comm(PID, PID, "ls", START + 20, exec=True),
+        "libx.so+0x10"),
     "what the parent lost before": (
         lambda d: d.comm(PID, PID, "new", START + 5, exec=True).fork(CHILD, CHILD, PID, PID, START + 10), "[unknown]"),
     "what another program before left to its parent": (

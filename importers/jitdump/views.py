@@ -50,7 +50,8 @@ CODE_SIZE_TID = MAX_TID
 
 
 def add_views(code: Code, trace: Trace) -> None:
-    """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes."""
+    """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes. A process can have
+    several dumps: one of each compiler in it."""
     dump = code.dump
     loads = dump.loads
     rows = np.arange(code.rows.start, code.rows.stop)
@@ -58,8 +59,11 @@ def add_views(code: Code, trace: Trace) -> None:
     start, end = (int(ts.min()), int(ts.max())) if len(rows) else (trace.start_ts, trace.start_ts)
     pid = dump.header.pid
     name = code.producer if code.producer != "unknown" else dump.name
-    process = Process(pid, name, start, end)
-    trace.processes.append(process)
+    process = next((process for process in trace.processes if process.pid == pid), None)
+    if process is None:
+        process = Process(pid, name, start, end)
+        trace.processes.append(process)
+    process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
     tids = trace.code["tid"][rows]
     retiered = _Retiered(trace)
     for tid in np.unique(tids).tolist():
@@ -68,12 +72,22 @@ def add_views(code: Code, trace: Trace) -> None:
         first, last = int(ts[mine[0]]), int(ts[mine[-1]])
         is_main = tid == pid
         thread_name = name if is_main else f"JIT compiler {tid}"
-        process.threads.append(
-            Thread(tid, thread_name, is_main, first, last, _LoadMarkers(code, retiered, mine), len(mine))
-        )
+        markers = _LoadMarkers(code, retiered, mine)
+        _add_thread(process, Thread(tid, thread_name, is_main, first, last, markers, len(mine)))
     process.counters += _counters(code, trace, rows)
     if len(loads):
         process.threads.append(_code_size(code, trace, process))
+
+
+def _add_thread(process: Process, thread: Thread) -> None:
+    known = next((t for t in process.threads if t.tid == thread.tid), None)
+    if known is None:
+        process.threads.append(thread)
+        return
+    of_one, of_other = known.load, thread.load
+    known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
+    known.n_records += thread.n_records
+    known.load = lambda: of_one().with_markers_of(of_other())
 
 
 class _LoadMarkers:
@@ -170,9 +184,11 @@ def _code_size(code: Code, trace: Trace, process: Process) -> Thread:
     samples = Table(SAMPLES, {"ts": ts, "stack": stack, "weight": weight})
     if np.any(ts[1:] < ts[:-1]):
         samples = samples.take(np.argsort(ts, kind="stable"))
-    tid = CODE_SIZE_TID + process.pid
+    tid, name = CODE_SIZE_TID + process.pid, "code size"
+    while any(thread.tid == tid for thread in process.threads):
+        tid, name = tid + MAX_TID, f"code size of {code.dump.name}"
     return Thread(
-        tid, "code size", False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples),
+        tid, name, False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples),
         len(samples), sample_unit="bytes",
     )  # fmt: skip
 

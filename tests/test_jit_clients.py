@@ -1,0 +1,583 @@
+"""The real recordings of JIT compilers in the viewers' own programs: profiler-cli, the independent reader, and
+trace_processor, each against the Trace that was written.
+
+Of the dumps alone and of the perf.data with their dumps, every thread, sample and function is compared.
+"""
+
+import json
+import struct
+import subprocess
+import sys
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders.perf_data import PerfData
+from clients.firefox import ProfilerCli, available
+from jit_recordings import content, dumps, path_of
+from outputs import saved
+from readers import perfetto
+from test_gecko import rows
+from test_jitdump_captures import loads_in
+from test_perf_captures import SAMPLES
+from test_perfetto import STATS
+from test_perfetto_samples import CALLSITES
+
+import converter
+from converter.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
+
+LARGE = ("bigjit/", "bigfp/")
+
+
+def marked(names: list[Any]) -> list[Any]:
+    return [
+        pytest.param(name, marks=pytest.mark.large) if isinstance(name, str) and name.startswith(LARGE) else name
+        for name in names
+    ]
+
+
+PAIRS = marked([f"{folder}/perf.data" for folder in SAMPLES])
+EXTENDED = dumps("samply-ext/")
+recorded = pytest.mark.parametrize("name", [*marked(dumps()), *PAIRS])
+extended = pytest.mark.parametrize("name", EXTENDED)
+needs_client = pytest.mark.skipif(available() is not None, reason=str(available()))
+TraceProcessor = Callable[[Path], Any]
+
+
+@cache
+def _loaded(name: str, embed_sources: bool) -> Trace:
+    return converter.load(path_of(name), embed_sources=embed_sources)
+
+
+def loaded(name: str, embed_sources: bool = False) -> Trace:
+    """The dumps of a perf.data lie beside it. The large ones are not kept."""
+    return (_loaded.__wrapped__ if name.startswith(LARGE) else _loaded)(name, embed_sources)
+
+
+# ---------------------------------------------------------------- what a trace says
+
+
+def paths_of(trace: Trace, table: Table, column: str, row: int) -> str:
+    index = int(table[column][row]) if row >= 0 else -1
+    return trace.strings[index]
+
+
+class Paths:
+    """The frames of a trace's stacks, the innermost first."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._prefix, self._frame = (trace.stacks[column].tolist() for column in ("prefix", "frame"))
+        self.func = trace.frames["func"].tolist()
+        names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
+        self._names = [names[func] for func in self.func]
+        self._names_of: dict[int, tuple[str, ...]] = {}
+
+    def frames(self, stack: int) -> Iterator[int]:
+        while stack >= 0:
+            yield self._frame[stack]
+            stack = self._prefix[stack]
+
+    def funcs(self, stack: int) -> list[int]:
+        return [self.func[frame] for frame in self.frames(stack)]
+
+    def names(self, stack: int) -> tuple[str, ...]:
+        if stack not in self._names_of:
+            self._names_of[stack] = tuple(self._names[frame] for frame in self.frames(stack))
+        return self._names_of[stack]
+
+
+def weights_of(thread: Thread, samples: Table) -> Counter[int]:
+    """Stack → what its samples weigh in the front-end: bytes, or each one 1."""
+    found: Counter[int] = Counter()
+    weights = samples["weight"].tolist() if thread.sample_unit == "bytes" else [1] * len(samples)
+    for stack, weight in zip(samples["stack"].tolist(), weights, strict=True):
+        if stack >= 0:
+            found[stack] += weight
+    return found
+
+
+Sums = dict[Any, tuple[int, int]]
+
+
+def sums(weights: Counter[int], keys_of: Callable[[int], list[Any]]) -> Sums:
+    """Key → (self, total), of those that weigh something; keys_of: a stack's, the innermost first."""
+    own: Counter[Any] = Counter()
+    total: Counter[Any] = Counter()
+    for stack, weight in weights.items():
+        keys = keys_of(stack)
+        if keys:
+            own[keys[0]] += weight
+            for key in set(keys):
+                total[key] += weight
+    return {key: (own[key], weight) for key, weight in total.items() if weight}
+
+
+def shown_threads(trace: Trace) -> list[tuple[Process, Thread]]:
+    """As the front-end shows them: sizes after the threads of their process."""
+    return [(p, t) for p in trace.processes for t in sorted(p.threads, key=lambda t: t.sample_unit == "bytes")]
+
+
+def n_markers(data: ThreadData) -> int:
+    """Those of the recording, and one whenever the thread is off the processors."""
+    return sum(map(len, data.markers.values())) + int((data.scheduling["state"] != RUNNING).sum())
+
+
+# ---------------------------------------------------------------- Firefox: the threads
+
+
+@needs_client
+@recorded
+def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
+    """Its markers, and each function's own samples and all; of a thread of sizes its bytes."""
+    trace = loaded(name)
+    paths = Paths(trace)
+    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+        for (process, thread), shown in zip(shown_threads(trace), cli.threads(), strict=True):
+            data = thread.load()
+            assert (shown["pid"], shown["tid"], shown["name"]) == (str(process.pid), thread.tid, thread.name)
+            assert shown["markerCount"] == n_markers(data)
+            weights = weights_of(thread, data.samples)
+            if weights:
+                functions = functions_of(cli, shown["threadHandle"])
+                assert functions == sums(weights, paths.funcs)
+                assert sum(own for own, _ in functions.values()) == weights.total()
+
+
+def functions_of(cli: ProfilerCli, thread: str, *options: str) -> Sums:
+    """Function → (self, total), of those that weigh something. They have the trace's numbers."""
+    args = ("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)
+    return {
+        function["functionIndex"]: (function["selfSamples"], function["totalSamples"])
+        for function in cli.run(*args, json=True)["functions"]
+        if function["totalSamples"]
+    }
+
+
+def handle_of(cli: ProfilerCli, trace: Trace, wanted: Thread) -> str:
+    (handle,) = (
+        shown["threadHandle"]
+        for (_, thread), shown in zip(shown_threads(trace), cli.threads(), strict=True)
+        if thread is wanted
+    )
+    return str(handle)
+
+
+def busiest(trace: Trace) -> Thread:
+    """The thread with the most samples."""
+    return max((t for _, t in trace.threads if not t.sample_unit), key=lambda thread: len(thread.load().samples))
+
+
+def sizes(trace: Trace) -> Thread:
+    (thread,) = (thread for _, thread in trace.threads if thread.sample_unit == "bytes")
+    return thread
+
+
+JAVASCRIPT = {"function", "wasm"}  # the kinds of code that are JavaScript where its compiler is of JavaScript
+
+
+@needs_client
+@pytest.mark.parametrize("name", [f"{folder}/perf.data" for folder in ("bun-src", "node24", "spidermonkey")])
+def test_firefox_shows_only_javascript(name: str, tmp_path: Path) -> None:
+    """The viewer's filter merges what is neither isJS nor relevantForJS: here by hand."""
+    trace = loaded(name)
+    paths, is_js, thread = Paths(trace), trace.funcs["is_js"].tolist(), busiest(trace)
+    kinds = {(is_js[func], trace.strings[int(trace.funcs["kind"][func])]) for func in trace.code["func"].tolist()}
+    assert {kind for js, kind in kinds if js} <= JAVASCRIPT
+    wanted = sums(weights_of(thread, thread.load().samples), lambda stack: [f for f in paths.funcs(stack) if is_js[f]])
+    path = saved(trace, tmp_path / "out.json")
+    table = json.loads(path.read_bytes())["shared"]["funcTable"]
+    others = [f"f-{i}" for i in range(table["length"]) if not (table["isJS"][i] or table["relevantForJS"][i])]
+    with ProfilerCli(path) as cli:
+        assert functions_of(cli, handle_of(cli, trace, thread), "--merge", ",".join(others)) == wanted
+    assert len(wanted) > 5
+
+
+# ---------------------------------------------------------------- Firefox: sources and inlined functions
+
+
+Place = tuple[int, int]  # source and line
+
+
+def lines_of(trace: Trace, thread: Thread) -> Sums:
+    """Place → (self, total). The front-end puts a frame of which no line is known to its function's first one."""
+    frames, funcs = trace.frames.table(), trace.funcs.table().take(trace.frames["func"])
+    own = funcs["source"]
+    source = np.where((frames["source"] >= 0) & (frames["line"] > 0), frames["source"], own)
+    line = np.where(frames["line"] > 0, frames["line"], funcs["line"])
+    places = list(zip(source.tolist(), line.tolist(), strict=True))
+    paths = Paths(trace)
+    return sums(weights_of(thread, thread.load().samples), lambda stack: [places[f] for f in paths.frames(stack)])
+
+
+def check_annotations(cli: ProfilerCli, trace: Trace, thread: Thread) -> int:
+    """Of every embedded source that a function of the thread is of, the annotated lines; how many sources."""
+    handle, wanted = handle_of(cli, trace, thread), lines_of(trace, thread)
+    cli.run("thread", "select", handle)
+    text_of, source_of = trace.sources["text"].tolist(), trace.funcs["source"].tolist()
+    functions = {source_of[func]: func for func in functions_of(cli, handle)}
+    seen = [(source, func) for source, func in functions.items() if source >= 0 and text_of[source] >= 0]
+    for source, func in seen:
+        answer = cli.run("function", "annotate", f"f-{func}", "--mode", "src", "--context", "file", json=True)
+        assert answer["warnings"] == []
+        lines = answer["srcAnnotation"]["lines"]
+        text = trace.texts[text_of[source]].split("\n")
+        assert [line["sourceText"] for line in lines] == text
+        assert [line["lineNumber"] for line in lines] == list(range(1, len(text) + 1))
+        found = {n + 1: (line["selfSamples"], line["totalSamples"]) for n, line in enumerate(lines)}
+        assert {line: numbers for line, numbers in found.items() if numbers[1]} == {
+            line: numbers for (of, line), numbers in wanted.items() if of == source and 0 < line <= len(text)
+        }
+    return len(seen)
+
+
+@needs_client
+@extended
+def test_firefox_annotates_embedded_sources_with_bytes(name: str, tmp_path: Path) -> None:
+    """Without a network; where a file was embedded twice, each text has its own code."""
+    trace = loaded(name)
+    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+        assert check_annotations(cli, trace, sizes(trace)) >= 5
+
+
+@needs_client
+def test_firefox_annotates_sources_beside_the_dump_with_samples(tmp_path: Path) -> None:
+    """Bun's, which are embedded where the user asks for it."""
+    trace = loaded("bun-src/perf.data", embed_sources=True)
+    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+        assert check_annotations(cli, trace, busiest(trace)) >= 1
+        assert check_annotations(cli, trace, sizes(trace)) >= 3
+
+
+@needs_client
+@extended
+def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) -> None:
+    """The whole tree of code sizes: each call path with its own bytes and all."""
+    trace = loaded(name)
+    paths, thread = Paths(trace), sizes(trace)
+
+    def call_paths(stack: int) -> list[tuple[int, ...]]:
+        funcs = tuple(reversed(paths.funcs(stack)))
+        return [funcs[:n] for n in range(len(funcs), 0, -1)]
+
+    found: Sums = {}
+
+    def walk(node: dict[str, Any], path: tuple[int, ...]) -> None:
+        for child in node.get("children", ()):
+            below = (*path, child["functionIndex"])
+            found[below] = child["selfSamples"], child["totalSamples"]
+            walk(child, below)
+
+    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+        handle = handle_of(cli, trace, thread)
+        options = ("--thread", handle, "--include-idle", "--max-lines", "100000")
+        walk(cli.run("thread", "samples-top-down", *options, json=True)["regularCallTree"], ())
+    assert found == sums(weights_of(thread, thread.load().samples), call_paths)
+    assert max(map(len, found)) >= 3
+
+
+# ---------------------------------------------------------------- Firefox: the file
+
+
+class Header:
+    """Of a dump, as its specification has it."""
+
+    def __init__(self, data: bytes) -> None:
+        order = "<" if data[:4] == b"DTiJ" else ">"
+        self.machine, _, pid, ts = struct.unpack_from(order + "IIIQ", data, 12)
+        self._identity = b"JITD" + struct.pack("<IQ", pid, ts)
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """(breakpadId, codeId) by samply's convention: a GUID in Microsoft's order, without age."""
+        guid = uuid.UUID(bytes_le=self._identity)
+        return f"{guid.hex.upper()}0", (self._identity + struct.pack("<I", self.machine)).hex()
+
+
+def dumps_of(name: str, libs: list[dict[str, Any]]) -> dict[int, str]:
+    """Number of the library → its dump."""
+    folder = name.split("/")[0]
+    return {nth: f"{folder}/{lib['name']}" for nth, lib in enumerate(libs) if lib["name"].endswith(".dump")}
+
+
+@recorded
+def test_firefox_files_follow_samply(name: str, tmp_path: Path) -> None:
+    """So that its server finds the machine code: one library for each dump; in it every code object that is used lies
+    where all that was loaded before it ends."""
+    trace = loaded(name)
+    profile = json.loads(saved(trace, tmp_path / "out.json").read_bytes())
+    shared, libs = profile["shared"], profile["libs"]
+    given = dumps_of(name, libs)
+    assert len(given) == sum(i.format == "jitdump" for i in trace.inputs)
+    symbols = shared["nativeSymbols"]
+    columns = zip(*(symbols[c] for c in ("libIndex", "address", "name", "functionSize")), strict=True)
+    found: dict[int, list[tuple[int, str, int | None]]] = defaultdict(list)
+    for lib, address, symbol, size in columns:
+        found[lib].append((address, shared["stringArray"][symbol], size))
+    n_used = 0
+    for lib, dump in given.items():
+        data = content(dump)
+        assert (libs[lib]["breakpadId"], libs[lib]["codeId"]) == Header(data).ids
+        every, end = Counter[tuple[int, str, int | None]](), 0
+        for load in loads_in(data)[1]:
+            every[end, load.name, len(load.code) or None] += 1
+            end += len(load.code)
+        assert Counter(found[lib]) <= every
+        n_used += len(found[lib])
+    used = set(trace.frames["code"].tolist()) - {-1}
+    assert n_used == len(used)
+
+
+@recorded
+def test_firefox_frames_of_jitted_code(name: str, tmp_path: Path) -> None:
+    """Their addresses lie in their symbols; inlined ones stand on those that they are inlined into, at one address."""
+    trace = loaded(name)
+    profile = json.loads(saved(trace, tmp_path / "out.json").read_bytes())
+    frames, stacks, symbols = (profile["shared"][table] for table in ("frameTable", "stackTable", "nativeSymbols"))
+    given = dumps_of(name, profile["libs"])
+    in_code = [frame for frame, lib in enumerate(frames["lib"]) if lib in given]
+    assert len(in_code) == int((trace.frames["code"] >= 0).sum())
+    for frame in in_code:
+        symbol, address = frames["nativeSymbol"][frame], frames["address"][frame]
+        assert symbols["libIndex"][symbol] == frames["lib"][frame]
+        assert 0 <= address - symbols["address"][symbol] < (symbols["functionSize"][symbol] or 1)
+    same = list(zip(*(frames[column] for column in ("address", "lib", "nativeSymbol")), strict=True))
+    depth = frames["inlineDepth"]
+    for stack, (frame, prefix) in enumerate(zip(stacks["frame"], stacks["prefixOffset"], strict=True)):
+        if depth[frame]:
+            below = stacks["frame"][stack - prefix]
+            assert prefix
+            assert (depth[below], same[below]) == (depth[frame] - 1, same[frame])
+
+
+# ---------------------------------------------------------------- Gecko
+
+
+@recorded
+def test_gecko_has_every_sample(name: str, tmp_path: Path) -> None:
+    trace = loaded(name)
+    profile = json.loads(saved(trace, tmp_path / "out.gecko.json").read_bytes())
+    for (process, thread), written in zip(shown_threads(trace), profile["threads"], strict=True):
+        data = thread.load()
+        assert (written["pid"], written["tid"]) == (process.pid, thread.tid)
+        assert len(rows(written["markers"])) == n_markers(data)
+        n_stacks = Counter(sample["stack"] is not None for sample in rows(written["samples"]))
+        assert n_stacks == Counter((data.samples["stack"] >= 0).tolist())
+
+
+@needs_client
+@pytest.mark.parametrize("name", [*PAIRS, *EXTENDED])
+def test_gecko_is_loaded(name: str, tmp_path: Path) -> None:
+    """Without weights: sizes count their rows."""
+    trace = loaded(name)
+    with ProfilerCli(saved(trace, tmp_path / "out.gecko.json")) as cli:
+        for (_, thread), shown in zip(shown_threads(trace), cli.threads(), strict=True):
+            data = thread.load()
+            assert shown["markerCount"] == n_markers(data)
+            n_samples = int((data.samples["stack"] >= 0).sum())
+            if n_samples:
+                assert cli.call_tree(shown["threadHandle"], include_idle=True)["totalSamples"] == n_samples
+
+
+# ---------------------------------------------------------------- Perfetto: the independent reader
+
+CODE_SIZE = "code_size"
+Sample = tuple[int, int, int, int, tuple[str, ...]]
+
+
+def source_of(trace: Trace, thread: Thread) -> str:
+    """What Perfetto calls the samples."""
+    return CODE_SIZE if thread.sample_unit == "bytes" else trace.sampling.event if trace.sampling else ""
+
+
+def samples_of(trace: Trace) -> dict[str, Counter[Sample]]:
+    """Source → (pid, tid, ts, weight, names)."""
+    paths = Paths(trace)
+    found: dict[str, Counter[Sample]] = defaultdict(Counter)
+    for process, thread in trace.threads:
+        table = thread.load().samples
+        columns = (table[column].tolist() for column in ("ts", "weight", "stack"))
+        found[source_of(trace, thread)].update(
+            (process.pid, thread.tid, ts, weight, paths.names(stack))
+            for ts, weight, stack in zip(*columns, strict=True)
+        )
+    return {source: samples for source, samples in found.items() if samples}
+
+
+def texts_of(trace: Trace) -> list[tuple[str, str]]:
+    """Of the embedded sources, path and text."""
+    table = trace.sources.table()
+    columns = zip(table["path"].tolist(), table["text"].tolist(), strict=True)
+    return sorted((trace.strings[path], trace.texts[text]) for path, text in columns if text >= 0)
+
+
+def last_values(trace: Trace) -> Counter[tuple[int, str, float]]:
+    """(pid, counter, value)"""
+    counters = ((p.pid, c.name, float(c.values["value"][-1])) for p in trace.processes for c in p.counters)
+    return Counter(counters)
+
+
+@recorded
+def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None:
+    """Every one's functions, the innermost first and inlined ones among them; sizes too."""
+    trace = loaded(name)
+    read = perfetto.read(saved(trace, tmp_path / "out.pftrace"))
+    assert read.errors == []
+    found: dict[str, Counter[Sample]] = defaultdict(Counter)
+    for s in read.samples:
+        found[s.source or ""][s.pid or 0, s.tid or 0, s.ts, s.weight or 0, tuple(n or "" for n in s.names)] += 1
+    assert found == samples_of(trace)
+    assert sorted((script.name, script.source) for script in read.scripts) == texts_of(trace)
+    assert Counter((c.pid, c.name, c.values[-1][1]) for c in read.counters.values()) == last_values(trace)
+    assert len(read.slices) + len(read.instants) == sum(
+        map(len, (table for _, thread in trace.threads for table in thread.load().markers.values()))
+    )
+    assert {read.threads[t.uuid].name for t in read.tracks.values() if t.uuid in read.threads} == {
+        thread.name for _, thread in trace.threads
+    }
+
+
+# ---------------------------------------------------------------- Perfetto: trace_processor
+
+LEAVES = """
+SELECT sample.source AS source, process.pid AS pid, thread.tid AS tid, sample.callsite_id AS callsite, count(*) AS n
+FROM stack_sample AS sample JOIN stack_sample_task_context AS task ON task.id = sample.task_context_id
+JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2, 3, 4
+"""
+INNERMOST = "SELECT symbol_set_id AS id, name FROM stack_profile_symbol GROUP BY symbol_set_id HAVING id = min(id)"
+LAST_VALUES = """
+SELECT process.pid AS pid, track.name AS name, value, max(ts) FROM counter
+JOIN process_counter_track AS track ON track.id = counter.track_id JOIN process USING (upid) GROUP BY track.id
+"""
+
+
+@recorded
+def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_processor: TraceProcessor) -> None:
+    """Of each thread, how many have which function at the leaf. And sources, counters, markers and their flows."""
+    trace = loaded(name)
+    paths = Paths(trace)
+    wanted: Counter[tuple[str, int, int, str]] = Counter()
+    flows: Counter[int] = Counter()
+    n_rows = 0
+    for process, thread in trace.threads:
+        data = thread.load()
+        for stack, n in Counter(data.samples["stack"].tolist()).items():
+            if stack >= 0:
+                wanted[source_of(trace, thread), process.pid, thread.tid, paths.names(stack)[0]] += n
+        for table in data.markers.values():
+            flows.update(table["flow"].tolist())
+            n_rows += len(table)
+    with trace_processor(saved(trace, tmp_path / "out.pftrace")) as processor:
+        assert [(row.name, row.value) for row in processor.query(STATS)] == []
+        symbols: dict[int, str] = {}
+        for row in processor.query("SELECT symbol_set_id AS id, name FROM stack_profile_symbol ORDER BY id"):
+            symbols.setdefault(row.id, row.name)
+        leaf = {row.id: symbols.get(row.symbols, row.name) for row in processor.query(CALLSITES)}
+        found: Counter[tuple[str, int, int, str]] = Counter()
+        for row in processor.query(LEAVES):
+            found[row.source, row.pid, row.tid, leaf[row.callsite]] += row.n
+        assert found == wanted
+        scripts = processor.query("INCLUDE PERFETTO MODULE v8.jit; SELECT name, source FROM v8_js_script")
+        assert sorted((row.name, row.source) for row in scripts) == texts_of(trace)
+        counters = Counter((row.pid, row.name, row.value) for row in processor.query(LAST_VALUES))
+        assert counters == last_values(trace)
+        (row,) = processor.query("SELECT (SELECT count(*) FROM slice) AS slices, (SELECT count(*) FROM flow) AS flows")
+        assert row.slices == n_rows
+        # From each marker to the next one of its function.
+        assert row.flows == sum(n - 1 for flow, n in flows.items() if flow)
+
+
+# ---------------------------------------------------------------- scheduling
+
+STATE_NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
+SWITCHES = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec context_switch"
+
+
+def switches_of(trace: Trace) -> Counter[tuple[int, int, int]]:
+    """(tid, ts, state)"""
+    tables = [(thread.tid, thread.load().scheduling) for _, thread in trace.threads]
+    return Counter(
+        (tid, ts, state)
+        for tid, table in tables
+        for ts, state in zip(table["ts"].tolist(), table["state"].tolist(), strict=True)
+    )
+
+
+def test_switches_without_processors_are_states(tmp_path: Path, trace_processor: TraceProcessor) -> None:
+    """node24-switch was recorded without them."""
+    trace = loaded("node24-switch/perf.data")
+    path = saved(trace, tmp_path / "out.pftrace")
+    read = perfetto.read(path)
+    wanted = Counter({(tid, ts, STATE_NAMES[state]): n for (tid, ts, state), n in switches_of(trace).items()})
+    assert wanted.total() == 2425
+    assert {read.tracks[state.track].name for state in read.states} == {"Scheduling"}
+    assert Counter((state.tid, state.ts, state.value) for state in read.states) == wanted
+    assert read.runs == []
+    with trace_processor(path) as processor:
+        (row,) = processor.query(
+            "SELECT count(*) AS n, (SELECT count(*) FROM sched_slice) AS runs FROM __intrinsic_state"
+        )
+        assert (row.n, row.runs) == (2425, 0)
+
+
+def built(folder: Path) -> Path:
+    """Two threads that take turns on two processors."""
+    data = PerfData(start=10**9).event(sample_type="IP|TID|TIME|CPU|PERIOD", flags=SWITCHES)
+    data.comm(7, 7, "app", ts=0).comm(7, 8, "worker", ts=0)
+    for turn in range(20):
+        ts, tid, cpu = 10**9 + turn * 1000, 7 + turn % 2, turn // 2 % 2
+        data.switch(7, tid, ts, out=False, cpu=cpu)
+        data.sample(7, tid, ts + 100, 0x1000, cpu=cpu)
+        data.switch(7, tid, ts + 900, out=True, preempt=turn % 3 == 0, cpu=cpu)
+    (folder / "perf.data").write_bytes(data.bytes())
+    return folder / "perf.data"
+
+
+def live(folder: Path) -> Path:
+    """Threads that work and sleep, recorded here and now."""
+    program = (
+        "import threading, time\n"
+        "def work():\n"
+        "    for _ in range(50): sum(range(20000)); time.sleep(0.001)\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    path = folder / "perf.data"
+    what = ["-e", "cpu-clock:u", "-k", "CLOCK_MONOTONIC", "--switch-events", "--sample-cpu", "-o", str(path)]
+    try:
+        done = subprocess.run(
+            ["perf", "record", *what, "--", sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"perf cannot record here: {error}")
+    if done.returncode:
+        pytest.skip(f"perf cannot record here: {done.stderr.strip()[-200:]}")
+    return path
+
+
+@pytest.mark.parametrize("make", [built, live])
+def test_switches_with_processors_are_runs(
+    make: Callable[[Path], Path], tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
+    """Each time that a thread is put on a processor is a slice there, until it is taken off."""
+    trace = converter.load(make(tmp_path))
+    path = saved(trace, tmp_path / "out.pftrace")
+    read = perfetto.read(path)
+    assert read.errors == []
+    assert read.states == []
+    starts = Counter((tid, ts) for tid, ts, state in switches_of(trace) if state == RUNNING)
+    assert len(starts) >= 20
+    assert Counter((run.tid, run.ts) for run in read.runs) == starts
+    with trace_processor(path) as processor:
+        assert [(row.name, row.value) for row in processor.query(STATS)] == []
+        query = "SELECT tid, ts, ucpu, dur FROM sched_slice JOIN thread USING (utid)"
+        runs = {(row.tid, row.ts, row.ucpu, row.dur) for row in processor.query(query)}
+        assert runs == {(run.tid, run.ts, run.cpu, -1 if run.dur is None else run.dur) for run in read.runs}
+        states = {row.state for row in processor.query("SELECT DISTINCT state FROM thread_state")}
+        assert {"Running", "S"} <= states
