@@ -22,7 +22,7 @@ SELF_HOSTED = "self-hosted"
 CATEGORY_COLORS = {
     "JavaScript": "yellow",
     "WebAssembly": "blue",
-    "Java": "orange",
+    "Java": "yellow",
     "PHP": "lightblue",
     "Erlang": "lightred",
     "Python": "blue",

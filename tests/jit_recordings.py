@@ -29,7 +29,7 @@ def _files() -> dict[str, Path]:
     for root in ROOTS:
         for path in sorted(root.glob("*/*")):
             found.setdefault(f"{path.parent.name}/{path.name.removesuffix('.zst')}", path)
-        for program in root.glob("*.js"):
+        for program in (*root.glob("*.js"), *root.glob("*/tiers.js")):
             found.setdefault(program.name, program)
     return found
 
