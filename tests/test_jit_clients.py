@@ -272,17 +272,24 @@ def test_firefox_annotates_sources_beside_the_dump_with_samples(tmp_path: Path) 
 
 
 @needs_client
-@extended
+@pytest.mark.parametrize("name", [*EXTENDED, *SAMPLED])
 def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) -> None:
-    """The whole tree of code sizes: each call path with its own bytes and all."""
+    """The whole tree, of bytes and of samples: each call path with its own and all. That a frame is inlined shows only
+    in samples: the front-end wants a native symbol for it, and the frames of a tree of bytes have none."""
     trace = loaded(name)
-    paths, thread = Paths(trace), sizes(trace)
+    paths, thread = Paths(trace), busiest(trace)
+    depth = trace.frames["inline_depth"].tolist()
+    weights = weights_of(thread, thread.load().samples)
+    inlined: dict[tuple[int, ...], set[bool]] = defaultdict(set)
 
     def call_paths(stack: int) -> list[tuple[int, ...]]:
-        funcs = tuple(reversed(paths.funcs(stack)))
-        return [funcs[:n] for n in range(len(funcs), 0, -1)]
+        frames = list(paths.frames(stack))[::-1]
+        found = [tuple(paths.func[frame] for frame in frames[:n]) for n in range(1, len(frames) + 1)]
+        for path, frame in zip(found, frames, strict=True):
+            inlined[path].add(depth[frame] > 0)
+        return found[::-1]
 
-    found: Sums = {}
+    wanted, found = sums(weights, call_paths), dict[Any, tuple[int, int]]()
 
     def walk(node: dict[str, Any], path: tuple[int, ...]) -> None:
         for child in node.get("children", ()):
@@ -290,12 +297,21 @@ def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) 
             found[below] = child["selfSamples"], child["totalSamples"]
             walk(child, below)
 
+    only_inlined = max(
+        (path for path in wanted if inlined[path] == {True}), key=lambda path: (len(path), wanted[path], path)
+    )
     with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
-        handle = handle_of(cli.threads(), trace, thread)
-        options = ("--thread", handle, "--include-idle", "--max-lines", "100000")
-        walk(cli.run("thread", "samples-top-down", *options, json=True)["regularCallTree"], ())
-    assert found == sums(weights_of(thread, thread.load().samples), call_paths)
-    assert max(map(len, found)) >= 3
+        options = ("--thread", handle_of(cli.threads(), trace, thread), "--include-idle")
+        walk(cli.run("thread", "samples-top-down", *options, "--max-lines", "100000", json=True)["regularCallTree"], ())
+        within = ("--includes-prefix", ",".join(f"f-{func}" for func in only_inlined))
+        heaviest = cli.run("thread", "samples", *options, *within, json=True)["heaviestStack"]["frames"]
+    assert found == wanted
+    funcs = tuple(frame["funcIndex"] for frame in heaviest)
+    assert funcs[: len(only_inlined)] == only_inlined
+    assert len(funcs) >= 3
+    assert [bool(frame.get("inlineStatus")) for frame in heaviest] == [
+        bool(trace.sampling) and any(inlined[funcs[:n]]) for n in range(1, len(funcs) + 1)
+    ]
 
 
 # ---------------------------------------------------------------- Firefox: the file
@@ -390,7 +406,7 @@ def test_gecko_has_every_sample(name: str, tmp_path: Path) -> None:
 
 
 @needs_client
-@pytest.mark.parametrize("name", [*PAIRS, *SAMPLED])
+@pytest.mark.parametrize("name", PAIRS)
 def test_gecko_is_loaded(name: str, tmp_path: Path) -> None:
     """Without weights: sizes count their rows."""
     trace = loaded(name)
