@@ -117,12 +117,16 @@ def use_everything(log: bytes) -> None:
     use_trace({"xray": log})
 
 
+USER = (1 << 64) - 512  # PERF_CONTEXT_USER
+
+
 def use_jit_recording() -> None:
     """Samples in jitted code with lines, scheduling, and markers with stacks."""
     dump = JitDump(pid=7).debug_info(0x1000, [(0x1000, 3, 1, "a.js"), (0x1008, 4, 1, "a.js")])
     dump.load("JS:*f a.js:1:1", 0x1000, 16, ts=20)
     recording = PerfData().event("cpu-clock", type=1, config=0, sample_type="IP|TID|TIME|CPU|PERIOD|CALLCHAIN")
-    recording.comm(7, 7, "app", 10).switch(7, 7, 20, out=False).sample(7, 7, 30, 0x1004, [(1 << 64) - 512, 0x1004, 0x1009], cpu=0, period=9)
+    recording.comm(7, 7, "app", 10).switch(7, 7, 20, out=False)
+    recording.sample(7, 7, 30, 0x1004, [USER, 0x1004, 0x1009], cpu=0, period=9)
     recording.switch(7, 7, 40, out=True)
     use_trace({"jitdump": dump.bytes(), "perf": recording.bytes()})
 
