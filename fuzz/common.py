@@ -19,7 +19,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import atheris
 
@@ -36,15 +36,18 @@ Kernels = dict[str, ModuleType]
 Seeds = Iterable[tuple[str, bytes]]
 
 
-def run(importer: str, seeds: Callable[[], Seeds]) -> None:
-    """Fuzzes importers.IMPORTER. seeds: names and bytes of inputs; short ones mutate better."""
+def run(
+    importer: str, seeds: Callable[[], Seeds], within: Callable[[ImporterModule], ImporterModule] = lambda own: own
+) -> None:
+    """Fuzzes importers.IMPORTER. seeds: names and bytes of inputs; short ones mutate better. within: what stands around
+    the importer, as one that brings further inputs."""
     # What is imported later, inside functions, would not be instrumented.
     with atheris.instrument_imports(include=["converter", "importers", "exporters"]):
         packages = ("converter", "exporters", f"importers.{importer}")
         modules = {name: importlib.import_module(name) for package in packages for name in _modules(package)}
     compiled = {name: module for name, module in modules.items() if name.endswith("_kernel")}
     both = (compiled, {name: _interpreted(name) for name in compiled})
-    module = modules[f"importers.{importer}"]
+    module = within(cast("ImporterModule", modules[f"importers.{importer}"]))
     corpus = ROOT / "fuzz" / "corpus" / importer
     corpus.mkdir(parents=True, exist_ok=True)
     for name, data in seeds():
@@ -54,7 +57,7 @@ def run(importer: str, seeds: Callable[[], Seeds]) -> None:
     options = [f"-max_total_time={seconds}", f"-max_len={MAX_SIZE}", "-timeout=20", "-rss_limit_mb=3000"]
     options += ["-artifact_prefix=" + str(ROOT / "fuzz") + "/finding-", "-print_final_stats=1"]
     arguments = [sys.argv[0], *options, *sys.argv[1:], str(corpus)]
-    atheris.Setup(arguments, lambda data: _one_input(module, data[:MAX_SIZE], *both))  # type: ignore[arg-type]
+    atheris.Setup(arguments, lambda data: _one_input(module, data[:MAX_SIZE], *both))
     atheris.Fuzz()
 
 

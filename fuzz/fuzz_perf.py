@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import common
 from common import MAX_SIZE, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -146,6 +145,4 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 if __name__ == "__main__":
-    one_input = common._one_input
-    common._one_input = lambda importer, data, *kernels: one_input(WithDump(importer), data, *kernels)  # type: ignore[arg-type]
-    run("perf", seeds)
+    run("perf", seeds, WithDump)
