@@ -9,7 +9,7 @@ import numpy as np
 
 from converter.calls import TotalsBuilder, n_calls
 from converter.durations import format_duration
-from converter.model import Array, Thread, ThreadData, Trace
+from converter.model import Array, HeapSnapshot, Thread, ThreadData, Trace
 
 TOP = 20
 
@@ -46,16 +46,7 @@ def summarize(trace: Trace, top: int = TOP, progress: Callable[[int], None] = la
                     }
                     for c in process.counters
                 ],
-                "heap_snapshots": [
-                    {
-                        "ts_ns": s.ts,
-                        "objects": len(s.object_ids),
-                        "bytes": int(s.object_sizes.sum()),
-                        "references": len(s.references),
-                        "roots": len(s.roots),
-                    }
-                    for s in process.heap_snapshots
-                ],
+                "heap_snapshots": [_heap_snapshot(snapshot) for snapshot in process.heap_snapshots],
             }
         )
     return {
@@ -86,6 +77,17 @@ def _thread(thread: Thread, data: ThreadData) -> dict[str, Any]:
         "calls": n_calls(data.calls),
         "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
         "allocations": {"count": int((sizes > 0).sum()), "bytes": int(sizes[sizes > 0].sum())},
+    }
+
+
+def _heap_snapshot(snapshot: HeapSnapshot) -> dict[str, Any]:
+    graph = snapshot.load()
+    return {
+        "ts_ns": snapshot.start_ts,
+        "objects": len(graph.objects),
+        "bytes": int(graph.objects["size"].sum()),
+        "references": len(graph.references),
+        "roots": len(graph.roots),
     }
 
 

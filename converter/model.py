@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -41,6 +42,9 @@ class Column:
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
         return np.dtype(object if self.dtype == "text" else self.dtype)
+
+    def empty(self) -> Array:
+        return np.empty(0, self.numpy_dtype)
 
     @property
     def default(self) -> Any:
@@ -169,7 +173,19 @@ STACKS = TableSpec(
     "call paths as a tree: a stack is its prefix and one more frame",
     (_index("prefix", "stacks", "the caller's stack, always a smaller index"), _index("frame", "frames", "the leaf")),
 )
-GLOBAL_TABLES = (SOURCES, LIBS, SYMBOLS, CATEGORIES, TIERS, FUNCS, CODE, PLACES, FRAMES, STACKS)
+COVERAGE = TableSpec(
+    "coverage",
+    "which statements of a method ran, as a recorder of code coverage counts them",
+    (
+        _index("assembly", "strings", "the executable or library"),
+        _index("class_name", "strings", "the method's class"),
+        _index("method", "strings", "with its signature"),
+        _index("path", "strings", "the source file"),
+        Column("statements", "int64", "how many there are"),
+        Column("covered", "int64", "how many of them ran"),
+    ),
+)
+GLOBAL_TABLES = (SOURCES, LIBS, SYMBOLS, CATEGORIES, TIERS, FUNCS, CODE, PLACES, FRAMES, STACKS, COVERAGE)
 
 # The flags of a row of `calls`.
 LEAVE = 1  # the row leaves the frame; without it, it enters
@@ -218,8 +234,8 @@ ALLOCATIONS = TableSpec(
         TS,
         Column("size", "int64", "positive allocated, negative freed", "bytes"),
         _index("class_name", "strings", "the object's class"),
-        _index("stack", "stacks", "where"),
-        Column("address", "uint64", "of the object"),
+        _index("stack", "stacks", "where; the leaf is a frame of the class, so that no allocation is without one"),
+        Column("object", "int64", "which object of the process it is, also where it moves; -1 is unknown", absent=-1),
     ),
     sorted_by="ts",
 )
@@ -250,6 +266,28 @@ SCHEDULING = TableSpec(
 )
 THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, ALLOCATIONS, STATES, SCHEDULING)
 
+HEAP_OBJECTS = TableSpec(
+    "heap_objects",
+    "the objects of a heap snapshot",
+    (
+        Column("object", "int64", "which object of the process it is, as in `allocations`; -1 is unknown", absent=-1),
+        Column("address", "uint64", "where it lies"),
+        _index("class_name", "strings", "its class"),
+        Column("size", "int64", "its own", "bytes"),
+        _index("site", "stacks", "where it was allocated, as the allocation's stack"),
+    ),
+)
+HEAP_ROOTS = TableSpec(
+    "heap_roots",
+    "what keeps objects of a heap snapshot alive",
+    (
+        Column("object", "int32", "row of `heap_objects`", refers_to="heap_objects"),
+        _index("kind", "strings", "stack, static, GC handle..."),
+        _index("name", "strings", "which one of that kind, if it has a name"),
+    ),
+)
+HEAP_TABLES = (HEAP_OBJECTS, HEAP_ROOTS)
+
 COUNTER_VALUES = TableSpec("counter", "a counter's values", (TS, Column("value", "float64", "at ts")), sorted_by="ts")
 
 FieldFormat = Literal["text", "integer", "hex", "bytes", "duration"]
@@ -273,12 +311,14 @@ class MarkerField:
 
 @dataclass(frozen=True)
 class MarkerType:
-    """What an importer declares of its own events. label: a template for a short text, fields in braces."""
+    """What an importer declares of its own events. label: a template for a short text, fields in braces;
+    group_by: the fields by whose values `info` counts them."""
 
     name: str
     doc: str
     fields: tuple[MarkerField, ...]
     label: str = ""
+    group_by: tuple[str, ...] = ()
 
     @property
     def spec(self) -> TableSpec:
@@ -317,6 +357,11 @@ class Table:
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
 
+    def pieces(self) -> Iterator[Table]:
+        """The rows in tables one after the other; none is empty. Here it is one."""
+        if len(self):
+            yield self
+
     def take(self, rows: Array | slice) -> Table:
         """The table with those rows only: a mask, an index array or a slice."""
         return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
@@ -329,6 +374,32 @@ class Table:
     def replaced(self, **columns: Array) -> Table:
         """The table with other values in some columns."""
         return Table(self.spec, {**self.columns, **columns})
+
+
+class StreamedTable(Table):
+    """A table that may not fit into memory: whoever can, goes through its pieces, as often as he needs; they are made
+    anew each time. Whoever asks for a column gets them joined, and keeps them as long as the table.
+
+    make: the pieces; n_rows: how many rows they have together, None: counted when somebody asks.
+    """
+
+    def __init__(self, spec: TableSpec, make: Callable[[], Iterator[Table]], n_rows: int | None = None) -> None:
+        self.spec = spec
+        self._make = make
+        self._n_rows = n_rows
+
+    @cached_property
+    def columns(self) -> dict[str, Array]:  # type: ignore[override]  # made at the first use
+        pieces = [piece.columns for piece in self._make()]
+        return {c.name: np.concatenate([p[c.name] for p in pieces] or [c.empty()]) for c in self.spec.columns}
+
+    def __len__(self) -> int:
+        if self._n_rows is None:
+            self._n_rows = sum(len(piece) for piece in self._make())
+        return self._n_rows
+
+    def pieces(self) -> Iterator[Table]:
+        return self._make()
 
 
 class GrowingTable:
@@ -486,17 +557,24 @@ class Counter:
     color: str = "blue"
 
 
-@dataclass
-class HeapSnapshot:
-    """Objects (id, class, size); references and roots in compressed-row form."""
+@dataclass(frozen=True)
+class HeapGraph:
+    """What was alive, and why. objects: HEAP_OBJECTS; roots: HEAP_ROOTS; references: int32 rows of objects: those of
+    object i are references[offsets[i]:offsets[i + 1]], offsets being int64."""
 
-    ts: int
-    object_ids: Array
-    object_classes: Array
-    object_sizes: Array
-    reference_offsets: Array
+    objects: Table
+    offsets: Array
     references: Array
-    roots: Array
+    roots: Table
+
+
+@dataclass(frozen=True)
+class HeapSnapshot:
+    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph, at every call."""
+
+    start_ts: int
+    end_ts: int
+    load: Callable[[], HeapGraph]
 
 
 @dataclass
@@ -554,6 +632,7 @@ class Trace:
         self.places = GrowingTable(PLACES)
         self.frames = GrowingTable(FRAMES)
         self.stacks = GrowingTable(STACKS)
+        self.coverage = GrowingTable(COVERAGE)
         self.code_readers: list[CodeReader] = []
         self.processes: list[Process] = []
         self.inputs: list[Input] = []
@@ -604,7 +683,7 @@ class Trace:
     def global_tables(self) -> Sequence[GrowingTable]:
         return (
             self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code, self.places,
-            self.frames, self.stacks,
+            self.frames, self.stacks, self.coverage,
         )  # fmt: skip
 
 
@@ -614,6 +693,7 @@ def describe() -> str:
     for title, specs in (
         ("of the trace", GLOBAL_TABLES),
         ("of a thread", THREAD_TABLES),
+        ("of a heap snapshot", HEAP_TABLES),
         ("others", (COUNTER_VALUES,)),
     ):
         lines.append(f"Tables {title}")

@@ -27,7 +27,7 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
         for counter in process.counters:
             ts = counter.values["ts"]
             counter.values = counter.values.take((ts >= start_ts) & (ts <= end_ts))
-        process.heap_snapshots = [s for s in process.heap_snapshots if start_ts <= s.ts <= end_ts]
+        process.heap_snapshots = [s for s in process.heap_snapshots if start_ts <= s.start_ts and s.end_ts <= end_ts]
     return selected
 
 
