@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.calls import lasting
+from converter.calls import count_lasting
 from converter.durations import format_duration
 from converter.model import Trace
 
@@ -17,16 +17,9 @@ def what_would_fit(trace: Trace, size: int, limit: int) -> str:
     share = limit * MARGIN / size
     end = format_duration(int((trace.end_ts - trace.start_ts) * share))
     by_range = f"--range 0,{end} would fit"
-    kept, total = np.zeros(len(CANDIDATES_NS), np.int64), 0
-    for _, thread in trace.threads:
-        calls = thread.load().calls
-        total += len(calls)
-        for i, candidate in enumerate(CANDIDATES_NS):
-            n = int(lasting(calls, candidate).sum())
-            kept[i] += n
-            if n == 0:
-                break
-    fitting = np.flatnonzero(kept <= total * share)
-    if len(fitting) == 0 or total == 0:
+    limits = np.array([0, *CANDIDATES_NS], np.int64)
+    total, *kept = sum((count_lasting(thread.load().calls, limits) for _, thread in trace.threads), 0 * limits).tolist()
+    fitting = [limit for limit, n in zip(CANDIDATES_NS, kept, strict=True) if n <= total * share]
+    if not fitting or total == 0:
         return by_range
-    return f"--min-duration {format_duration(CANDIDATES_NS[fitting[0]])} or {by_range}"
+    return f"--min-duration {format_duration(fitting[0])} or {by_range}"

@@ -11,7 +11,7 @@ from converter.errors import FormatError, UsageError
 from converter.model import Trace
 from converter.output import open_output
 from converter.report import Report
-from converter.select import select_lasting, select_range
+from converter.select import select_lasting, select_range, select_threads
 from converter.source import Source, open_source
 
 Paths = str | Path | Sequence[str | Path]
@@ -25,17 +25,19 @@ def load(
     format: str | None = None,  # noqa: A002 - the word of the command line
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
+    threads: str | Sequence[str] = (),
     embed_sources: bool = False,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
     inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions;
     format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
-    recording, None is open; min_duration_ns: leaves out shorter calls; embed_sources: puts the text of the source files
-    that the recording names, as far as they are found here, into the trace.
+    recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
+    keep, see `select_threads`; embed_sources: puts the text of the source files that the recording names, as far as
+    they are found here, into the trace.
 
-    Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name unknown. What was
-    lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
+    Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name or thread unknown.
+    What was lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
     """
     paths = _as_list(inputs)
     if not paths:
@@ -59,6 +61,8 @@ def load(
         raise _with_excerpt(error, sources) from None
     trace.sort()
     _note_interpreted(trace.report)
+    if threads:
+        trace = select_threads(trace, [threads] if isinstance(threads, str) else threads)
     if time_range is not None:
         start, end = time_range
         zero = trace.start_ts
@@ -102,6 +106,7 @@ def convert(
     output_format: str | None = None,
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
+    threads: str | Sequence[str] = (),
     embed_sources: bool = False,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
@@ -111,6 +116,7 @@ def convert(
         format=input_format,
         time_range=time_range,
         min_duration_ns=min_duration_ns,
+        threads=threads,
         embed_sources=embed_sources,
     )
     save(trace, output, format=output_format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from converter.model import (
     LEAVE,
     OPEN_AT_START,
     Array,
+    GrowingTable,
     Table,
-    ThreadData,
 )
 from converter.report import Report
 
@@ -110,54 +110,98 @@ def _adopt_orphans(calls: Table, marks: Array, n_orphans: int, report: Report, w
     return table, new_marks + np.searchsorted(place, new_marks, side="right")
 
 
-@dataclass(frozen=True)
 class CallTotals:
-    """For each function (index of the table funcs): enters, ns in its outermost activations, ns on top of the stack."""
+    """Adds up the calls of any number of threads for each function: the index of the table funcs.
 
-    n_calls: Array
-    total_ns: Array
-    self_ns: Array
+    frames, funcs: of the trace; both may grow while the pieces of a thread are made.
+    """
 
+    def __init__(self, frames: GrowingTable, funcs: GrowingTable) -> None:
+        self._frames = frames
+        self._funcs = funcs
+        self._func_of_frame = np.zeros(0, np.int32)
+        self._sums = np.zeros((0, 4), np.int64)
+        self._entered = self._in_callees = np.empty(0, np.int64)
 
-class TotalsBuilder:
-    """Adds up threads into CallTotals."""
+    def add(self, calls: Table) -> int:
+        """Adds a thread; returns how many calls it has."""
+        n_rows = 0
+        state = np.zeros(2, np.int64)
+        for piece in calls.pieces():
+            n_rows += len(piece)
+            self._make_room(int(state[0]) + len(piece))
+            calls_kernel.totals(
+                piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._entered, self._in_callees,
+                self._sums.reshape(-1), state,
+            )  # fmt: skip
+        _check_balanced(state)
+        return n_rows // 2
 
-    def __init__(self, func_of_frame: Array, n_funcs: int) -> None:
-        self._func_of_frame = np.ascontiguousarray(func_of_frame, np.int32)
-        self._n_funcs = n_funcs
-        self.totals = CallTotals(*(np.zeros(n_funcs, np.int64) for _ in range(3)))
+    def _make_room(self, depth: int) -> None:
+        if len(self._func_of_frame) < len(self._frames):
+            self._func_of_frame = np.ascontiguousarray(self._frames["func"], np.int32)
+        if len(self._sums) < len(self._funcs):
+            self._sums = np.concatenate((self._sums, np.zeros((len(self._funcs) - len(self._sums), 4), np.int64)))
+        if len(self._entered) < depth:
+            self._entered, self._in_callees = _longer(self._entered, depth), _longer(self._in_callees, depth)
 
-    def add(self, calls: Table) -> None:
-        if len(calls) == 0:
-            return
-        calls_kernel.totals(
-            calls["ts"], calls["frame"], calls["flags"], self._func_of_frame,
-            np.empty(len(calls) // 2 + 1, np.int32), np.zeros(self._n_funcs, np.int64),
-            np.zeros(self._n_funcs, np.int64), self.totals.n_calls, self.totals.total_ns, self.totals.self_ns,
-        )  # fmt: skip
-
-
-def n_calls(calls: Table) -> int:
-    return len(calls) // 2
-
-
-def keep_rows(data: ThreadData, keep: Array) -> ThreadData:
-    """The thread with those rows of `calls` only (a mask), and the arguments of the calls that stay."""
-    new_row = np.cumsum(keep) - 1
-    stays = keep[data.arguments["call"]]
-    arguments = data.arguments.take(stays)
-    return ThreadData(
-        calls=data.calls.take(keep),
-        arguments=arguments.replaced(call=new_row[arguments["call"]]),
-        samples=data.samples,
-        allocations=data.allocations,
-        states=data.states,
-        markers=data.markers,
-    )
+    def by_func(self) -> tuple[Array, Array, Array]:
+        """int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
+        self._make_room(0)
+        return self._sums[:, 0], self._sums[:, 1], self._sums[:, 2]
 
 
-def lasting(calls: Table, min_ns: int) -> Array:
-    """A mask over the rows: the calls that last at least min_ns. A call is never longer than its caller."""
-    keep = np.zeros(len(calls), np.uint8)
-    calls_kernel.long_enough(calls["ts"], calls["flags"], min_ns, np.empty(len(calls) // 2 + 1, np.int64), keep)
-    return keep.astype(bool)
+def count_lasting(calls: Table, limits_ns: Array) -> Array:
+    """How many calls last at least as long as each of the limits: int64, as these, which rise."""
+    counts, state, entered = np.zeros(len(limits_ns), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
+    for piece in calls.pieces():
+        entered = _longer(entered, int(state[0]) + len(piece))
+        calls_kernel.count_lasting(piece["ts"], piece["flags"], limits_ns, entered, counts, state)
+    _check_balanced(state)
+    return counts[::-1].cumsum()[::-1]
+
+
+Part = Iterator[tuple[Table, Array]]
+
+
+def calls_within(calls: Table, start_ts: int, end_ts: int) -> Part:
+    """The calls of which some part lies in [start_ts, end_ts], cut to it, in pieces: the piece, and which rows of
+    `calls` its rows were, int64, rising."""
+    return _part(calls, calls_kernel.cut, start_ts, end_ts)
+
+
+def calls_lasting(calls: Table, min_ns: int) -> Part:
+    """The calls that last at least min_ns, in pieces as those of `calls_within`. A call is never longer than its
+    caller."""
+    return _part(calls, calls_kernel.keep_lasting, min_ns)
+
+
+def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
+    """kernel: takes the columns of a piece, the limits, the columns of open calls, those of the output, the state."""
+    state = np.zeros(4, np.int64)
+    open_calls = _call_columns(0)
+    for piece in calls.pieces():
+        room = int(state[0]) + len(piece)
+        open_calls = [_longer(column, room) for column in open_calls]
+        out = _call_columns(room)
+        kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
+        ts, frame, flags, row = (column[: state[2]] for column in out)
+        if len(ts):
+            yield Table(CALLS, {"ts": ts, "frame": frame, "flags": flags}), row
+    _check_balanced(state)
+
+
+def _call_columns(n: int) -> list[Array]:
+    """Room for ts, frame, flags and row of n rows of calls."""
+    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64)]
+
+
+def _longer(array: Array, n: int) -> Array:
+    """The array, or a copy with room for n values."""
+    return array if len(array) >= n else np.concatenate((array, np.empty(2 * n - len(array), array.dtype)))
+
+
+def _check_balanced(state: Array) -> None:
+    """At a stream's end no call may be open: state[0] is their number."""
+    if state[0]:
+        raise ValueError("the stream of calls is not balanced")

@@ -9,6 +9,7 @@ import cython
 LEAVE = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
 OPEN_AT_END = cython.declare(cython.uint, 8)
+OPEN_AT_START = cython.declare(cython.uint, 16)
 NOT_FOUND = cython.declare(cython.uint, 128)
 
 # Indices into the `state` of `match` and the `counts` of `adopt`.
@@ -21,6 +22,19 @@ MAX_BACKWARDS = cython.declare(cython.int, 5)
 NOW = cython.declare(cython.int, 6)
 LAST_ROW = cython.declare(cython.int, 7)
 SEARCHED = cython.declare(cython.int, 8)
+
+# Indices into the `state` of the kernels over balanced streams.
+OPEN = cython.declare(cython.int, 0)
+CALLEES = cython.declare(cython.int, 1)
+KEPT = cython.declare(cython.int, 1)
+WRITTEN = cython.declare(cython.int, 2)
+READ = cython.declare(cython.int, 3)
+
+# Places among the four `sums` of a function.
+CALLS = cython.declare(cython.int, 0)
+TOTAL_NS = cython.declare(cython.int, 1)
+SELF_NS = cython.declare(cython.int, 2)
+ACTIVE = cython.declare(cython.int, 3)
 
 
 def match(
@@ -307,105 +321,312 @@ def totals(
     frame: cython.const[cython.int][::1],
     flags: cython.const[cython.uchar][::1],
     func_of_frame: cython.const[cython.int][::1],
-    stack: cython.int[::1],
-    active: cython.longlong[::1],
     entered: cython.longlong[::1],
-    n_calls: cython.longlong[::1],
-    total_ns: cython.longlong[::1],
-    self_ns: cython.longlong[::1],
+    in_callees: cython.longlong[::1],
+    sums: cython.longlong[::1],
+    state: cython.longlong[::1],
 ):
-    """Adds up a balanced stream for each function: enters, time in outermost activations, time on top of the stack.
+    """Adds up a piece of a balanced stream for each function: enters, time in outermost activations, time on top.
 
-    Room needed: stack n / 2 + 1; active, entered, n_calls, total_ns and self_ns one value for each function, active
-    all zero. Every frame must be an index of func_of_frame, every function of the rest.
+    sums: four values for each function: enters, total ns, self ns, how often it is open now. entered and in_callees:
+    for each open call, when it was entered, and the ns that its caller had spent in callees until then. Room needed in
+    them: the depth and one for each row. state: 2, zeros at a stream's start: the depth, and the ns that the innermost
+    open call has spent in callees. Every frame must be an index of func_of_frame, every function of sums.
     """
     n: cython.Py_ssize_t = ts.shape[0]
-    if frame.shape[0] != n or flags.shape[0] != n or stack.shape[0] < n // 2 + 1:
+    if state.shape[0] < 2:
         raise ValueError("totals: an array has the wrong length")
-    n_funcs: cython.Py_ssize_t = active.shape[0]
+    sp: cython.Py_ssize_t = int(state[OPEN])
     if (
-        entered.shape[0] < n_funcs
-        or n_calls.shape[0] < n_funcs
-        or total_ns.shape[0] < n_funcs
-        or self_ns.shape[0] < n_funcs
+        frame.shape[0] != n
+        or flags.shape[0] != n
+        or sp < 0
+        or entered.shape[0] < sp + n
+        or in_callees.shape[0] < sp + n
     ):
-        raise ValueError("totals: a table of functions is too short")
-    i: cython.Py_ssize_t
-    sp: cython.Py_ssize_t = 0
+        raise ValueError("totals: an array has the wrong length")
+    n_frames: cython.Py_ssize_t = func_of_frame.shape[0]
+    n_funcs: cython.Py_ssize_t = sums.shape[0] // 4
+    callees: cython.longlong = int(state[CALLEES])
+    i: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t
     f: cython.int
-    last: cython.longlong = 0
+    dur: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
-        for i in range(n):
-            if sp > 0:
-                self_ns[stack[sp - 1]] += ts[i] - last
-            last = ts[i]
+        while i < n:
             f = frame[i]
-            if f < 0 or f >= func_of_frame.shape[0]:
+            if f < 0 or f >= n_frames:
                 bad = True
                 break
             f = func_of_frame[f]
             if f < 0 or f >= n_funcs:
                 bad = True
                 break
-            if not flags[i] & LEAVE:
-                if sp >= stack.shape[0]:
-                    bad = True
-                    break
-                stack[sp] = f
-                sp += 1
-                n_calls[f] += 1
-                if active[f] == 0:
-                    entered[f] = last
-                active[f] += 1
-            else:
+            at = 4 * f
+            if flags[i] & LEAVE:
                 if sp == 0:
                     bad = True
                     break
                 sp -= 1
-                active[f] -= 1
-                if active[f] == 0:
-                    total_ns[f] += last - entered[f]
+                dur = ts[i] - entered[sp]
+                sums[at + SELF_NS] += dur - callees
+                callees = in_callees[sp] + dur
+                sums[at + ACTIVE] -= 1
+                if sums[at + ACTIVE] == 0:
+                    sums[at + TOTAL_NS] += dur
+                i += 1
+            elif i + 1 < n and flags[i + 1] & LEAVE:
+                # Most calls call nothing: these need no place among the open ones.
+                dur = ts[i + 1] - ts[i]
+                sums[at + CALLS] += 1
+                sums[at + SELF_NS] += dur
+                if sums[at + ACTIVE] == 0:
+                    sums[at + TOTAL_NS] += dur
+                callees += dur
+                i += 2
+            else:
+                sums[at + CALLS] += 1
+                sums[at + ACTIVE] += 1
+                entered[sp] = ts[i]
+                in_callees[sp] = callees
+                callees = 0
+                sp += 1
+                i += 1
+    state[OPEN] = sp
+    state[CALLEES] = callees
     if bad:
         raise ValueError("totals: the stream is not balanced")
 
 
-def long_enough(
+def count_lasting(
     ts: cython.const[cython.longlong][::1],
     flags: cython.const[cython.uchar][::1],
-    min_ns: cython.longlong,
-    stack: cython.longlong[::1],
-    keep: cython.uchar[::1],
+    limits: cython.const[cython.longlong][::1],
+    entered: cython.longlong[::1],
+    counts: cython.longlong[::1],
+    state: cython.longlong[::1],
 ):
-    """keep[row] = 1 for the rows of a balanced stream whose call lasts at least min_ns.
+    """counts[k]: increased by the calls of a piece of a balanced stream that last at least limits[k] ns, but not
+    limits[k + 1]; limits rise.
 
-    Room needed: stack n / 2 + 1, keep n.
+    Room needed: entered the depth and one for each row, counts one for each limit; state: 1, the depth.
     """
     n: cython.Py_ssize_t = ts.shape[0]
-    if flags.shape[0] != n or keep.shape[0] < n or stack.shape[0] < n // 2 + 1:
-        raise ValueError("long_enough: an array has the wrong length")
+    if state.shape[0] < 1:
+        raise ValueError("count_lasting: an array has the wrong length")
+    sp: cython.Py_ssize_t = int(state[OPEN])
+    n_limits: cython.Py_ssize_t = limits.shape[0]
+    if flags.shape[0] != n or sp < 0 or entered.shape[0] < sp + n or counts.shape[0] < n_limits:
+        raise ValueError("count_lasting: an array has the wrong length")
     i: cython.Py_ssize_t
-    sp: cython.Py_ssize_t = 0
-    j: cython.longlong
+    k: cython.Py_ssize_t
+    dur: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
             if not flags[i] & LEAVE:
-                if sp >= stack.shape[0]:
-                    bad = True
-                    break
-                stack[sp] = i
+                entered[sp] = ts[i]
                 sp += 1
+            elif sp == 0:
+                bad = True
+                break
             else:
-                if sp == 0:
-                    bad = True
-                    break
                 sp -= 1
-                j = stack[sp]
-                keep[i] = 1 if ts[i] - ts[j] >= min_ns else 0
-                keep[j] = keep[i]
+                dur = ts[i] - entered[sp]
+                k = 0
+                while k < n_limits and dur >= limits[k]:
+                    k += 1
+                if k > 0:
+                    counts[k - 1] += 1
+    state[OPEN] = sp
     if bad:
-        raise ValueError("long_enough: the stream is not balanced")
+        raise ValueError("count_lasting: the stream is not balanced")
+
+
+def cut(
+    ts: cython.const[cython.longlong][::1],
+    frame: cython.const[cython.int][::1],
+    flags: cython.const[cython.uchar][::1],
+    start_ts: cython.longlong,
+    end_ts: cython.longlong,
+    open_ts: cython.longlong[::1],
+    open_frame: cython.int[::1],
+    open_flags: cython.uchar[::1],
+    open_row: cython.longlong[::1],
+    out_ts: cython.longlong[::1],
+    out_frame: cython.int[::1],
+    out_flags: cython.uchar[::1],
+    out_row: cython.longlong[::1],
+    state: cython.longlong[::1],
+):
+    """Writes the calls of a piece of a balanced stream of which some part lies in [start_ts, end_ts], cut to it.
+
+    out_row: which row of the stream each was. An enter before the range is written when the range begins.
+
+    Room needed: open_* and out_* the depth and one for each row. state: 4, zeros at a stream's start: the depth, how
+    many of the open calls are written, the rows written for this piece, the rows read so far.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    if state.shape[0] < 4:
+        raise ValueError("cut: an array has the wrong length")
+    sp: cython.Py_ssize_t = int(state[OPEN])
+    kept: cython.Py_ssize_t = int(state[KEPT])
+    room: cython.Py_ssize_t = open_ts.shape[0]
+    out_room: cython.Py_ssize_t = out_ts.shape[0]
+    if (
+        frame.shape[0] != n
+        or flags.shape[0] != n
+        or sp < 0
+        or kept < 0
+        or kept > sp
+        or room < sp + n
+        or open_frame.shape[0] != room
+        or open_flags.shape[0] != room
+        or open_row.shape[0] != room
+        or out_room < sp + n
+        or out_frame.shape[0] != out_room
+        or out_flags.shape[0] != out_room
+        or out_row.shape[0] != out_room
+    ):
+        raise ValueError("cut: an array has the wrong length")
+    row: cython.longlong = int(state[READ])
+    i: cython.Py_ssize_t
+    m: cython.Py_ssize_t = 0
+    t: cython.longlong
+    g: cython.uint
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n):
+            t = ts[i]
+            g = flags[i]
+            if t >= start_ts:
+                while kept < sp and open_ts[kept] < start_ts:
+                    out_ts[m] = start_ts
+                    out_frame[m] = open_frame[kept]
+                    out_flags[m] = open_flags[kept] | OPEN_AT_START
+                    out_row[m] = open_row[kept]
+                    m += 1
+                    kept += 1
+            if not g & LEAVE:
+                open_ts[sp] = t
+                open_frame[sp] = frame[i]
+                open_flags[sp] = g
+                open_row[sp] = row
+                sp += 1
+                if t < start_ts or t > end_ts:
+                    row += 1
+                    continue
+                kept = sp
+            elif sp == 0:
+                bad = True
+                break
+            else:
+                sp -= 1
+                if kept <= sp:
+                    row += 1
+                    continue
+                kept = sp
+                if t > end_ts:
+                    t = end_ts
+                    g |= OPEN_AT_END
+            out_ts[m] = t
+            out_frame[m] = frame[i]
+            out_flags[m] = g
+            out_row[m] = row
+            m += 1
+            row += 1
+    state[OPEN] = sp
+    state[KEPT] = kept
+    state[WRITTEN] = m
+    state[READ] = row
+    if bad:
+        raise ValueError("cut: the stream is not balanced")
+
+
+def keep_lasting(
+    ts: cython.const[cython.longlong][::1],
+    frame: cython.const[cython.int][::1],
+    flags: cython.const[cython.uchar][::1],
+    min_ns: cython.longlong,
+    open_ts: cython.longlong[::1],
+    open_frame: cython.int[::1],
+    open_flags: cython.uchar[::1],
+    open_row: cython.longlong[::1],
+    out_ts: cython.longlong[::1],
+    out_frame: cython.int[::1],
+    out_flags: cython.uchar[::1],
+    out_row: cython.longlong[::1],
+    state: cython.longlong[::1],
+):
+    """Writes the calls of a piece of a balanced stream that last at least min_ns.
+
+    An enter is written as soon as the call has lasted so long: its callers have been written then, and nothing that
+    comes before it in the stream can follow. The arrays are those of `cut`.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    if state.shape[0] < 4:
+        raise ValueError("keep_lasting: an array has the wrong length")
+    sp: cython.Py_ssize_t = int(state[OPEN])
+    kept: cython.Py_ssize_t = int(state[KEPT])
+    room: cython.Py_ssize_t = open_ts.shape[0]
+    out_room: cython.Py_ssize_t = out_ts.shape[0]
+    if (
+        frame.shape[0] != n
+        or flags.shape[0] != n
+        or sp < 0
+        or kept < 0
+        or kept > sp
+        or room < sp + n
+        or open_frame.shape[0] != room
+        or open_flags.shape[0] != room
+        or open_row.shape[0] != room
+        or out_room < sp + n
+        or out_frame.shape[0] != out_room
+        or out_flags.shape[0] != out_room
+        or out_row.shape[0] != out_room
+    ):
+        raise ValueError("keep_lasting: an array has the wrong length")
+    row: cython.longlong = int(state[READ])
+    i: cython.Py_ssize_t
+    m: cython.Py_ssize_t = 0
+    t: cython.longlong
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n):
+            t = ts[i]
+            if not flags[i] & LEAVE:
+                open_ts[sp] = t
+                open_frame[sp] = frame[i]
+                open_flags[sp] = flags[i]
+                open_row[sp] = row
+                sp += 1
+            elif sp == 0:
+                bad = True
+                break
+            while kept < sp and t - open_ts[kept] >= min_ns:
+                out_ts[m] = open_ts[kept]
+                out_frame[m] = open_frame[kept]
+                out_flags[m] = open_flags[kept]
+                out_row[m] = open_row[kept]
+                m += 1
+                kept += 1
+            if flags[i] & LEAVE:
+                sp -= 1
+                if kept > sp:
+                    kept = sp
+                    out_ts[m] = t
+                    out_frame[m] = frame[i]
+                    out_flags[m] = flags[i]
+                    out_row[m] = row
+                    m += 1
+            row += 1
+    state[OPEN] = sp
+    state[KEPT] = kept
+    state[WRITTEN] = m
+    state[READ] = row
+    if bad:
+        raise ValueError("keep_lasting: the stream is not balanced")
 
 
 if not cython.compiled:
@@ -415,4 +636,6 @@ if not cython.compiled:
     close = plain_integers(close)
     adopt = plain_integers(adopt)
     totals = plain_integers(totals)
-    long_enough = plain_integers(long_enough)
+    count_lasting = plain_integers(count_lasting)
+    cut = plain_integers(cut)
+    keep_lasting = plain_integers(keep_lasting)

@@ -91,12 +91,13 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from converter.info import as_text, summarize
+    from converter.info import summarize
+    from converter.info_text import as_text
 
     with _Progress(arguments.json) as progress:
         trace = _load(arguments)
         progress.total = sum(thread.n_records for _, thread in trace.threads)
-        summary = summarize(trace, arguments.top, progress)
+        summary = summarize(trace, arguments.top, progress, arguments.sort)
     if arguments.json:
         import orjson
 
@@ -147,6 +148,7 @@ def _load(arguments: argparse.Namespace) -> Any:
         format=arguments.format,
         time_range=parse_range(arguments.range) if arguments.range else None,
         min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        threads=arguments.thread,
         embed_sources=arguments.embed_sources,
     )
 
@@ -229,11 +231,19 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser(
         "info",
         help="say what is in a recording",
-        description="Threads, counts, time, the functions with most time of their own, and what was lost.",
+        description="Threads, counts, time, the functions with most time of their own, allocations, heap snapshots, "
+        "counters, groups of events, code coverage, and what was lost.",
     )
     _add_input_options(info)
     info.add_argument("--json", action="store_true", help="as JSON, an interface for scripts (see FORMATS.md)")
-    info.add_argument("--top", type=_not_negative, default=20, metavar="N", help="how many functions (default: 20)")
+    info.add_argument(
+        "--top", type=_not_negative, default=20, metavar="N",
+        help="how many functions, classes, sites... of each list (default: 20)",
+    )  # fmt: skip
+    info.add_argument(
+        "--sort", choices=("self", "total", "calls", "samples"), default="self",
+        help="which functions come first: by time of their own (the default), total time, calls or samples",
+    )  # fmt: skip
     info.set_defaults(run=_info)
 
     dump = commands.add_parser(
@@ -273,6 +283,10 @@ def _add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"
     )
+    parser.add_argument(
+        "--thread", action="append", default=[], metavar="NAME-OR-TID",
+        help="only this thread, and others if it is given again: the number, the name, or a part of the name",
+    )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
 
 

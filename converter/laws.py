@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.model import LEAVE, Array, Table, ThreadData, Trace
+from converter.model import LEAVE, Array, HeapGraph, HeapSnapshot, Process, Table, ThreadData, Trace
 
 
 def check(trace: Trace) -> list[str]:
-    """Every broken law in words; an empty list is a valid trace. Loads each thread once."""
+    """Every broken law in words; an empty list is a valid trace. Loads each thread and each heap snapshot once, before
+    the global tables are checked: loading may add to them."""
     if trace.clock is None:
         return ["the trace has no clock"]
     broken: list[str] = []
-    sizes = _sizes(trace) | {t.spec.name: len(t) for t in trace.global_tables()}
-    for growing in trace.global_tables():
-        broken += _check_table(growing.table(), sizes, growing.spec.name)
-    prefix = trace.stacks["prefix"]
-    if np.any(prefix >= np.arange(len(prefix))):
-        broken.append("stacks: a prefix is not smaller than its stack")
-    if not broken:
-        broken += _check_inlined(trace)
     for process, thread in trace.threads:
-        broken += _check_thread(trace, thread.load(), sizes, f"thread {process.pid}/{thread.tid}")
-    sizes = _sizes(trace)
+        broken += _check_thread(trace, thread.load(), f"thread {process.pid}/{thread.tid}")
     for process in trace.processes:
+        for nth, snapshot in enumerate(process.heap_snapshots, 1):
+            broken += _check_snapshot(trace, process, snapshot, f"heap snapshot {process.pid}/{nth}")
         for counter in process.counters:
-            broken += _check_table(counter.values, sizes, f"counter {counter.name}")
-    return broken
+            broken += _check_table(counter.values, _sizes(trace), f"counter {counter.name}")
+    return _check_global_tables(trace) + broken
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
-    return {"strings": len(trace.strings), "texts": len(trace.texts)}
+    of_tables = {table.spec.name: len(table) for table in trace.global_tables()}
+    return {"strings": len(trace.strings), "texts": len(trace.texts)} | of_tables
+
+
+def _check_global_tables(trace: Trace) -> list[str]:
+    broken: list[str] = []
+    for growing in trace.global_tables():
+        broken += _check_table(growing.table(), _sizes(trace), growing.spec.name)
+    prefix = trace.stacks["prefix"]
+    if np.any(prefix >= np.arange(len(prefix))):
+        broken.append("stacks: a prefix is not smaller than its stack")
+    return broken or _check_inlined(trace)
 
 
 def _check_inlined(trace: Trace) -> list[str]:
@@ -47,16 +52,20 @@ def _check_inlined(trace: Trace) -> list[str]:
     return []
 
 
-def _check_thread(trace: Trace, data: ThreadData, sizes: dict[str, int], where: str) -> list[str]:
-    sizes = sizes | _sizes(trace) | {"stacks": len(trace.stacks), "calls": len(data.calls)}
+def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
     broken: list[str] = []
     for table in data.tables():
+        pieces = [len(piece) for piece in table.pieces()]
+        if sum(pieces) != len(table) or 0 in pieces:
+            broken.append(f"{where}: {table.spec.name}: {len(table)} rows in pieces of {pieces}")
+        sizes = _sizes(trace) | {"calls": len(data.calls)}
         broken += _check_table(table, sizes, f"{where}: {table.spec.name}")
         ts = table.columns.get("ts")
         if ts is not None and len(ts) and (ts.min() < trace.start_ts or ts.max() > trace.end_ts):
             broken.append(f"{where}: {table.spec.name}: a time stamp outside the recording")
     if not broken:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
+        broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
     return broken
 
 
@@ -92,6 +101,59 @@ def _check_calls(calls: Table, arguments: Table) -> list[str]:
     if len(arguments) and (arguments["call"].min() < 0 or np.any(leaves[arguments["call"]])):
         return ["an argument of a row that does not enter"]
     return []
+
+
+def _check_allocations(allocations: Table) -> list[str]:
+    """An object is allocated once and freed once, with the same size, class and stack; a range may hold one of both."""
+    known = allocations.take(allocations["object"] >= 0)
+    is_free = known["size"] < 0
+    allocated, freed = known.take(~is_free), known.take(is_free)
+    broken: list[str] = []
+    for table, what in ((allocated, "allocated"), (freed, "freed")):
+        if len(np.unique(table["object"])) != len(table):
+            broken.append(f"an object that is {what} twice")
+    if broken:
+        return broken
+    _, ours, theirs = np.intersect1d(allocated["object"], freed["object"], assume_unique=True, return_indices=True)
+    allocated, freed = allocated.take(ours), freed.take(theirs)
+    for column in ("class_name", "stack"):
+        if np.any(allocated[column] != freed[column]):
+            broken.append(f"an object that is freed with another {column}")
+    if np.any(allocated["size"] != -freed["size"]):
+        broken.append("an object that is freed with another size")
+    if np.any(allocated["ts"] > freed["ts"]):
+        broken.append("an object that is freed before it is allocated")
+    return broken
+
+
+def _check_snapshot(trace: Trace, process: Process, snapshot: HeapSnapshot, where: str) -> list[str]:
+    graph = snapshot.load()
+    sizes = _sizes(trace) | {"heap_objects": len(graph.objects)}
+    broken: list[str] = []
+    for table in (graph.objects, graph.roots):
+        broken += _check_table(table, sizes, f"{where}: {table.spec.name}")
+    if not process.start_ts <= snapshot.start_ts <= snapshot.end_ts <= process.end_ts:
+        broken.append(f"{where}: a time outside the process's, or an end before the start")
+    return broken + [f"{where}: {law}" for law in _check_graph(graph)]
+
+
+def _check_graph(graph: HeapGraph) -> list[str]:
+    n, offsets, references = len(graph.objects), graph.offsets, graph.references
+    broken: list[str] = []
+    if offsets.dtype != np.int64 or references.dtype != np.int32:
+        broken.append(f"offsets are {offsets.dtype} and references {references.dtype}, not int64 and int32")
+    if len(offsets) != n + 1 or offsets[0] != 0 or offsets[-1] != len(references) or np.any(np.diff(offsets) < 0):
+        broken.append(f"offsets that do not divide the references among {n} objects")
+    if np.any((references < 0) | (references >= n)):
+        broken.append("a reference to no object")
+    if np.any(graph.roots["object"] < 0):
+        broken.append("a root that is no object")
+    if np.any(graph.objects["size"] < 0):
+        broken.append("an object of negative size")
+    known = graph.objects["object"][graph.objects["object"] >= 0]
+    if len(np.unique(known)) != len(known):
+        broken.append("an object that is listed twice")
+    return broken
 
 
 def pairs(leaves: Array) -> tuple[Array, Array]:

@@ -101,6 +101,12 @@ IMPORTERS = (
         "perf.data",
     ),
     Importer(
+        "mono",
+        "Mono log profiler (.mlpd): data versions 1 to 17, header versions 0.1 to 3.0, 4 and 8-byte pointers",
+        (".mlpd",),
+        "output.mlpd",
+    ),
+    Importer(
         "xray",
         "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",
         (".xray",),

@@ -76,6 +76,11 @@ KINDS: dict[str, Kind] = {
         "calls whose entry was lost inside the recording are shown from the last moment that it may have been",
         "records are missing between two buffers: raise buffer_size and buffer_max",
     ),
+    "leave_without_enter": Kind(
+        "info",
+        "exits from functions that were never entered were left out",
+        "functions of the runtime that were running when the recording began, and wrappers",
+    ),
     "unwound": Kind(
         "info",
         "calls closed by the exit of a function below them",
@@ -190,6 +195,16 @@ KINDS: dict[str, Kind] = {
     ),
     "build_id_differs": Kind(
         "info", "a library here is not the one that was recorded: its functions are shown by address", ""
+    ),
+    # heaps
+    "reference_dangles": Kind(
+        "info", "references of a heap shot to objects that it does not list were left out", ""
+    ),
+    "heap_depth_cut": Kind(
+        "info",
+        "in the trees of heap shots, objects held by more than 255 others of changing classes in a row count for the "
+        "last of these",
+        "",
     ),
     # symbols
     "no_symbols": Kind(

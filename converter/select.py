@@ -1,16 +1,18 @@
-"""A part of a trace: a range of time, or only the calls that last. The trace itself is not changed."""
+"""A part of a trace: some threads, a range of time, or only the calls that last. The trace itself is not changed."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from converter.calls import keep_rows, lasting
-from converter.laws import pairs
-from converter.model import LEAVE, OPEN_AT_END, OPEN_AT_START, Array, Process, Table, Thread, ThreadData, Trace
+from converter.calls import Part, calls_lasting, calls_within
+from converter.errors import UsageError
+from converter.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
+
+THREADS_LISTED = 30
 
 Change = Callable[[ThreadData], ThreadData]
 
@@ -33,7 +35,45 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
 
 def select_lasting(trace: Trace, min_ns: int) -> Trace:
     """Without the calls shorter than min_ns; their time counts for their callers. Events stay."""
-    return _changed(trace, lambda data: keep_rows(data, lasting(data.calls, min_ns)))
+    return _changed(trace, lambda data: _with_calls(data, lambda calls: calls_lasting(calls, min_ns)))
+
+
+def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
+    """Only the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex; else
+    the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
+    chosen = {id(thread) for text in wanted for thread in _threads_called(trace, text)}
+    selected = copy.copy(trace)
+    selected.bounds = (trace.start_ts, trace.end_ts)
+    selected.processes = [
+        replace(process, threads=threads)
+        for process in trace.processes
+        if (threads := [thread for thread in process.threads if id(thread) in chosen])
+    ]
+    return selected
+
+
+def _threads_called(trace: Trace, text: str) -> list[Thread]:
+    threads = [thread for _, thread in trace.threads]
+    number = _number(text)
+    matches: tuple[Callable[[Thread], bool], ...] = (
+        lambda thread: thread.tid == number,
+        lambda thread: thread.name == text,
+        lambda thread: text in thread.name,
+    )
+    for match in matches:
+        if found := [thread for thread in threads if match(thread)]:
+            return found
+    known = [f"{thread.tid} {thread.name}".strip() for thread in threads[:THREADS_LISTED]] or ["none"]
+    more = len(threads) - THREADS_LISTED
+    known += [f"and {more} more"] if more > 0 else []
+    raise UsageError(f"no thread is called {text!r}; there are: {', '.join(known)}")
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        return None
 
 
 def _changed(trace: Trace, change: Change) -> Trace:
@@ -60,29 +100,40 @@ def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
 
 
 def _cut(data: ThreadData, start_ts: int, end_ts: int) -> ThreadData:
-    cut = keep_rows(data, _overlapping(data.calls, start_ts, end_ts))
-    ts, flags = cut.calls["ts"], cut.calls["flags"].copy()
-    leaves = (flags & LEAVE) != 0
-    flags[~leaves & (ts < start_ts)] |= OPEN_AT_START
-    flags[leaves & (ts > end_ts)] |= OPEN_AT_END
-    cut.calls = cut.calls.replaced(ts=np.clip(ts, start_ts, end_ts), flags=flags)
-    cut.samples = _within(data.samples, start_ts, end_ts)
-    cut.allocations = _within(data.allocations, start_ts, end_ts)
-    cut.states = _states_within(data.states, data.states["track"], start_ts, end_ts)
-    cut.scheduling = _states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, end_ts)
-    cut.markers = {kind: _markers_within(table, start_ts, end_ts) for kind, table in data.markers.items()}
-    return cut
+    return replace(
+        _with_calls(data, lambda calls: calls_within(calls, start_ts, end_ts)),
+        samples=_within(data.samples, start_ts, end_ts),
+        allocations=_allocations_within(data.allocations, start_ts, end_ts),
+        states=_states_within(data.states, data.states["track"], start_ts, end_ts),
+        scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, end_ts),
+        markers={kind: _markers_within(table, start_ts, end_ts) for kind, table in data.markers.items()},
+    )
 
 
-def _overlapping(calls: Table, start_ts: int, end_ts: int) -> Array:
-    """A mask over the rows: the calls of which some part lies in the range."""
-    keep = np.zeros(len(calls), bool)
-    if len(calls):
-        enter, leave = pairs((calls["flags"] & LEAVE) != 0)
-        inside = (calls["ts"][enter] <= end_ts) & (calls["ts"][leave] >= start_ts)
-        keep[enter[inside]] = True
-        keep[leave[inside]] = True
-    return keep
+def _with_calls(data: ThreadData, part: Callable[[Table], Part]) -> ThreadData:
+    """The thread with a part of its calls, and the arguments of those. A streamed table without arguments stays one."""
+    if isinstance(data.calls, StreamedTable) and not len(data.arguments):
+        return replace(data, calls=StreamedTable(CALLS, lambda: (piece for piece, _ in part(data.calls))))
+    pieces = list(part(data.calls))
+    rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in pieces)])
+    calls = StreamedTable(CALLS, lambda: iter([piece for piece, _ in pieces]))
+    return replace(data, calls=Table(CALLS, calls.columns), arguments=_arguments_of(data.arguments, rows))
+
+
+def _arguments_of(arguments: Table, rows: Array) -> Table:
+    """The arguments of the calls that stay; rows: where these were, rising."""
+    new_row = np.searchsorted(rows, arguments["call"])
+    stays = np.append(rows, -1)[new_row] == arguments["call"]
+    return arguments.take(stays).replaced(call=new_row[stays])
+
+
+def _allocations_within(allocations: Table, start_ts: int, end_ts: int) -> Table:
+    if not isinstance(allocations, StreamedTable):
+        return _within(allocations, start_ts, end_ts)
+    return StreamedTable(
+        allocations.spec,
+        lambda: (cut for piece in allocations.pieces() if len(cut := _within(piece, start_ts, end_ts))),
+    )
 
 
 def _within(table: Table, start_ts: int, end_ts: int) -> Table:

@@ -2,11 +2,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def rehash(prefix: NDArray[Any], frame: NDArray[Any], n: int, slots: NDArray[Any]) -> None: ...
+def enter_stacks(prefix: NDArray[Any], frame: NDArray[Any], first: int, n: int, slots: NDArray[Any]) -> None: ...
 def walk_calls(
     ts: NDArray[Any],
     frame: NDArray[Any],
     flags: NDArray[Any],
+    longest: int,
     state: NDArray[Any],
     path: NDArray[Any],
     stack_prefix: NDArray[Any],
@@ -14,4 +15,12 @@ def walk_calls(
     slots: NDArray[Any],
     out_ts: NDArray[Any],
     out_stack: NDArray[Any],
+) -> None: ...
+def time_calls(
+    ts: NDArray[Any],
+    flags: NDArray[Any],
+    longest: int,
+    state: NDArray[Any],
+    out_ts: NDArray[Any],
+    out_ns: NDArray[Any],
 ) -> None: ...

@@ -5,7 +5,7 @@ src/types/profile.ts and docs-developer/CHANGELOG-formats.md of the Firefox Prof
 
 Calls become `tracing-ms` samples: one at each change, its weight the time until the next. The stack chart draws a
 sample until the next one, so a gap begins with a null sample and a thread ends with one. Samples stay samples; only
-those of a thread of sizes have weights.
+those of a thread of sizes have weights. A thread that has both becomes two.
 """
 
 from __future__ import annotations
@@ -17,58 +17,49 @@ import numpy as np
 
 from converter.model import Array, Process, Table, Thread, ThreadData, Trace
 from converter.output import Output
+from converter.stacks import sample_times
+from exporters.firefox_allocations import write_allocations
 from exporters.firefox_markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
-from exporters.firefox_meta import Activity, Categories, counters, libs, meta, threads_of
+from exporters.firefox_meta import Activity, Categories, counters, libs, meta, parts, threads_of
 from exporters.firefox_tables import Stacks, StringArray, write_shared
-from exporters.json_stream import JsonWriter
+from exporters.json_stream import Counted, JsonWriter
 
 GRAPH_PIXELS = 1000
-CARRIED = {"calls", "arguments", "samples", "states", "scheduling"}
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile: threads one after the other, the shared tables last. progress: told of records done."""
     json = JsonWriter(out)
-    strings, stacks, schemas, categories = StringArray(trace), Stacks(trace), Schemas(), Categories(trace)
+    strings, stacks, schemas = StringArray(trace), Stacks(trace), Schemas()
     threads = threads_of(trace)
+    written: list[tuple[Process, Thread]] = []
     activities: list[Activity] = []
     json.open(b"{")
     json.key("threads")
     json.open(b"[")
     for process, thread in threads:
-        json.item()
         data = thread.load()
         progress(thread.n_records // 2)
-        note_losses(trace, data, len(activities))
-        activities.append(Activity.of(thread, data))
-        _write_thread(json, trace, process, thread, data, stacks, strings, schemas)
+        for part, part_data in parts(thread, data):
+            json.item()
+            written.append((process, part))
+            activities.append(Activity.of(part, part_data))
+            _write_thread(json, trace, process, part, part_data, stacks, strings, schemas)
         # Peak memory is one thread: this one goes before the next comes.
-        del data
+        del data, part_data
         progress(thread.n_records - thread.n_records // 2)
     if not threads:
         json.item()
         _write_empty_thread(json)
     json.close(b"]")
+    # Only now: while threads were loaded and gone through, functions may have been added.
+    categories = Categories(trace)
     json.key("meta")
     json.value(meta(trace, activities, categories, schemas.all))
     json.member("libs", libs(trace))
-    json.member("counters", counters(trace, threads))
-    _write_shared(json, trace, stacks, strings, categories)
-    json.close(b"}")
-
-
-def note_losses(trace: Trace, data: ThreadData, index: int) -> None:
-    markers = {id(table) for table in data.markers.values()}
-    for table in data.tables():
-        if id(table) not in markers and table.spec.name not in CARRIED:
-            trace.report.note("table_not_carried", len(table), where=f"{index}", detail=table.spec.name)
-    if len(data.calls):
-        detail = "samples of threads that have calls"
-        trace.report.note("table_not_carried", len(data.samples), where=f"{index} samples", detail=detail)
-
-
-def _write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:
+    json.member("counters", counters(trace, written))
     write_shared(json, trace, stacks, strings, categories)
+    json.close(b"}")
 
 
 # ---------------------------------------------------------------- threads
@@ -89,12 +80,13 @@ def _write_thread(
     json.key("samples")
     json.open(b"{")
     if len(data.calls) or not (len(data.samples) or trace.sampling):
-        _write_calls(json, trace, stacks.of_calls(data.calls))
+        _write_calls(json, trace, data.calls, stacks)
     else:
-        _write_samples(json, trace, data.samples, thread.sample_unit)
+        _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
     json.close(b"}")
+    write_allocations(json, trace, thread, data.allocations, stacks)
     json.key("markers")
-    causes = Causes(trace.start_ts, thread.tid)
+    causes = Causes(trace.start_ts, thread.tid, stacks)
     _write_markers(json, trace, markers_of(trace, thread, data, schemas, strings, causes), strings)
     json.close(b"}")
 
@@ -135,27 +127,20 @@ def _write_empty_thread(json: JsonWriter) -> None:
     json.close(b"}")
 
 
-def _write_calls(json: JsonWriter, trace: Trace, samples: tuple[Array, Array]) -> None:
-    ts, stack = samples
-    weight = np.diff(ts, append=ts[-1:])
-    weight[stack < 0] = 0
+def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -> None:
+    """Goes through the calls once for each column."""
     # The track graph paints a sample as far as the middle between it and the next. What lasts long enough to be seen
     # there is said again where it ends, with no weight.
-    seen = np.flatnonzero(np.diff(ts) > (trace.end_ts - trace.start_ts) // GRAPH_PIXELS)
-    if len(seen):
-        ts, stack, weight = (
-            np.insert(ts, seen + 1, ts[seen + 1]),
-            np.insert(stack, seen + 1, stack[seen]),
-            np.insert(weight, seen + 1, 0),
-        )
-    json.ints("stack", stack)
-    json.millis("time", ts - trace.start_ts)
-    json.millis("weight", weight)
-    json.members({"weightType": "tracing-ms", "length": len(ts)})
+    longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
+    samples = Counted(stacks.of_calls(calls, longest))
+    json.int_pieces("stack", samples)
+    json.milli_pieces("time", (ts - trace.start_ts for ts, _ in sample_times(calls, longest)))
+    json.milli_pieces("weight", (ns for _, ns in sample_times(calls, longest)))
+    json.members({"weightType": "tracing-ms", "length": samples.n})
 
 
-def _write_samples(json: JsonWriter, trace: Trace, samples: Table, unit: str) -> None:
-    json.ints("stack", samples["stack"])
+def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stacks, unit: str) -> None:
+    json.ints("stack", stacks.of_column(samples["stack"]))
     json.millis("time", samples["ts"] - trace.start_ts)
     if unit == "bytes":
         json.longs("weight", samples["weight"])
@@ -175,13 +160,14 @@ class Causes:
 
     key = "cause"
 
-    def __init__(self, start_ts: int, tid: int) -> None:
-        self._start_ts, self._tid = start_ts, tid
+    def __init__(self, start_ts: int, tid: int, stacks: Stacks) -> None:
+        self._start_ts, self._tid, self._stacks = start_ts, tid, stacks
 
     def of(self, stack: Array, ts: Array) -> Iterator[Any]:
         tid = self._tid
         at_ms = ((ts - self._start_ts) / 1e6).tolist()
-        return ({"stack": s, "time": t, "tid": tid} for s, t in zip(stack.tolist(), at_ms, strict=True))
+        written = self._stacks.of_column(stack).tolist()
+        return ({"stack": s, "time": t, "tid": tid} for s, t in zip(written, at_ms, strict=True))
 
 
 def _write_markers(json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray) -> None:

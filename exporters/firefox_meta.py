@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from converter.model import Array, Counter, Process, Table, Thread, ThreadData, Trace
+from converter.model import SAMPLES, Array, Counter, Process, Table, Thread, ThreadData, Trace
 
 GECKO_VERSION = 36
 PROCESSED_VERSION = 70
@@ -35,6 +35,7 @@ class Activity:
     samples: int = 0
     cpu_ns: int = -1
     calls: int = 0
+    allocations: int = 0
     markers: int = 0
     in_bytes: bool = False
     is_main: bool = False
@@ -46,6 +47,7 @@ class Activity:
             samples=int(np.count_nonzero(data.samples["stack"] >= 0)),
             cpu_ns=int(cpu_ns[cpu_ns > 0].sum()) if np.any(cpu_ns >= 0) else -1,
             calls=len(data.calls),
+            allocations=len(data.allocations),
             markers=len(data.arguments) + len(data.states) + sum(len(table) for table in data.markers.values()),
             in_bytes=thread.sample_unit == "bytes",
             is_main=thread.is_main,
@@ -53,15 +55,33 @@ class Activity:
 
 
 def threads_of(trace: Trace) -> list[tuple[Process, Thread]]:
-    """In the order of the tracks: a process's threads, those that count bytes last. A process that has only counters
-    gets a thread to show them at."""
+    """In the order of the tracks: a process's threads, those that count bytes last, with a view of each heap snapshot.
+    A process that has only counters gets a thread to show them at."""
     threads = []
     for process in trace.processes:
-        own = process.threads
+        own = process.threads + _heap_views(trace, process)
         if not own and process.counters:
             own = [Thread(process.pid, process.name, True, process.start_ts, process.end_ts, ThreadData)]
         threads += [(process, thread) for thread in sorted(own, key=lambda t: t.sample_unit == "bytes")]
     return threads
+
+
+def _heap_views(trace: Trace, process: Process) -> list[Thread]:
+    if not process.heap_snapshots:
+        return []
+    from converter import heap
+
+    views: list[Thread] = heap.views(trace, process)
+    return views
+
+
+def parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
+    """The threads that are written of one: calls are samples in these formats, so that what has calls and samples is
+    two threads."""
+    if not (len(data.calls) and len(data.samples)):
+        return [(thread, data)]
+    sampled = replace(thread, name=f"{thread.name} (samples)", is_main=False)
+    return [(thread, replace(data, samples=Table(SAMPLES))), (sampled, ThreadData(samples=data.samples))]
 
 
 def meta(
@@ -107,18 +127,19 @@ def _interval_ms(trace: Trace, activities: Sequence[Activity]) -> float:
 
 
 def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list[int]]:
-    """Everything, unless there are samples: then the busy threads, all calls and sizes, and those threads without
-    samples that have markers worth a look."""
+    """Everything, unless there are samples: then the busy threads, all calls, allocations and sizes, and those threads
+    without samples that have markers worth a look."""
     numbers = range(len(activities))
     interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
     scores = [0 if a.in_bytes else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities]
     busiest = max(scores, default=0)
     if not busiest:
         return {"initialVisibleThreads": list(range(max(len(activities), 1)))}
-    silent = [i for i in numbers if activities[i].markers and not activities[i].samples and not activities[i].calls]
+    exact = {i for i in numbers if activities[i].calls or activities[i].allocations}
+    silent = [i for i in numbers if activities[i].markers and not activities[i].samples and i not in exact]
     most_markers = max((activities[i].markers for i in silent), default=0)
     shown = _most([i for i in numbers if scores[i] >= busiest * BUSY_FRACTION], scores)
-    shown |= {i for i in numbers if activities[i].calls}
+    shown |= exact
     shown |= _most([i for i in numbers if activities[i].in_bytes], [a.samples for a in activities])
     shown |= _most(
         [i for i in silent if activities[i].is_main or activities[i].markers >= most_markers * BUSY_FRACTION],
@@ -151,7 +172,13 @@ class Categories:
         self.list: list[dict[str, Any]] = []
         self._index: dict[tuple[str, str], int] = {}
         self._dropped: set[tuple[str, str]] = set()
+        self._trace = trace
         self._entry("Other", "grey")
+        self.update()
+
+    def update(self) -> None:
+        """Takes what the trace has by now; what was there before keeps its indices."""
+        trace = self._trace
         categories, tiers = trace.categories.table(), trace.tiers.table()
         # Index -1, none, finds the last element: "Other".
         of_category = [

@@ -34,28 +34,46 @@ class StringArray:
 
 
 class Stacks:
-    """shared.stackTable: the trace's stacks keep their indices, call paths follow."""
+    """shared.stackTable: the trace's stacks, and the call paths. The trace's keep their indices, but for those that
+    were added while calls were written."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._paths: CallPaths | None = None
+        # From the trace's stacks to these. Index -1, none, finds the last element.
+        self._index = np.full(1, -1, np.int32)
 
-    def of_calls(self, calls: Table) -> tuple[Array, Array]:
-        """See `CallPaths.samples`. The trace's stacks, which may be many, are hashed only if there are calls."""
-        if not len(calls):
-            return calls["ts"], calls["frame"]
+    def of_calls(self, calls: Table, longest: int) -> Iterator[Array]:
+        """The stacks of `CallPaths.samples`, in pieces."""
+        return (stack for _, stack in self._call_paths().samples(calls, longest))
+
+    def of_column(self, stack: Array) -> Array:
+        """The indices here of a column of the trace's stacks."""
         if self._paths is None:
-            self._paths = CallPaths()
-            self._paths.add_table(self._trace.stacks["prefix"], self._trace.stacks["frame"])
-        return self._paths.samples(calls)
+            return stack
+        self._call_paths()
+        return self._index[stack]
 
     @property
     def prefix(self) -> Array:
-        return self._trace.stacks["prefix"] if self._paths is None else self._paths.prefix
+        return self._trace.stacks["prefix"] if self._paths is None else self._call_paths().prefix
 
     @property
     def frame(self) -> Array:
-        return self._trace.stacks["frame"] if self._paths is None else self._paths.frame
+        return self._trace.stacks["frame"] if self._paths is None else self._call_paths().frame
+
+    def _call_paths(self) -> CallPaths:
+        """With all stacks that the trace has by now. They may be many, and are hashed only if there are calls."""
+        if self._paths is None:
+            self._paths = CallPaths()
+        known = len(self._index) - 1
+        if len(self._trace.stacks) > known:
+            stacks = self._trace.stacks.table()
+            n_new = len(stacks) - known
+            first = self._paths.n
+            self._index = np.concatenate((self._index[:-1], np.arange(first, first + n_new), [-1])).astype(np.int32)
+            self._paths.append(self._index[stacks["prefix"][known:]], stacks["frame"][known:])
+        return self._paths
 
 
 def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:

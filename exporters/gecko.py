@@ -9,18 +9,22 @@ the Firefox Profiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from converter.model import Array, Process, Table, Thread, ThreadData, Trace
 from converter.output import Output
+from converter.stacks import CallPaths
 from exporters import firefox
+from exporters.firefox_allocations import allocation_rows
 from exporters.firefox_markers import INSTANT, INTERVAL, Schemas, markers_of
-from exporters.firefox_meta import Activity, Categories, meta, threads_of
-from exporters.firefox_tables import Stacks
+from exporters.firefox_meta import Activity, Categories, meta, parts, threads_of
 from exporters.json_stream import JsonWriter
 
+# The viewer refuses samples without an event delay.
+SAMPLE_SCHEMA = ("stack", "time", "eventDelay")
 FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", "line", "column", "category",
                 "subcategory")  # fmt: skip
 
@@ -30,18 +34,17 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     json = JsonWriter(out)
     schemas, categories = Schemas(), Categories(trace)
     frames = Frames(trace, categories)
-    threads = threads_of(trace)
     activities: list[Activity] = []
     json.open(b"{")
     json.key("threads")
     json.open(b"[")
-    for process, thread in threads or [_nobody()]:
-        json.item()
+    for process, thread in threads_of(trace) or [_nobody()]:
         data = thread.load()
-        firefox.note_losses(trace, data, len(activities))
-        activities.append(Activity.of(thread, data))
-        _write_thread(json, trace, process, thread, data, frames, schemas)
-        del data
+        for part, part_data in parts(thread, data):
+            json.item()
+            activities.append(Activity.of(part, part_data))
+            _write_thread(json, trace, process, part, part_data, frames, schemas)
+        del data, part_data
         progress(thread.n_records)
     json.close(b"]")
     json.member("meta", _meta(trace, activities, categories, schemas))
@@ -113,12 +116,7 @@ def _write_thread(
     frames: Frames,
     schemas: Schemas,
 ) -> None:
-    strings, all_stacks = ThreadStrings(), Stacks(trace)
-    if len(data.calls):
-        ts, stack = all_stacks.of_calls(data.calls)
-    else:
-        ts, stack = data.samples["ts"], data.samples["stack"]
-    stacks = ThreadStacks(all_stacks, np.concatenate([stack, *(table["stack"] for table in data.markers.values())]))
+    strings, stacks = ThreadStrings(), ThreadStacks(trace, data)
     head = firefox.thread_head(trace, process, thread)
     kept = ("name", "processName", "processType", "registerTime", "unregisterTime", "tid")
     json.open(b"{")
@@ -126,34 +124,43 @@ def _write_thread(
     name = "GeckoMain" if thread.is_main else thread.name
     json.members({key: head[key] for key in kept} | {"pid": process.pid, "name": name})
     json.key("samples")
-    cpu_ns = data.samples["cpu_ns"]
-    _write_samples(json, stacks.index[stack], ts - trace.start_ts, None if len(data.calls) else cpu_ns)
+    if len(data.calls):
+        _write_calls(json, trace, data.calls, stacks)
+    else:
+        _write_samples(json, stacks.index[data.samples["stack"]], data.samples["ts"] - trace.start_ts, data.samples)
     json.key("markers")
     _open_table(json, ("name", "startTime", "endTime", "phase", "category", "data"))
     backtraces = SyncProfiles(trace, process, thread, stacks)
-    json.rows(_marker_rows(trace, thread, data, schemas, strings, backtraces))
+    markers = _marker_rows(trace, thread, data, schemas, strings, backtraces)
+    json.rows(chain(markers, allocation_rows(trace, thread, data.allocations, strings, backtraces)))
     json.close(b"}")
-    used, frame = np.unique(stacks.frame, return_inverse=True)
-    json.member("frameTable", _table(FRAME_SCHEMA, [frames.row(f, strings) for f in used.tolist()]))
+    used, frame = np.unique(stacks.paths.frame, return_inverse=True)
+    json.member("frameTable", _table(FRAME_SCHEMA, frames.rows(used, strings)))
     json.key("stackTable")
     _open_table(json, ("prefix", "frame"))
-    prefixes = (None if p < 0 else p for p in stacks.prefix.tolist())
+    prefixes = (None if p < 0 else p for p in stacks.paths.prefix.tolist())
     json.rows(zip(prefixes, frame.tolist(), strict=True))
     json.close(b"}")
     json.member("stringTable", strings.list)
     json.close(b"}")
 
 
-def _write_samples(json: JsonWriter, stack: Array, ts: Array, cpu_ns: Array | None) -> None:
-    """The viewer refuses samples without an event delay."""
-    if cpu_ns is not None and np.any(cpu_ns >= 0):
-        _open_table(json, ("stack", "time", "eventDelay", "threadCPUDelta"))
+def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: ThreadStacks) -> None:
+    _open_table(json, SAMPLE_SCHEMA)
+    json.sample_rows((stack, ts - trace.start_ts) for ts, stack in stacks.paths.samples(calls))
+    json.close(b"}")
+
+
+def _write_samples(json: JsonWriter, stack: Array, ts: Array, samples: Table) -> None:
+    cpu_ns = samples["cpu_ns"]
+    if np.any(cpu_ns >= 0):
+        _open_table(json, (*SAMPLE_SCHEMA, "threadCPUDelta"))
         stacks = (None if s < 0 else s for s in stack.tolist())
         deltas = (None if c < 0 else c for c in cpu_ns.tolist())
         json.rows((s, t, 0, c) for s, t, c in zip(stacks, (ts / 1e6).tolist(), deltas, strict=True))
     else:
-        _open_table(json, ("stack", "time", "eventDelay"))
-        json.sample_rows(stack, ts)
+        _open_table(json, SAMPLE_SCHEMA)
+        json.sample_rows([(stack, ts)])
     json.close(b"}")
 
 
@@ -172,13 +179,14 @@ class ThreadStrings:
 
 
 class ThreadStacks:
-    """The stacks that one thread uses. index: from a stack of all to the thread's own, -1 is none; prefix, frame: the
-    thread's own."""
+    """The stacks that one thread uses. index: from a stack of the trace to the thread's own, -1 is none; paths: the
+    thread's own, to which the paths of its calls are added."""
 
-    def __init__(self, stacks: Stacks, used: Array) -> None:
-        prefix, frame = stacks.prefix, stacks.frame
+    def __init__(self, trace: Trace, data: ThreadData) -> None:
+        used = _used_stacks(data)
+        prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
         is_used = np.zeros(len(prefix), bool)
-        fresh = np.unique(used[used >= 0])
+        fresh = used
         while len(fresh):
             is_used[fresh] = True
             callers = prefix[fresh]
@@ -188,8 +196,16 @@ class ThreadStacks:
         # Index -1, none, finds the last element.
         self.index = np.full(len(prefix) + 1, -1, np.int32)
         self.index[rows] = np.arange(len(rows))
-        self.prefix = self.index[prefix[rows]]
-        self.frame = frame[rows]
+        self.paths = CallPaths()
+        self.paths.append(self.index[prefix[rows]], frame[rows])
+
+
+def _used_stacks(data: ThreadData) -> Array:
+    """The stacks of all tables but the calls, each once. Going through the allocations may add to the trace's."""
+    columns = [data.samples["stack"], *(table["stack"] for table in data.markers.values())]
+    columns += [np.unique(piece["stack"]) for piece in data.allocations.pieces()]
+    used = np.unique(np.concatenate(columns))
+    return used[used >= 0]
 
 
 class Frames:
@@ -197,24 +213,29 @@ class Frames:
     one of a script is `name (file:line:column)`, by which the viewer knows it."""
 
     def __init__(self, trace: Trace, categories: Categories) -> None:
-        frames = trace.frames.table()
+        self._trace, self._categories = trace, categories
+        self._locations: dict[tuple[int, int], str] = {}
+
+    def rows(self, used: Array, strings: ThreadStrings) -> list[list[Any]]:
+        """Of these frames. Only when a thread is written they are all there."""
+        self._categories.update()
+        frames = self._trace.frames.table().take(used)
         elsewhere = frames["source"] >= 0
         line, column = (np.where(elsewhere, 0, frames[name]) for name in ("line", "column"))
-        category, subcategory = categories.of_frames(frames)
-        self._trace = trace
-        self._funcs: Table = trace.funcs.table()
-        self._locations: dict[tuple[int, int], str] = {}
-        self._columns = [c.tolist() for c in (frames["func"], frames["lib"], line, column, category, subcategory)]
+        category, subcategory = self._categories.of_frames(frames)
+        columns = (frames["func"], frames["lib"], line, column, category, subcategory)
+        return [self._row(strings, *values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
-    def row(self, frame: int, strings: ThreadStrings) -> list[Any]:
-        func, lib, line, column, category, subcategory = (values[frame] for values in self._columns)
+    def _row(
+        self, strings: ThreadStrings, func: int, lib: int, line: int, column: int, category: int, subcategory: int
+    ) -> list[Any]:
         location = self._locations.get((func, lib))
         if location is None:
             location = self._locations[func, lib] = self._location(func, lib)
         return [strings.index(location), False, 0, None, line or None, column or None, category, subcategory]
 
     def _location(self, func: int, lib: int) -> str:
-        trace, funcs = self._trace, self._funcs
+        trace, funcs = self._trace, self._trace.funcs.table()
         name = trace.func_name(func)
         source = int(funcs["source"][func])
         if funcs["is_js"][func] and source >= 0:
@@ -239,8 +260,9 @@ class SyncProfiles:
 
     def of(self, stack: Array, ts: Array) -> Iterator[Any]:
         at_ms = ((ts - self._start_ts) / 1e6).tolist()
+        samples = _table(("stack", "time"), [])
         for sample in zip(self._stacks.index[stack].tolist(), at_ms, strict=True):
-            yield {**self._head, "samples": _table(("stack", "time"), [sample])}
+            yield {**self._head, "samples": {**samples, "data": [sample]}}
 
 
 def _marker_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -61,17 +61,19 @@ class JsonWriter:
 
     def ints(self, name: str, values: Array) -> None:
         """A column of int32; a negative value is null."""
+        self.int_pieces(name, (values,))
+
+    def int_pieces(self, name: str, pieces: Iterable[Array]) -> None:
         self.key(name)
-        values = np.ascontiguousarray(values, np.int32)
-        self._column(json_kernel.ints(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE))
+        self._column(json_kernel.ints(part, self._room) for part in _parts(pieces, np.int32))
 
     def longs(self, name: str, values: Array, null: int = SMALLEST) -> None:
         """A column of int64 as they are; one that is `null` is null."""
+        self.long_pieces(name, (values,), null)
+
+    def long_pieces(self, name: str, pieces: Iterable[Array], null: int = SMALLEST) -> None:
         self.key(name)
-        values = np.ascontiguousarray(values, np.int64)
-        self._column(
-            json_kernel.longs(values[at : at + PIECE], null, self._room) for at in range(0, len(values), PIECE)
-        )
+        self._column(json_kernel.longs(part, null, self._room) for part in _parts(pieces, np.int64))
 
     def bools(self, name: str, values: Array) -> None:
         self.key(name)
@@ -79,14 +81,28 @@ class JsonWriter:
 
     def millis(self, name: str, values: Array) -> None:
         """A column of int64 ns as exact ms; a negative value is null."""
-        self.key(name)
-        self._column(json_kernel.millis(values[at : at + PIECE], self._room) for at in range(0, len(values), PIECE))
+        self.milli_pieces(name, (values,))
 
-    def sample_rows(self, stack: Array, ts: Array) -> None:
+    def milli_pieces(self, name: str, pieces: Iterable[Array]) -> None:
+        self.key(name)
+        self._column(json_kernel.millis(part, self._room) for part in _parts(pieces, np.int64))
+
+    def sample_rows(self, pieces: Iterable[tuple[Array, Array]]) -> None:
+        """An array of rows of samples. pieces: (stack, ns)."""
         self._column(
             json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._room)
+            for stack, ts in pieces
             for at in range(0, len(stack), PIECE)
         )
+
+    def repeated(self, name: str, value: Any, n: int) -> None:
+        """A column of n times the same."""
+        self.key(name)
+        text = orjson.dumps(value) + b","
+        self.raw(b"[")
+        for at in range(0, n, PIECE):
+            self.raw((text * min(PIECE, n - at))[: None if at + PIECE < n else -1])
+        self.close(b"]")
 
     def rows(self, rows: Iterable[Any], at_once: int = 4096) -> None:
         """An array of values, written some at a time."""
@@ -108,3 +124,24 @@ class JsonWriter:
             self.raw(self._view[: size - 1])
         self.raw(b"]")
         self._comma = True
+
+
+class Counted:
+    """Pieces of a column that can be gone through once. n: how many values they had so far."""
+
+    def __init__(self, pieces: Iterable[Array]) -> None:
+        self.n = 0
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[Array]:
+        for piece in self._pieces:
+            self.n += len(piece)
+            yield piece
+
+
+def _parts(pieces: Iterable[Array], dtype: type[np.generic]) -> Iterator[Array]:
+    """What fits into the room, one after the other."""
+    for piece in pieces:
+        values = np.ascontiguousarray(piece, dtype)
+        for at in range(0, len(values), PIECE):
+            yield values[at : at + PIECE]

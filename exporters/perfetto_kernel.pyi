@@ -71,3 +71,28 @@ def task_states(
     state: NDArray[Any],
     out: bytearray,
 ) -> int: ...
+def mark(indices: NDArray[Any], marked: NDArray[Any]) -> None: ...
+def tally(stack: NDArray[Any], size: NDArray[Any], totals: NDArray[Any]) -> None: ...
+def heap_samples(
+    stacks: NDArray[Any],
+    callstack_iid: NDArray[Any],
+    totals: NDArray[Any],
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...
+def heap_objects(
+    type_id: NDArray[Any],
+    size: NDArray[Any],
+    offsets: NDArray[Any],
+    references: NDArray[Any],
+    state: NDArray[Any],
+    out: bytearray,
+) -> int: ...
+def reach(
+    starts: NDArray[Any],
+    offsets: NDArray[Any],
+    references: NDArray[Any],
+    reached: NDArray[Any],
+    begun: NDArray[Any],
+    path: NDArray[Any],
+) -> int: ...

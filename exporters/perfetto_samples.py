@@ -31,7 +31,7 @@ UNKNOWN, USER, KERNEL = 0, 1, 2  # perfetto.protos.StackSample.Mode
 N_MODES = 3
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
 UNNAMED = Sampling("samples", "count", 0)
-SIZES = Sampling("code_size", "bytes", 0)
+BYTES = "bytes"  # what is weighed in them ran on no processor
 CPU_TIME = 1  # the interned id of a counter
 
 
@@ -42,15 +42,15 @@ class Samples:
         self._trace = trace
         self._packets = packets
         self._runs = Runs(trace)
-        self._streams: dict[Sampling, _Stream] = {}
+        self._streams: dict[Sampling, Stream] = {}
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
         if len(samples):
-            self._stream(thread.sample_unit).write(process, thread, samples)
+            self.stream(self._sampling(thread)).write(process, thread, samples)
 
     def callstacks(self, stacks: Array) -> tuple[int, list[int]]:
         """Interns the stacks; returns the sequence on which they are known, and each one's number, 0 for none."""
-        stream = self._stream("")
+        stream = self.stream(self._trace.sampling or UNNAMED)
         stream.callstacks.intern(stacks)
         iids = np.where(stacks >= 0, stream.callstacks.iids[stacks], 0)
         return stream.sequence, iids.tolist()
@@ -58,18 +58,22 @@ class Samples:
     def finish(self) -> None:
         write_symbols(self._trace, self._packets, self._runs, self._trace.end_ts + 1)
 
-    def _stream(self, unit: str) -> _Stream:
-        sampling = self._trace.sampling or UNNAMED
-        if unit == SIZES.unit:
-            sampling = SIZES
-        elif unit:
-            sampling = Sampling(unit, unit, 0)
+    def _sampling(self, thread: Thread) -> Sampling:
+        """A thread whose samples weigh something else is a view; its name says of what: "code size", "code size of
+        jit-1.dump"."""
+        unit = thread.sample_unit
+        if not unit:
+            return self._trace.sampling or UNNAMED
+        words = thread.name.partition(" of ")[0].lower().split()
+        return Sampling("_".join(words) or unit, unit, 0)
+
+    def stream(self, sampling: Sampling) -> Stream:
         if sampling not in self._streams:
-            self._streams[sampling] = _Stream(self._trace, self._packets, self._runs, sampling)
+            self._streams[sampling] = Stream(self._trace, self._packets, self._runs, sampling)
         return self._streams[sampling]
 
 
-class _Stream:
+class Stream:
     """Samples of one kind, on a sequence of theirs."""
 
     def __init__(self, trace: Trace, packets: Packets, runs: Runs, sampling: Sampling) -> None:
@@ -77,10 +81,10 @@ class _Stream:
         self.callstacks = Callstacks(trace, packets, runs, self.sequence)
         self._trace = trace
         self._packets = packets
-        self._n_tasks = 0
+        self._tasks: dict[tuple[int, int], int] = {}  # interned ids of processes and threads
         self._execution_iids = np.zeros((MAX_CPUS + 1) * N_MODES, np.int32)
         self._n_executions = 0
-        self._has_processors = sampling != SIZES
+        self._has_processors = sampling.unit != BYTES
         event = sampling.event or UNNAMED.event
         unit = integer(3, UNITS[sampling.unit]) if sampling.unit in UNITS else text(4, sampling.unit)
         counter = message(2, text(2, event), unit)
@@ -95,16 +99,15 @@ class _Stream:
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
         self.callstacks.intern(samples["stack"])
-        self._n_tasks += 1
-        task = (integer(1, self._n_tasks), integer(2, process.pid), integer(3, thread.tid))
-        entries = [message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task)]
+        entries: list[bytes] = []
+        task = self._task(process, thread, entries)
         executions = self._executions(samples, entries)
         self._packets.intern(self.sequence, entries)
 
         lead = bytearray(integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self.sequence))
         lead += varint(Packet.STACK_SAMPLE << 3 | 2) + b"\0"
         fields_at = len(lead)
-        lead += integer(2, self._n_tasks)  # task_context_iid
+        lead += integer(2, task)  # task_context_iid
         room = bytearray(PIECE)
         state = np.zeros(1, np.int64)
         while state[0] < len(samples):
@@ -113,6 +116,15 @@ class _Stream:
                 self.callstacks.iids, self._packets.start_ts, lead, fields_at, state, room,
             )  # fmt: skip
             self._packets.out.write(memoryview(room)[:size])
+
+    def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
+        """The interned id of a thread."""
+        key = process.pid, thread.tid
+        if key not in self._tasks:
+            self._tasks[key] = len(self._tasks) + 1
+            task = (integer(1, self._tasks[key]), integer(2, process.pid), integer(3, thread.tid))
+            entries.append(message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task))
+        return self._tasks[key]
 
     def _executions(self, samples: Table, entries: list[bytes]) -> Array:
         """The interned id of each sample's processor and mode, 0 where neither is known."""

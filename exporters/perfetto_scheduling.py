@@ -25,14 +25,20 @@ IDLE = 0  # the thread id of what runs where nothing else does
 
 
 class Scheduling:
-    """All threads' rows stand on one sequence, thread after thread; TraceProcessor sorts them."""
+    """All threads' rows stand on one sequence, thread after thread; TraceProcessor sorts them.
+
+    trace: with the recorded numbers of threads.
+    """
 
     def __init__(self, trace: Trace, packets: Packets) -> None:
         self._packets = packets
         self._sequence = 0
-        self._n_threads_of = Counter(thread.tid for _, thread in trace.threads)
+        tids = [thread.tid for _, thread in trace.threads]
+        n_threads_of = Counter(tids)
+        self._number_is_reused = [n_threads_of[tid] > 1 for tid in tids]
 
-    def write(self, thread: Thread, track: int, scheduling: Table) -> None:
+    def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> None:
+        """index: of the thread in the trace."""
         runs = scheduling["cpu"][scheduling["state"] == RUNNING]
         # The idle thread runs on several processors at once: on those that are left free.
         if len(scheduling) == 0 or thread.tid == IDLE:
@@ -40,16 +46,16 @@ class Scheduling:
         if np.any((runs < 0) | (runs >= MAX_CPUS)):
             self._write_states(track, scheduling)
         else:
-            self._write_task_states(thread, scheduling)
+            self._write_task_states(thread, index, scheduling)
 
-    def _write_task_states(self, thread: Thread, scheduling: Table) -> None:
+    def _write_task_states(self, thread: Thread, index: int, scheduling: Table) -> None:
         packets = self._packets
         if not self._sequence:
             self._sequence = packets.sequence()
             packets.begin(self._sequence, RELATIVE, packets.start_ts, b"", [])
         ts, states, cpu = (scheduling[name] for name in ("ts", "state", "cpu"))
-        if self._n_threads_of[thread.tid] > 1 and states[-1] == RUNNING:
-            # Another thread of this number cannot start to run before this one has stopped.
+        if self._number_is_reused[index] and states[-1] == RUNNING:
+            # Another thread of this number has not started before this one has stopped.
             end = max(thread.end_ts, int(ts[-1]) + 1)
             ts, states = np.append(ts, end), np.append(states, np.uint8(WAITING))
             cpu = np.append(cpu, cpu[-1])

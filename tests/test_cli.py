@@ -187,6 +187,15 @@ def test_range_and_min_duration(
     assert slices_after(run, folder, *options) == slices
 
 
+@pytest.mark.parametrize(("options", "tids"), [([], [1, 2]), (["2"], [2]), (["0x1"], [1]), (["app", "2"], [1, 2])])
+def test_thread(run: Run, folder: Path, options: list[str], tids: list[int]) -> None:
+    arguments = ["app.xray", *(word for name in options for word in ("--thread", name))]
+    assert run("convert", *arguments, "-o", "part.pftrace").status == 0
+    assert sorted({s.tid for s in perfetto.read(folder / "part.pftrace").slices}) == tids
+    summary = json.loads(run("info", *arguments, "--json").out)
+    assert [t["tid"] for p in summary["processes"] for t in p["threads"]] == tids
+
+
 # ---------------------------------------------------------------- what it says
 
 
@@ -238,6 +247,7 @@ FAILURES = {
     "bad range": (["convert", "app.xray", "--range", "5"], "'5' is no range"),
     "range backwards": (["convert", "app.xray", "--range", "2s,1s"], "ends before it starts"),
     "bad duration": (["convert", "app.xray", "--min-duration", "5 parsecs"], "'5 parsecs' is no duration"),
+    "no such thread": (["convert", "app.xray", "--thread", "ui"], "no thread is called 'ui'; there are: 1 app, 2"),
     "missing symbols": (["convert", "app.xray", "--symbols", "nothing"], "nothing: cannot be read"),
     "symbols that are none": (["convert", "app.xray", "--symbols", "text"], "text: no readable ELF"),
     "symbols of another program": (["convert", "app.xray", "--symbols", "other"], "other: as symbols"),
@@ -282,13 +292,13 @@ def test_unwritable_folder(run: Run, folder: Path) -> None:
 def test_a_failure_while_writing_leaves_nothing(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from exporters import firefox
+    from converter.output import Output
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     (folder / "o.json").write_text("an older output")
-    monkeypatch.setattr(firefox, "_write_shared", fail)
+    monkeypatch.setattr(Output, "write", fail)
     done = run("convert", "app.xray", "-o", "o.json")
     assert done.status == 2
     assert "No space left on device" in done.err
@@ -354,7 +364,8 @@ def test_info_json_is_the_interface(run: Run) -> None:
         "allocations": {"count": "int", "bytes": "int"},
     }  # fmt: skip
     assert found.keys() == {
-        "inputs", "time", "processes", "functions", "code_objects", "tiers", "sources", "issues",
+        "inputs", "time", "processes", "functions", "allocations", "markers", "coverage", "code_objects", "tiers",
+        "sources", "issues",
     }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
@@ -394,6 +405,20 @@ def test_info_for_people(run: Run) -> None:
 
 def test_top(run: Run) -> None:
     assert len(json.loads(run("info", "app.xray", "--json", "--top", "1").out)["functions"]["top"]) == 1
+
+
+SORTED = {
+    (): ["function 2", "function 1"],
+    ("--sort", "self"): ["function 2", "function 1"],
+    ("--sort", "total"): ["function 1", "function 2"],
+    ("--sort", "calls"): ["function 1", "function 2"],
+}
+
+
+@pytest.mark.parametrize(("options", "names"), SORTED.items(), ids=[" ".join(o) or "none" for o in SORTED])
+def test_sort(run: Run, options: tuple[str, ...], names: list[str]) -> None:
+    top = json.loads(run("info", "app.xray", "--json", *options).out)["functions"]["top"]
+    assert [row["name"] for row in top] == names
 
 
 # ---------------------------------------------------------------- dump and formats
@@ -460,6 +485,11 @@ def test_help(run: Run, command: list[str]) -> None:
 def test_convert_returns_the_report(folder: Path) -> None:
     report = converter.convert("lossy.xray", "o.json")
     assert {issue.kind for issue in report} >= {"entry_lost"}
+
+
+def test_load_takes_one_thread_or_several(folder: Path) -> None:
+    for wanted, tids in (("2", [2]), (["2"], [2]), (["1", "2"], [1, 2])):
+        assert [thread.tid for _, thread in converter.load("app.xray", threads=wanted).threads] == tids
 
 
 def test_library_errors(folder: Path) -> None:

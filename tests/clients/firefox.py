@@ -99,11 +99,13 @@ class ProfilerCli:
         idle = ("--include-idle",) if include_idle else ()
         return dict(self._parsed(("thread", "samples", "--thread", thread, "--limit", "0", *idle)))
 
-    def call_tree(self, thread: str, *, include_idle: bool = False) -> dict[str, Any]:
-        """The root of the top-down tree; nodes have name, totalSamples, selfSamples and children."""
+    def call_tree(self, thread: str, *, include_idle: bool = False, strategy: str = "") -> dict[str, Any]:
+        """The root of the top-down tree; nodes have name, totalSamples, selfSamples and children. strategy: what is
+        counted, as "native-retained-allocations"; time, if it is not given."""
         idle = ("--include-idle",) if include_idle else ()
+        counted = ("--strategy", strategy) if strategy else ()
         return dict(
-            self._parsed(("thread", "samples-top-down", "--thread", thread, *idle))["regularCallTree"]
+            self._parsed(("thread", "samples-top-down", "--thread", thread, *idle, *counted))["regularCallTree"]
         )
 
     def markers(self, thread: str) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 The converter's tests compare its output with this reader, so it must not share code with the exporter. Field
 numbers and rules: specs/perfetto-trace.md, sections 1.1 (sequences), 1.2 (clocks), 1.3 (track events), 1.5 and 1.6
-(stack samples and their symbols), 1.7 (V8 scripts) and 1.10 (scheduling).
+(stack samples and their symbols), 1.7 (V8 scripts), 1.8 (heap profiles), 1.9 (heap graphs) and 1.10 (scheduling).
 """
 
 import argparse
@@ -190,6 +190,51 @@ class Script:
 
 
 @dataclass(slots=True)
+class HeapSample:
+    """What was allocated with one callstack, and freed of it."""
+
+    callstack: list[Frame] | None
+    allocated: int
+    freed: int
+    count: int
+    freed_count: int
+
+    @property
+    def names(self) -> list[str | None]:
+        return names_of(self.callstack)
+
+
+@dataclass(slots=True)
+class HeapProfile:
+    """One dump of a process's heap: what was allocated from start_ts to ts."""
+
+    pid: int
+    heap: str
+    start_ts: int
+    ts: int
+    samples: list[HeapSample] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class HeapObject:
+    type: str
+    size: int
+    references: list[int]
+
+
+@dataclass(slots=True)
+class HeapGraph:
+    """One dump of a process's objects, by their ids; roots: (type of root, object)."""
+
+    pid: int
+    ts: int
+    types: dict[int, tuple[str, int]] = field(default_factory=dict)  # id → (name, kind)
+    objects: dict[int, HeapObject] = field(default_factory=dict)
+    roots: list[tuple[int, int]] = field(default_factory=list)
+    packets: int = 0
+
+
+@dataclass(slots=True)
 class Trace:
     """Times are nanoseconds of `clock_id`. Slices stand in the order of their BEGINs: parents first."""
 
@@ -204,6 +249,8 @@ class Trace:
     samples: list[Sample] = field(default_factory=list)  # in the order of time
     runs: list[Run] = field(default_factory=list)  # in the order of time
     scripts: list[Script] = field(default_factory=list)
+    heap_profiles: list[HeapProfile] = field(default_factory=list)
+    heap_graphs: list[HeapGraph] = field(default_factory=list)
     attributes: dict[str, str | int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     packets: int = 0
@@ -227,6 +274,7 @@ def parse(data: bytes) -> Trace:
     for packet in _packets(data):
         reader.packet(packet)
     reader.symbolize()
+    reader.finish()
     _replay(trace, reader.events)
     _schedule(trace, reader.task_states)
     trace.samples.sort(key=lambda sample: sample.ts)
@@ -428,6 +476,10 @@ class _Sequence:
         self.frames: dict[int, Frame] = {}
         self.callstacks: dict[int, list[Frame] | None] = {}
         self.scripts: dict[int, Script] = {}
+        self.profile_packets = 0
+        self.open_profile: dict[tuple[int, str], HeapProfile] = {}
+        self.open_graph: HeapGraph | None = None
+        self.open_objects: list[tuple[int, int, list[tuple[int, Value]]]] = []  # (id, type, fields)
 
 
 class _Clocks:
@@ -547,7 +599,7 @@ class _Reader:
         timestamp = clock = None
         sequence_id = flags = 0
         event = descriptor = snapshot = interned = defaults = attributes = None
-        sample = symbols = task_state = script_code = None
+        sample = symbols = task_state = script_code = profile = graph = None
         for number, value in _fields(data):
             if number == 8:
                 timestamp = _int(value)
@@ -577,6 +629,10 @@ class _Reader:
                 task_state = _bytes(value)
             elif number == 99:
                 script_code = _bytes(value)
+            elif number == 37:
+                profile = _bytes(value)
+            elif number == 56:
+                graph = _bytes(value)
             elif number not in _ENVELOPE:
                 self.trace.other_packets[number] += 1
 
@@ -605,9 +661,13 @@ class _Reader:
             self._attributes(attributes)
         if event is not None:
             self._event(event, time, timestamp, sequence)
-        if sample is not None or symbols is not None or task_state is not None or script_code is not None:
+        if any(one is not None for one in (sample, symbols, task_state, script_code, profile, graph)):
             if time is None or sequence is None:
-                self.error("a sample, symbols, a task state or V8 code without time or sequence")
+                self.error("a sample, symbols, a task state, V8 code or a heap without time or sequence")
+            elif profile is not None:
+                self._profile(profile, time, sequence)
+            elif graph is not None:
+                self._graph(graph, time, sequence)
             elif sample is not None:
                 self._sample(sample, time, sequence)
             elif symbols is not None:
@@ -1001,6 +1061,126 @@ class _Reader:
             self._last_callstack = max(self._last_callstack, time)
         self.trace.samples.append(sample)
 
+    # --- heaps ---
+
+    def _profile(self, data: bytes, time: int, sequence: _Sequence) -> None:
+        """1.8: the packets of a sequence are numbered, the last one of a dump does not say `continued`."""
+        index = continued = 0
+        for number, value in _fields(data):
+            if number == 5:
+                self._process_heap(_bytes(value), sequence)
+            elif number == 6:
+                continued = _int(value)
+            elif number == 7:
+                index = _int(value)
+            else:
+                self.error(f"profile packet field {number} is not read")
+        if index != sequence.profile_packets:
+            self.error(f"profile packet {index} where {sequence.profile_packets} is next: heapprofd_missing_packet")
+        sequence.profile_packets = index + 1
+        self._last_callstack = max(self._last_callstack, time)
+        if not continued:
+            self.trace.heap_profiles += sequence.open_profile.values()
+            sequence.open_profile = {}
+
+    def _process_heap(self, data: bytes, sequence: _Sequence) -> None:
+        pid, heap, times, samples = 0, "", {9: 0, 15: 0}, []
+        for number, value in _fields(data):
+            if number == 1:
+                pid = _int(value)
+            elif number == 11:
+                heap = self._text(value)
+            elif number in times:
+                # On the coarse clock, whatever clock the sequence has (1.2).
+                times[number] = self._clocks.convert(_int(value), 4, sequence) or 0
+            elif number == 2:
+                samples.append(self._heap_sample(_bytes(value), sequence))
+            elif number not in (12, 13):
+                self.error(f"process heap field {number} is not read")
+        if not heap or ":" in heap:
+            self.error(f"a heap named {heap!r}")
+        profile = sequence.open_profile.setdefault((pid, heap), HeapProfile(pid, heap, times[15], times[9]))
+        if (profile.start_ts, profile.ts) != (times[15], times[9]):
+            self.error(f"heap {heap} of process {pid}: two times in one dump")
+        profile.samples += samples
+
+    def _heap_sample(self, data: bytes, sequence: _Sequence) -> HeapSample:
+        fields = dict(_fields(data))
+        allocated, freed, count, freed_count = (_int(fields.get(number, 0)) for number in (2, 3, 5, 6))
+        if freed > allocated or freed_count > count:
+            self.error("more is freed than allocated")
+        return HeapSample(self._callstack(_int(fields.get(1, 0)), sequence), allocated, freed, count, freed_count)
+
+    def _graph(self, data: bytes, time: int, sequence: _Sequence) -> None:
+        """1.9: a dump's packets are numbered from 0, and of one process and time."""
+        fields = _fields(data)
+        pid, continued, index = (next((_int(v) for n, v in fields if n == number), 0) for number in (1, 5, 6))
+        graph = sequence.open_graph
+        if graph is None:
+            graph = sequence.open_graph = HeapGraph(pid, time)
+        if (graph.pid, graph.ts) != (pid, time):
+            self.error(f"a heap graph of process {graph.pid} goes on with {pid} at {time}")
+        if index != graph.packets:
+            self.error(f"heap graph packet {index} where {graph.packets} is next: heap_graph_missing_packet")
+        graph.packets += 1
+        last_id = 0
+        for number, value in fields:
+            if number == 2:
+                last_id = self._heap_object(_fields(_bytes(value)), last_id, sequence)
+            elif number == 7:
+                root = _fields(_bytes(value))
+                kind = next((_int(v) for n, v in root if n == 2), 0)
+                graph.roots += [(kind, one) for n, v in root if n == 1 for one in _packed(v)]
+            elif number == 9:
+                one = dict(_fields(_bytes(value)))
+                graph.types[_int(one[1])] = self._text(one[3]), _int(one.get(7, 0))
+            elif number not in (1, 4, 5, 6, 8, 10):  # names of fields, locations and a total of bytes
+                self.error(f"heap graph field {number} is not read")
+        if not continued:
+            self._finish_graph(graph, sequence)
+
+    def _heap_object(self, fields: list[tuple[int, Value]], last_id: int, sequence: _Sequence) -> int:
+        """Its id; its type may come later."""
+        number, type_id = last_id, 0
+        for field_number, value in fields:
+            if field_number == 1:
+                number = _int(value)
+            elif field_number == 7:
+                number += _int(value)
+            elif field_number == 2:
+                type_id = _int(value)
+            elif field_number not in (3, 4, 5, 6):
+                self.error(f"heap object field {field_number} is not read")
+        sequence.open_objects.append((number, type_id, fields))
+        return number
+
+    def _finish_graph(self, graph: HeapGraph, sequence: _Sequence) -> None:
+        for number, type_id, fields in sequence.open_objects:
+            name, kind = graph.types.get(type_id, ("", 0))
+            size, base = (next((_int(v) for n, v in fields if n == wanted), 0) for wanted in (3, 6))
+            references = [one + base if one else 0 for n, v in fields if n == 5 for one in _packed(v)]
+            n_named = sum(len(_packed(v)) for n, v in fields if n == 4)
+            if not name:
+                self.error(f"heap object {number} has the unknown type {type_id}")
+            if n_named != len(references) and (n_named or kind != 4):
+                self.error(f"heap object {number}: {n_named} of {len(references)} references have a field's name")
+            if number in graph.objects or number == 0:
+                self.error(f"heap object {number} is there twice, or is none")
+            graph.objects[number] = HeapObject(name, size, references)
+        referred = [one for owner in graph.objects.values() for one in owner.references]
+        for number in {*referred, *(one for _, one in graph.roots)} - graph.objects.keys():
+            self.error(f"heap object {number} is referred to but not there")
+        self.trace.heap_graphs.append(graph)
+        sequence.open_graph, sequence.open_objects = None, []
+
+    def finish(self) -> None:
+        """What waits for a last packet is never shown."""
+        for sequence in self._sequences.values():
+            if sequence.open_profile:
+                self.error(f"sequence {sequence.number}: a heap profile has no end")
+            if sequence.open_graph is not None:
+                self.error(f"sequence {sequence.number}: a heap graph has no end")
+
     def _message(self, sequence: _Sequence, kind: int, iid: int) -> list[tuple[int, Value]]:
         return _fields(self._lookup(sequence, kind, iid) or b"")
 
@@ -1329,6 +1509,7 @@ def summary(trace: Trace, most: int = 20) -> str:
         f"{len(trace.slices)} slices, {len(trace.instants)} instants, {len(trace.states)} states, "
         f"{sum(len(counter.values) for counter in trace.counters.values())} counter values",
         f"{len(trace.samples)} samples, {len(trace.runs)} runs on processors, {len(trace.scripts)} scripts",
+        f"{len(trace.heap_profiles)} heap profiles, {len(trace.heap_graphs)} heap graphs",
         f"attributes {trace.attributes}",
         f"other packets by field {dict(trace.other_packets)}",
     ]

@@ -1,0 +1,48 @@
+"""Recordings of the Mono log profiler (.mlpd): data versions 1 to 17, header versions 0.1 to 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from converter.model import Trace
+from converter.registry import Options
+from converter.source import Source
+from importers.mono.layout import MAGIC
+
+if TYPE_CHECKING:
+    from importers.mono.decode import Log
+
+
+def sniff(head: memoryview) -> bool:
+    return bytes(head[: len(MAGIC)]) == MAGIC
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Decoded logs. companions: a log refers to no other file."""
+
+    logs: Sequence[Log]
+    companions: Sequence[str] = ()
+
+    def add_to(self, trace: Trace, options: Options) -> None:
+        from importers.mono.map import to_trace
+
+        to_trace(self.logs, trace)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    """Goes through the logs once. Raises FormatError for a header that is none, or of an unknown version."""
+    from importers.mono.decode import read_log
+
+    return Reading([read_log(source) for source in sources])
+
+
+def dump(source: Source, offset: int) -> Iterator[str]:
+    """The events from `offset` on, a line each, as they stand in the file."""
+    from importers.mono.records import describe_header, events
+
+    if offset < 4:
+        yield describe_header(source)
+    yield from events(source, offset)

@@ -1,0 +1,276 @@
+"""Decode: a file becomes buffers, counts of their events, and those events that are rare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from converter.errors import FormatError
+from converter.model import Array
+from converter.source import Source
+from importers.mono import mono_kernel
+from importers.mono.layout import (
+    BUFFER,
+    BUFFER_MAGIC,
+    BUFFER_SIZE,
+    DATA_VERSIONS,
+    MAGIC,
+    MAJORS,
+    POINTER_SIZES,
+    Event,
+    Header,
+    Metadata,
+    Truncated,
+    read_header,
+)
+
+# Widths of the kernel's arrays, and places in its state.
+STATE_WIDTH, BUFFER_WIDTH, STATS_WIDTH, RECORD_WIDTH = 40, 6, 13, 11
+VERSION, COUNTERS_VERSION, PTR_MASK = 6, 7, 8
+N_ITEMS, BAD, N_ROWS, N_POOL = 16, 17, 23, 24
+DONE, ROWS_FULL, ITEMS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD, ASKS_TYPE, DEPTH_FULL, SECOND_FULL = range(9)
+REASONS = {
+    1: "it is cut off",
+    2: "a number of more than ten bytes",
+    3: "an unknown event",
+    4: "a count larger than the buffer",
+    6: "a value of unknown type",
+}
+FIRST_ITEMS = 1 << 12
+FIRST_RECORDS = 1 << 14
+SEARCH_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Problem:
+    kind: str
+    offset: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the first pass counted in each buffer: uint64 columns; first_ts is the largest number in a buffer without
+    events that have a time."""
+
+    table: Array
+
+    def __getitem__(self, name: str) -> Array:
+        names = ("first_ts", "last_ts", "events", "enter", "leave", "exc_leave", "alloc", "moves", "objects", "roots",
+                 "hits", "bad", "bad_at")  # fmt: skip
+        return self.table[:, names.index(name)]
+
+
+class Records:
+    """The rare events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns on
+    the event clock; a to d: fields as `mono_kernel.step` describes them; text_at: of its text; items: of one event."""
+
+    def __init__(self, table: Array, pool: Array) -> None:
+        self.kind = table[:, 0].astype(np.uint8)
+        self.buffer = table[:, 1].astype(np.int64)
+        self.at = table[:, 2].astype(np.int64)
+        self.ts = table[:, 3].astype(np.int64)
+        self.a, self.b, self.c, self.d = (table[:, column] for column in range(4, 8))
+        self.text_at = table[:, 8].astype(np.int64)
+        self._items_at, self._n_items = table[:, 9].astype(np.int64), table[:, 10].astype(np.int64)
+        self._pool = pool
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def of(self, *kinds: Event) -> Array:
+        """The rows of these kinds."""
+        return np.flatnonzero(np.isin(self.kind, [int(kind) for kind in kinds]))
+
+    def metadata(self, event: Event, what: Metadata) -> Array:
+        """The rows that name, load or unload such a thing."""
+        return np.flatnonzero((self.kind == event) & (self.a == what))
+
+    def items(self, row: int) -> Array:
+        at = self._items_at[row]
+        return self._pool[at : at + self._n_items[row]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """events: the data version that tells how events are laid out; counters: the one for counters. They differ in logs
+    of a branch of 2017 that says 15."""
+
+    events: int
+    counters: int
+    pointer_size: int
+
+    @property
+    def pointer_mask(self) -> int:
+        return (1 << 8 * self.pointer_size) - 1
+
+    def state(self) -> Array:
+        """For a kernel to begin with."""
+        state = np.zeros(STATE_WIDTH, np.uint64)
+        state[VERSION], state[COUNTERS_VERSION], state[PTR_MASK] = self.events, self.counters, self.pointer_mask
+        return state
+
+
+HYBRID = 15
+
+
+@dataclass
+class Log:
+    """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole event
+    of each; kinds: int64 [256], how many events begin with a byte."""
+
+    source: Source
+    header: Header
+    layout: Layout
+    tids: Array
+    buffers: Array
+    stats: Stats
+    records: Records
+    kinds: Array
+    problems: list[Problem] = field(default_factory=list)
+
+    def text(self, at: int) -> str:
+        """The text that begins there; the first pass has seen its end."""
+        data = self.source.data
+        end = at
+        while True:
+            piece = bytes(data[end : end + 256])
+            nul = piece.find(0)
+            if nul >= 0:
+                return bytes(data[at : end + nul]).decode("utf-8", "replace")
+            end += len(piece)
+
+    def rows_with(self, count: str) -> Array:
+        """The buffers, as kernels take them, in which there are such events."""
+        return self.buffers[self.stats[count] > 0].ravel()
+
+
+def header_of(source: Source) -> Header:
+    """Raises FormatError for a header that is none, or of an unknown version."""
+    data = source.data
+    try:
+        if bytes(data[:4]) != MAGIC[: len(data)]:
+            raise _error(source, "the magic number of a Mono log profiler recording is missing", 0)
+        header = read_header(data)
+    except Truncated:
+        raise _error(source, "the file ends inside its header", len(data)) from None
+    if header.major not in MAJORS:
+        raise _error(source, f"version {header.major}.{header.minor} of the header is not known (0.1 to 3.0 are)", 4)
+    if header.data_version not in DATA_VERSIONS:
+        raise _error(source, f"data version {header.data_version} is not known (1 to 17 are)", 6)
+    if header.pointer_size not in POINTER_SIZES:
+        raise _error(source, f"pointers of {header.pointer_size} bytes are not known (4 and 8 are)", 7)
+    return header
+
+
+def _error(source: Source, message: str, offset: int) -> FormatError:
+    error = FormatError(message, offset, "ProfHeader")
+    error.path = source.path
+    return error
+
+
+def read_log(source: Source) -> Log:
+    """Raises FormatError for a header that is none."""
+    header = header_of(source)
+    tids, buffers, problems = find_buffers(source.data, header.size)
+    layout = Layout(header.data_version, header.data_version, header.pointer_size)
+    log = _scanned(source, header, layout, tids, buffers)
+    if header.data_version == HYBRID and not len(log.records.metadata(Event.LOAD, Metadata.VTABLE)):
+        older = _scanned(source, header, Layout(HYBRID - 1, HYBRID, header.pointer_size), tids, buffers)
+        if np.count_nonzero(older.stats["bad"]) <= np.count_nonzero(log.stats["bad"]):
+            log = older
+    return replace(log, problems=[*problems, *_bad_events(log, buffers)])
+
+
+# ---------------------------------------------------------------- buffers
+
+
+def find_buffers(data: memoryview, at: int) -> tuple[Array, Array, list[Problem]]:
+    """(thread ids, buffers as the kernels take them, what is wrong with them).
+
+    A buffer that ends where none begins is damaged: if one begins inside it, its length is wrong.
+    """
+    tids: list[int] = []
+    rows: list[tuple[int, ...]] = []
+    problems: list[Problem] = []
+    while at < len(data):
+        if len(data) - at < BUFFER_SIZE:
+            problems.append(Problem("truncated", at, "inside the header of a buffer"))
+            break
+        magic, length, time_base, ptr_base, obj_base, tid, method_base = BUFFER.unpack_from(data, at)
+        if magic != BUFFER_MAGIC:
+            problems.append(Problem("bad_buffer", at))
+            at = _next_magic(data, at + 1, len(data))
+            continue
+        begin, end = at + BUFFER_SIZE, at + BUFFER_SIZE + length
+        if length < 0 or not _is_boundary(data, end):
+            inside = _next_magic(data, begin, min(end, len(data)) if length >= 0 else len(data))
+            if inside < len(data) and (inside < end or length < 0):
+                problems.append(Problem("extents_repaired", at))
+                end = inside
+            elif end > len(data) or length < 0:
+                problems.append(Problem("truncated", at))
+                end = len(data)
+        tids.append(tid)
+        rows.append((begin, end, time_base, ptr_base, obj_base, method_base))
+        at = end
+    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, BUFFER_WIDTH), problems
+
+
+def _is_boundary(data: memoryview, at: int) -> bool:
+    return at == len(data) or (at < len(data) and bytes(data[at : at + 4]) == BUFFER_MAGIC[: len(data) - at])
+
+
+def _next_magic(data: memoryview, at: int, end: int) -> int:
+    """Where the next buffer begins, or `end`."""
+    while at < end:
+        found = bytes(data[at : min(at + SEARCH_PIECE, end)]).find(BUFFER_MAGIC)
+        if found >= 0:
+            return at + found
+        at += SEARCH_PIECE - len(BUFFER_MAGIC) + 1
+    return end
+
+
+def _bad_events(log: Log, buffers: Array) -> Iterator[Problem]:
+    """One that the end of the file cuts is none of them."""
+    bad = log.stats["bad"]
+    for row in np.flatnonzero(bad).tolist():
+        reason = int(bad[row])
+        if reason != 1 or int(buffers[row, 1]) < len(log.source.data):
+            yield Problem("bad_record", int(log.stats["bad_at"][row]), REASONS.get(reason, ""))
+
+
+# ---------------------------------------------------------------- the first pass
+
+
+def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array) -> Log:
+    stats, kinds = np.zeros((len(buffers), STATS_WIDTH), np.uint64), np.zeros(256, np.int64)
+    records, pool = np.empty(FIRST_RECORDS * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    items = np.empty(FIRST_ITEMS, np.uint64)
+    state = layout.state()
+    while (
+        stopped := mono_kernel.scan(source.data, buffers.ravel(), stats.ravel(), records, pool, items, kinds, state)
+    ) != DONE:
+        if stopped == ROWS_FULL:
+            records = grown(records)
+        elif stopped == POOL_FULL:
+            pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
+        else:
+            items = room_for(items, int(state[N_ITEMS]))
+    table = records[: int(state[N_ROWS]) * RECORD_WIDTH].reshape(-1, RECORD_WIDTH)
+    whole = buffers.copy()
+    damaged = stats[:, 11] > 0
+    whole[damaged, 1] = stats[damaged, 12]
+    return Log(source, header, layout, tids, whole, Stats(stats), Records(table, pool), kinds)
+
+
+def grown(array: Array, least: int = 0) -> Array:
+    """Twice as long, at least `least`, with what is in it."""
+    return np.concatenate((array, np.empty(max(len(array), least - len(array)), array.dtype)))
+
+
+def room_for(items: Array, n: int) -> Array:
+    """Another array for items, with room for n at least."""
+    return np.empty(max(2 * len(items), n), items.dtype)

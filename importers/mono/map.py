@@ -1,0 +1,236 @@
+"""Map: logs become a Trace, in the model's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from converter.model import (
+    ALLOCATIONS,
+    CALLS,
+    SAMPLES,
+    Array,
+    Clock,
+    HeapGraph,
+    HeapSnapshot,
+    Input,
+    Process,
+    Sampling,
+    StreamedTable,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
+from importers.mono.allocations import Allocations
+from importers.mono.counters import counters
+from importers.mono.coverage import add_coverage
+from importers.mono.decode import Log
+from importers.mono.frames import Frames, has_code
+from importers.mono.identity import Known, follow
+from importers.mono.layout import Event
+from importers.mono.markers import Markers, questions
+from importers.mono.samples import read_samples
+from importers.mono.shots import Shots, find_shots
+from importers.mono.threads import UNKNOWN_TID, Life, Lives
+from importers.mono.walks import CallCounts, StackTable, call_pieces
+
+MS = 1_000_000
+# The header's wall time is cut to a second: logs of one machine may seem this much apart.
+SAME_CLOCK_NS = 2_000_000_000
+MAIN = "Main"
+DEFAULT_INTERVAL_NS = 10_000_000
+
+
+def to_trace(logs: Sequence[Log], trace: Trace) -> None:
+    """Adds the logs, each of a process of its own."""
+    for log in logs:
+        _note_problems(trace, log)
+        _add_process(trace, log)
+
+
+def _note_problems(trace: Trace, log: Log) -> None:
+    by_kind: dict[str, list[int]] = {}
+    details: dict[str, str] = {}
+    for problem in log.problems:
+        by_kind.setdefault(problem.kind, []).append(problem.offset)
+        details.setdefault(problem.kind, problem.detail)
+    for kind, offsets in by_kind.items():
+        trace.report.note(kind, len(offsets), offset=min(offsets), where=log.source.path, detail=details[kind])
+
+
+def _add_process(trace: Trace, log: Log) -> None:
+    header = log.header
+    version = f"{header.major}.{header.minor}, data version {header.data_version}"
+    trace.inputs.append(Input(log.source.name, "mono", version, "Mono log profiler"))
+    _describe(trace, log)
+    lives = Lives(log)
+    span = _span(lives)
+    shift_ns = _join_clock(trace, log, span)
+    frames = Frames(trace, log)
+    add_coverage(trace, log)
+    samples = read_samples(trace, log, frames, lives, shift_ns)
+    shots = find_shots(log, span[1])
+    reader = Shots(trace, log, frames)
+    asked_rows, asked_ts, asked_addresses = questions(log)
+    stacks = StackTable(trace)
+    known = follow(log, frames, stacks, list(lives), shots, reader, (asked_ts, asked_addresses))
+    markers = Markers(trace, log, frames, known, asked_rows, span, shift_ns)
+    name = log.source.name.removesuffix(".mlpd")
+    process = Process(_pid(trace, log), name, span[0] + shift_ns, span[1] + shift_ns)
+    main = _main(lives)
+    for life in lives:
+        loader = _Loader(trace, log, frames, life, known, markers, samples.get(id(life)), span, shift_ns)
+        process.threads.append(loader.thread(life is main, name))
+    process.counters += counters(log, span, shift_ns)
+    for number, shot in enumerate(shots):
+        load = partial(_graph, reader, known, number, shot)
+        process.heap_snapshots.append(HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))
+    trace.processes.append(process)
+    _add_code(trace, log, frames, process.pid, shift_ns)
+    trace.report.note("function_without_name", frames.methods.n_unnamed, where=log.source.path)
+
+
+def _graph(reader: Shots, known: Known, number: int, shot: object) -> HeapGraph:
+    numbers, sites = known.shot_numbers[number], known.shot_sites[number]
+    return reader.graph(shot, numbers, sites)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- time, process
+
+
+def _span(lives: Lives) -> tuple[int, int]:
+    """The first and the last time of the log, on the event clock."""
+    found = list(lives)
+    start = min((life.start_ts for life in found), default=0)
+    return start, max((life.end_ts for life in found), default=start)
+
+
+def _join_clock(trace: Trace, log: Log, span: tuple[int, int]) -> int:
+    """Puts the log on the trace's clock; returns what its times are to be moved by, in ns."""
+    header = log.header
+    zero = None
+    if header.start_unix_ms:
+        clock_ns = span[0] if header.start_clock_ns is None else header.start_clock_ns
+        zero = header.start_unix_ms * MS - clock_ns
+    known = trace.clock
+    if known is not None and known.kind == "monotonic" and None not in (known.unix_zero_ns, zero):
+        if abs(known.unix_zero_ns - zero) < SAME_CLOCK_NS:  # type: ignore[operator]
+            zero = known.unix_zero_ns
+    return trace.join_clock(Clock("monotonic", zero))
+
+
+def _pid(trace: Trace, log: Log) -> int:
+    """A process of its own for each log."""
+    taken = {process.pid for process in trace.processes}
+    pid = log.header.pid
+    if pid == 0:
+        pid = 1
+        trace.report.note("pid_unknown", where=log.source.path, advice="1 stands for it")
+    while pid in taken:
+        pid += 1
+    return pid
+
+
+def _main(lives: Lives) -> Life | None:
+    found = [life for life in lives if life.tid != UNKNOWN_TID]
+    return next((life for life in found if MAIN in life.names), found[0] if found else None)
+
+
+def _describe(trace: Trace, log: Log) -> None:
+    header = log.header
+    words = {
+        "recorder": f"Mono log profiler, data version {header.data_version}",
+        "profiler_arguments": header.arguments,
+        "architecture": header.architecture,
+        "system": header.system,
+        "timer_overhead_ns": str(header.timer_overhead_ns),
+        "pointer_size": str(header.pointer_size),
+    }
+    for row in log.records.of(Event.AOT_ID).tolist():
+        words["aot_id"] = log.text(int(log.records.text_at[row]))
+    trace.attributes.update({key: word for key, word in words.items() if word})
+
+
+def _add_code(trace: Trace, log: Log, frames: Frames, pid: int, shift_ns: int) -> None:
+    rows = frames.jitted
+    is_code = has_code(log, rows)
+    rows, func = rows[is_code], trace.frames["func"][frames.jitted_frames[is_code]]
+    trace.code.extend(
+        func=func,
+        pid=np.full(len(rows), pid, np.int64),
+        tid=log.tids[log.records.buffer[rows]].astype(np.int64),
+        size=log.records.c[rows].astype(np.int64),
+        loaded_at=log.records.ts[rows] + shift_ns,
+    )
+
+
+# ---------------------------------------------------------------- threads
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """Makes a thread's tables anew at every call."""
+
+    trace: Trace
+    log: Log
+    frames: Frames
+    life: Life
+    known: Known
+    markers: Markers
+    samples: Table | None
+    span: tuple[int, int]
+    shift_ns: int
+
+    def thread(self, is_main: bool, process_name: str) -> Thread:
+        life = self.life
+        name = life.name or (process_name if is_main else f"thread {life.tid:#x}")
+        if life.tid == UNKNOWN_TID:
+            name = "samples of all threads"
+        n_records = self._count("events") + (len(self.samples) if self.samples is not None else 0)
+        start, end = life.start_ts + self.shift_ns, life.end_ts + self.shift_ns
+        return Thread(_signed(life.tid), name, is_main, start, end, self, n_records)
+
+    def __call__(self) -> ThreadData:
+        return ThreadData(
+            calls=self._calls(),
+            samples=self.samples if self.samples is not None else Table(SAMPLES),
+            allocations=self._allocations(),
+            markers=self.markers.of(self.life),
+        )
+
+    def _count(self, what: str) -> int:
+        return int(self.log.stats[what][self.life.buffers].sum()) if self.life.buffers else 0
+
+    def _calls(self) -> Table:
+        n = self._count("enter")
+        return StreamedTable(CALLS, self._call_pieces, 2 * n) if n else Table(CALLS)
+
+    def _call_pieces(self):  # type: ignore[no-untyped-def]
+        life = self.life
+        counts = CallCounts()
+        end = life.end_ts if life.unloaded_ts is not None else self.span[1]
+        buffers: Array = self.log.buffers[life.buffers].ravel()
+        yield from call_pieces(
+            self.log, buffers, self.frames.methods, (life.start_ts, max(end, life.start_ts)), self.shift_ns, counts
+        )
+        where = f"{self.log.source.path} {life.tid} {life.number}"
+        report = self.trace.report
+        report.note("leave_without_enter", counts.ignored, where=where)
+        report.note("unwound", counts.unwound, where=where)
+        report.note("clock_backwards", counts.backwards, where=where)
+        report.note("open_at_end", counts.open_at_end, where=where)
+
+    def _allocations(self) -> Table:
+        made = Allocations(
+            self.trace, self.log, self.frames, self.life, self.known, self.span, self.shift_ns
+        )
+        n = made.n_rows
+        return StreamedTable(ALLOCATIONS, made.pieces, n) if n else Table(ALLOCATIONS)
+
+
+def _signed(tid: int) -> int:
+    return tid - (1 << 64) if tid >= 1 << 63 else tid

@@ -1,0 +1,476 @@
+"""Map: events that are no calls, samples or allocations become markers of the threads on which they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from converter.model import Array, MarkerField, MarkerType, Table, Trace
+from importers.mono.decode import Log
+from importers.mono.frames import Frames, has_code
+from importers.mono.identity import Known
+from importers.mono.layout import (
+    CATCH,
+    CLAUSE_KINDS,
+    HANDLE_KINDS,
+    HELPER_KINDS,
+    MONITOR_EVENTS,
+    ROOT_SOURCES,
+    SYNC_KINDS,
+    Event,
+    Gc,
+    Metadata,
+    Monitor,
+)
+from importers.mono.threads import Life
+
+PAUSE = MarkerType(
+    "GC pause",
+    "The garbage collector stopped all threads, from before it asked them to until they ran again",
+    (
+        MarkerField("generation", "Generation", "integer"),
+        MarkerField("stopping", "Until all had stopped", "duration"),
+    ),
+    label="generation {generation}",
+    group_by=("generation",),
+)
+COLLECTION = MarkerType(
+    "GC collection",
+    "A garbage collection, from its start to its end",
+    (MarkerField("generation", "Generation", "integer"),),
+    label="generation {generation}",
+    group_by=("generation",),
+)
+PHASE = MarkerType(
+    "GC phase",
+    "What the garbage collector did in a collection",
+    (MarkerField("phase", "Phase", "text"), MarkerField("generation", "Generation", "integer")),
+    label="{phase}",
+    group_by=("phase",),
+)
+CONTENTION = MarkerType(
+    "Lock contention",
+    "A thread waited for a monitor that another one held",
+    (
+        MarkerField("class_name", "Class", "text"),
+        MarkerField("object", "Object", "hex"),
+        MarkerField("outcome", "Outcome", "text"),
+    ),
+    label="{class_name} {outcome}",
+    group_by=("class_name", "object", "outcome"),
+)
+EXCEPTION = MarkerType(
+    "Exception",
+    "An exception was thrown, and until when it was caught",
+    (
+        MarkerField("type_name", "Type", "text"),
+        MarkerField("caught_in", "Caught in", "text"),
+        MarkerField("object", "Object", "hex"),
+    ),
+    label="{type_name}",
+    group_by=("type_name",),
+)
+CLAUSE = MarkerType(
+    "Exception clause",
+    "A clause that handles exceptions was run",
+    (
+        MarkerField("kind", "Kind", "text"),
+        MarkerField("method", "Method", "text"),
+        MarkerField("index", "Clause number", "integer"),
+        MarkerField("type_name", "Type of the exception", "text"),
+    ),
+    label="{kind} in {method}",
+    group_by=("kind",),
+)
+JIT = MarkerType(
+    "JIT compilation",
+    "A method was compiled; from data version 11 on: was seen for the first time",
+    (
+        MarkerField("method", "Method", "text"),
+        MarkerField("size", "Size", "bytes"),
+        MarkerField("address", "Address", "hex"),
+    ),
+    label="{method}",
+)
+HELPER = MarkerType(
+    "JIT helper",
+    "The runtime made a piece of code of its own",
+    (
+        MarkerField("kind", "Kind", "text"),
+        MarkerField("helper", "Name", "text"),
+        MarkerField("size", "Size", "bytes"),
+        MarkerField("address", "Address", "hex"),
+    ),
+    label="{kind} {helper}",
+    group_by=("kind",),
+)
+METADATA = MarkerType(
+    "Metadata",
+    "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
+    (
+        MarkerField("what", "What", "text"),
+        MarkerField("event", "Event", "text"),
+        MarkerField("title", "Name", "text"),
+        MarkerField("pointer", "Pointer", "hex"),
+    ),
+    label="{what} {event}: {title}",
+    group_by=("what", "event"),
+)
+HANDLE = MarkerType(
+    "GC handle",
+    "A handle to an object was created or destroyed",
+    (
+        MarkerField("event", "Event", "text"),
+        MarkerField("kind", "Kind", "text"),
+        MarkerField("handle", "Handle", "integer"),
+        MarkerField("class_name", "Class", "text"),
+        MarkerField("object", "Object", "hex"),
+    ),
+    label="{kind} handle {event}",
+    group_by=("kind", "event"),
+)
+FINALIZERS = MarkerType("Finalizers", "Objects were finalized, one after the other", ())
+FINALIZER = MarkerType(
+    "Finalizer",
+    "An object was finalized",
+    (MarkerField("class_name", "Class", "text"), MarkerField("object", "Object", "hex")),
+    label="{class_name}",
+    group_by=("class_name",),
+)
+ROOT = MarkerType(
+    "GC root",
+    "A region of memory that keeps objects alive was registered or given up",
+    (
+        MarkerField("event", "Event", "text"),
+        MarkerField("kind", "Kind", "text"),
+        MarkerField("title", "Name", "text"),
+        MarkerField("size", "Size", "bytes"),
+        MarkerField("address", "Address", "hex"),
+    ),
+    label="{kind} {event}",
+    group_by=("event", "kind"),
+)
+SHOT = MarkerType("Heap shot", "The profiler walked the heap", ())
+SYNC = MarkerType(
+    "Sync point",
+    "The profiler wrote what it had: what follows in the file is later",
+    (MarkerField("kind", "Kind", "text"),),
+    label="{kind}",
+    group_by=("kind",),
+)
+WHAT = {
+    Metadata.CLASS: "class", Metadata.IMAGE: "image", Metadata.ASSEMBLY: "assembly", Metadata.DOMAIN: "domain",
+    Metadata.THREAD: "thread", Metadata.CONTEXT: "context", Metadata.VTABLE: "vtable",
+}  # fmt: skip
+METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
+OUTCOMES = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
+PHASES = {Gc.MARK_START: ("mark", Gc.MARK_END), Gc.RECLAIM_START: ("reclaim", Gc.RECLAIM_END)}
+
+# Time, duration, stack, flow, then the fields.
+Row = tuple[Any, ...]
+
+
+def questions(log: Log) -> tuple[Array, Array, Array]:
+    """(rows of records, int64 ts, uint64 address) of the objects whose classes the markers show; by time."""
+    records = log.records
+    monitors = np.flatnonzero(np.isin(records.kind, MONITOR_EVENTS))
+    parts = [
+        (records.of(Event.THROW, Event.THROW_BT), records.a),
+        (records.of(Event.FINALIZE_OBJECT_START), records.a),
+        (monitors, records.b),
+        (records.of(Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT), records.c),
+        (records.of(Event.CLAUSE), records.d),
+    ]
+    rows = np.concatenate([rows for rows, _ in parts])
+    addresses = np.concatenate([column[rows] for rows, column in parts])
+    order = np.argsort(records.ts[rows], kind="stable")
+    return rows[order], records.ts[rows][order], addresses[order]
+
+
+class Markers:
+    """Makes the markers of each thread. question_of: for a row of records the number of its question."""
+
+    def __init__(
+        self, trace: Trace, log: Log, frames: Frames, known: Known, asked_rows: Array, span: tuple[int, int], shift_ns: int
+    ) -> None:
+        self._trace = trace
+        self._log = log
+        self._frames = frames
+        self._known = known
+        self._question_of = {row: i for i, row in enumerate(asked_rows.tolist())}
+        self._span = span
+        self._shift_ns = shift_ns
+        self._flows = _handle_flows(log)
+        self._texts: dict[tuple[int, int], str] = {}
+
+    def of(self, life: Life) -> dict[MarkerType, Table]:
+        records = self._log.records
+        rows = np.flatnonzero(np.isin(records.buffer, life.buffers))
+        rows = rows[np.argsort(records.ts[rows], kind="stable")]
+        kinds = records.kind[rows]
+        sites = self._known.sites.get(id(life))
+        stack_at = dict(zip(sites.at.tolist(), sites.stack.tolist(), strict=True)) if sites is not None else {}
+        makers: tuple[tuple[MarkerType, tuple[int, ...], Callable[[list[int], dict[int, int]], Iterator[Row]]], ...] = (
+            (PAUSE, (Event.GC_EVENT,), self._pauses),
+            (COLLECTION, (Event.GC_EVENT,), self._collections),
+            (PHASE, (Event.GC_EVENT,), self._phases),
+            (SHOT, (Event.HEAP_START, Event.HEAP_END), self._shots),
+            (CONTENTION, MONITOR_EVENTS, self._contentions),
+            (EXCEPTION, (Event.THROW, Event.THROW_BT, Event.CLAUSE), self._exceptions),
+            (CLAUSE, (Event.CLAUSE,), self._clauses),
+            (JIT, (Event.JIT,), self._jit),
+            (HELPER, (Event.JITHELPER,), self._helpers),
+            (METADATA, tuple(METADATA_EVENTS), self._metadata),
+            (HANDLE, HANDLE_EVENTS, self._handles),
+            (FINALIZERS, (Event.FINALIZE_START, Event.FINALIZE_END), self._finalizers),
+            (FINALIZER, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), self._finalized),
+            (ROOT, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), self._roots),
+            (SYNC, (Event.SYNC_POINT,), self._sync_points),
+        )
+        tables: dict[MarkerType, Table] = {}
+        for marker_type, wanted, make in makers:
+            mine = rows[np.isin(kinds, [int(kind) for kind in wanted])].tolist()
+            made = list(make(mine, stack_at)) if mine else []
+            if made:
+                tables[marker_type] = self._table(marker_type, made)
+        return tables
+
+    def _table(self, marker_type: MarkerType, rows: list[Row]) -> Table:
+        names = ("ts", "dur", "stack", "flow", *(field.key for field in marker_type.fields))
+        spec = marker_type.spec
+        columns = {name: np.array(cells, spec[name].numpy_dtype) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+        start = np.clip(columns["ts"], *self._span)
+        end = np.clip(columns["ts"] + columns["dur"], start, self._span[1])
+        columns |= {"ts": start + self._shift_ns, "dur": end - start}
+        table = Table(spec, columns)
+        return table.take(np.argsort(columns["ts"], kind="stable"))
+
+    # ------------------------------------------------------------ the collector
+
+    def _pauses(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        """Each from before the world is stopped to after it is started."""
+        records = self._log.records
+        begun: dict[int, int] = {}
+        for row in rows:
+            kind = int(records.a[row])
+            if kind == Gc.PRE_STOP_WORLD:
+                begun = {kind: row}
+            elif kind == Gc.POST_STOP_WORLD and begun:
+                begun[kind] = row
+            elif kind == Gc.POST_START_WORLD and begun:
+                first = begun[Gc.PRE_STOP_WORLD]
+                start = int(records.ts[first])
+                stopped = int(records.ts[begun.get(Gc.POST_STOP_WORLD, first)])
+                yield start, int(records.ts[row]) - start, -1, 0, int(records.b[first]), stopped - start
+                begun = {}
+
+    def _collections(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        begun: dict[int, int] = {}
+        for row in rows:
+            kind, generation = int(records.a[row]), int(records.b[row])
+            if kind == Gc.START:
+                begun[generation] = int(records.ts[row])
+            elif kind == Gc.END and generation in begun:
+                start = begun.pop(generation)
+                yield start, int(records.ts[row]) - start, -1, 0, generation
+
+    def _phases(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        begun: dict[int, tuple[str, int]] = {}
+        for row in rows:
+            kind, ts = int(records.a[row]), int(records.ts[row])
+            if kind in begun:
+                phase, start = begun.pop(kind)
+                yield start, ts - start, -1, 0, phase, int(records.b[row])
+            for first, (phase, last) in PHASES.items():
+                if kind == first:
+                    begun[last] = (phase, ts)
+
+    def _shots(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        yield from self._intervals(rows, Event.HEAP_START)
+
+    def _finalizers(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        yield from self._intervals(rows, Event.FINALIZE_START)
+
+    def _intervals(self, rows: list[int], first: Event) -> Iterator[Row]:
+        records = self._log.records
+        start: int | None = None
+        for row in rows:
+            ts = int(records.ts[row])
+            if records.kind[row] == first:
+                start = ts
+            elif start is not None:
+                yield start, ts - start, -1, 0
+                start = None
+
+    def _finalized(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        begun: dict[int, int] = {}
+        for row in rows:
+            address = int(records.a[row])
+            if records.kind[row] == Event.FINALIZE_OBJECT_START:
+                begun[address] = row
+            elif address in begun:
+                first = begun.pop(address)
+                start = int(records.ts[first])
+                yield start, int(records.ts[row]) - start, -1, 0, self._class_of(first), address
+
+    def _handles(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        for row in rows:
+            kind, handle = int(records.a[row]), int(records.b[row])
+            created = records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT)
+            event, class_name = ("created", self._class_of(row)) if created else ("destroyed", "")
+            stack = stack_at.get(int(records.at[row]), -1)
+            flow = self._flows.get(row, 0)
+            cells = (event, _word(HANDLE_KINDS, kind), _signed(handle), class_name, int(records.c[row]))
+            yield int(records.ts[row]), 0, stack, flow, *cells
+
+    def _roots(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        for row in rows:
+            ts, address = int(records.ts[row]), int(records.a[row])
+            if records.kind[row] == Event.ROOT_REGISTER:
+                kind = _word(ROOT_SOURCES, int(records.c[row]))
+                yield ts, 0, -1, 0, "registered", kind, self._text(row), _signed(int(records.b[row])), address
+            else:
+                yield ts, 0, -1, 0, "given up", "", "", 0, address
+
+    # ------------------------------------------------------------ locks and exceptions
+
+    def _contentions(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+        """From the contention on an object to the next event of it on the thread."""
+        records = self._log.records
+        waiting: dict[int, int] = {}
+        for row in rows:
+            ts, kind, address = int(records.ts[row]), int(records.a[row]), int(records.b[row])
+            first = waiting.pop(address, None)
+            if kind == Monitor.CONTENTION:
+                if first is not None:
+                    yield self._contention(first, int(records.ts[first]), "unknown", stack_at)
+                waiting[address] = row
+            elif first is not None:
+                yield self._contention(first, ts, OUTCOMES.get(Monitor(kind), "unknown") if kind in OUTCOMES else "unknown", stack_at)
+            elif kind in OUTCOMES:
+                yield self._contention(row, ts, OUTCOMES[Monitor(kind)], stack_at)
+        for row in waiting.values():
+            yield self._contention(row, self._span[1], "still waiting", stack_at)
+
+    def _contention(self, row: int, end_ts: int, outcome: str, stack_at: dict[int, int]) -> Row:
+        records = self._log.records
+        ts = int(records.ts[row])
+        stack = stack_at.get(int(records.at[row]), -1)
+        return ts, end_ts - ts, stack, 0, self._class_of(row), int(records.b[row]), outcome
+
+    def _exceptions(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+        """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
+        records = self._log.records
+        names_object = self._log.layout.events >= 14
+        thrown: list[int] = []
+        for row in rows:
+            if records.kind[row] != Event.CLAUSE:
+                thrown.append(row)
+            elif records.a[row] == CATCH:
+                same = [i for i, t in enumerate(thrown) if not names_object or records.a[t] == records.d[row]]
+                if same:
+                    caught = thrown.pop(same[-1])
+                    method = self._method_of(row)
+                    yield self._exception(caught, int(records.ts[row]), method, stack_at)
+        for row in thrown:
+            yield self._exception(row, int(records.ts[row]), "", stack_at)
+
+    def _exception(self, row: int, end_ts: int, caught_in: str, stack_at: dict[int, int]) -> Row:
+        records = self._log.records
+        ts = int(records.ts[row])
+        stack = stack_at.get(int(records.at[row]), -1)
+        return ts, end_ts - ts, stack, 0, self._class_of(row), caught_in, int(records.a[row])
+
+    def _clauses(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        for row in rows:
+            kind = CLAUSE_KINDS.get(int(records.a[row]), "unknown")
+            stack = stack_at.get(int(records.at[row]), -1)
+            class_name = self._class_of(row) if records.d[row] else ""
+            yield int(records.ts[row]), 0, stack, 0, kind, self._method_of(row), _signed(int(records.b[row])), class_name
+
+    # ------------------------------------------------------------ code and metadata
+
+    def _jit(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        is_code = has_code(self._log, np.array(rows))
+        for row, is_known in zip(rows, is_code.tolist(), strict=True):
+            size, address = (int(records.c[row]), int(records.b[row])) if is_known else (0, 0)
+            yield int(records.ts[row]), 0, -1, 0, self._text(row), size, address
+
+    def _helpers(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        first = 0 if self._log.layout.events >= 14 else 1
+        for row in rows:
+            kind, size = _word(HELPER_KINDS, int(records.a[row]) - first), _signed(int(records.c[row]))
+            yield int(records.ts[row]), 0, -1, 0, kind, self._text(row), size, int(records.b[row])
+
+    def _metadata(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        for row in rows:
+            what, pointer = int(records.a[row]), int(records.b[row])
+            event = METADATA_EVENTS[Event(int(records.kind[row]))]
+            title = self._text(row) or self._texts.get((what, pointer), "")
+            if what == Metadata.VTABLE:
+                title = self._class_name(int(records.d[row]), int(records.ts[row]))
+            self._texts[what, pointer] = title
+            yield int(records.ts[row]), 0, -1, 0, WHAT.get(Metadata(what), ""), event, title, pointer
+
+    def _sync_points(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+        records = self._log.records
+        for row in rows:
+            yield int(records.ts[row]), 0, -1, 0, _word(SYNC_KINDS, int(records.a[row]))
+
+    # ------------------------------------------------------------ words
+
+    def _text(self, row: int) -> str:
+        at = int(self._log.records.text_at[row])
+        return self._log.text(at) if at else ""
+
+    def _class_of(self, row: int) -> str:
+        return self._trace.strings[self._known.class_of(self._question_of[row])]
+
+    def _class_name(self, pointer: int, ts: int) -> str:
+        frame = self._frames.classes.at(np.array([pointer], np.uint64), np.array([ts], np.int64))
+        return self._trace.strings[int(self._frames.class_names(frame)[0])]
+
+    def _method_of(self, row: int) -> str:
+        records = self._log.records
+        frame = self._frames.methods.at(records.c[row : row + 1], records.ts[row : row + 1])
+        return self._trace.func_name(int(self._trace.frames["func"][frame[0]]))
+
+
+HANDLE_EVENTS = (
+    Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
+)  # fmt: skip
+
+
+def _handle_flows(log: Log) -> dict[int, int]:
+    """For the rows of the events of handles the number of the flow: from a handle's creation to its end."""
+    records = log.records
+    rows = records.of(*HANDLE_EVENTS)
+    flows: dict[int, int] = {}
+    living: dict[tuple[int, int], int] = {}
+    for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
+        handle = int(records.a[row]), int(records.b[row])
+        if records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT):
+            living[handle] = flows[row] = len(flows) + 1
+        elif handle in living:
+            flows[row] = living.pop(handle)
+    return flows
+
+
+def _word(words: tuple[str, ...], number: int) -> str:
+    return words[number] if 0 <= number < len(words) else "unknown"
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

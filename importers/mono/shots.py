@@ -1,0 +1,184 @@
+"""Map: heap shots: what was alive, what it refers to, and what keeps it alive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from converter.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
+from importers.mono.decode import Log
+from importers.mono.frames import Frames
+from importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
+from importers.mono.walks import HeapRows, read_heap
+
+ROOT_BITS = (1, 2, 4, 8, 16)
+ROOT_FLAGS_FROM = 0x100
+STATIC, THREAD_STATIC = 3, 4
+
+
+@dataclass(frozen=True)
+class Shot:
+    """Where a heap shot is. buffers: the rows of the buffers it is in; start_ts, end_ts: on the event clock."""
+
+    tid: int
+    start_ts: int
+    end_ts: int
+    buffers: Array
+
+
+def find_shots(log: Log, end_ts: int) -> list[Shot]:
+    """From each start to its end on the same thread, or where that is missing, to the thread's next start or its end."""
+    records = log.records
+    rows = records.of(Event.HEAP_START, Event.HEAP_END)
+    tids = log.tids[records.buffer[rows]]
+    shots: list[Shot] = []
+    for tid in np.unique(tids).tolist():
+        mine = rows[tids == tid]
+        buffers = np.flatnonzero(log.tids == tid)
+        for i, row in enumerate(mine.tolist()):
+            if records.kind[row] != Event.HEAP_START:
+                continue
+            start, last, first = int(records.ts[row]), end_ts, int(records.buffer[row])
+            last_buffer = int(buffers[-1])
+            if i + 1 < len(mine):
+                last, last_buffer = int(records.ts[mine[i + 1]]), int(records.buffer[mine[i + 1]])
+            chosen = buffers[(buffers >= first) & (buffers <= last_buffer)]
+            shots.append(Shot(tid, start, max(start, min(last, end_ts)), chosen))
+    return sorted(shots, key=lambda shot: (shot.start_ts, shot.tid))
+
+
+class Shots:
+    """Reads heap shots into graphs."""
+
+    def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
+        self._trace = trace
+        self._log = log
+        self._frames = frames
+        self._regions = Regions(trace, log, frames) if log.layout.events >= 15 else None
+
+    def objects(self, shot: Shot) -> tuple[Array, Array]:
+        """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
+        rows = self._rows(shot)
+        first = rows.objects[_first_rows(rows.objects[:, 1])[0]]
+        return np.ascontiguousarray(first[:, 1]), self._classes(first)
+
+    def graph(self, shot: Shot, numbers: Array, sites: Array) -> HeapGraph:
+        """numbers: int64, for each object which one it is, -1 is unknown; sites: int32 stacks of their allocations."""
+        rows = self._rows(shot)
+        addresses = rows.objects[:, 1]
+        first, of_row = _first_rows(addresses)
+        objects = rows.objects[first]
+        size = np.bincount(of_row, rows.objects[:, 3].astype(np.float64), len(first)).astype(np.int64)
+        table = Table(
+            HEAP_OBJECTS,
+            {
+                "object": numbers,
+                "address": objects[:, 1],
+                "class_name": self._classes(objects),
+                "size": size,
+                "site": sites,
+            },
+        )
+        owners = np.repeat(of_row, rows.objects[:, 4].astype(np.int64))
+        known = _RowOf(objects[:, 1])
+        target = known.rows(rows.references)
+        kept = target >= 0
+        self._trace.report.note(
+            "reference_dangles", int(np.count_nonzero(~kept)), where=f"{self._log.source.path} {shot.start_ts}"
+        )
+        owners, target = owners[kept], target[kept]
+        order = np.argsort(owners, kind="stable")
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(objects)))))
+        return HeapGraph(table, offsets.astype(np.int64), target[order], self._roots(rows.roots, known))
+
+    def _rows(self, shot: Shot) -> HeapRows:
+        """Of the buffers, what is within the shot's time."""
+        rows = read_heap(self._log, shot.buffers)
+        ts = rows.objects[:, 0].astype(np.int64)
+        inside = (ts >= shot.start_ts) & (ts <= shot.end_ts)
+        n_references = rows.objects[:, 4].astype(np.int64)
+        held_ts = rows.roots[:, 0].astype(np.int64)
+        held = (held_ts >= shot.start_ts) & (held_ts <= shot.end_ts)
+        return HeapRows(rows.objects[inside], rows.references[np.repeat(inside, n_references)], rows.roots[held])
+
+    def _classes(self, objects: Array) -> Array:
+        frames = self._frames.types.at(objects[:, 2], objects[:, 0].astype(np.int64))
+        return self._frames.class_names(frames)
+
+    def _roots(self, held: Array, known: _RowOf) -> Table:
+        intern = self._trace.strings.intern
+        if self._regions is not None:
+            target = known.rows(held[:, 2])
+            kind, name = self._regions.at(held[:, 1], held[:, 0].astype(np.int64))
+        else:
+            target = known.rows(held[:, 1])
+            words = {int(value): intern(self._kind_word(int(value))) for value in np.unique(held[:, 2])}
+            kind = np.array([words[value] for value in held[:, 2].tolist()], np.int32)
+            name = np.full(len(held), -1, np.int32)
+        kept = target >= 0
+        return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
+
+    def _kind_word(self, value: int) -> str:
+        """Versions 3 to 13 number the kinds, 14 has a bit for each."""
+        low = value % ROOT_FLAGS_FROM
+        if self._log.layout.events >= 14:
+            return next((word for bit, word in zip(ROOT_BITS, ROOT_KINDS, strict=True) if low & bit), "other")
+        return ROOT_KINDS[low] if low < len(ROOT_KINDS) else "other"
+
+
+class Regions:
+    """Registered regions of roots, by address and time. A region may be registered again, or for something else."""
+
+    def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
+        records = log.records
+        rows = records.of(Event.ROOT_REGISTER)
+        rows = rows[np.lexsort((records.ts[rows], records.a[rows]))]
+        self._start, self._ts = records.a[rows], records.ts[rows]
+        self._end = self._start + records.b[rows]
+        intern = trace.strings.intern
+        words = [ROOT_SOURCES[s] if s < len(ROOT_SOURCES) else "other" for s in records.c[rows].tolist()]
+        self._kind = np.array([*(intern(word) for word in words), intern("other")], np.int32)
+        names = [log.text(at) for at in records.text_at[rows].tolist()]
+        of_class = np.flatnonzero(np.isin(records.c[rows], [STATIC, THREAD_STATIC]) & (records.d[rows] > 0))
+        classes = frames.class_names(frames.types.at(records.d[rows[of_class]], records.ts[rows[of_class]]))
+        for row, name in zip(of_class.tolist(), classes.tolist(), strict=True):
+            names[row] = trace.strings[name] or names[row]
+        self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)
+
+    def at(self, addresses: Array, ts: Array) -> tuple[Array, Array]:
+        """(kind, name) as strings: of the latest region registered there until then, or the last one before in memory."""
+        row = np.searchsorted(self._start, addresses, side="right") - 1
+        later = (row > 0) & (self._ts[row] > ts) if len(self._ts) else np.zeros(len(row), bool)
+        earlier = np.maximum(row - 1, 0)
+        if len(self._start):
+            row = np.where(later & (self._start[earlier] == self._start[row]), earlier, row)
+        outside = row < 0
+        if len(self._end):
+            outside |= addresses >= self._end[row]
+        row[outside] = len(self._start)
+        return self._kind[row], self._name[row]
+
+
+class _RowOf:
+    """Finds the rows of distinct addresses."""
+
+    def __init__(self, addresses: Array) -> None:
+        self._order = np.argsort(addresses, kind="stable")
+        self._sorted = addresses[self._order]
+
+    def rows(self, wanted: Array) -> Array:
+        """int32, -1 where there is none."""
+        if len(self._sorted) == 0:
+            return np.full(len(wanted), -1, np.int32)
+        place = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        return np.where(self._sorted[place] == wanted, self._order[place], -1).astype(np.int32)
+
+
+def _first_rows(addresses: Array) -> tuple[Array, Array]:
+    """(rows at which an address comes for the first time, for each row the number of its address among these)."""
+    _, first, inverse = np.unique(addresses, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()]

@@ -1,0 +1,122 @@
+"""Threads: a thread id is used again by another thread, so what tells threads apart is the id and its lifetime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.model import Array
+from importers.mono.decode import Log
+from importers.mono.layout import Event, Metadata
+
+NO_EVENT_TS = np.uint64(2**64 - 1)
+# No clock gets there; times beyond are damage.
+MAX_TS = 1 << 62
+# Samples of versions before 11 do not say of which thread they are.
+UNKNOWN_TID = 0
+
+
+@dataclass
+class Life:
+    """One thread. buffers: rows of its buffers; loaded, unloaded: int64 ns, None where the log does not say."""
+
+    tid: int
+    number: int
+    name: str = ""
+    names: list[str] = field(default_factory=list)
+    loaded_ts: int | None = None
+    unloaded_ts: int | None = None
+    start_ts: int = MAX_TS
+    end_ts: int = 0
+    buffers: list[int] = field(default_factory=list)
+
+    def reach(self, ts: int) -> None:
+        """It was there at that time."""
+        ts = min(max(ts, 0), MAX_TS)
+        self.start_ts, self.end_ts = min(self.start_ts, ts), max(self.end_ts, ts)
+
+
+class Lives:
+    """The threads of a log, in the order of their start.
+
+    What lies between the unloading of a thread and the next loading of its id belongs to the thread that is loaded then;
+    after its last unloading a thread may go on.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._boundaries = _boundaries(log)
+        self._lives: dict[tuple[int, int], Life] = {}
+        self._take_buffers(log)
+        self._take_metadata(log)
+
+    def at(self, tid: int, ts: int) -> Life:
+        """The thread that had this id then; it may be new."""
+        number = int(np.searchsorted(self._boundaries.get(tid, NONE), ts, side="left"))
+        return self._lives.setdefault((tid, number), Life(tid, number))
+
+    def number_of(self, tids: Array, ts: Array) -> Iterator[tuple[Life, Array]]:
+        """The threads that had these ids (uint64) at these times (int64), each with its rows."""
+        numbers = np.zeros(len(tids), np.int64)
+        for tid, boundaries in self._boundaries.items():
+            rows = np.flatnonzero(tids == tid)
+            numbers[rows] = np.searchsorted(boundaries, ts[rows], side="left")
+        keys = np.stack((tids, numbers.astype(np.uint64)))
+        different, which = np.unique(keys, axis=1, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1) if len(order) else []
+        for (tid, number), rows in zip(different.T.tolist(), parts, strict=True):
+            life = self._lives.setdefault((tid, number), Life(tid, number))
+            if not life.buffers:
+                life.reach(int(ts[rows].min()))
+                life.reach(int(ts[rows].max()))
+            yield life, rows
+
+    def __iter__(self) -> Iterator[Life]:
+        return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
+
+    def _take_buffers(self, log: Log) -> None:
+        firsts, lasts = log.stats["first_ts"], log.stats["last_ts"]
+        for row, tid in enumerate(log.tids.tolist()):
+            if firsts[row] == NO_EVENT_TS:
+                continue
+            first, last = int(firsts[row]), int(lasts[row])
+            life = self.at(tid, min(first, MAX_TS))
+            life.buffers.append(row)
+            life.reach(first)
+            life.reach(last)
+
+    def _take_metadata(self, log: Log) -> None:
+        records = log.records
+        rows = np.concatenate([records.metadata(e, Metadata.THREAD) for e in (Event.LOAD, Event.UNLOAD, Event.NAME)])
+        for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
+            ts = int(records.ts[row])
+            life = self.at(int(records.b[row]), ts)
+            if records.kind[row] == Event.NAME:
+                life.name = log.text(int(records.text_at[row]))
+                life.names += [life.name] if life.name not in life.names else []
+            elif records.kind[row] == Event.LOAD:
+                life.loaded_ts = ts if life.loaded_ts is None else life.loaded_ts
+            else:
+                life.unloaded_ts = ts
+            if life.buffers == []:
+                life.reach(ts)
+
+
+NONE = np.empty(0, np.int64)
+
+
+def _boundaries(log: Log) -> dict[int, Array]:
+    """For each thread id the times at which one of its threads ended, and another one came later."""
+    records = log.records
+    rows = np.concatenate([records.metadata(event, Metadata.THREAD) for event in (Event.LOAD, Event.UNLOAD)])
+    found: dict[int, list[int]] = {}
+    unloaded: dict[int, int] = {}
+    for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
+        tid, ts = int(records.b[row]), int(records.ts[row])
+        if records.kind[row] == Event.UNLOAD:
+            unloaded[tid] = ts
+        elif tid in unloaded:
+            found.setdefault(tid, []).append(unloaded.pop(tid))
+    return {tid: np.array(times, np.int64) for tid, times in found.items()}

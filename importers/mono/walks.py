@@ -1,0 +1,264 @@
+"""Map: goes through the buffers of a thread with the kernels, a piece at a time, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from converter.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
+from importers.mono import mono_kernel
+from importers.mono.decode import (
+    ASKS_METHOD,
+    DEPTH_FULL,
+    DONE,
+    FIRST_ITEMS,
+    ITEMS_FULL,
+    N_ITEMS,
+    N_POOL,
+    N_ROWS,
+    POOL_FULL,
+    ROWS_FULL,
+    SECOND_FULL,
+    STACKS_FULL,
+    Log,
+    grown,
+    room_for,
+)
+from importers.mono.names import Names
+
+PIECE = 1 << 15
+FIRST_DEPTH = 1 << 8
+# Places in the kernels' state.
+ASKED, DEPTH, NOW, N_IGNORED, N_UNWOUND, N_BACKWARDS = 25, 26, 27, 28, 29, 30
+N_STACKS, N_SECOND, MAX_TS = 32, 33, 34
+
+
+class StackTable:
+    """The trace's stacks with a hash table, for kernels that add to them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._n = -1
+        self.refresh()
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        return self._prefix, self._frame, self._slots
+
+    def refresh(self) -> int:
+        """Takes in what others have added. Returns how many there are."""
+        stacks = self._trace.stacks
+        if len(stacks) != self._n:
+            self._n = len(stacks)
+            self._make_room(stacks["prefix"], stacks["frame"], max(1 << 10, 2 * self._n))
+        return self._n
+
+    def grow(self) -> None:
+        """After a kernel found no room; what it has added is known by then."""
+        self._make_room(self._prefix[: self._n], self._frame[: self._n], 2 * len(self._prefix))
+
+    def add(self, n: int) -> None:
+        """The kernel has added stacks until there were n."""
+        if n > self._n:
+            self._trace.stacks.extend(prefix=self._prefix[self._n : n], frame=self._frame[self._n : n])
+            self._n = n
+
+    def _make_room(self, prefix: Array, frame: Array, room: int) -> None:
+        more = np.empty(room - len(prefix), np.int32)
+        self._prefix, self._frame = np.concatenate((prefix, more)), np.concatenate((frame, more))
+        self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
+        mono_kernel.enter_stacks(self._prefix, self._frame, self._n, self._slots)
+
+
+# ---------------------------------------------------------------- calls
+
+
+@dataclass
+class CallCounts:
+    """What was strange about the calls of a thread: leaves without an enter, calls closed by a leave below them, time
+    stamps that fell, calls open at the end."""
+
+    ignored: int = 0
+    unwound: int = 0
+    backwards: int = 0
+    open_at_end: int = 0
+
+
+def call_pieces(
+    log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, counts: CallCounts
+) -> Iterator[Table]:
+    """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock, which
+    becomes the trace's by adding shift_ns. counts are set when the last piece has been made."""
+    state = log.layout.state()
+    state[NOW], state[MAX_TS] = span
+    open_methods, open_frames = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
+    n_open = np.zeros(len(methods.frames), np.int32)
+    items, room, stopped = np.empty(FIRST_ITEMS, np.uint64), PIECE, ROWS_FULL
+    while stopped != DONE:
+        ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+        stopped = mono_kernel.calls(
+            log.source.data, buffers, *methods.arrays, open_methods, open_frames, n_open, ts, frame, flags, items, state
+        )
+        n = int(state[N_ROWS])
+        if stopped == ASKS_METHOD:
+            methods.ask(int(state[ASKED]))
+            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
+        elif stopped == DEPTH_FULL:
+            open_methods, open_frames = grown(open_methods), grown(open_frames)
+        elif stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+        elif stopped == ROWS_FULL and n == 0:
+            room *= 2
+        if n:
+            yield Table(CALLS, {"ts": ts[:n] + shift_ns if shift_ns else ts[:n], "frame": frame[:n], "flags": flags[:n]})
+    depth = int(state[DEPTH])
+    counts.ignored, counts.unwound = int(state[N_IGNORED]), int(state[N_UNWOUND])
+    counts.backwards, counts.open_at_end = int(state[N_BACKWARDS]), depth
+    if depth:
+        ts = np.full(depth, max(span[1], int(state[NOW])) + shift_ns)
+        flags = np.full(depth, LEAVE | OPEN_AT_END, np.uint8)
+        yield Table(CALLS, {"ts": ts, "frame": open_frames[:depth][::-1].copy(), "flags": flags})
+
+
+# ---------------------------------------------------------------- sites
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Rows of events and where they happened. at: offset; kind: first byte; ts: int64 ns on the event clock; a, b, c: the
+    event's fields (of an allocation class or vtable, object, size); stack: int32."""
+
+    at: Array
+    kind: Array
+    ts: Array
+    a: Array
+    b: Array
+    c: Array
+    stack: Array
+
+    def take(self, rows: Array) -> Sites:
+        return Sites(*(column[rows] for column in vars(self).values()))
+
+
+def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) -> Iterator[Sites]:
+    """Allocations, throws, clauses, monitor and handle events of a thread's buffers."""
+    state = log.layout.state()
+    opened = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)]
+    items, stopped = np.empty(FIRST_ITEMS, np.uint64), ROWS_FULL
+    while stopped != DONE:
+        out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
+        state[N_STACKS] = stacks.refresh()
+        stopped = mono_kernel.sites(
+            log.source.data, buffers, *methods.arrays, *opened, *stacks.arrays, out, stack, items, state
+        )
+        stacks.add(int(state[N_STACKS]))
+        if stopped == ASKS_METHOD:
+            methods.ask(int(state[ASKED]))
+        elif stopped == DEPTH_FULL:
+            opened = [grown(array) for array in opened]
+        elif stopped == STACKS_FULL:
+            stacks.grow()
+        elif stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+        if n := int(state[N_ROWS]):
+            at, kind, ts, a, b, c = np.ascontiguousarray(out[: 6 * n].reshape(n, 6).T)
+            yield Sites(at.view(np.int64), kind.astype(np.uint8), ts.view(np.int64), a, b, c, stack[:n])
+
+
+# ---------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11; stack: of
+    the managed frames, -1 where there is none; addresses (uint64) of the i-th sample, the leaf first, are
+    addresses[first[i]:first[i] + n[i]]."""
+
+    ts: Array
+    tid: Array
+    stack: Array
+    first: Array
+    n: Array
+    addresses: Array
+
+
+def read_hits(log: Log, methods: Names, stacks: StackTable) -> Hits:
+    state = log.layout.state()
+    n_hits = int(log.stats["hits"].sum())
+    out, stack = np.empty(4 * n_hits, np.uint64), np.empty(n_hits, np.int32)
+    pool, items = np.empty(max(FIRST_ITEMS, n_hits), np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    buffers = log.rows_with("hits")
+    stopped = ROWS_FULL
+    while stopped != DONE:
+        state[N_STACKS] = stacks.refresh()
+        stopped = mono_kernel.hits(
+            log.source.data, buffers, *methods.arrays, *stacks.arrays, out, stack, pool, items, state
+        )
+        stacks.add(int(state[N_STACKS]))
+        if stopped == ASKS_METHOD:
+            methods.ask(int(state[ASKED]))
+        elif stopped == STACKS_FULL:
+            stacks.grow()
+        elif stopped == POOL_FULL:
+            pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
+        elif stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+    ts, tid, first, n = np.ascontiguousarray(out.reshape(-1, 4).T)
+    return Hits(ts.view(np.int64), tid, stack, first.view(np.int64), n.view(np.int64), pool[: int(state[N_POOL])])
+
+
+# ---------------------------------------------------------------- moves, heap shots
+
+
+def read_moves(log: Log) -> tuple[Array, Array, Array]:
+    """(int64 ts on the event clock, old and new uint64 address) of each moved object, by time."""
+    state = log.layout.state()
+    parts = [np.empty((0, 3), np.uint64)]
+    buffers = log.rows_with("moves")
+    items, room, stopped = np.empty(FIRST_ITEMS, np.uint64), PIECE, ROWS_FULL
+    while stopped != DONE:
+        out = np.empty(3 * room, np.uint64)
+        stopped = mono_kernel.moves(log.source.data, buffers, out, items, state)
+        if stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+        elif stopped == ROWS_FULL and state[N_ROWS] == 0:
+            room *= 2
+        parts.append(out[: 3 * int(state[N_ROWS])].reshape(-1, 3))
+    table = np.concatenate(parts)
+    ts = table[:, 0].astype(np.int64)
+    order = np.argsort(ts, kind="stable")
+    return ts[order], table[order, 1], table[order, 2]
+
+
+@dataclass(frozen=True)
+class HeapRows:
+    """What heap shots list. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references; references:
+    uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `mono_kernel.heap`."""
+
+    objects: Array
+    references: Array
+    roots: Array
+
+
+def read_heap(log: Log, rows: Array) -> HeapRows:
+    """rows: of the buffers."""
+    state = log.layout.state()
+    objects = np.empty(5 * int(log.stats["objects"][rows].sum()), np.uint64)
+    references, held = np.empty(FIRST_ITEMS, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    items, stopped = np.empty(FIRST_ITEMS, np.uint64), ROWS_FULL
+    buffers = log.buffers[rows].ravel()
+    while stopped != DONE:
+        stopped = mono_kernel.heap(log.source.data, buffers, objects, references, held, items, state)
+        if stopped == POOL_FULL:
+            references = grown(references, int(state[N_POOL]) + int(state[N_ITEMS]))
+        elif stopped == SECOND_FULL:
+            held = grown(held, 4 * (int(state[N_SECOND]) + int(state[N_ITEMS])))
+        elif stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+    return HeapRows(
+        objects[: 5 * int(state[N_ROWS])].reshape(-1, 5),
+        references[: int(state[N_POOL])],
+        held[: 4 * int(state[N_SECOND])].reshape(-1, 4),
+    )
