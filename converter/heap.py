@@ -190,9 +190,7 @@ def _add_view(
 
 def _tree_samples(trace: Trace, name: str, snapshot: HeapSnapshot) -> ThreadData:
     tree = by_class(trace, snapshot.load())
-    trace.report.note(
-        "heap_depth_cut", tree.n_cut, where=name, detail=f"{name}: objects held by more than {MAX_DEPTH - 1} others in a row"
-    )
+    trace.report.note("heap_depth_cut", tree.n_cut, where=name, detail=name)
     stacks = _stacks(trace, tree)
     held = tree.objects > 0
     return _samples(snapshot, stacks[held], tree.bytes[held])

@@ -19,7 +19,8 @@ def as_text(summary: Json) -> str:
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     for process in summary["processes"]:
         lines += _process(process)
-    lines += _table("jitted code by tier", [_number("bytes"), _number("objects"), _name("name", "tier")], summary["tiers"])
+    of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
+    lines += _table("jitted code by tier", of_tiers, summary["tiers"])
     lines += _functions(summary["functions"])
     lines += _allocations(summary["allocations"])
     for markers in summary["markers"]:

@@ -84,7 +84,8 @@ def leaves(trace: Trace, stacks: Array, frames: Array) -> Array:
     different, which = np.unique(keys, return_inverse=True)
     intern = trace.stacks.intern
     made = [intern(prefix=key >> 32, frame=key & 0xFFFFFFFF) for key in different.tolist()]
-    return np.array(made, np.int32)[which.ravel()]
+    leaves_of: Array = np.array(made, np.int32)[which.ravel()]
+    return leaves_of
 
 
 def _joined(one: Table, other: Table) -> Table:

@@ -22,7 +22,7 @@ from importers.mono.layout import (
     Event,
     Header,
     Metadata,
-    Truncated,
+    TruncatedError,
     read_header,
 )
 
@@ -64,8 +64,9 @@ class Stats:
 
 
 class Records:
-    """The rare events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns on
-    the event clock; a to d: fields as `mono_kernel.step` describes them; text_at: of its text; items: of one event."""
+    """The rare events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns
+    on the event clock; a to d: fields as `mono_kernel.step` describes them; text_at: of its text; items: of one
+    event."""
 
     def __init__(self, table: Array, pool: Array) -> None:
         self.kind = table[:, 0].astype(np.uint8)
@@ -118,8 +119,8 @@ HYBRID = 15
 
 @dataclass
 class Log:
-    """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole event
-    of each; kinds: int64 [256], how many events begin with a byte."""
+    """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole
+    event of each; kinds: int64 [256], how many events begin with a byte."""
 
     source: Source
     header: Header
@@ -154,7 +155,7 @@ def header_of(source: Source) -> Header:
         if bytes(data[:4]) != MAGIC[: len(data)]:
             raise _error(source, "the magic number of a Mono log profiler recording is missing", 0)
         header = read_header(data)
-    except Truncated:
+    except TruncatedError:
         raise _error(source, "the file ends inside its header", len(data)) from None
     if header.major not in MAJORS:
         raise _error(source, f"version {header.major}.{header.minor} of the header is not known (0.1 to 3.0 are)", 4)

@@ -16,7 +16,8 @@ LOWEST_CODE, LARGEST_CODE = 4096, 1 << 24
 
 
 class Frames:
-    """The frames of one log. methods and types: by pointer and time; a type is a class, from data version 15 on a vtable."""
+    """The frames of one log. methods and types: by pointer and time; a type is a class, from data version 15 on a
+    vtable."""
 
     def __init__(self, trace: Trace, log: Log) -> None:
         self._trace = trace

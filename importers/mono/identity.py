@@ -43,8 +43,8 @@ class Known:
     """What following the objects has shown.
 
     numbers: by `id` of a Life; died_ts: for each number when it died, int64 on the event clock, -1: it lived on, or
-    nothing tells; classes: int32 strings by number; shot_numbers, shot_sites: of each shot the numbers of its objects and
-    the stacks of their allocations; sites: by `id` of a Life what happened in it that is no allocation.
+    nothing tells; classes: int32 strings by number; shot_numbers, shot_sites: of each shot the numbers of its
+    objects and the stacks of their allocations; sites: by `id` of a Life what happened in it that is no allocation.
     """
 
     numbers: dict[int, Numbers]

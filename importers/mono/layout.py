@@ -47,12 +47,12 @@ class Header:
     size: int
 
 
-class Truncated(Exception):
+class TruncatedError(Exception):
     """The header is longer than the file."""
 
 
 def read_header(data: memoryview) -> Header:
-    """The header; its layout follows from `major`. Raises Truncated; checks nothing else."""
+    """The header; its layout follows from `major`. Raises TruncatedError; checks nothing else."""
     try:
         _, major, minor, data_version, pointer_size, start_ms = HEAD.unpack_from(data)
         at = HEAD.size
@@ -62,19 +62,21 @@ def read_header(data: memoryview) -> Header:
             at += CLOCK.size
         overhead, flags, pid, port = PROCESS.unpack_from(data, at)
         at += PROCESS.size
-        texts = ["", "", ""]
+        arguments = architecture = system = ""
         if major == 0:
             at += 2  # the system's number, which is always 0
         else:
-            for i in range(3):
-                texts[i], at = _text(data, at)
+            arguments, at = _text(data, at)
+            architecture, at = _text(data, at)
+            system, at = _text(data, at)
     except struct.error:
-        raise Truncated from None
+        raise TruncatedError from None
     if at > len(data):
-        raise Truncated
+        raise TruncatedError
     return Header(
-        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port, *texts, size=at
-    )
+        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port,
+        arguments, architecture, system, at,
+    )  # fmt: skip
 
 
 def _text(data: memoryview, at: int) -> tuple[str, int]:
@@ -82,7 +84,7 @@ def _text(data: memoryview, at: int) -> tuple[str, int]:
     (length,) = LENGTH.unpack_from(data, at)
     at += LENGTH.size
     if not 0 <= length <= len(data) - at:
-        raise Truncated
+        raise TruncatedError
     return bytes(data[at : at + length]).rstrip(b"\0").decode("utf-8", "replace"), at + length
 
 

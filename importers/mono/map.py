@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,6 @@ from converter.model import (
     HeapSnapshot,
     Input,
     Process,
-    Sampling,
     StreamedTable,
     Table,
     Thread,
@@ -34,7 +33,7 @@ from importers.mono.identity import Known, follow
 from importers.mono.layout import Event
 from importers.mono.markers import Markers, questions
 from importers.mono.samples import read_samples
-from importers.mono.shots import Shots, find_shots
+from importers.mono.shots import Shot, Shots, find_shots
 from importers.mono.threads import UNKNOWN_TID, Life, Lives
 from importers.mono.walks import CallCounts, StackTable, call_pieces
 
@@ -42,7 +41,6 @@ MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.
 SAME_CLOCK_NS = 2_000_000_000
 MAIN = "Main"
-DEFAULT_INTERVAL_NS = 10_000_000
 
 
 def to_trace(logs: Sequence[Log], trace: Trace) -> None:
@@ -94,9 +92,8 @@ def _add_process(trace: Trace, log: Log) -> None:
     trace.report.note("function_without_name", frames.methods.n_unnamed, where=log.source.path)
 
 
-def _graph(reader: Shots, known: Known, number: int, shot: object) -> HeapGraph:
-    numbers, sites = known.shot_numbers[number], known.shot_sites[number]
-    return reader.graph(shot, numbers, sites)  # type: ignore[arg-type]
+def _graph(reader: Shots, known: Known, number: int, shot: Shot) -> HeapGraph:
+    return reader.graph(shot, known.shot_numbers[number], known.shot_sites[number])
 
 
 # ---------------------------------------------------------------- time, process
@@ -117,9 +114,9 @@ def _join_clock(trace: Trace, log: Log, span: tuple[int, int]) -> int:
         clock_ns = span[0] if header.start_clock_ns is None else header.start_clock_ns
         zero = header.start_unix_ms * MS - clock_ns
     known = trace.clock
-    if known is not None and known.kind == "monotonic" and None not in (known.unix_zero_ns, zero):
-        if abs(known.unix_zero_ns - zero) < SAME_CLOCK_NS:  # type: ignore[operator]
-            zero = known.unix_zero_ns
+    if known is not None and known.unix_zero_ns is not None and zero is not None:
+        is_same = known.kind == "monotonic" and abs(known.unix_zero_ns - zero) < SAME_CLOCK_NS
+        zero = known.unix_zero_ns if is_same else zero
     return trace.join_clock(Clock("monotonic", zero))
 
 
@@ -209,7 +206,7 @@ class _Loader:
         n = self._count("enter")
         return StreamedTable(CALLS, self._call_pieces, 2 * n) if n else Table(CALLS)
 
-    def _call_pieces(self):  # type: ignore[no-untyped-def]
+    def _call_pieces(self) -> Iterator[Table]:
         life = self.life
         counts = CallCounts()
         end = life.end_ts if life.unloaded_ts is not None else self.span[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -166,7 +165,7 @@ WHAT = {
     Metadata.THREAD: "thread", Metadata.CONTEXT: "context", Metadata.VTABLE: "vtable",
 }  # fmt: skip
 METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
-OUTCOMES = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
+OUTCOMES: dict[int, str] = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
 PHASES = {Gc.MARK_START: ("mark", Gc.MARK_END), Gc.RECLAIM_START: ("reclaim", Gc.RECLAIM_END)}
 
 # Time, duration, stack, flow, then the fields.
@@ -191,11 +190,12 @@ def questions(log: Log) -> tuple[Array, Array, Array]:
 
 
 class Markers:
-    """Makes the markers of each thread. question_of: for a row of records the number of its question."""
+    """Makes the markers of each thread. asked_rows: of the records, those of which the object's class was asked."""
 
     def __init__(
-        self, trace: Trace, log: Log, frames: Frames, known: Known, asked_rows: Array, span: tuple[int, int], shift_ns: int
-    ) -> None:
+        self, trace: Trace, log: Log, frames: Frames, known: Known, asked_rows: Array, span: tuple[int, int],
+        shift_ns: int,
+    ) -> None:  # fmt: skip
         self._trace = trace
         self._log = log
         self._frames = frames
@@ -241,7 +241,8 @@ class Markers:
     def _table(self, marker_type: MarkerType, rows: list[Row]) -> Table:
         names = ("ts", "dur", "stack", "flow", *(field.key for field in marker_type.fields))
         spec = marker_type.spec
-        columns = {name: np.array(cells, spec[name].numpy_dtype) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+        cells_of = dict(zip(names, zip(*rows, strict=True), strict=True))
+        columns = {name: np.array(cells, spec[name].numpy_dtype) for name, cells in cells_of.items()}
         start = np.clip(columns["ts"], *self._span)
         end = np.clip(columns["ts"] + columns["dur"], start, self._span[1])
         columns |= {"ts": start + self._shift_ns, "dur": end - start}
@@ -354,9 +355,9 @@ class Markers:
                     yield self._contention(first, int(records.ts[first]), "unknown", stack_at)
                 waiting[address] = row
             elif first is not None:
-                yield self._contention(first, ts, OUTCOMES.get(Monitor(kind), "unknown") if kind in OUTCOMES else "unknown", stack_at)
+                yield self._contention(first, ts, OUTCOMES.get(kind, "unknown"), stack_at)
             elif kind in OUTCOMES:
-                yield self._contention(row, ts, OUTCOMES[Monitor(kind)], stack_at)
+                yield self._contention(row, ts, OUTCOMES[kind], stack_at)
         for row in waiting.values():
             yield self._contention(row, self._span[1], "still waiting", stack_at)
 
@@ -395,7 +396,8 @@ class Markers:
             kind = CLAUSE_KINDS.get(int(records.a[row]), "unknown")
             stack = stack_at.get(int(records.at[row]), -1)
             class_name = self._class_of(row) if records.d[row] else ""
-            yield int(records.ts[row]), 0, stack, 0, kind, self._method_of(row), _signed(int(records.b[row])), class_name
+            index = _signed(int(records.b[row]))
+            yield int(records.ts[row]), 0, stack, 0, kind, self._method_of(row), index, class_name
 
     # ------------------------------------------------------------ code and metadata
 

@@ -4,8 +4,8 @@
 `step` knows every event of every version and is the only place that does. The kernels go through buffers with it; where
 an enter or leave is short enough to lie in eight bytes, which is nearly always, they take it apart at once instead.
 
-A kernel carries its position in `s`, an array of N_STATE unsigned numbers, from call to call. It returns why it stopped;
-called again, with more room or the answer to what it asked, it goes on where it was.
+A kernel carries its position in `s`, an array of N_STATE unsigned numbers, from call to call. It returns why it
+stopped; called again, with more room or the answer to what it asked, it goes on where it was.
 """
 
 import cython
@@ -586,7 +586,8 @@ def allocation(
 def collection(
     d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1], high: cython.uint
 ) -> cython.void:
-    """EVENT: A kind, B generation. RESIZE: A size. MOVE: items. HANDLE: A type, B handle, C object. FINALIZE: A object."""
+    """EVENT: A kind, B generation. RESIZE: A size. MOVE: items. HANDLE: A type, B handle, C object. FINALIZE: A
+    object."""
     i: cython.Py_ssize_t
     if high == 1:
         s[A] = small(d, s)
@@ -700,8 +701,8 @@ def monitor(
 def heap_event(
     d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1], high: cython.uint
 ) -> cython.void:
-    """OBJECT: A object, B class or vtable, C size, D generation, items: what it refers to. ROOT: items. ROOT_REGISTER: A
-    start, B size, C source, D key. ROOT_UNREGISTER: A start."""
+    """OBJECT: A object, B class or vtable, C size, D generation, items: what it refers to. ROOT: items.
+    ROOT_REGISTER: A start, B size, C source, D key. ROOT_UNREGISTER: A start."""
     version: cython.ulonglong = s[VERSION]
     i: cython.Py_ssize_t
     if high <= 1:
@@ -736,8 +737,8 @@ def heap_event(
 def sample(
     d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1], high: cython.uint
 ) -> cython.void:
-    """HIT: A type, B thread, C and D as `addresses` says. USYM: A address, B size. UBIN: A address, B offset in the file,
-    C size. COUNTERS: A ms since the first ones, before version 13."""
+    """HIT: A type, B thread, C and D as `addresses` says. USYM: A address, B size. UBIN: A address, B offset in the
+    file, C size. COUNTERS: A ms since the first ones, before version 13."""
     version: cython.ulonglong = s[VERSION]
     if high == 0 and version >= 4:
         if version <= 12:
@@ -798,7 +799,9 @@ def coverage(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def begin(s: cython.ulonglong[::1], buffers: cython.const[cython.ulonglong][::1], row: cython.Py_ssize_t) -> cython.void:
+def begin(
+    s: cython.ulonglong[::1], buffers: cython.const[cython.ulonglong][::1], row: cython.Py_ssize_t
+) -> cython.void:
     at: cython.Py_ssize_t = row * B_WIDTH
     s[AT] = buffers[at + B_AT]
     s[END] = buffers[at + B_END]
@@ -858,12 +861,6 @@ def scan(
     p: cython.Py_ssize_t
     safe: cython.Py_ssize_t
     w: cython.ulonglong
-    m: cython.ulonglong
-    e1: cython.ulonglong
-    e2: cython.ulonglong
-    n1: cython.ulonglong
-    n2: cython.ulonglong
-    sign: cython.ulonglong
     kind: cython.uint
     ts: cython.ulonglong
     meth: cython.ulonglong
@@ -1040,7 +1037,8 @@ def frame_at(
     ts: cython.longlong,
 ) -> cython.int:
     """The frame of a pointer at a time. Where it was defined several times, the last definition until then counts, or
-    the first of all: defined[k] from defined_ts[k] on, for k in defined_at[n]:defined_at[n + 1], frames being -2 - n."""
+    the first of all: defined[k] from defined_ts[k] on, for k in defined_at[n]:defined_at[n + 1], frames being -2 -
+    n."""
     n: cython.Py_ssize_t = frames[number]
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
@@ -1393,7 +1391,8 @@ def enter_stacks(
     n: cython.Py_ssize_t,
     slots: cython.int[::1],
 ):
-    """Enters the first n stacks into an empty hash table: a power of two, at least twice as many as there is room for."""
+    """Enters the first n stacks into an empty hash table: a power of two, at least twice as many as there is room
+    for."""
     room: cython.Py_ssize_t = stack_prefix.shape[0]
     if stack_frame.shape[0] != room or n > room or slots.shape[0] < 2 * room or slots.shape[0] & (slots.shape[0] - 1):
         raise ValueError("enter_stacks: an array has the wrong length")
@@ -1466,7 +1465,6 @@ def sites(
     number: cython.int
     stack: cython.int
     low: cython.uint
-    is_bad: cython.bint
     with cython.nogil:
         while result == DONE:
             if s[BEGUN] == 0 or s[AT] >= s[END]:
@@ -1512,7 +1510,6 @@ def sites(
                     again(s)
                     break
                 stack = -1
-                is_bad = False
                 if s[N_ITEMS] > 0:
                     for i in range(s[N_ITEMS]):
                         number = id_of(keys, ids, items[i])
@@ -1719,8 +1716,8 @@ def heap(
     s: cython.ulonglong[::1],
 ):
     """What heap shots list in parts of buffers: s[N_ROWS] rows of `objects`: time, address, class, size, how many
-    references; those one after the other in `references`, s[N_POOL]; and s[N_SECOND] rows of `held`, the roots: time, and
-    address of the root, object, 0 (from version 15 on) or object, kind, something more.
+    references; those one after the other in `references`, s[N_POOL]; and s[N_SECOND] rows of `held`, the roots:
+    time, and address of the root, object, 0 (from version 15 on) or object, kind, something more.
 
     Returns DONE, ROWS_FULL, POOL_FULL (of references), SECOND_FULL (of roots) or ITEMS_FULL.
     """
@@ -1791,9 +1788,9 @@ def events(
     items: cython.ulonglong[::1],
     s: cython.ulonglong[::1],
 ):
-    """The next event of the buffers, for those who print them: `out` (8) gets its offset, first byte, time, A to D and the
-    place of its text, s[N_ITEMS] items are in `items`. Returns DONE where there is none left, ROWS_FULL for an event,
-    ITEMS_FULL, or POOL_FULL for one that is damaged, which ends its buffer: s[BAD] says how."""
+    """The next event of the buffers, for those who print them: `out` (8) gets its offset, first byte, time, A to D
+    and the place of its text, s[N_ITEMS] items are in `items`. Returns DONE where there is none left, ROWS_FULL for an
+    event, ITEMS_FULL, or POOL_FULL for one that is damaged, which ends its buffer: s[BAD] says how."""
     n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
     if s.shape[0] < N_STATE or out.shape[0] < 8 or not are_inside(buffers, n_buffers, d.shape[0]):
         raise ValueError("events: an array has the wrong length")

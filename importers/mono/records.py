@@ -39,10 +39,12 @@ def describe_header(source: Source) -> str:
 
 
 def events(source: Source, offset: int) -> Iterator[str]:
-    """Buffers, and the events in them: offset, name, time on the event clock, fields a to d that are not 0, text, items."""
+    """Buffers, and the events in them: offset, name, time on the event clock, fields a to d that are not 0, text,
+    items."""
     header = header_of(source)
     # Which of its two layouts a log of version 15 has is known only at its end.
-    layout = read_log(source).layout if header.data_version == HYBRID else _layout(header.data_version, header.pointer_size)
+    version = header.data_version
+    layout = read_log(source).layout if version == HYBRID else Layout(version, version, header.pointer_size)
     tids, buffers, problems = find_buffers(source.data, header.size)
     for problem in problems:
         if problem.offset >= offset:
@@ -70,10 +72,6 @@ def events(source: Source, offset: int) -> Iterator[str]:
             yield _event(source, out.tolist(), items[: int(state[N_ITEMS])].tolist())
         else:
             yield f"{at} ! {REASONS.get(int(state[BAD]), 'damaged')}; the rest of the buffer is skipped"
-
-
-def _layout(data_version: int, pointer_size: int) -> Layout:
-    return Layout(data_version, data_version, pointer_size)
 
 
 def _event(source: Source, out: list[int], items: list[int]) -> str:

@@ -1,5 +1,5 @@
-"""Map: samples. The managed frames are in the log; where there are none, the addresses are looked up in the code that was
-jitted by then, in the native symbols and in the native binaries that the log names."""
+"""Map: samples. The managed frames are in the log; where there are none, the addresses are looked up in the code that
+was jitted by then, in the native symbols and in the native binaries that the log names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from converter.model import SAMPLES, Array, Table, Trace
 from importers.mono.decode import Log
 from importers.mono.frames import Frames, has_code
 from importers.mono.layout import Event
-from importers.mono.threads import UNKNOWN_TID, Life, Lives
+from importers.mono.threads import Lives
 from importers.mono.walks import Hits, StackTable, read_hits
 
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
@@ -31,15 +31,10 @@ def read_samples(trace: Trace, log: Log, frames: Frames, lives: Lives, shift_ns:
 
 
 def _by_life(hits: Hits, stack: Array, lives: Lives, shift_ns: int) -> Iterator[tuple[int, Table]]:
-    lives_of_rows = lives.number_of(hits.tid, hits.ts)
-    for life, rows in lives_of_rows:
+    for life, rows in lives.number_of(hits.tid, hits.ts):
         rows = rows[np.argsort(hits.ts[rows], kind="stable")]
         ts = np.clip(hits.ts[rows], life.start_ts, life.end_ts) + shift_ns
         yield id(life), Table(SAMPLES, {"ts": ts, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)})
-
-
-def unknown_thread(life: Life) -> bool:
-    return life.tid == UNKNOWN_TID
 
 
 # ---------------------------------------------------------------- native frames

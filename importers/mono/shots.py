@@ -28,7 +28,8 @@ class Shot:
 
 
 def find_shots(log: Log, end_ts: int) -> list[Shot]:
-    """From each start to its end on the same thread, or where that is missing, to the thread's next start or its end."""
+    """From each start to its end on the same thread, or where that is missing, to the thread's next start or its
+    end."""
     records = log.records
     rows = records.of(Event.HEAP_START, Event.HEAP_END)
     tids = log.tids[records.buffer[rows]]
@@ -147,7 +148,7 @@ class Regions:
         self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)
 
     def at(self, addresses: Array, ts: Array) -> tuple[Array, Array]:
-        """(kind, name) as strings: of the latest region registered there until then, or the last one before in memory."""
+        """(kind, name) as strings: of the latest region that was registered there until then."""
         row = np.searchsorted(self._start, addresses, side="right") - 1
         later = (row > 0) & (self._ts[row] > ts) if len(self._ts) else np.zeros(len(row), bool)
         earlier = np.maximum(row - 1, 0)

@@ -41,8 +41,8 @@ class Life:
 class Lives:
     """The threads of a log, in the order of their start.
 
-    What lies between the unloading of a thread and the next loading of its id belongs to the thread that is loaded then;
-    after its last unloading a thread may go on.
+    What lies between the unloading of a thread and the next loading of its id belongs to the thread that is loaded
+    then; after its last unloading a thread may go on.
     """
 
     def __init__(self, log: Log) -> None:

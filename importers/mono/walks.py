@@ -1,4 +1,5 @@
-"""Map: goes through the buffers of a thread with the kernels, a piece at a time, in memory that does not grow with them."""
+"""Map: goes through the buffers of a thread with the kernels, a piece at a time, in memory that does not grow with
+them."""
 
 from __future__ import annotations
 
@@ -89,8 +90,8 @@ class CallCounts:
 def call_pieces(
     log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, counts: CallCounts
 ) -> Iterator[Table]:
-    """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock, which
-    becomes the trace's by adding shift_ns. counts are set when the last piece has been made."""
+    """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock,
+    which becomes the trace's by adding shift_ns. counts are set when the last piece has been made."""
     state = log.layout.state()
     state[NOW], state[MAX_TS] = span
     open_methods, open_frames = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
@@ -112,7 +113,8 @@ def call_pieces(
         elif stopped == ROWS_FULL and n == 0:
             room *= 2
         if n:
-            yield Table(CALLS, {"ts": ts[:n] + shift_ns if shift_ns else ts[:n], "frame": frame[:n], "flags": flags[:n]})
+            columns = {"ts": ts[:n] + shift_ns if shift_ns else ts[:n], "frame": frame[:n], "flags": flags[:n]}
+            yield Table(CALLS, columns)
     depth = int(state[DEPTH])
     counts.ignored, counts.unwound = int(state[N_IGNORED]), int(state[N_UNWOUND])
     counts.backwards, counts.open_at_end = int(state[N_BACKWARDS]), depth
@@ -127,8 +129,8 @@ def call_pieces(
 
 @dataclass(frozen=True)
 class Sites:
-    """Rows of events and where they happened. at: offset; kind: first byte; ts: int64 ns on the event clock; a, b, c: the
-    event's fields (of an allocation class or vtable, object, size); stack: int32."""
+    """Rows of events and where they happened. at: offset; kind: first byte; ts: int64 ns on the event clock; a, b,
+    c: the event's fields (of an allocation class or vtable, object, size); stack: int32."""
 
     at: Array
     kind: Array
@@ -145,19 +147,20 @@ class Sites:
 def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) -> Iterator[Sites]:
     """Allocations, throws, clauses, monitor and handle events of a thread's buffers."""
     state = log.layout.state()
-    opened = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)]
+    open_ids, open_frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
     items, stopped = np.empty(FIRST_ITEMS, np.uint64), ROWS_FULL
     while stopped != DONE:
         out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
         state[N_STACKS] = stacks.refresh()
         stopped = mono_kernel.sites(
-            log.source.data, buffers, *methods.arrays, *opened, *stacks.arrays, out, stack, items, state
-        )
+            log.source.data, buffers, *methods.arrays, open_ids, open_frames, open_stacks, *stacks.arrays, out, stack,
+            items, state,
+        )  # fmt: skip
         stacks.add(int(state[N_STACKS]))
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
         elif stopped == DEPTH_FULL:
-            opened = [grown(array) for array in opened]
+            open_ids, open_frames, open_stacks = grown(open_ids), grown(open_frames), grown(open_stacks)
         elif stopped == STACKS_FULL:
             stacks.grow()
         elif stopped == ITEMS_FULL:
@@ -172,8 +175,8 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
 
 @dataclass(frozen=True)
 class Hits:
-    """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11; stack: of
-    the managed frames, -1 where there is none; addresses (uint64) of the i-th sample, the leaf first, are
+    """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11;
+    stack: of the managed frames, -1 where there is none; addresses (uint64) of the i-th sample, the leaf first, are
     addresses[first[i]:first[i] + n[i]]."""
 
     ts: Array
@@ -234,8 +237,8 @@ def read_moves(log: Log) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class HeapRows:
-    """What heap shots list. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references; references:
-    uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `mono_kernel.heap`."""
+    """What heap shots list. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references;
+    references: uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `mono_kernel.heap`."""
 
     objects: Array
     references: Array
