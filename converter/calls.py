@@ -14,11 +14,14 @@ from converter.model import (
     OPEN_AT_START,
     Array,
     GrowingTable,
+    StreamedTable,
     Table,
 )
 from converter.report import Report
 
 NOT_FOUND = 128
+# Of the four sums of a function.
+ENTERS, TOTAL_NS, SELF_NS, ACTIVE = range(4)
 
 
 class Balancer:
@@ -110,6 +113,14 @@ def _adopt_orphans(calls: Table, marks: Array, n_orphans: int, report: Report, w
     return table, new_marks + np.searchsorted(place, new_marks, side="right")
 
 
+class CallStream(StreamedTable):
+    """A stream of calls that can be added up without making its rows. add_up: does so."""
+
+    def __init__(self, make: Callable[[], Iterator[Table]], n_rows: int, add_up: Callable[[CallTotals], None]) -> None:
+        super().__init__(CALLS, make, n_rows)
+        self.add_up = add_up
+
+
 class CallTotals:
     """Adds up the calls of any number of threads for each function: the index of the table funcs.
 
@@ -125,6 +136,9 @@ class CallTotals:
 
     def add(self, calls: Table) -> int:
         """Adds a thread; returns how many calls it has."""
+        if isinstance(calls, CallStream):
+            calls.add_up(self)
+            return len(calls) // 2
         n_rows = 0
         state = np.zeros(2, np.int64)
         for piece in calls.pieces():
@@ -136,6 +150,12 @@ class CallTotals:
             )  # fmt: skip
         _check_balanced(state)
         return n_rows // 2
+
+    def tables(self) -> tuple[Array, Array]:
+        """For who adds up by other means: int32 func of each frame so far; int64 sums, four for each func: enters,
+        total ns, self ns, how often it is open now."""
+        self._make_room(0)
+        return self._func_of_frame, self._sums.reshape(-1)
 
     def _make_room(self, depth: int) -> None:
         if len(self._func_of_frame) < len(self._frames):

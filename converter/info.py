@@ -137,7 +137,7 @@ def _tiers(trace: Trace) -> list[Json]:
     tier, size = trace.code["tier"], trace.code["size"]
     names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
     by_name: dict[str, tuple[int, int]] = {}
-    for row in np.unique(tier).tolist():
+    for row in sorted(set(tier.tolist())):
         mine = tier == row
         n, n_bytes = by_name.get(names[row], (0, 0))
         by_name[names[row]] = n + int(mine.sum()), n_bytes + int(size[mine].sum())

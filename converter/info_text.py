@@ -73,9 +73,12 @@ def _process(process: Json) -> list[str]:
 
 
 def _counters(counters: list[Json]) -> list[str]:
+    """Without those that stayed 0, of which a runtime has many."""
+    shown = [counter for counter in counters if counter["min"] or counter["max"]]
+    rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
     figures = [_figure(key) for key in ("last", "first", "min", "max")]
     name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] else row["name"])
-    return _table("counters", [*figures, _number("values"), name], counters)
+    return _table("counters", [*figures, _number("values"), name], shown) + rest
 
 
 def _figure(key: str) -> Column:

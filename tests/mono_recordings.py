@@ -5,7 +5,7 @@ Small ones are in fixtures/mono; the shared folder has all of them, and what an 
 
 import json
 from collections import Counter
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,18 +60,18 @@ def expected_of(name: str) -> dict[str, Any]:
     return dict(json.loads(content(name.removesuffix(".mlpd") + ".expected.json")))
 
 
-@lru_cache(maxsize=4)
+@cache
 def trace_of(name: str) -> Trace:
     return converter.load(path_of(name))
 
 
-@lru_cache(maxsize=4)
+@cache
 def summary_of(name: str) -> dict[str, Any]:
     """With every function, class and site. What is found only when threads are loaded is in the trace's report then."""
     return summarize(trace_of(name), top=ALL)
 
 
-@lru_cache(maxsize=4)
+@cache
 def threads_of(name: str) -> list[tuple[Thread, ThreadData]]:
     return [(thread, thread.load()) for _, thread in trace_of(name).threads]
 

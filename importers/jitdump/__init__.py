@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from converter.model import Trace
 from converter.registry import Options
 from converter.source import Source
-from importers.jitdump.decode import Dump, read_dump
 from importers.jitdump.layout import read_header
+
+if TYPE_CHECKING:
+    from importers.jitdump.decode import Dump
 
 
 def sniff(head: memoryview) -> bool:
@@ -31,6 +34,8 @@ class Reading:
 
 def read(sources: Sequence[Source]) -> Reading:
     """Decodes the dumps of one recording. Raises FormatError for a header that is none."""
+    from importers.jitdump.decode import read_dump
+
     return Reading([read_dump(source) for source in sources])
 
 

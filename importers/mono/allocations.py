@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import ALLOCATIONS, Array, Table, Trace
+from converter.model import ALLOCATIONS, Table, Trace
 from importers.mono.decode import Log
-from importers.mono.frames import Frames
+from importers.mono.frames import Frames, leaves
 from importers.mono.identity import Known, Numbers
 from importers.mono.layout import Event
 from importers.mono.threads import Life
@@ -76,16 +76,6 @@ class Allocations:
         freed = allocated.take(dead)
         ts = np.maximum(np.clip(died[dead], *self.span) + self.shift_ns, freed["ts"])
         return freed.replaced(ts=ts, size=-freed["size"])
-
-
-def leaves(trace: Trace, stacks: Array, frames: Array) -> Array:
-    """The stacks with one more frame each; int32."""
-    keys = (stacks.astype(np.int64) << 32) | frames
-    different, which = np.unique(keys, return_inverse=True)
-    intern = trace.stacks.intern
-    made = [intern(prefix=key >> 32, frame=key & 0xFFFFFFFF) for key in different.tolist()]
-    leaves_of: Array = np.array(made, np.int32)[which.ravel()]
-    return leaves_of
 
 
 def _joined(one: Table, other: Table) -> Table:

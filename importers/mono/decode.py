@@ -41,6 +41,8 @@ REASONS = {
 FIRST_ITEMS = 1 << 12
 FIRST_RECORDS = 1 << 14
 SEARCH_PIECE = 1 << 20
+WINDOW = 1 << 26
+LARGE = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -251,20 +253,37 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
     records, pool = np.empty(FIRST_RECORDS * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     items = np.empty(FIRST_ITEMS, np.uint64)
     state = layout.state()
-    while (
-        stopped := mono_kernel.scan(source.data, buffers.ravel(), stats.ravel(), records, pool, items, kinds, state)
-    ) != DONE:
-        if stopped == ROWS_FULL:
-            records = grown(records)
-        elif stopped == POOL_FULL:
-            pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
-        else:
-            items = room_for(items, int(state[N_ITEMS]))
+    for window in windows(source, buffers.ravel()):
+        stopped = ROWS_FULL
+        while stopped != DONE:
+            stopped = mono_kernel.scan(source.data, window, stats.ravel(), records, pool, items, kinds, state)
+            if stopped == ROWS_FULL:
+                records = grown(records)
+            elif stopped == POOL_FULL:
+                pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
+            elif stopped == ITEMS_FULL:
+                items = room_for(items, int(state[N_ITEMS]))
     table = records[: int(state[N_ROWS]) * RECORD_WIDTH].reshape(-1, RECORD_WIDTH)
     whole = buffers.copy()
     damaged = stats[:, 11] > 0
     whole[damaged, 1] = stats[damaged, 12]
     return Log(source, header, layout, tids, whole, Stats(stats), Records(table, pool), kinds)
+
+
+def windows(source: Source, buffers: Array) -> Iterator[Array]:
+    """The buffers (as kernels take them, flat) up to a point in the file, then up to a later one, and so on until it is
+    all of them: kernels go on where they were. Only what lies between two points is in memory, if the file is large."""
+    rows = buffers.reshape(-1, BUFFER_WIDTH)
+    begins, ends = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+    first = 0
+    while first < len(rows):
+        last = max(first + 1, int(np.searchsorted(ends, begins[first] + WINDOW, side="right")))
+        extent = int(begins[first]), int(ends[last - 1])
+        source.prefetch(*extent)
+        yield buffers[: last * BUFFER_WIDTH]
+        if len(source.data) > LARGE:
+            source.release(*extent)
+        first = last
 
 
 def grown(array: Array, least: int = 0) -> Array:

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from converter.calls import CallStream, CallTotals
 from converter.model import (
     ALLOCATIONS,
     CALLS,
@@ -32,10 +33,11 @@ from importers.mono.frames import Frames, has_code
 from importers.mono.identity import Known, follow
 from importers.mono.layout import Event
 from importers.mono.markers import Markers, questions
+from importers.mono.names import Names
 from importers.mono.samples import read_samples
 from importers.mono.shots import Shot, Shots, find_shots
 from importers.mono.threads import UNKNOWN_TID, Life, Lives
-from importers.mono.walks import CallCounts, StackTable, call_pieces
+from importers.mono.walks import CallCounts, StackTable, add_up_calls, call_pieces
 
 MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.
@@ -204,17 +206,27 @@ class _Loader:
 
     def _calls(self) -> Table:
         n = self._count("enter")
-        return StreamedTable(CALLS, self._call_pieces, 2 * n) if n else Table(CALLS)
+        return CallStream(self._call_pieces, 2 * n, self._add_up) if n else Table(CALLS)
 
     def _call_pieces(self) -> Iterator[Table]:
-        life = self.life
         counts = CallCounts()
+        yield from call_pieces(*self._of_calls, self.shift_ns, counts)
+        self._note(counts)
+
+    def _add_up(self, totals: CallTotals) -> None:
+        counts = CallCounts()
+        add_up_calls(*self._of_calls, totals, counts)
+        self._note(counts)
+
+    @property
+    def _of_calls(self) -> tuple[Log, Array, Names, tuple[int, int]]:
+        """Calls that are open at the end last until the thread's, or where that is not known, the log's."""
+        life = self.life
         end = life.end_ts if life.unloaded_ts is not None else self.span[1]
-        buffers: Array = self.log.buffers[life.buffers].ravel()
-        yield from call_pieces(
-            self.log, buffers, self.frames.methods, (life.start_ts, max(end, life.start_ts)), self.shift_ns, counts
-        )
-        where = f"{self.log.source.path} {life.tid} {life.number}"
+        return self.log, self.log.buffers[life.buffers].ravel(), self.frames.methods, (life.start_ts, end)
+
+    def _note(self, counts: CallCounts) -> None:
+        where = f"{self.log.source.path} {self.life.tid} {self.life.number}"
         report = self.trace.report
         report.note("leave_without_enter", counts.ignored, where=where)
         report.note("unwound", counts.unwound, where=where)

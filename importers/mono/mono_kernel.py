@@ -8,7 +8,11 @@ A kernel carries its position in `s`, an array of N_STATE unsigned numbers, from
 stopped; called again, with more room or the answer to what it asked, it goes on where it was.
 """
 
+import sys
+
 import cython
+
+LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
 
 # ---------------------------------------------------------------- the state
 
@@ -55,6 +59,8 @@ N_STACKS = cython.declare(cython.int, 32)
 N_SECOND = cython.declare(cython.int, 33)
 # Times of calls are lowered to this one.
 MAX_TS = cython.declare(cython.int, 34)
+# The ns that the innermost open call has spent in callees.
+CALLEES = cython.declare(cython.int, 35)
 N_STATE = cython.declare(cython.int, 40)
 
 # Values of s[BAD].
@@ -147,16 +153,16 @@ def hashed(key: cython.ulonglong) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def load8(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.ulonglong:
-    """Eight bytes, the first one lowest: one load, once the C compiler has seen it."""
-    a: cython.ulonglong = d[p]
-    b: cython.ulonglong = d[p + 1]
-    c: cython.ulonglong = d[p + 2]
-    e: cython.ulonglong = d[p + 3]
-    f: cython.ulonglong = d[p + 4]
-    g: cython.ulonglong = d[p + 5]
-    h: cython.ulonglong = d[p + 6]
-    i: cython.ulonglong = d[p + 7]
-    return a | b << 8 | c << 16 | e << 24 | f << 32 | g << 40 | h << 48 | i << 56
+    """Eight bytes, the first one lowest."""
+    w: cython.ulonglong = 0
+    i: cython.int
+    if cython.compiled and LITTLE_ENDIAN:
+        # One load. Put together from bytes, the C compiler would take it apart again.
+        memcpy(cython.address(w), cython.address(d[p]), 8)  # noqa: F821
+        return w
+    for i in range(7, -1, -1):
+        w = w << 8 | d[p + i]
+    return w
 
 
 @cython.cfunc
@@ -1347,6 +1353,194 @@ def calls(
     return result
 
 
+def call_totals(
+    d: cython.const[cython.uchar][::1],
+    buffers: cython.const[cython.ulonglong][::1],
+    keys: cython.const[cython.ulonglong][::1],
+    ids: cython.const[cython.int][::1],
+    frames: cython.const[cython.int][::1],
+    defined_at: cython.const[cython.int][::1],
+    defined_ts: cython.const[cython.longlong][::1],
+    defined: cython.const[cython.int][::1],
+    open_methods: cython.ulonglong[::1],
+    open_sums: cython.int[::1],
+    entered: cython.longlong[::1],
+    in_callees: cython.longlong[::1],
+    n_open: cython.int[::1],
+    func_of_frame: cython.const[cython.int][::1],
+    sums: cython.longlong[::1],
+    items: cython.ulonglong[::1],
+    s: cython.ulonglong[::1],
+):
+    """Adds up the calls of one thread, those that `calls` would make, without making them.
+
+    sums: four values for each function: enters, total ns of outermost activations, self ns, how often it is open now.
+    Of each open call: where its sums begin, when it was entered, the ns that its caller had spent in callees until
+    then; s[CALLEES] are those of the innermost. Returns what `calls` does; ROWS_FULL for a frame that func_of_frame or
+    sums have no place for.
+    """
+    n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
+    n_frames: cython.Py_ssize_t = func_of_frame.shape[0]
+    n_funcs: cython.Py_ssize_t = sums.shape[0] // 4
+    deepest: cython.Py_ssize_t = open_methods.shape[0]
+    depth: cython.Py_ssize_t = s[DEPTH] if s.shape[0] >= N_STATE else -1
+    if (
+        depth < 0
+        or depth > deepest
+        or open_sums.shape[0] != deepest
+        or entered.shape[0] != deepest
+        or in_callees.shape[0] != deepest
+        or n_open.shape[0] < frames.shape[0]
+        or not are_inside(buffers, n_buffers, d.shape[0])
+        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
+    ):
+        raise ValueError("call_totals: an array has the wrong length")
+    result: cython.int = DONE
+    row: cython.Py_ssize_t = s[BUFFER]
+    p: cython.Py_ssize_t = s[AT]
+    end: cython.Py_ssize_t = s[END]
+    after: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    callees: cython.longlong = cython.cast(cython.longlong, s[CALLEES])
+    dur: cython.longlong
+    at: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    w: cython.ulonglong
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    kind: cython.uint
+    ts: cython.ulonglong = s[TS]
+    meth: cython.ulonglong = s[METHOD]
+    new_ts: cython.ulonglong
+    new_meth: cython.ulonglong
+    mask: cython.ulonglong = s[PTR_MASK]
+    now: cython.ulonglong = s[NOW]
+    max_ts: cython.ulonglong = s[MAX_TS]
+    number: cython.int
+    searched: cython.ulonglong = s[SEARCHED]
+    counting: cython.bint = searched > 65536
+    begun: cython.bint = s[BEGUN] != 0
+    with cython.nogil:
+        while True:
+            length = 0
+            if p + 8 <= end:
+                w = load8(d, p)
+                kind = w & 0xFF
+                if kind & 0xCF == 3 and kind != 3:
+                    delta, difference, length = taken_apart(w)
+            if length != 0:
+                after = p + length
+                new_ts = wrapped(ts + delta)
+                new_meth = (meth + difference) & mask
+            elif p >= end:
+                if begun:
+                    row += 1
+                    begun = False
+                if row >= n_buffers:
+                    break
+                begin(s, buffers, row)
+                begun = True
+                p = s[AT]
+                end = s[END]
+                ts = s[TS]
+                meth = s[METHOD]
+                continue
+            else:
+                s[AT] = p
+                s[TS] = ts
+                s[METHOD] = meth
+                if not step(d, s, items):
+                    if s[BAD] == NO_ROOM:
+                        result = ITEMS_FULL
+                        break
+                    p = end
+                    continue
+                kind = s[KIND]
+                after = s[AT]
+                new_ts = s[TS]
+                new_meth = s[METHOD]
+                if kind & 0xCF != 3 or kind == 3:
+                    p = after
+                    ts = new_ts
+                    meth = new_meth
+                    continue
+            if kind == 0x23:
+                number = id_of(keys, ids, new_meth)
+                if number < 0:
+                    s[ASKED] = new_meth
+                    result = ASKS_METHOD
+                    break
+                if depth == deepest:
+                    result = DEPTH_FULL
+                    break
+                at = frame_at(frames, defined_at, defined_ts, defined, number, new_ts)
+                if at >= n_frames or func_of_frame[at] < 0 or func_of_frame[at] >= n_funcs:
+                    result = ROWS_FULL
+                    break
+                at = 4 * func_of_frame[at]
+                if new_ts > now:
+                    now = new_ts if new_ts < max_ts else max_ts
+                elif new_ts < now:
+                    s[N_BACKWARDS] += 1
+                sums[at] += 1
+                sums[at + 3] += 1
+                open_methods[depth] = new_meth
+                open_sums[depth] = at
+                entered[depth] = now
+                in_callees[depth] = callees
+                callees = 0
+                depth += 1
+                if counting:
+                    n_open[number] += 1
+            else:
+                q = depth - 1
+                if q < 0 or open_methods[q] != new_meth:
+                    if counting:
+                        number = id_of(keys, ids, new_meth)
+                        if number < 0 or n_open[number] == 0:
+                            q = -1
+                    while q >= 0 and open_methods[q] != new_meth:
+                        q -= 1
+                if q < 0:
+                    s[N_IGNORED] += 1
+                    searched += depth
+                    if searched > 65536 and not counting:
+                        counting = True
+                        for q in range(depth):
+                            n_open[id_of(keys, ids, open_methods[q])] += 1
+                else:
+                    if new_ts > now:
+                        now = new_ts if new_ts < max_ts else max_ts
+                    elif new_ts < now:
+                        s[N_BACKWARDS] += 1
+                    s[N_UNWOUND] += depth - q - 1
+                    while depth > q:
+                        depth -= 1
+                        if counting:
+                            n_open[id_of(keys, ids, open_methods[depth])] -= 1
+                        at = open_sums[depth]
+                        dur = cython.cast(cython.longlong, now) - entered[depth]
+                        sums[at + 2] += dur - callees
+                        callees = in_callees[depth] + dur
+                        sums[at + 3] -= 1
+                        if sums[at + 3] == 0:
+                            sums[at + 1] += dur
+            p = after
+            ts = new_ts
+            meth = new_meth
+    s[BEGUN] = begun
+    s[BUFFER] = row
+    s[AT] = p
+    s[END] = end
+    s[TS] = ts
+    s[METHOD] = meth
+    s[NOW] = now
+    s[DEPTH] = depth
+    s[SEARCHED] = searched
+    s[CALLEES] = cython.cast(cython.ulonglong, callees) & ALL
+    return result
+
+
 # ---------------------------------------------------------------- stacks
 
 
@@ -1824,6 +2018,7 @@ if not cython.compiled:
     add_key = plain_integers(add_key)
     frames_of = plain_integers(frames_of)
     calls = plain_integers(calls)
+    call_totals = plain_integers(call_totals)
     enter_stacks = plain_integers(enter_stacks)
     sites = plain_integers(sites)
     hits = plain_integers(hits)

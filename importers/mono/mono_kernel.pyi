@@ -52,6 +52,25 @@ def calls(
     items: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
+def call_totals(
+    d: memoryview,
+    buffers: NDArray[Any],
+    keys: NDArray[Any],
+    ids: NDArray[Any],
+    frames: NDArray[Any],
+    defined_at: NDArray[Any],
+    defined_ts: NDArray[Any],
+    defined: NDArray[Any],
+    open_methods: NDArray[Any],
+    open_sums: NDArray[Any],
+    entered: NDArray[Any],
+    in_callees: NDArray[Any],
+    n_open: NDArray[Any],
+    func_of_frame: NDArray[Any],
+    sums: NDArray[Any],
+    items: NDArray[Any],
+    s: NDArray[Any],
+) -> int: ...
 def enter_stacks(
     stack_prefix: NDArray[Any],
     stack_frame: NDArray[Any],

@@ -8,7 +8,7 @@ import numpy as np
 
 from converter.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
 from importers.mono.decode import Log
-from importers.mono.frames import Frames
+from importers.mono.frames import Frames, leaves
 from importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
 from importers.mono.walks import HeapRows, read_heap
 
@@ -34,7 +34,7 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
     rows = records.of(Event.HEAP_START, Event.HEAP_END)
     tids = log.tids[records.buffer[rows]]
     shots: list[Shot] = []
-    for tid in np.unique(tids).tolist():
+    for tid in sorted(set(tids.tolist())):
         mine = rows[tids == tid]
         buffers = np.flatnonzero(log.tids == tid)
         for i, row in enumerate(mine.tolist()):
@@ -65,20 +65,24 @@ class Shots:
         return np.ascontiguousarray(first[:, 1]), self._classes(first)
 
     def graph(self, shot: Shot, numbers: Array, sites: Array) -> HeapGraph:
-        """numbers: int64, for each object which one it is, -1 is unknown; sites: int32 stacks of their allocations."""
+        """numbers: int64, for each object which one it is, -1 is unknown; sites: int32, where each was allocated, -1 is
+        unknown."""
         rows = self._rows(shot)
         addresses = rows.objects[:, 1]
         first, of_row = _first_rows(addresses)
         objects = rows.objects[first]
+        classes = self._class_frames(objects)
+        stacks, is_known = sites.copy(), sites >= 0
+        stacks[is_known] = leaves(self._trace, sites[is_known], classes[is_known])
         size = np.bincount(of_row, rows.objects[:, 3].astype(np.float64), len(first)).astype(np.int64)
         table = Table(
             HEAP_OBJECTS,
             {
                 "object": numbers,
                 "address": objects[:, 1],
-                "class_name": self._classes(objects),
+                "class_name": self._frames.class_names(classes),
                 "size": size,
-                "site": sites,
+                "site": stacks,
             },
         )
         owners = np.repeat(of_row, rows.objects[:, 4].astype(np.int64))
@@ -104,8 +108,10 @@ class Shots:
         return HeapRows(rows.objects[inside], rows.references[np.repeat(inside, n_references)], rows.roots[held])
 
     def _classes(self, objects: Array) -> Array:
-        frames = self._frames.types.at(objects[:, 2], objects[:, 0].astype(np.int64))
-        return self._frames.class_names(frames)
+        return self._frames.class_names(self._class_frames(objects))
+
+    def _class_frames(self, objects: Array) -> Array:
+        return self._frames.types.at(objects[:, 2], objects[:, 0].astype(np.int64))
 
     def _roots(self, held: Array, known: _RowOf) -> Table:
         intern = self._trace.strings.intern
@@ -114,7 +120,7 @@ class Shots:
             kind, name = self._regions.at(held[:, 1], held[:, 0].astype(np.int64))
         else:
             target = known.rows(held[:, 1])
-            words = {int(value): intern(self._kind_word(int(value))) for value in np.unique(held[:, 2])}
+            words = {value: intern(self._kind_word(value)) for value in set(held[:, 2].tolist())}
             kind = np.array([words[value] for value in held[:, 2].tolist()], np.int32)
             name = np.full(len(held), -1, np.int32)
         kept = target >= 0

@@ -62,12 +62,11 @@ class Lives:
         for tid, boundaries in self._boundaries.items():
             rows = np.flatnonzero(tids == tid)
             numbers[rows] = np.searchsorted(boundaries, ts[rows], side="left")
-        keys = np.stack((tids, numbers.astype(np.uint64)))
-        different, which = np.unique(keys, axis=1, return_inverse=True)
-        order = np.argsort(which.ravel(), kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1) if len(order) else []
-        for (tid, number), rows in zip(different.T.tolist(), parts, strict=True):
-            life = self._lives.setdefault((tid, number), Life(tid, number))
+        order = np.lexsort((numbers, tids))
+        is_other = (tids[order][1:] != tids[order][:-1]) | (numbers[order][1:] != numbers[order][:-1])
+        for rows in np.split(order, np.flatnonzero(is_other) + 1) if len(order) else ():
+            key = int(tids[rows[0]]), int(numbers[rows[0]])
+            life = self._lives.setdefault(key, Life(*key))
             if not life.buffers:
                 life.reach(int(ts[rows].min()))
                 life.reach(int(ts[rows].max()))
@@ -77,15 +76,12 @@ class Lives:
         return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
 
     def _take_buffers(self, log: Log) -> None:
-        firsts, lasts = log.stats["first_ts"], log.stats["last_ts"]
-        for row, tid in enumerate(log.tids.tolist()):
-            if firsts[row] == NO_EVENT_TS:
-                continue
-            first, last = int(firsts[row]), int(lasts[row])
-            life = self.at(tid, min(first, MAX_TS))
-            life.buffers.append(row)
-            life.reach(first)
-            life.reach(last)
+        timed = np.flatnonzero(log.stats["first_ts"] != NO_EVENT_TS)
+        firsts, lasts = (np.minimum(log.stats[name][timed], MAX_TS) for name in ("first_ts", "last_ts"))
+        for life, rows in self.number_of(log.tids[timed], firsts.astype(np.int64)):
+            life.buffers = timed[rows].tolist()
+            life.reach(int(firsts[rows].min()))
+            life.reach(int(lasts[rows].max()))
 
     def _take_metadata(self, log: Log) -> None:
         records = log.records

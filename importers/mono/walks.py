@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from converter.calls import ACTIVE, SELF_NS, TOTAL_NS, CallTotals
 from converter.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
 from importers.mono import mono_kernel
 from importers.mono.decode import (
@@ -26,6 +27,7 @@ from importers.mono.decode import (
     Log,
     grown,
     room_for,
+    windows,
 )
 from importers.mono.names import Names
 
@@ -33,7 +35,7 @@ PIECE = 1 << 15
 FIRST_DEPTH = 1 << 8
 # Places in the kernels' state.
 ASKED, DEPTH, NOW, N_IGNORED, N_UNWOUND, N_BACKWARDS = 25, 26, 27, 28, 29, 30
-N_STACKS, N_SECOND, MAX_TS = 32, 33, 34
+N_STACKS, N_SECOND, MAX_TS, CALLEES = 32, 33, 34, 35
 
 
 class StackTable:
@@ -73,6 +75,22 @@ class StackTable:
         mono_kernel.enter_stacks(self._prefix, self._frame, self._n, self._slots)
 
 
+@dataclass
+class _Stop:
+    """buffers: what a kernel may go through; why: why it stopped."""
+
+    buffers: Array
+    why: int = ROWS_FULL
+
+
+def _stops(log: Log, buffers: Array) -> Iterator[_Stop]:
+    """Again and again until a kernel is done with the buffers."""
+    for window in windows(log.source, buffers):
+        stop = _Stop(window)
+        while stop.why != DONE:
+            yield stop
+
+
 # ---------------------------------------------------------------- calls
 
 
@@ -86,6 +104,11 @@ class CallCounts:
     backwards: int = 0
     open_at_end: int = 0
 
+    def take(self, state: Array) -> None:
+        """Of a kernel that is done."""
+        self.ignored, self.unwound = int(state[N_IGNORED]), int(state[N_UNWOUND])
+        self.backwards, self.open_at_end = int(state[N_BACKWARDS]), int(state[DEPTH])
+
 
 def call_pieces(
     log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, counts: CallCounts
@@ -96,12 +119,13 @@ def call_pieces(
     state[NOW], state[MAX_TS] = span
     open_methods, open_frames = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
     n_open = np.zeros(len(methods.frames), np.int32)
-    items, room, stopped = np.empty(FIRST_ITEMS, np.uint64), PIECE, ROWS_FULL
-    while stopped != DONE:
+    items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
+    for stop in _stops(log, buffers):
         ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
-        stopped = mono_kernel.calls(
-            log.source.data, buffers, *methods.arrays, open_methods, open_frames, n_open, ts, frame, flags, items, state
-        )
+        stopped = stop.why = mono_kernel.calls(
+            log.source.data, stop.buffers, *methods.arrays, open_methods, open_frames, n_open, ts, frame, flags, items,
+            state,
+        )  # fmt: skip
         n = int(state[N_ROWS])
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
@@ -116,12 +140,49 @@ def call_pieces(
             columns = {"ts": ts[:n] + shift_ns if shift_ns else ts[:n], "frame": frame[:n], "flags": flags[:n]}
             yield Table(CALLS, columns)
     depth = int(state[DEPTH])
-    counts.ignored, counts.unwound = int(state[N_IGNORED]), int(state[N_UNWOUND])
-    counts.backwards, counts.open_at_end = int(state[N_BACKWARDS]), depth
+    counts.take(state)
     if depth:
         ts = np.full(depth, max(span[1], int(state[NOW])) + shift_ns)
         flags = np.full(depth, LEAVE | OPEN_AT_END, np.uint8)
         yield Table(CALLS, {"ts": ts, "frame": open_frames[:depth][::-1].copy(), "flags": flags})
+
+
+def add_up_calls(
+    log: Log, buffers: Array, methods: Names, span: tuple[int, int], totals: CallTotals, counts: CallCounts
+) -> None:
+    """Adds the calls that `call_pieces` makes of the same arguments to totals, which takes half the time."""
+    state = log.layout.state()
+    state[NOW], state[MAX_TS] = span
+    open_methods, open_sums = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
+    entered, in_callees = np.empty(FIRST_DEPTH, np.int64), np.empty(FIRST_DEPTH, np.int64)
+    n_open = np.zeros(len(methods.frames), np.int32)
+    items = np.empty(FIRST_ITEMS, np.uint64)
+    for stop in _stops(log, buffers):
+        func_of_frame, sums = totals.tables()
+        stopped = stop.why = mono_kernel.call_totals(
+            log.source.data, stop.buffers, *methods.arrays, open_methods, open_sums, entered, in_callees, n_open,
+            func_of_frame, sums, items, state,
+        )  # fmt: skip
+        if stopped == ASKS_METHOD:
+            methods.ask(int(state[ASKED]))
+            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
+        elif stopped == DEPTH_FULL:
+            open_methods, open_sums = grown(open_methods), grown(open_sums)
+            entered, in_callees = grown(entered), grown(in_callees)
+        elif stopped == ITEMS_FULL:
+            items = room_for(items, int(state[N_ITEMS]))
+    counts.take(state)
+    end = max(span[1], int(state[NOW]))
+    callees = int(state[CALLEES : CALLEES + 1].view(np.int64)[0])
+    _, sums = totals.tables()
+    for depth in range(int(state[DEPTH]) - 1, -1, -1):
+        of = sums[open_sums[depth] : open_sums[depth] + 4]
+        dur = end - int(entered[depth])
+        of[SELF_NS] += dur - callees
+        of[ACTIVE] -= 1
+        if of[ACTIVE] == 0:
+            of[TOTAL_NS] += dur
+        callees = int(in_callees[depth]) + dur
 
 
 # ---------------------------------------------------------------- sites
@@ -148,13 +209,13 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
     """Allocations, throws, clauses, monitor and handle events of a thread's buffers."""
     state = log.layout.state()
     open_ids, open_frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
-    items, stopped = np.empty(FIRST_ITEMS, np.uint64), ROWS_FULL
-    while stopped != DONE:
+    items = np.empty(FIRST_ITEMS, np.uint64)
+    for stop in _stops(log, buffers):
         out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
         state[N_STACKS] = stacks.refresh()
-        stopped = mono_kernel.sites(
-            log.source.data, buffers, *methods.arrays, open_ids, open_frames, open_stacks, *stacks.arrays, out, stack,
-            items, state,
+        stopped = stop.why = mono_kernel.sites(
+            log.source.data, stop.buffers, *methods.arrays, open_ids, open_frames, open_stacks, *stacks.arrays, out,
+            stack, items, state,
         )  # fmt: skip
         stacks.add(int(state[N_STACKS]))
         if stopped == ASKS_METHOD:
@@ -192,12 +253,10 @@ def read_hits(log: Log, methods: Names, stacks: StackTable) -> Hits:
     n_hits = int(log.stats["hits"].sum())
     out, stack = np.empty(4 * n_hits, np.uint64), np.empty(n_hits, np.int32)
     pool, items = np.empty(max(FIRST_ITEMS, n_hits), np.uint64), np.empty(FIRST_ITEMS, np.uint64)
-    buffers = log.rows_with("hits")
-    stopped = ROWS_FULL
-    while stopped != DONE:
+    for stop in _stops(log, log.rows_with("hits")):
         state[N_STACKS] = stacks.refresh()
-        stopped = mono_kernel.hits(
-            log.source.data, buffers, *methods.arrays, *stacks.arrays, out, stack, pool, items, state
+        stopped = stop.why = mono_kernel.hits(
+            log.source.data, stop.buffers, *methods.arrays, *stacks.arrays, out, stack, pool, items, state
         )
         stacks.add(int(state[N_STACKS]))
         if stopped == ASKS_METHOD:
@@ -219,11 +278,10 @@ def read_moves(log: Log) -> tuple[Array, Array, Array]:
     """(int64 ts on the event clock, old and new uint64 address) of each moved object, by time."""
     state = log.layout.state()
     parts = [np.empty((0, 3), np.uint64)]
-    buffers = log.rows_with("moves")
-    items, room, stopped = np.empty(FIRST_ITEMS, np.uint64), PIECE, ROWS_FULL
-    while stopped != DONE:
+    items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
+    for stop in _stops(log, log.rows_with("moves")):
         out = np.empty(3 * room, np.uint64)
-        stopped = mono_kernel.moves(log.source.data, buffers, out, items, state)
+        stopped = stop.why = mono_kernel.moves(log.source.data, stop.buffers, out, items, state)
         if stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
         elif stopped == ROWS_FULL and state[N_ROWS] == 0:
@@ -250,10 +308,9 @@ def read_heap(log: Log, rows: Array) -> HeapRows:
     state = log.layout.state()
     objects = np.empty(5 * int(log.stats["objects"][rows].sum()), np.uint64)
     references, held = np.empty(FIRST_ITEMS, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
-    items, stopped = np.empty(FIRST_ITEMS, np.uint64), ROWS_FULL
-    buffers = log.buffers[rows].ravel()
-    while stopped != DONE:
-        stopped = mono_kernel.heap(log.source.data, buffers, objects, references, held, items, state)
+    items = np.empty(FIRST_ITEMS, np.uint64)
+    for stop in _stops(log, log.buffers[rows].ravel()):
+        stopped = stop.why = mono_kernel.heap(log.source.data, stop.buffers, objects, references, held, items, state)
         if stopped == POOL_FULL:
             references = grown(references, int(state[N_POOL]) + int(state[N_ITEMS]))
         elif stopped == SECOND_FULL:

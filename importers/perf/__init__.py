@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from converter.errors import FormatError
 from converter.model import Trace
 from converter.registry import Options
 from converter.source import Source
-from importers.perf import decode
-from importers.perf.recording import DUMP, Recording
+from importers.perf.layout import is_magic
+
+if TYPE_CHECKING:
+    from importers.perf.recording import Recording
 
 
 def sniff(head: memoryview) -> bool:
-    return decode.sniff(head)
+    """The magic, in either byte order."""
+    return is_magic(head)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Reading:
     @property
     def companions(self) -> Sequence[str]:
         """The jitdumps that the recorded processes mapped."""
+        from importers.perf.recording import DUMP
+
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
         return list(dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name)))
 
@@ -42,6 +48,8 @@ def read(sources: Sequence[Source]) -> Reading:
 
 
 def _read(source: Source) -> Recording:
+    from importers.perf import decode
+
     try:
         return decode.read(source.data, [(f"data.{nth}", part) for nth, part in enumerate(source.parts)])
     except FormatError as error:

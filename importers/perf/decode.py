@@ -109,11 +109,6 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Scan
     return Scan(header, stream, reader, events, unfinalized, max(0, end - len(data)))
 
 
-def sniff(head: memoryview) -> bool:
-    """The magic, in either byte order."""
-    return is_magic(head)
-
-
 def checked_header(data: memoryview) -> Header:
     header = read_header(data)
     if header is not None:
@@ -224,4 +219,4 @@ USER_TYPES_READ = (
 assert min(USER_TYPES_READ) >= USER_TYPES_FROM
 
 
-__all__ = ["Event", "Recording", "read", "sniff"]
+__all__ = ["Event", "Recording", "read"]

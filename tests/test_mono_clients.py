@@ -1,0 +1,418 @@
+"""The real Mono recordings in the viewers' own programs: profiler-cli, the independent reader, and trace_processor, each
+against the Trace that was written.
+
+Every thread, call, sample, allocation, heap shot, marker and counter is compared.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from clients.firefox import ProfilerCli
+from mono_recordings import LARGE, names, path_of, trace_of
+from outputs import saved
+from readers import perfetto
+from support import calls_of
+from test_gecko import rows
+from test_jit_clients import Paths, Sums, functions_of, needs_client, sums, weights_of
+from test_perfetto import NOTES, STATS
+from test_perfetto_heap import classes_of, recorded_roots, references_of
+from test_perfetto_samples import CALLSITES
+
+import converter
+from converter import heap
+from converter.model import LEAVE, HeapGraph, Process, Table, Thread, ThreadData, Trace
+from exporters.perfetto_heap import RootType
+
+TINY = "tiny/mini_all.mlpd"
+RECORDINGS = names(".mlpd")
+# Of the large recording, which no viewer opens as a whole.
+PART_NS = (1_000_000_000, 1_100_000_000)
+MOST = 3  # threads of each kind whose functions are asked for
+TraceProcessor = Callable[[Path], Any]
+
+
+def loaded(name: str) -> Trace:
+    return converter.load(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
+
+
+# ---------------------------------------------------------------- what a trace says
+
+
+def times_of(trace: Trace, calls: Table) -> Sums:
+    """Function → (self, total) in ns, of those that take time; recursion counts once."""
+    own: Counter[int] = Counter()
+    total: Counter[int] = Counter()
+    n_open: Counter[int] = Counter()
+    open_calls: list[list[int]] = []  # start, time in callees
+    func_of = trace.frames["func"].tolist()
+    for ts, frame, flags in zip(*(calls[column].tolist() for column in ("ts", "frame", "flags")), strict=True):
+        func = func_of[frame]
+        if not flags & LEAVE:
+            n_open[func] += 1
+            open_calls.append([ts, 0])
+            continue
+        start, in_callees = open_calls.pop()
+        n_open[func] -= 1
+        own[func] += ts - start - in_callees
+        total[func] += 0 if n_open[func] else ts - start
+        if open_calls:
+            open_calls[-1][1] += ts - start
+    return {func: (own[func], ns) for func, ns in total.items() if ns}
+
+
+def weights_by_stack(rows: Table, column: str) -> Counter[int]:
+    weights: Counter[int] = Counter()
+    for stack, weight in zip(rows["stack"].tolist(), rows[column].tolist(), strict=True):
+        weights[stack] += weight
+    return weights
+
+
+def allocated_by_strategy(allocations: Table) -> dict[str, Counter[int]]:
+    """Stack → bytes, by each of the viewer's strategies. What is freed is a row of the same thread and stack."""
+    made = weights_by_stack(allocations.take(allocations["size"] > 0), "size")
+    freed = weights_by_stack(allocations.take(allocations["size"] < 0), "size")
+    retained = Counter(made)
+    retained.update(freed)
+    return {
+        "js-allocations": made,
+        "native-allocations": made,
+        "native-retained-allocations": retained,
+        "native-deallocations-memory": freed,
+        "native-deallocations-sites": freed,
+    }
+
+
+def n_markers(data: ThreadData) -> int:
+    return sum(map(len, data.markers.values()))
+
+
+class View(NamedTuple):
+    """A thread as Firefox shows it. tables: what its functions are counted from, by kind."""
+
+    name: str
+    n_markers: int
+    tables: dict[str, Any]
+
+    def size_of(self, kind: str) -> int:
+        table = self.tables.get(kind, ())
+        return len(table.objects if isinstance(table, HeapGraph) else table)
+
+
+def views_of(trace: Trace) -> Iterator[View]:
+    """What has calls and samples is two threads; heap shots come after the threads of their process."""
+    for process in trace.processes:
+        for thread in process.threads:
+            data = thread.load()
+            tables = {"calls": data.calls, "samples": data.samples, "allocations": data.allocations}
+            tables = {kind: table for kind, table in tables.items() if len(table)}
+            sampled = {"samples": tables.pop("samples")} if {"calls", "samples"} <= tables.keys() else {}
+            yield View(thread.name, n_markers(data), tables)
+            if sampled:
+                yield View(f"{thread.name} (samples)", 0, sampled)
+        for number, snapshot in enumerate(process.heap_snapshots, 1):
+            graph = snapshot.load()
+            yield View(f"heap shot {number}", 0, {"heap shot": graph})
+            if np.any(graph.objects["site"] >= 0):
+                yield View(f"heap shot {number} by allocation site", 0, {"sites": graph})
+
+
+def bytes_by_class(trace: Trace, graph: HeapGraph) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    sizes = graph.objects["size"].tolist()
+    for name, size in zip(graph.objects["class_name"].tolist(), sizes, strict=True):
+        found[trace.strings[name] or heap.UNKNOWN_CLASS] += size
+    return {name: size for name, size in found.items() if size}
+
+
+def sums_by_site(trace: Trace, paths: Paths, graph: HeapGraph) -> Sums:
+    """By the names of functions: of an object without a site its class stands below a frame that says so."""
+    own: Counter[tuple[str, ...]] = Counter()
+    columns = (graph.objects[column].tolist() for column in ("site", "class_name", "size"))
+    for site, class_name, size in zip(*columns, strict=True):
+        nowhere = (trace.strings[class_name] or heap.UNKNOWN_CLASS, heap.NO_SITE)
+        own[paths.names(site) if site >= 0 else nowhere] += size
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for path, size in own.items():
+        found[path[0]][0] += size
+        for function in set(path):
+            found[function][1] += size
+    return {name: (own_size, total) for name, (own_size, total) in found.items() if total}
+
+
+# ---------------------------------------------------------------- Firefox
+
+
+def in_ns(functions: dict[Any, tuple[float, float]]) -> Sums:
+    return {key: (round(own * 1e6), round(total * 1e6)) for key, (own, total) in functions.items()}
+
+
+def by_name(cli: ProfilerCli, thread: str, *options: str) -> Sums:
+    """Function → (self, total), of those that weigh something."""
+    args = ("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)
+    return {
+        function["name"]: (function["selfSamples"], function["totalSamples"])
+        for function in cli.run(*args, json=True)["functions"]
+        if function["totalSamples"]
+    }
+
+
+# ---------------------------------------------------------------- Firefox
+
+
+def by_name(cli: ProfilerCli, thread: str, *options: str) -> Sums:
+    """Function → (self, total), of those that weigh something."""
+    args = ("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)
+    return {
+        function["name"]: (function["selfSamples"], function["totalSamples"])
+        for function in cli.run(*args, json=True)["functions"]
+        if function["totalSamples"]
+    }
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A profile in the client."""
+
+    cli: ProfilerCli
+    trace: Trace
+    paths: Paths
+
+    def calls(self, handle: str, calls: Table) -> None:
+        functions = functions_of(self.cli, handle)
+        in_ns = {func: (round(own * 1e6), round(total * 1e6)) for func, (own, total) in functions.items()}
+        assert in_ns == times_of(self.trace, calls)
+
+    def samples(self, handle: str, samples: Table) -> None:
+        assert functions_of(self.cli, handle) == sums(weights_by_stack(samples, "weight"), self.paths.funcs)
+
+    def allocations(self, handle: str, allocations: Table) -> None:
+        for strategy, weights in allocated_by_strategy(allocations).items():
+            functions = functions_of(self.cli, handle, "--strategy", strategy)
+            assert functions == sums(weights, self.paths.funcs), strategy
+            assert sum(own for own, _ in functions.values()) == weights.total()
+
+    def heap_shot(self, handle: str, graph: HeapGraph) -> None:
+        """Classes have their own bytes; what holds them has none."""
+        functions = by_name(self.cli, handle)
+        assert {name: own for name, (own, _) in functions.items() if own} == bytes_by_class(self.trace, graph)
+
+    def sites(self, handle: str, graph: HeapGraph) -> None:
+        assert by_name(self.cli, handle) == sums_by_site(self.trace, self.paths, graph)
+
+
+def biggest(views: dict[str, View], kind: str) -> list[tuple[str, Any]]:
+    """Handles and tables of threads: each answer takes the client a new process, so not of all."""
+    order = sorted(views, key=lambda handle: -views[handle].size_of(kind))
+    return [(handle, views[handle].tables[kind]) for handle in order[:MOST] if views[handle].size_of(kind)]
+
+
+CHECKS: dict[str, Callable[[Shown, str, Any], None]] = {
+    "calls": Shown.calls,
+    "samples": Shown.samples,
+    "allocations": Shown.allocations,
+    "heap shot": Shown.heap_shot,
+    "sites": Shown.sites,
+}
+
+
+@needs_client
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
+    """And of the biggest ones each function, its own and all: of calls the time to the nanosecond, of samples the number,
+    of allocations and heap shots the bytes."""
+    trace = loaded(name)
+    with ProfilerCli(saved(trace, tmp_path / "out.json.gz")) as cli:
+        threads = cli.threads()
+        views = {row["threadHandle"]: view for row, view in zip(threads, views_of(trace), strict=True)}
+        assert [(row["name"], row["markerCount"]) for row in threads] == [view[:2] for view in views.values()]
+        shown = Shown(cli, trace, Paths(trace))
+        for kind, check in CHECKS.items():
+            for handle, table in biggest(views, kind):
+                check(shown, handle, table)
+
+
+# ---------------------------------------------------------------- Gecko
+
+
+@needs_client
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_gecko_shows_every_thread(name: str, tmp_path: Path) -> None:
+    """Its format has no weights: calls and heap shots have their places there, but neither times nor bytes."""
+    trace = loaded(name)
+    paths = Paths(trace)
+    with ProfilerCli(saved(trace, tmp_path / "out.gecko.json")) as cli:
+        threads = cli.threads()
+        views = {row["threadHandle"]: view for row, view in zip(threads, views_of(trace), strict=True)}
+        assert [(row["name"], row["markerCount"]) for row in threads] == [view[:2] for view in views.values()]
+        for handle, samples in biggest(views, "samples"):
+            assert by_name(cli, handle) == sums(weights_by_stack(samples, "weight"), paths.names)
+        for handle, allocations in biggest(views, "allocations")[:1]:
+            for strategy, weights in allocated_by_strategy(allocations).items():
+                assert by_name(cli, handle, "--strategy", strategy) == sums(weights, paths.names), strategy
+
+
+# ---------------------------------------------------------------- Perfetto: the independent reader
+
+
+class Converted(NamedTuple):
+    """number_of: process and thread, as Perfetto numbers them → the thread's place in the trace."""
+
+    trace: Trace
+    threads: list[tuple[Process, Thread, ThreadData]]
+    path: Path
+    read: perfetto.Trace
+    number_of: dict[tuple[int | None, int | None], int | None]
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def converted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Converted:
+    trace = loaded(request.param)
+    path = saved(trace, tmp_path_factory.mktemp("mono") / "out.pftrace")
+    read = perfetto.read(path)
+    numbers = {(thread.pid, thread.tid): read.tracks[uuid].rank for uuid, thread in read.threads.items()}
+    threads = [(process, thread, thread.load()) for process, thread in trace.threads]
+    return Converted(trace, threads, path, read, numbers)
+
+
+def test_perfetto_is_read_without_errors(converted: Converted) -> None:
+    assert converted.read.errors == []
+    assert sorted(converted.number_of.values()) == list(range(len(converted.threads)))
+
+
+def test_perfetto_slices_are_the_calls(converted: Converted) -> None:
+    """Name, time, duration and depth; and which ones an exception, or the end, left."""
+    found: dict[int | None, list[tuple[Any, ...]]] = defaultdict(list)
+    for s in converted.read.slices:
+        if s.track in converted.read.threads:
+            notes = {note for note in NOTES.values() if s.args.get(note)}
+            found[converted.number_of[s.pid, s.tid]].append((s.name, s.ts, s.dur, s.depth, notes))
+    for number, (_, _, data) in enumerate(converted.threads):
+        wanted = [
+            (c.name, c.start, c.end - c.start, c.depth, {note for flag, note in NOTES.items() if c.flags & flag})
+            for c in calls_of(converted.trace, data)
+        ]
+        assert found[number] == wanted
+
+
+def test_perfetto_slices_and_instants_are_the_markers(converted: Converted) -> None:
+    """With their fields and stacks."""
+    read, paths = converted.read, Paths(converted.trace)
+    found = Counter(
+        (converted.number_of[one.pid, one.tid], one.name, one.ts, getattr(one, "dur", 0), frozenset(one.args.items()),
+         tuple(perfetto.names_of(one.callstack)))
+        for one in (*read.slices, *read.instants)
+        if "event" in one.categories
+    )  # fmt: skip
+    wanted = Counter(
+        (number, marker_type.name, ts, dur, frozenset(zip(keys, fields, strict=True)), paths.names(stack))
+        for number, (_, _, data) in enumerate(converted.threads)
+        for marker_type, table in data.markers.items()
+        for keys in [[field.key for field in marker_type.fields]]
+        for ts, dur, stack, *fields in zip(
+            *(table[column].tolist() for column in ("ts", "dur", "stack", *keys)), strict=True
+        )
+    )
+    assert found == wanted
+
+
+def test_perfetto_samples_are_the_samples_and_allocations(converted: Converted) -> None:
+    """Thread, time, weight and functions."""
+    found = Counter(
+        (s.source, converted.number_of[s.pid, s.tid], s.ts, s.weight, tuple(s.names)) for s in converted.read.samples
+    )
+    paths = Paths(converted.trace)
+    wanted = Counter(
+        (source, number, ts, weight, paths.names(stack))
+        for number, (_, _, data) in enumerate(converted.threads)
+        for source, table, weights in (
+            (source_of(converted.trace), data.samples, "weight"),
+            ("allocations", data.allocations.take(data.allocations["size"] > 0), "size"),
+        )
+        for ts, weight, stack in zip(*(table[column].tolist() for column in ("ts", weights, "stack")), strict=True)
+    )
+    assert found == wanted
+
+
+def source_of(trace: Trace) -> str:
+    """What Perfetto calls the samples."""
+    return trace.sampling.event if trace.sampling else "samples"
+
+
+def heap_profile_of(converted: Converted) -> dict[tuple[int, tuple[str, ...]], list[int]]:
+    """(pid, path) → bytes allocated and freed, objects allocated and freed"""
+    paths = Paths(converted.trace)
+    totals: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for process, _, data in converted.threads:
+        for size, stack in zip(*(data.allocations[column].tolist() for column in ("size", "stack")), strict=True):
+            one = totals[process.pid, paths.names(stack)]
+            one[size < 0] += abs(size)
+            one[2 + (size < 0)] += 1
+    return dict(totals)
+
+
+def test_perfetto_heap_profile_is_the_allocations(converted: Converted) -> None:
+    found: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for profile in converted.read.heap_profiles:
+        for s in profile.samples:
+            row = found[profile.pid, tuple(s.names)]
+            for i, value in enumerate((s.allocated, s.freed, s.count, s.freed_count)):
+                row[i] += value
+    assert found == heap_profile_of(converted)
+
+
+def graphs_of(trace: Trace) -> list[tuple[int, int, HeapGraph]]:
+    """(pid, ts, graph)"""
+    return [(p.pid, snapshot.start_ts, snapshot.load()) for p in trace.processes for snapshot in p.heap_snapshots]
+
+
+def test_perfetto_heap_graphs_are_the_heap_shots(converted: Converted) -> None:
+    """Objects, classes, sizes, references and roots."""
+    for (pid, ts, graph), found in zip(graphs_of(converted.trace), converted.read.heap_graphs, strict=True):
+        assert (found.pid, found.ts) == (pid, ts)
+        objects = [(o.type, o.size, [number - 1 for number in o.references]) for _, o in sorted(found.objects.items())]
+        sizes = graph.objects["size"].tolist()
+        assert objects == list(zip(classes_of(converted.trace, graph), sizes, references_of(graph), strict=True))
+        roots = Counter((kind, number - 1) for kind, number in found.roots if kind != RootType.UNKNOWN)
+        assert roots == recorded_roots(converted.trace, graph)
+
+
+UNITS = {"ns": 1, "count": 2, "bytes": 3}
+VALUES = ("ts", "value")
+
+
+def test_perfetto_counters_are_the_counters(converted: Converted) -> None:
+    found = sorted((c.pid, c.name, c.unit or c.unit_name, c.values) for c in converted.read.counters.values())
+    wanted = sorted(
+        (process.pid, c.name, UNITS.get(c.unit, c.unit), list(zip(*(c.values[k].tolist() for k in VALUES), strict=True)))
+        for process in converted.trace.processes
+        for c in process.counters
+    )
+    assert found == wanted
+
+
+# ---------------------------------------------------------------- Perfetto: trace_processor
+
+EVENTS = """
+SELECT pid, tid, slice.category = 'event' AS is_marker, iif(slice.category = 'event', slice.name, '') AS name,
+  count(*) AS n, sum(dur) AS dur, min(dur) AS shortest
+FROM slice JOIN thread_track ON track_id = thread_track.id JOIN thread USING (utid) JOIN process USING (upid)
+GROUP BY 1, 2, 3, 4
+"""
+
+
+@pytest.fixture
+def processor(converted: Converted, trace_processor: TraceProcessor) -> Iterator[Any]:
+    with trace_processor(converted.path) as opened:
+        yield opened
+
+
+def test_trace_processor_has_the_same(converted: Converted, processor: Any) -> None:
+    """Calls and markers of each thread, samples by leaf, the heap profile, heap graphs, counters."""
+    assert [(row.name, row.value) for row in processor.query(STATS)] == []
