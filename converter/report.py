@@ -232,6 +232,18 @@ KINDS: dict[str, Kind] = {
     "table_not_carried": Kind(
         "loss", "this output format has no place for a table of the recording", "", of_output=True
     ),
+    "root_names_dropped": Kind(
+        "info",
+        "names of what keeps objects of a heap alive are not in the output",
+        "Perfetto has kinds of roots only",
+        of_output=True,
+    ),
+    "root_unknown": Kind(
+        "info",
+        "objects that no recorded root keeps alive are shown as roots of an unknown kind",
+        "the recorder does not report every root",
+        of_output=True,
+    ),
     "output_too_large": Kind(
         "loss", "the viewer can hardly be expected to open an output of this size", "", of_output=True
     ),

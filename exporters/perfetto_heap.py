@@ -76,17 +76,22 @@ ROOT_TYPES = {
 def write_snapshot(trace: Trace, process: Process, snapshot: HeapSnapshot, packets: Packets) -> None:
     """A dump at the snapshot's start. Its objects are in memory only in here."""
     graph = snapshot.load()
+    where = f"{process.pid} {snapshot.start_ts}"
+    trace.report.note("root_names_dropped", int(np.count_nonzero(graph.roots["name"] >= 0)), where=where)
+    unknown = _without_root(graph)
+    trace.report.note("root_unknown", len(unknown), where=where)
     sequence = packets.sequence()
     index = 0
-    for index, part in enumerate(_parts(trace, graph)):
+    for index, part in enumerate(_parts(trace, graph, unknown)):
         fields = (integer(Graph.PID, process.pid), integer(Graph.CONTINUED, 1), integer(Graph.INDEX, index))
         packets.write_at(snapshot.start_ts, message(Packet.HEAP_GRAPH, *fields, *part), sequence=sequence)
     last = (integer(Graph.PID, process.pid), integer(Graph.INDEX, index + 1))
     packets.write_at(snapshot.start_ts, message(Packet.HEAP_GRAPH, *last), sequence=sequence)
 
 
-def _parts(trace: Trace, graph: HeapGraph) -> Iterator[list[bytes]]:
-    """Fields of the graph, as many as a packet takes. The first part has the types, so there is one."""
+def _parts(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[list[bytes]]:
+    """Fields of the graph, as many as a packet takes. The first part has the types, so there is one. unknown: the rows
+    of objects that get a root of an unknown kind."""
     classes, type_of_object = _numbered(graph.objects["class_name"])
     names = [trace.strings[name] if name >= 0 else NO_CLASS for name in classes.tolist()]
     types = [
@@ -96,7 +101,7 @@ def _parts(trace: Trace, graph: HeapGraph) -> Iterator[list[bytes]]:
     yield from in_pieces(types) if types else [[]]
     for objects in _objects(graph, type_of_object + np.int32(1)):
         yield [objects]
-    yield from in_pieces(list(_roots(trace, graph)))
+    yield from in_pieces(list(_roots(trace, graph, unknown)))
 
 
 def _objects(graph: HeapGraph, type_ids: Array) -> Iterator[bytes]:
@@ -112,12 +117,12 @@ def _objects(graph: HeapGraph, type_ids: Array) -> Iterator[bytes]:
             yield bytes(memoryview(room)[:size])
 
 
-def _roots(trace: Trace, graph: HeapGraph) -> Iterator[bytes]:
+def _roots(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[bytes]:
     kinds = graph.roots["kind"]
     for kind in np.unique(kinds).tolist():
         root_type = ROOT_TYPES.get(trace.strings[kind], RootType.VM_INTERNAL)
         yield from _roots_of(root_type, graph.roots["object"][kinds == kind])
-    yield from _roots_of(RootType.UNKNOWN, _without_root(graph))
+    yield from _roots_of(RootType.UNKNOWN, unknown)
 
 
 def _roots_of(root_type: RootType, objects: Array) -> Iterator[bytes]:

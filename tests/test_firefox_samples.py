@@ -452,13 +452,13 @@ def test_calls_beside_samples_keep_the_small_interval(recording: Recording, tmp_
     assert thread_named(profile, "node")["samples"]["stack"] == [recording.stack[name] for name in MAIN_STACKS]
 
 
-def test_samples_of_a_thread_with_calls_are_reported(recording: Recording, tmp_path: Path) -> None:
+def test_samples_of_a_thread_with_calls_are_another_thread(recording: Recording, tmp_path: Path) -> None:
     frame, ts = recording.frame["main"], START + np.array([0, 5]) * MS
     calls = Table(CALLS, {"ts": ts, "frame": [frame, frame], "flags": [0, LEAVE]})
     both = ThreadData(calls=calls, samples=recording.samples([1, 2], ["native", "native"]))
     recording.process.threads = [recording.thread(100, "both", both)]
-    exported(recording.trace, tmp_path)
-    assert "samples of threads that have calls" in dropped(recording.trace)
+    profile = exported(recording.trace, tmp_path)
+    assert [thread["name"] for thread in profile["threads"]] == ["both", "both (samples)"]
 
 
 def test_everything_else_is_carried(recording: Recording, profile: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders.jitdump import JitDump
+from builders.mono import Log
 from builders.perf_data import PerfData
 from builders.xray import Fdr
 from conftest import REPO
@@ -27,13 +28,17 @@ from outputs import BUILT
 from recordings import content
 from streams import NS, fdr
 from test_bad_input import WHOLE
+from test_builders_mono import everything as every_event
 from test_calls import STREAMS
+from test_heap import use_heap
+from test_mono_objects import use_tracker
 
 import converter
+from converter.calls import count_lasting
 from converter.info import summarize
 from converter.output import Output
 from converter.registry import EXPORTERS, Options, importer_named
-from converter.select import select_lasting
+from converter.select import select_lasting, select_range
 from converter.source import Source
 
 KERNELS = sorted(
@@ -131,6 +136,19 @@ def use_jit_recording() -> None:
     use_trace({"jitdump": dump.bytes(), "perf": recording.bytes()})
 
 
+def mono_log(version: int) -> bytes:
+    """Every event; calls of methods without a name; two with one pointer; a stack of its own."""
+    log = every_event(Log(version))[0].buffer(tid=0x7F30)
+    log.jit(0x900, "A:f ()").enter(0x900).enter(0x901).alloc(0x2000, 0x9000, 24).leave(0x901).leave(0x902).leave(0x900)
+    return log.jit(0x900, "B:g ()").enter(0x900).alloc(0x2999, 0x9100, 24).bytes()
+
+
+def use_mono_log(version: int) -> None:
+    log = mono_log(version)
+    use_trace({"mono": log})
+    assert list(importer_named("mono").module.dump(Source("app.mlpd", memoryview(log)), 0))
+
+
 def use_trace(inputs: dict[str, bytes]) -> None:
     trace = converter.Trace()
     for name, data in inputs.items():
@@ -140,6 +158,9 @@ def use_trace(inputs: dict[str, bytes]) -> None:
     for exporter in EXPORTERS:
         exporter.module.write(trace, Output(Nowhere(), gzip=False), lambda _: None)
     summarize(select_lasting(trace, 15))
+    summarize(select_range(trace, trace.start_ts + 15, trace.end_ts - 15))
+    for _, thread in trace.threads:
+        count_lasting(thread.load().calls, np.array([5, 15], np.int64), 1 << 20)
 
 
 TWINS = {name: interpreted(name) for name in KERNELS}
@@ -165,7 +186,6 @@ def test_all_are_compiled_or_none() -> None:
 
 # What only tables that outgrow their first size call; see the tests of those.
 GROWING = {
-    ("converter.stacks_kernel", "rehash"),
     ("importers.perf.stacks_kernel", "enter_keys"),
 }
 
@@ -176,6 +196,9 @@ def test_every_kernel_is_called(calls: Calls) -> None:
     for log in BUILT.values():
         use_everything(log().bytes())
     use_jit_recording()
+    use_mono_log(17)
+    use_heap()
+    use_tracker()
     called = {(module, name) for module, name, *_ in calls}
     missing = {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))} - called
     assert missing <= GROWING
@@ -206,6 +229,20 @@ def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) 
     for at, value in changes:
         damaged[32 + at % (len(damaged) - 32)] = value
     use_everything(bytes(damaged))
+    same_interpreted(calls)
+
+
+@needs_compiled
+def test_heaps(calls: Calls) -> None:
+    use_heap()
+    use_tracker()
+    same_interpreted(calls)
+
+
+@needs_compiled
+@pytest.mark.parametrize("version", [1, 4, 6, 12, 13, 14, 15, 17])
+def test_mono_logs(calls: Calls, version: int) -> None:
+    use_mono_log(version)
     same_interpreted(calls)
 
 
@@ -274,6 +311,9 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     use_everything(NOT_NANOSECONDS)
     for name in ("not_balanced", "arguments_and_events", "gaps"):
         use_everything(BUILT[name]().bytes())
+    use_mono_log(17)
+    use_heap()
+    use_tracker()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()
     for module, name, before, _, _ in list(calls):

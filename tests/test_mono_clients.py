@@ -405,14 +405,128 @@ SELECT pid, tid, slice.category = 'event' AS is_marker, iif(slice.category = 'ev
 FROM slice JOIN thread_track ON track_id = thread_track.id JOIN thread USING (utid) JOIN process USING (upid)
 GROUP BY 1, 2, 3, 4
 """
+LEAVES = """
+SELECT sample.source AS source, pid, tid, sample.callsite_id AS callsite, count(*) AS n
+FROM stack_sample AS sample JOIN stack_sample_task_context AS task ON task.id = sample.task_context_id
+JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2, 3, 4
+"""
+HEAP_PROFILE = """
+SELECT pid, callsite_id AS callsite, sum(max(size, 0)) AS made, -sum(min(size, 0)) AS freed,
+  sum(max(count, 0)) AS n, -sum(min(count, 0)) AS n_freed
+FROM heap_profile_allocation JOIN process USING (upid) GROUP BY 1, 2
+"""
+HEAP_OBJECTS = """
+SELECT class.name AS class_name, self_size, reachable, root_type IS NOT NULL AS is_root
+FROM heap_graph_object AS object JOIN heap_graph_class AS class ON object.type_id = class.id
+JOIN process USING (upid) WHERE graph_sample_ts = {ts} AND pid = {pid} ORDER BY object.id
+"""
+REFERENCES = """
+SELECT owner_id AS owner, owned_id AS owned FROM heap_graph_reference JOIN heap_graph_object AS object
+ON owner_id = object.id JOIN process USING (upid) WHERE graph_sample_ts = {ts} AND pid = {pid} ORDER BY owner_id
+"""
+COUNTERS = """
+SELECT pid, track.name AS name, track.unit AS unit, count(*) AS n, sum(value) AS total
+FROM counter JOIN process_counter_track AS track ON track.id = counter.track_id JOIN process USING (upid)
+GROUP BY track.id
+"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def processor(converted: Converted, trace_processor: TraceProcessor) -> Iterator[Any]:
     with trace_processor(converted.path) as opened:
         yield opened
 
 
-def test_trace_processor_has_the_same(converted: Converted, processor: Any) -> None:
-    """Calls and markers of each thread, samples by leaf, the heap profile, heap graphs, counters."""
+def test_trace_processor_finds_no_error(processor: Any) -> None:
     assert [(row.name, row.value) for row in processor.query(STATS)] == []
+    (row,) = processor.query("SELECT count(*) AS n FROM slice WHERE dur < 0")
+    assert row.n == 0
+
+
+def test_trace_processor_has_the_calls_and_markers(converted: Converted, processor: Any) -> None:
+    """Of each thread how many, and how long they take together; markers by type."""
+    found = {
+        (converted.number_of[row.pid, row.tid], row.name): (row.n, row.dur) for row in processor.query(EVENTS)
+    }
+    wanted = {}
+    for number, (_, _, data) in enumerate(converted.threads):
+        leaves = (data.calls["flags"] & LEAVE) > 0
+        if len(data.calls):
+            took = int(data.calls["ts"][leaves].sum() - data.calls["ts"][~leaves].sum())
+            wanted[number, ""] = len(data.calls) // 2, took
+        for marker_type, table in data.markers.items():
+            wanted[number, marker_type.name] = len(table), int(table["dur"].sum())
+    assert found == wanted
+
+
+def leaves_of(processor: Any) -> dict[int, str]:
+    """Callsite → the innermost function."""
+    symbols: dict[int, str] = {}
+    for row in processor.query("SELECT symbol_set_id AS id, name FROM stack_profile_symbol ORDER BY id"):
+        symbols.setdefault(row.id, row.name)
+    return {row.id: symbols.get(row.symbols, row.name) for row in processor.query(CALLSITES)}
+
+
+def test_trace_processor_has_the_samples_and_allocations(converted: Converted, processor: Any) -> None:
+    """Of each thread, how many have which function or class at the leaf."""
+    leaf, paths = leaves_of(processor), Paths(converted.trace)
+    found: Counter[Any] = Counter()
+    for row in processor.query(LEAVES):
+        found[row.source, converted.number_of[row.pid, row.tid], leaf[row.callsite]] += row.n
+    wanted: Counter[Any] = Counter()
+    for number, (_, _, data) in enumerate(converted.threads):
+        made = data.allocations["stack"][data.allocations["size"] > 0]
+        for source, stacks in ((source_of(converted.trace), data.samples["stack"]), ("allocations", made)):
+            for stack, n in Counter(stacks[stacks >= 0].tolist()).items():
+                wanted[source, number, paths.names(stack)[0]] += n
+    assert found == wanted
+
+
+def test_trace_processor_has_the_heap_profile(converted: Converted, processor: Any) -> None:
+    leaf = leaves_of(processor)
+    found = Counter(
+        (row.pid, leaf[row.callsite], row.made, row.freed, row.n, row.n_freed) for row in processor.query(HEAP_PROFILE)
+    )
+    assert found == Counter((pid, path[0], *row) for (pid, path), row in heap_profile_of(converted).items())
+
+
+def test_trace_processor_has_the_heap_shots(converted: Converted, processor: Any) -> None:
+    """Every object is reachable, also those that no recorded root keeps alive. What an object retains is the same,
+    where all that leads to it comes from recorded roots."""
+    for pid, ts, graph in graphs_of(converted.trace):
+        objects = list(processor.query(HEAP_OBJECTS.format(pid=pid, ts=ts)))
+        sizes = graph.objects["size"].tolist()
+        assert Counter((row.class_name, row.self_size) for row in objects) == Counter(
+            zip(classes_of(converted.trace, graph), sizes, strict=True)
+        )
+        assert all(row.reachable for row in objects)
+        assert sum(row.is_root for row in objects) >= len(np.unique(graph.roots["object"]))
+        references = list(processor.query(REFERENCES.format(pid=pid, ts=ts)))
+        assert len(references) == len(graph.references)
+        assert all(row.owned is not None for row in references)
+
+
+RETAINED = """
+INCLUDE PERFETTO MODULE android.memory.heap_graph.dominator_tree;
+SELECT class.name AS class_name, dominated_size_bytes AS retained
+FROM heap_graph_dominator_tree AS tree JOIN heap_graph_object AS object USING (id)
+JOIN heap_graph_class AS class ON object.type_id = class.id JOIN process USING (upid)
+WHERE object.graph_sample_ts = {ts} AND pid = {pid}
+"""
+
+
+def test_trace_processor_retains_the_same(converted: Converted, processor: Any) -> None:
+    for pid, ts, graph in graphs_of(converted.trace):
+        found = Counter((row.class_name, row.retained) for row in processor.query(RETAINED.format(pid=pid, ts=ts)))
+        retained = heap.retained_sizes(graph, heap.dominators(graph)).tolist()
+        assert found == Counter(zip(classes_of(converted.trace, graph), retained, strict=True))
+
+
+def test_trace_processor_has_the_counters(converted: Converted, processor: Any) -> None:
+    found = sorted((row.pid, row.name, row.n, row.total) for row in processor.query(COUNTERS))
+    wanted = sorted(
+        (process.pid, c.name, len(c.values), float(c.values["value"].sum()))
+        for process in converted.trace.processes
+        for c in process.counters
+    )
+    assert found == [(pid, name, n, pytest.approx(total)) for pid, name, n, total in wanted]

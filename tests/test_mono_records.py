@@ -565,3 +565,686 @@ def test_finalizers(new: New) -> None:
     assert markers(trace, "Finalizer") == [
         {"ts": start + mono.STEP, "dur": mono.STEP, "class_name": "System.String", "object": 0x10000}
     ]
+
+
+# ---------------------------------------------------------------- exceptions
+
+
+@versions()
+def test_an_exception_is_caught_by_the_next_catching_clause(new: New) -> None:
+    """Its type is known though it was moved since its allocation."""
+    log = with_names(new()).alloc(TEXT, NURSERY, 32)
+    log = collected(log, [(NURSERY, MAJOR)]).throw(MAJOR, [RUN, WORK])
+    thrown = log.now
+    trace = read(log.clause(mono.FINALLY, WORK, 1, MAJOR).clause(mono.CATCH, RUN, 2, MAJOR))
+    exception = {
+        "ts": thrown, "dur": 2 * mono.STEP, "stack": ["App:Run ()", "App:Work (int)"], "object": MAJOR,
+        "type_name": "System.String", "caught_in": "App:Run ()",
+    }  # fmt: skip
+    assert markers(trace, "Exception") == [exception]
+    assert [(row["kind"], row["method"], row["index"]) for row in markers(trace, "Exception clause")] == [
+        ("finally", "App:Work (int)", 1), ("catch", "App:Run ()", 2),
+    ]  # fmt: skip
+
+
+@versions()
+def test_an_exception_in_calls_that_nothing_catches(new: New) -> None:
+    log = with_names(new()).enter(RUN).enter(WORK).throw(0x10000)
+    exception = {"ts": log.now, "stack": ["App:Run ()", "App:Work (int)"], "object": 0x10000}
+    assert markers(read(log.exc_leave(WORK).exc_leave(RUN)), "Exception") == [exception]
+
+
+@versions(since=14)
+def test_the_clause_names_the_exception_that_it_catches(new: New) -> None:
+    log = with_names(new()).throw(0x10000).throw(0x20000).clause(mono.CATCH, RUN, 0, 0x10000)
+    caught = {row["object"]: row.get("caught_in") for row in markers(read(log), "Exception")}
+    assert caught == {0x10000: "App:Run ()", 0x20000: None}
+
+
+@versions(until=13)
+def test_before_version_14_a_clause_catches_the_latest_exception(new: New) -> None:
+    log = with_names(new()).throw(0x10000).throw(0x20000).clause(mono.CATCH, RUN)
+    caught = {row["object"]: row.get("caught_in") for row in markers(read(log), "Exception")}
+    assert caught == {0x10000: None, 0x20000: "App:Run ()"}
+
+
+@versions()
+def test_a_clause_of_another_thread_catches_nothing(new: New) -> None:
+    log = with_names(new()).throw(0x10000).buffer(OTHER).clause(mono.CATCH, RUN, 0, 0x10000)
+    assert "caught_in" not in markers(read(log), "Exception")[0]
+
+
+@versions()
+@pytest.mark.parametrize(
+    ("kind", "word"), [(mono.CATCH, "catch"), (mono.FILTER, "filter"), (mono.FINALLY, "finally"), (mono.FAULT, "fault")]
+)
+def test_kinds_of_clauses(new: New, kind: int, word: str) -> None:
+    (clause,) = markers(read(with_names(new()).clause(kind, WORK, 3)), "Exception clause")
+    assert (clause["kind"], clause["method"], clause["index"]) == (word, "App:Work (int)", 3)
+
+
+# ---------------------------------------------------------------- monitors
+
+
+@versions()
+@pytest.mark.parametrize(("end", "outcome"), [(mono.DONE, "acquired"), (mono.FAIL, "failed")])
+def test_a_contention_until_its_end(new: New, end: int, outcome: str) -> None:
+    log = with_names(new()).alloc(TEXT, 0x10000, 32).monitor(mono.CONTENTION, 0x10000, [RUN, WORK])
+    contention = {
+        "ts": log.now, "dur": mono.STEP, "stack": ["App:Run ()", "App:Work (int)"], "object": 0x10000,
+        "class_name": "System.String", "outcome": outcome,
+    }  # fmt: skip
+    assert markers(read(log.monitor(end, 0x10000)), "Lock contention") == [contention]
+
+
+@versions()
+def test_a_contention_in_calls(new: New) -> None:
+    log = with_names(new()).enter(RUN).monitor(mono.CONTENTION, 0x10000).monitor(mono.DONE, 0x10000).leave(RUN)
+    assert markers(read(log), "Lock contention")[0]["stack"] == ["App:Run ()"]
+
+
+@versions("monitor backtrace")
+def test_an_acquired_monitor_with_a_backtrace(new: New) -> None:
+    log = with_names(new()).monitor(mono.DONE, 0x10000, [RUN])
+    assert markers(read(log), "Lock contention") == [
+        {"ts": log.now, "stack": ["App:Run ()"], "object": 0x10000, "outcome": "acquired"}
+    ]
+
+
+@versions()
+def test_contentions_of_several_objects(new: New) -> None:
+    """Each ends with the event of its own object; one is still open at the end of the log."""
+    log = new().buffer().monitor(mono.CONTENTION, 0x10000).monitor(mono.CONTENTION, 0x20000)
+    log.monitor(mono.CONTENTION, 0x30000).monitor(mono.FAIL, 0x10000).monitor(mono.DONE, 0x20000).gc_resize(1)
+    assert [(row["object"], row["dur"] // mono.STEP, row["outcome"]) for row in markers(read(log), "Lock contention")] == [
+        (0x10000, 3, "failed"), (0x20000, 3, "acquired"), (0x30000, 3, "still waiting"),
+    ]  # fmt: skip
+
+
+@versions()
+def test_a_contention_that_is_given_up_for_another(new: New) -> None:
+    log = new().buffer().monitor(mono.CONTENTION, 0x10000).monitor(mono.CONTENTION, 0x10000).monitor(mono.DONE, 0x10000)
+    assert [row["outcome"] for row in markers(read(log), "Lock contention")] == ["unknown", "acquired"]
+
+
+# ---------------------------------------------------------------- heap shots
+
+
+def shots_of(trace: Trace) -> list[HeapGraph]:
+    return [snapshot.load() for snapshot in trace.processes[0].heap_snapshots]
+
+
+def objects_of(trace: Trace, graph: HeapGraph) -> list[tuple[int, str, int, list[str]]]:
+    """(address, class, size, where it was allocated)"""
+    columns = (graph.objects[name].tolist() for name in ("address", "class_name", "size", "site"))
+    return [(a, trace.strings[c], size, stack_names(trace, s)) for a, c, size, s in zip(*columns, strict=True)]
+
+
+def references_of(graph: HeapGraph) -> dict[int, list[int]]:
+    addresses = graph.objects["address"].tolist()
+    return {
+        address: [addresses[row] for row in graph.references[graph.offsets[nth] : graph.offsets[nth + 1]].tolist()]
+        for nth, address in enumerate(addresses)
+    }
+
+
+def roots_of(trace: Trace, graph: HeapGraph) -> list[tuple[int, str, str]]:
+    """(address of the object, kind, name)"""
+    addresses = graph.objects["address"].tolist()
+    columns = (graph.roots[name].tolist() for name in ("object", "kind", "name"))
+    return [(addresses[row], trace.strings[kind], trace.strings[name]) for row, kind, name in zip(*columns, strict=True)]
+
+
+@versions()
+def test_a_heap_shot(new: New) -> None:
+    log = with_names(new()).heap_start()
+    start = log.now
+    log.heap_object(0x10000, NODE, 48, [(16, 0x20000), (24, 0x10000)], 1).heap_object(0x20000, TEXT, 32)
+    trace = read(log.heap_end())
+    (snapshot,) = trace.processes[0].heap_snapshots
+    assert (snapshot.start_ts, snapshot.end_ts) == (start, log.now)
+    graph = snapshot.load()
+    assert objects_of(trace, graph) == [(0x10000, "App.Node", 48, []), (0x20000, "System.String", 32, [])]
+    assert references_of(graph) == {0x10000: [0x20000, 0x10000], 0x20000: []}
+    assert markers(trace, "Heap shot") == [{"ts": start, "dur": log.now - start}]
+
+
+@versions()
+def test_an_object_in_several_events(new: New) -> None:
+    """More references follow under the same address with size 0."""
+    log = with_names(new()).heap_start().heap_object(0x10000, NODE, 48, [(16, 0x20000)])
+    log.heap_object(0x20000, TEXT, 32).heap_object(0x10000, NODE, 0, [(24, 0x20000), (32, 0x10000)]).heap_end()
+    trace = read(log)
+    (graph,) = shots_of(trace)
+    assert [size for _, _, size, _ in objects_of(trace, graph)] == [48, 32]
+    assert references_of(graph) == {0x10000: [0x20000, 0x20000, 0x10000], 0x20000: []}
+
+
+@versions()
+def test_references_to_nothing_are_left_out(new: New) -> None:
+    log = with_names(new()).heap_start().heap_object(0x10000, NODE, 48, [(16, 0x90000), (24, 0x10000)]).heap_end()
+    trace = read(log)
+    assert [references_of(graph) for graph in shots_of(trace)] == [{0x10000: [0x10000]}]
+    assert report_of(trace)["reference_dangles"] == 1
+
+
+@versions()
+def test_where_living_objects_were_allocated(new: New) -> None:
+    """Also those that were moved."""
+    log = with_names(new()).alloc(TEXT, NURSERY, 32, [RUN]).alloc(NODE, NURSERY + 64, 48, [WORK])
+    collected(log, [(NURSERY, MAJOR), (NURSERY + 64, MAJOR + 64)]).heap_start()
+    trace = read(log.heap_object(MAJOR, TEXT, 32).heap_object(MAJOR + 64, NODE, 48).heap_end())
+    (graph,) = shots_of(trace)
+    sites = [["App:Run ()", "System.String"], ["App:Work (int)", "App.Node"]]
+    assert [site for *_, site in objects_of(trace, graph)] == sites
+    assert graph.objects["object"].tolist() == data_of(trace, MAIN).allocations["object"].tolist()
+
+
+@versions()
+def test_several_heap_shots(new: New) -> None:
+    log = with_names(new()).heap_start().heap_object(0x10000, NODE, 48).heap_end()
+    log.heap_start().heap_object(0x10000, NODE, 48).heap_object(0x20000, TEXT, 32).heap_end()
+    assert [len(graph.objects) for graph in shots_of(read(log))] == [1, 2]
+
+
+@versions()
+def test_a_heap_shot_in_several_buffers(new: New) -> None:
+    """Buffers of other threads may lie between them."""
+    log = with_names(new()).buffer().heap_start().heap_object(0x10000, NODE, 48)
+    log.buffer(OTHER).gc_resize(1).buffer().heap_object(0x20000, TEXT, 32).buffer().heap_end()
+    assert [len(graph.objects) for graph in shots_of(read(log))] == [2]
+
+
+KINDS_BEFORE_14 = {0: "stack", 1: "finalizer queue", 2: "handle", 3: "other", 4: "miscellaneous", 9: "other"}
+KINDS_OF_14 = {1: "stack", 2: "finalizer queue", 4: "handle", 8: "other", 16: "miscellaneous", 0: "other"}
+FLAGS = [0, 0x100, 0x200, 0x400, 0x700]
+
+
+@versions("roots by kind")
+@pytest.mark.parametrize("flags", FLAGS)
+def test_roots_by_kind(new: New, flags: int) -> None:
+    """Numbers until version 13, bits in 14; flags, which say how the object is held, stand above."""
+    kinds = KINDS_OF_14 if layout_of(new()) == 14 else KINDS_BEFORE_14
+    log = with_names(new()).heap_start().roots_by_kind([(0x10000, kind | flags, 0) for kind in kinds], 3)
+    trace = read(log.heap_object(0x10000, NODE, 48).heap_end())
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, word, "") for word in kinds.values()]]
+
+
+SOURCES = (
+    "external", "stack", "finalizer queue", "static", "thread static", "context static", "GC handle", "JIT",
+    "threading", "domain", "reflection", "marshal", "thread pool", "debugger", "handle", "ephemeron",
+    "toggle reference",
+)  # fmt: skip
+
+
+@versions("root region")
+def test_roots_by_address(new: New) -> None:
+    """The region in which an address lies tells the kind; a region may be registered without a name."""
+    log = with_names(new())
+    for source, word in enumerate(SOURCES):
+        log.root_register(0x7000 + 0x100 * source, 0x100, source, 0, word.upper())
+    log.heap_start().roots_by_address([(0x7000 + 0x100 * source + 0xF8, 0x10000) for source in range(len(SOURCES))])
+    trace = read(log.heap_object(0x10000, NODE, 48).heap_end())
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, w, w.upper()) for w in SOURCES]]
+
+
+@versions("root region")
+def test_static_fields_are_named_by_their_class(new: New) -> None:
+    log = with_names(new()).root_register(0x7000, 0x100, mono.STATIC, NODE, "Static Fields").heap_start()
+    trace = read(log.roots_by_address([(0x7008, 0x10000)]).heap_object(0x10000, TEXT, 32).heap_end())
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, "static", "App.Node")]]
+
+
+@versions("root region")
+def test_roots_outside_all_regions(new: New) -> None:
+    log = with_names(new()).root_register(0x7000, 0x100, mono.STACK).heap_start()
+    log.roots_by_address([(0x6FFF, 0x10000), (0x7100, 0x10000)]).heap_object(0x10000, NODE, 48).heap_end()
+    trace = read(log)
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, "other", "")] * 2]
+
+
+@versions("root region")
+def test_a_region_that_is_registered_again(new: New) -> None:
+    """Each shot has the kind of its own time."""
+    log = with_names(new())
+    for source in (mono.STACK, mono.STATIC, mono.GC_HANDLE):
+        log.root_register(0x7000, 0x100, source, 0, "").heap_start().roots_by_address([(0x7010, 0x10000)])
+        log.heap_object(0x10000, NODE, 48).heap_end().root_unregister(0x7000)
+    trace = read(log)
+    assert [kind for graph in shots_of(trace) for _, kind, _ in roots_of(trace, graph)] == ["stack", "static", "GC handle"]
+
+
+@versions("root region")
+def test_a_region_over_one_that_was_given_up(new: New) -> None:
+    log = with_names(new()).root_register(0x7000, 0x100, mono.STACK).root_unregister(0x7000)
+    log.root_register(0x6F00, 0x400, mono.GC_HANDLE).heap_start().roots_by_address([(0x7010, 0x10000)])
+    trace = read(log.heap_object(0x10000, NODE, 48).heap_end())
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, "GC handle", "")]]
+
+
+@versions("root region")
+def test_regions_are_events_of_their_thread(new: New) -> None:
+    log = new().buffer().root_register(0x7000, 0x100, mono.STATIC, 0, "Statics").root_unregister(0x7000)
+    assert markers(read(log), "GC root") == [
+        {"ts": at(1), "event": "registered", "kind": "static", "title": "Statics", "size": 0x100, "address": 0x7000},
+        {"ts": at(2), "event": "given up", "address": 0x7000},
+    ]
+
+
+# ---------------------------------------------------------------- samples
+
+
+def samples_of(trace: Trace, tid: int) -> list[tuple[int, list[str]]]:
+    table = data_of(trace, tid).samples
+    return [(ts, stack_names(trace, stack)) for ts, stack in zip(*(table[c].tolist() for c in ("ts", "stack")), strict=True)]
+
+
+def sampled_thread(log: Log) -> int:
+    """Before version 11 a sample does not say of which thread it is."""
+    return OTHER if log.version >= 11 else 0
+
+
+@versions("managed frames")
+def test_samples_with_managed_frames(new: New) -> None:
+    """The leaf is recorded first; samples come late, and out of order."""
+    log = with_names(new()).buffer(OTHER).gc_resize(1, ts=at(1)).gc_resize(1, ts=at(30))
+    log.buffer(0x7F30).sample(OTHER, [0x1234], [WORK, RUN], ts=at(20)).sample(OTHER, [0x1234], [RUN], ts=at(10))
+    assert samples_of(read(log), sampled_thread(log)) == [
+        (at(10), ["App:Run ()"]), (at(20), ["App:Run ()", "App:Work (int)"]),
+    ]  # fmt: skip
+
+
+@versions("managed frames")
+def test_samples_before_and_after_the_thread_s_own_events(new: New) -> None:
+    log = with_names(new()).buffer(OTHER).gc_resize(1, ts=at(15)).buffer(0x7F30)
+    log.sample(OTHER, [0x1234], [RUN], ts=at(10)).sample(OTHER, [0x1234], [WORK], ts=at(20))
+    assert [ts for ts, _ in samples_of(read(log), sampled_thread(log))] == [at(10), at(20)]
+
+
+@versions("sample")
+def test_samples_of_native_code(new: New) -> None:
+    """A symbol stands for the 16 bytes from it on; what it is not near lies in a binary, or nowhere."""
+    log = with_names(new()).native_symbol(0x70001000, "malloc").native_symbol(0x70001010, "malloc")
+    addresses = [0x70001000, 0x7000101F, 0x70001020, 0x90000000]
+    names = ["malloc", "malloc", "[native]", "[native]"]
+    if log.supports("native binary"):
+        log.native_binary(0x70000000, "/usr/lib/libmono.so", 0x500, 0x10000)
+        names[2] = "libmono.so+0x1520"
+    for address in addresses:
+        log.sample(OTHER, [address])
+    assert [stack for _, stack in samples_of(read(log), sampled_thread(log))] == [[name] for name in names]
+
+
+@versions("sample")
+def test_addresses_of_a_sample_begin_with_the_leaf(new: New) -> None:
+    log = with_names(new()).native_symbol(0x70001000, "malloc").native_symbol(0x70002000, "main")
+    trace = read(log.sample(OTHER, [0x70001000, 0x70002000]))
+    assert [stack for _, stack in samples_of(trace, sampled_thread(log))] == [["main", "malloc"]]
+
+
+@versions("sample")
+def test_samples_in_jitted_code(new: New) -> None:
+    """Where another method was compiled to the same place, the one that was there then."""
+    log = new().buffer().jit(RUN, "App:Run ()", 0x40001000, 100, ts=at(1)).jit(WORK, "W", 0x40001000, 50, ts=at(5))
+    for ts, address in ((3, 0x40001000), (4, 0x40001063), (6, 0x40001031), (7, 0x40001064)):
+        log.sample(OTHER, [address], ts=at(ts))
+    assert [stack for _, stack in samples_of(read(log), sampled_thread(log))] == [
+        ["App:Run ()"], ["App:Run ()"], ["W"], ["[native]"],
+    ]  # fmt: skip
+
+
+@versions("managed frames")
+def test_garbage_in_the_code_of_a_method_is_none(new: New) -> None:
+    """What sampling has seen first has neither address nor size."""
+    log = new().buffer().jit(RUN, "App:Run ()", 8, 1 << 30).sample(OTHER, [0x1234], [RUN])
+    trace = read(log)
+    assert len(trace.code) == 0
+    assert markers(trace, "JIT compilation") == [{"ts": at(1), "method": "App:Run ()"}]
+
+
+@versions()
+def test_jitted_code(new: New) -> None:
+    trace = read(new().buffer().jit(RUN, "App:Run ()", 0x40001000, 100))
+    assert markers(trace, "JIT compilation") == [
+        {"ts": at(1), "method": "App:Run ()", "size": 100, "address": 0x40001000}
+    ]
+    assert (trace.code["size"].tolist(), trace.code["loaded_at"].tolist()) == ([100], [at(1)])
+
+
+# ---------------------------------------------------------------- counters
+
+
+def counters_of(trace: Trace) -> dict[str, tuple[str, list[float]]]:
+    """Name → (unit, values)"""
+    return {c.name: (c.unit, c.values["value"].tolist()) for c in trace.processes[0].counters}
+
+
+VALUES = [
+    (mono.INT, [0, 5, 3, -7, (1 << 31) - 1, -(1 << 31)]),
+    (mono.UINT, [5, (1 << 32) - 1, 0, 7]),
+    (mono.WORD, [5, 3, -7, (1 << 31) - 1, -(1 << 31)]),
+    (mono.LONG, [5, 3, -7, 1 << 40, -(1 << 40)]),
+    (mono.ULONG, [5, 3, 1 << 50, 0]),
+    (mono.DOUBLE, [0.5, -1.25, 0.0, 1e300]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES)
+@versions("counters")
+def test_values_of_counters(new: New, kind: int, values: list[Any]) -> None:
+    """Whole numbers are written as differences, which wrap; doubles as they are."""
+    log = new().buffer().counters_desc([Counter(3, "Methods", kind)])
+    for nth, value in enumerate(values):
+        log.counters({3: value}, ms=nth)
+    assert counters_of(read(log)) == {"system: Methods": ("count", values)}
+
+
+@versions("counters")
+def test_times_in_counters(new: New) -> None:
+    """A time interval is in microseconds."""
+    log = new().buffer().counters_desc([Counter(3, "GC time", mono.INTERVAL, mono.TIME)]).counters({3: 70})
+    assert counters_of(read(log)) == {"system: GC time": ("ns", [70_000])}
+
+
+@versions("counters", since=7)
+def test_performance_counters_are_absolute(new: New) -> None:
+    network = Counter(3, "Bytes", mono.LONG, mono.RAW, 0, mono.PERF_SECTION, "Network")
+    log = new().buffer().counters_desc([network]).counters({3: 70}).counters({3: 50}, ms=1)
+    assert counters_of(read(log)) == {"Network: Bytes": ("count", [70, 50])}
+
+
+@versions("counters")
+def test_counters_that_are_described_later(new: New) -> None:
+    """The first values are older than the description, and count for the later ones."""
+    methods = Counter(3, "Methods")
+    log = new().buffer().counters({3: 70}, undescribed=[methods]).counters_desc([methods]).counters({3: 75}, ms=1)
+    assert counters_of(read(log)) == {"system: Methods": ("count", [70, 75])}
+
+
+@versions("counters")
+def test_several_counters_of_which_unchanged_ones_are_left_out(new: New) -> None:
+    log = new().buffer().counters_desc([Counter(3, "A"), Counter(5, "B", section=mono.JIT_SECTION)])
+    log.counters({3: 1, 5: 10}).counters({5: 11}, ms=1).counters({3: 4}, ms=2)
+    assert counters_of(read(log)) == {"system: A": ("count", [1, 4]), "jit: B": ("count", [10, 11])}
+
+
+@versions("counters")
+def test_texts_between_the_values_of_counters(new: New) -> None:
+    log = new().buffer().counters_desc([Counter(2, "Text", mono.STRING), Counter(3, "A")])
+    assert counters_of(read(log.counters({2: "x", 3: 1}).counters({2: None, 3: 4}, ms=1))) == {
+        "system: A": ("count", [1, 4])
+    }
+
+
+UNITS = {mono.RAW: ("count", 1), mono.BYTES: ("bytes", 1), mono.TIME: ("ns", 100), mono.COUNT: ("count", 1),
+         mono.PERCENTAGE: ("percent", 1)}  # fmt: skip
+
+
+@versions("counters")
+@pytest.mark.parametrize("unit", UNITS)
+def test_units_of_counters(new: New, unit: int) -> None:
+    """Versions 13 and 14 cut them off."""
+    name, scale = ("count", 1) if new().version in (13, 14) else UNITS[unit]
+    log = new().buffer().counters_desc([Counter(3, "A", mono.LONG, unit)]).counters({3: 70})
+    assert counters_of(read(log)) == {"system: A": (name, [70 * scale])}
+
+
+def times_of_counter(log: Log) -> list[int]:
+    return [ts - START for ts in read(log).processes[0].counters[0].values["ts"].tolist()]  # type: ignore[no-any-return]
+
+
+@versions("counters", until=12)
+def test_times_of_counters_before_version_13(new: New) -> None:
+    """In ms since the first ones, whenever the buffer that they are in was begun."""
+    log = new().buffer().counters_desc([Counter(3, "A")]).gc_resize(1, ts=START)
+    log.counters({3: 1}, ms=0).buffer(time_base=START + 900_000_000).counters({3: 2}, ms=1000)
+    log.buffer().gc_resize(1, ts=START + 3_000_000_000).buffer(time_base=START + 1_100_000_000).counters({3: 3}, ms=2000)
+    assert times_of_counter(log) == [0, 1_000_000_000, 2_000_000_000]
+
+
+@versions("counters", since=13)
+def test_times_of_counters_since_version_13(new: New) -> None:
+    log = new().buffer().counters_desc([Counter(3, "A")], ts=at(3)).counters({3: 1}, ts=at(0)).counters({3: 2}, ts=at(9))
+    assert times_of_counter(log) == [0, 9000]
+
+
+# ---------------------------------------------------------------- metadata, code of the runtime, coverage
+
+HELPERS = (
+    "method", "method trampoline", "unbox trampoline", "interface method trampoline", "generics trampoline",
+    "specific trampoline", "helper", "monitor", "delegate invoke", "exception handling",
+)  # fmt: skip
+
+
+@versions("jit helper")
+@pytest.mark.parametrize("kind", range(len(HELPERS)))
+def test_code_of_the_runtime(new: New, kind: int) -> None:
+    """Its kinds are one more before version 14; one of them has a name."""
+    title = {"helper": "class_init"} if kind == mono.SPECIFIC_TRAMPOLINE else {}
+    log = new().buffer().jit_helper(kind, 0x40005000, 20, "class_init")
+    assert markers(read(log), "JIT helper") == [
+        {"ts": at(1), "kind": HELPERS[kind], "size": 20, "address": 0x40005000, **title}
+    ]
+
+
+# What builds an event; the feature that it needs; what, which event, name, pointer.
+METADATA: dict[str, tuple[Callable[[Log], Log], str, tuple[str, str, str, int]]] = {
+    "class": (lambda log: log.class_(0x2000, "A"), "", ("class", "loaded", "A", 0x2000)),
+    "class unload": (lambda log: log.class_unload(0x2000, "A"), "class unload", ("class", "unloaded", "A", 0x2000)),
+    "image": (lambda log: log.image(0x1000, "a.exe", "id"), "", ("image", "loaded", "a.exe", 0x1000)),
+    "image unload": (lambda log: log.image_unload(0x1000, "a.exe"), "image unload",
+        ("image", "unloaded", "a.exe", 0x1000)),
+    "assembly": (lambda log: log.assembly(0x3000, "a"), "assembly", ("assembly", "loaded", "a", 0x3000)),
+    "assembly unload": (lambda log: log.assembly_unload(0x3000, "a"), "assembly",
+        ("assembly", "unloaded", "a", 0x3000)),
+    "domain": (lambda log: log.domain(1), "domain", ("domain", "loaded", "", 1)),
+    "domain name": (lambda log: log.domain_name(1, "a.exe"), "domain", ("domain", "named", "a.exe", 1)),
+    "domain unload": (lambda log: log.domain_unload(1), "domain", ("domain", "unloaded", "", 1)),
+    "thread": (lambda log: log.thread(9), "thread load", ("thread", "loaded", "", 9)),
+    "thread name": (lambda log: log.thread_name(9, "T"), "", ("thread", "named", "T", 9)),
+    "thread unload": (lambda log: log.thread_unload(9), "thread load", ("thread", "unloaded", "", 9)),
+    "context": (lambda log: log.context(0x99, 1), "context", ("context", "loaded", "", 0x99)),
+    "context unload": (lambda log: log.context_unload(0x99, 1), "context", ("context", "unloaded", "", 0x99)),
+    "vtable": (lambda log: log.vtable(0x2300, NODE), "vtable", ("vtable", "loaded", "[class 0x2100]", 0x2300)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", METADATA)
+@pytest.mark.parametrize(("version", "size"), [(v, s) for v in mono.VERSIONS for s in (4, 8)])
+def test_metadata(version: int, size: int, what: str) -> None:
+    build, needs, words = METADATA[what]
+    log = Log(version, size).buffer()
+    if needs and not log.supports(needs):
+        with pytest.raises(ValueError, match="has no"):
+            build(log)
+        return
+    rows = markers(read(build(log)), "Metadata")
+    assert [tuple(row.get(key, "") for key in ("what", "event", "title", "pointer")) for row in rows] == [words]
+
+
+@versions("domain")
+def test_a_domain_has_its_name_from_the_start(new: New) -> None:
+    log = new().buffer().domain(1).domain_name(1, "a.exe").domain_unload(1)
+    assert [row["title"] for row in markers(read(log), "Metadata")] == ["a.exe"] * 3
+
+
+@versions(until=14)
+def test_the_first_pointer_of_a_buffer_is_0(new: New) -> None:
+    """Until version 14 the next one becomes the base, and a 0 before it reads as that: it cannot be told from it."""
+    if new().supports("domain"):
+        log = new().buffer().domain(0).domain(0x40)
+        assert [row["pointer"] for row in markers(read(log), "Metadata")] == [0x40, 0x40]
+
+
+@versions("coverage")
+def test_coverage(new: New) -> None:
+    log = new().buffer().coverage_assembly("app", "guid", "app.exe", 2, 1, 1)
+    for method, (name, n) in enumerate([("Run", 2), ("Idle", 1)]):
+        log.coverage_method("app", "App", name, "int", "app.cs", 0x6000001 + method, method, n)
+    log.coverage_statement(0, 8, 3, 10, 5).coverage_statement(0, 9, 0, 11, 5).coverage_statement(1, 8, 0, 20, 5)
+    trace = read(log.coverage_class("app", "App", 2, 0, 1))
+    coverage = summarize(trace)["coverage"]
+    assert (coverage["statements"], coverage["covered"]) == (3, 1)
+    assert {(row["method"], row["statements"], row["covered"], row["file"]) for row in coverage["methods"]} == {
+        ("Run (int)", 2, 1, "app.cs"), ("Idle (int)", 1, 0, "app.cs"),
+    }  # fmt: skip
+
+
+@versions("sync point")
+@pytest.mark.parametrize(("kind", "word"), enumerate(["periodic", "world stop", "world start", "unknown"]))
+def test_sync_points(new: New, kind: int, word: str) -> None:
+    assert markers(read(new().buffer().sync_point(kind)), "Sync point") == [{"ts": at(1), "kind": word}]
+
+
+@versions("aot id")
+def test_the_aot_id(new: New) -> None:
+    assert read(new().buffer().aot_id("5C8A")).attributes["aot_id"] == "5C8A"
+
+
+# ---------------------------------------------------------------- threads
+
+
+@versions()
+def test_the_last_name_of_a_thread_counts(new: New) -> None:
+    """The thread named Main is the main one, also under another name."""
+    log = new().buffer(OTHER).gc_resize(1).buffer(MAIN).gc_resize(1)
+    trace = read(log.thread_name(MAIN, "Main").thread_name(MAIN, "main-worker").thread_name(OTHER, "Finalizer"))
+    assert [(t.tid, t.name, t.is_main) for _, t in trace.threads] == [
+        (MAIN, "main-worker", True), (OTHER, "Finalizer", False),
+    ]  # fmt: skip
+
+
+@versions()
+def test_threads_without_a_name(new: New) -> None:
+    """The first is the main one and called as the process."""
+    trace = read(new().buffer(OTHER).gc_resize(1).buffer(MAIN).gc_resize(1))
+    assert [(t.tid, t.name, t.is_main) for _, t in trace.threads] == [
+        (OTHER, "app0", True), (MAIN, f"thread {MAIN:#x}", False),
+    ]  # fmt: skip
+
+
+@versions("thread load")
+def test_a_thread_id_that_is_used_again(new: New) -> None:
+    """What lies between unloading and the next loading is the next thread's; a thread goes on after its last end."""
+    log = with_names(new()).gc_resize(1, ts=START)
+    log.buffer(OTHER).enter(RUN, ts=at(1)).thread(OTHER, ts=at(2)).thread_name(OTHER, "first", ts=at(3))
+    log.leave(RUN, ts=at(5)).thread_unload(OTHER, ts=at(6))
+    log.buffer(OTHER).enter(WORK, ts=at(8)).thread(OTHER, ts=at(9)).thread_name(OTHER, "second", ts=at(10))
+    log.thread_unload(OTHER, ts=at(13)).leave(WORK, ts=at(15))
+    lives = [(t.name, t.start_ts, t.end_ts, [c.name for c in calls_of(trace, t.load())])
+             for trace in (read(log),) for _, t in trace.threads if t.tid == OTHER]  # fmt: skip
+    assert lives == [
+        ("first", at(1), at(6), ["App:Run ()"]), ("second", at(8), at(15), ["App:Work (int)"]),
+    ]  # fmt: skip
+
+
+@versions("thread load", "managed frames")
+def test_samples_of_a_thread_id_that_is_used_again(new: New) -> None:
+    log = with_names(new()).gc_resize(1, ts=START).thread(OTHER, ts=at(2)).thread_unload(OTHER, ts=at(6))
+    log.thread(OTHER, ts=at(9)).thread_unload(OTHER, ts=at(13))
+    log.sample(OTHER, [0x1234], [RUN], ts=at(5)).sample(OTHER, [0x1234], [WORK], ts=at(8))
+    trace = read(log)
+    threads = [thread.load().samples["ts"].tolist() for _, thread in trace.threads if thread.tid == OTHER]
+    assert threads == [[at(5)], [at(8)]]
+
+
+@versions("thread load")
+def test_calls_of_a_thread_that_ended_are_open_until_its_end(new: New) -> None:
+    log = with_names(new()).buffer(OTHER).enter(RUN, ts=at(5)).thread_unload(OTHER, ts=at(8))
+    trace = read(log.buffer().gc_resize(1, ts=at(90)))
+    assert [(call.end, call.flags) for call in calls_of(trace, data_of(trace, OTHER))] == [(at(8), OPEN_AT_END)]
+
+
+@versions()
+def test_buffers_without_events(new: New) -> None:
+    trace = read(new().buffer(1).buffer(MAIN).gc_resize(5).buffer(3))
+    assert [thread.tid for _, thread in trace.threads] == [MAIN]
+
+
+# ---------------------------------------------------------------- header, time, processes
+
+
+@versions()
+def test_times_that_run_backwards(new: New) -> None:
+    """Events of other threads stand in a buffer where they were first seen: differences are negative."""
+    log = new().buffer(time_base=at(100)).jit(RUN, "A", ts=at(50)).jit(WORK, "B", ts=at(20)).jit(HELP, "C", ts=at(70))
+    trace = read(log)
+    assert [(row["method"], row["ts"]) for row in markers(trace, "JIT compilation")] == [
+        ("B", at(20)), ("A", at(50)), ("C", at(70)),
+    ]  # fmt: skip
+    assert (trace.start_ts, trace.end_ts) == (at(20), at(70))
+
+
+@pytest.mark.parametrize("version", mono.VERSIONS)
+def test_the_header_is_printed(version: int) -> None:
+    log = Log(version, timer_overhead=21, pid=77, port=4000, args="log:calls", arch="arm64", os="darwin")
+    (line,) = lines_of(log)
+    words = ["pid=77", "port=4000", "timer_overhead_ns=21", "start_unix_ms=1790000000000"] if version >= 4 else ["pid=0"]
+    words += ["arguments='log:calls'", "architecture='arm64'", "system='darwin'"] if version >= 13 else []
+    words += [f"start_clock_ns={START}"] if version >= 16 else ["start_clock_ns=None"]
+    assert set(words) <= set(line.split())
+
+
+@pytest.mark.parametrize(("version", "major", "minor"), [(1, 0, 2), (13, 0, 4), (13, 1, 0), (14, 1, 1), (16, 2, 0)])
+def test_a_version_with_the_header_of_another_major(version: int, major: int, minor: int) -> None:
+    log = Log(version, major=major, minor=minor).buffer().enter(RUN).leave(RUN)
+    trace = read(log)
+    assert len(calls_of(*main_of(trace))) == 1
+    assert trace.inputs[0].version == f"{major}.{minor}, data version {version}"
+
+
+@versions()
+def test_unix_time(new: New) -> None:
+    """Of the first event, or since version 3 of the header of the time that the header names."""
+    trace = read(new(startup_ms=1_790_000_000_000, start_clock=at(100)).buffer().gc_resize(1, ts=at(300)))
+    assert trace.clock is not None
+    assert trace.clock.kind == "monotonic"
+    version = new().version
+    since = 200 * mono.STEP if version >= 16 else 0
+    assert trace.unix_start_ns == (None if version < 4 else 1_790_000_000 * 10**9 + since)
+
+
+@versions()
+def test_the_process_and_its_profiler(new: New) -> None:
+    trace = read(new(pid=77, args="log:calls,calldepth=5", arch="arm64", os="darwin").buffer().gc_resize(1))
+    version = new().version
+    assert [process.pid for process in trace.processes] == [77 if version >= 4 else 1]
+    assert ("pid_unknown" in report_of(trace)) == (version < 4)
+    assert trace.attributes["pointer_size"] == str(new().pointer_size)
+    assert trace.attributes.get("profiler_arguments") == ("log:calls,calldepth=5" if version >= 13 else None)
+
+
+@versions(since=4)
+def test_two_logs_on_one_clock(new: New) -> None:
+    """The header's wall time is cut to a second, and may differ by that."""
+    first = with_names(new(pid=5)).enter(RUN, ts=at(10)).leave(RUN, ts=at(20))
+    second = with_names(new(pid=6, startup_ms=1_790_000_001_000)).enter(WORK, ts=at(30)).leave(WORK, ts=at(40))
+    trace = read(first, second)
+    found = [(process.pid, [(c.name, c.start, c.end) for c in calls_of(trace, thread.load())])
+             for process, thread in trace.threads]  # fmt: skip
+    assert found == [(5, [("App:Run ()", at(10), at(20))]), (6, [("App:Work (int)", at(30), at(40))])]
+
+
+@versions()
+def test_logs_of_one_process_id(new: New) -> None:
+    log = new(pid=5).buffer().gc_resize(1)
+    assert len({process.pid for process in read(log, log, log).processes}) == 3
+
+
+def test_names_of_one_log_do_not_count_in_another() -> None:
+    first = Log(pid=5).buffer().jit(RUN, "First").enter(RUN).leave(RUN)
+    second = Log(15, 4, pid=6).buffer().jit(RUN, "Second").enter(RUN).leave(RUN)
+    trace = read(first, second)
+    assert [calls_of(trace, thread.load())[0].name for _, thread in trace.threads] == ["First", "Second"]
+
+
+@versions()
+def test_the_summary_counts_what_was_built(new: New) -> None:
+    log = with_names(new()).enter(RUN).alloc(TEXT, 0x10000, 32).alloc(TEXT, 0x10020, 48).leave(RUN)
+    summary = summarize(read(log.heap_start().heap_object(0x10000, TEXT, 32).heap_end()))
+    (process,) = summary["processes"]
+    (thread,) = process["threads"]
+    assert (thread["calls"], thread["allocations"]) == (1, {"count": 2, "bytes": 80})
+    assert [(row["name"], row["calls"]) for row in summary["functions"]["top"]] == [("App:Run ()", 1)]
+    (shot,) = process["heap_snapshots"]
+    assert (shot["objects"], shot["bytes"]) == (1, 32)

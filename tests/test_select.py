@@ -136,7 +136,7 @@ def test_calls_that_last(rows: list[Row], min_ns: int, size: int) -> None:
 
 @given(call_rows(), st.lists(st.integers(1, 100), min_size=1, max_size=4, unique=True).map(sorted), SIZES)
 def test_how_many_calls_last(rows: list[Row], limits: list[int], size: int) -> None:
-    counts = count_lasting(in_pieces(calls_table(rows), size), np.array(limits, np.int64))
+    counts = count_lasting(in_pieces(calls_table(rows), size), np.array(limits, np.int64), 1 << 20)
     assert counts.tolist() == [len(lasting_by_hand(rows, limit)) // 2 for limit in limits]
 
 

@@ -12,6 +12,7 @@ from importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_S
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
+LONGEST_MS = 1 << 42
 UNITS_BIT = 24
 U32, U64 = 1 << 32, 1 << 64
 
@@ -55,29 +56,41 @@ def _described(log: Log) -> dict[int, _Counter]:
 
 def _read_values(log: Log, known: dict[int, _Counter]) -> None:
     """Whole numbers are differences from the value before, except those of performance counters."""
-    before_13 = log.layout.events < 13
-    for row in log.records.of(Event.COUNTERS).tolist():
-        ts = int(log.records.ts[row]) + (int(log.records.a[row]) * MS if before_13 else 0)
+    rows = log.records.of(Event.COUNTERS)
+    limits: dict[int, int] = {
+        CounterType.INT: U32, CounterType.UINT: U32, CounterType.WORD: log.layout.pointer_mask + 1,
+    }  # fmt: skip
+    for row, ts in zip(rows.tolist(), _times(log, rows).tolist(), strict=True):
         for index, type_, value in log.records.items(row).reshape(-1, VALUE_WIDTH).tolist():
             counter = known.get(index)
             if counter is None or type_ == CounterType.STRING:
                 continue
             counter.ts.append(ts)
-            counter.values.append(_number(counter, type_, value) * counter.scale)
+            counter.values.append(_number(counter, type_, value, limits) * counter.scale)
 
 
-def _number(counter: _Counter, type_: int, value: int) -> float:
+def _times(log: Log, rows: Array) -> Array:
+    """Before version 13 an event says how many ms it is after the first one, and is never before the events in front of
+    it; int64 on the event clock."""
+    ts: Array = log.records.ts[rows]
+    if log.layout.events >= 13 or len(rows) == 0:
+        return ts
+    since_first = np.minimum(log.records.a[rows], LONGEST_MS).astype(np.int64) * MS
+    times: Array = since_first + (ts - since_first).max()
+    return times
+
+
+def _number(counter: _Counter, type_: int, value: int, limits: dict[int, int]) -> float:
+    """limits: where the numbers of a type wrap around."""
     if type_ == CounterType.DOUBLE:
         number = float(np.array(value, np.uint64).view(np.float64))
         return number if np.isfinite(number) else 0.0
     counter.raw = value if counter.is_absolute else counter.raw + value
-    if type_ == CounterType.UINT:
-        counter.raw %= U32
+    limit = limits.get(type_, U64)
+    counter.raw %= limit
+    if type_ in (CounterType.UINT, CounterType.ULONG):
         return counter.raw
-    counter.raw %= U64
-    if type_ == CounterType.ULONG:
-        return counter.raw
-    return counter.raw - U64 if counter.raw >= U64 // 2 else counter.raw
+    return counter.raw - limit if counter.raw >= limit // 2 else counter.raw
 
 
 def _made(counter: _Counter, span: tuple[int, int], shift_ns: int) -> Counter:

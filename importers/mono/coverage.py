@@ -20,8 +20,8 @@ def add_coverage(trace: Trace, log: Log) -> None:
     covered = Counter(number for number, _, n_times, _, _ in statements if n_times)
     intern = trace.strings.intern
     for row in methods:
-        # assembly, class, name, signature, file; token, how many statements, number
-        *texts, _, n_statements, number = records.items(row).tolist()
+        # assembly, class, name, signature, file; token, number, how many statements
+        *texts, _, number, n_statements = records.items(row).tolist()
         assembly, class_name, name, signature, path = (log.text(at) for at in texts)
         trace.coverage.intern(
             assembly=intern(assembly),

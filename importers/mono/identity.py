@@ -103,6 +103,8 @@ def follow(
         for first, some_classes, some_sites in feed.given:
             classes[first : first + len(some_classes)] = some_classes
             sites[first : first + len(some_sites)] = some_sites
+        # A row that frees nothing would not be one that frees.
+        died_ts[feed.empty] = -1
     return Known(
         {id(feed.life): feed.numbers() for feed in feeds},
         died_ts,
@@ -146,11 +148,13 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
 
 
 class _Feed:
-    """Hands a thread's allocations to the tracker, in the order of time. given: (first number, classes, sites)."""
+    """Hands a thread's allocations to the tracker, in the order of time. given: (first number, classes, sites); empty:
+    the numbers of objects without a size, which only damaged logs have."""
 
     def __init__(self, log: Log, frames: Frames, stacks: StackTable, life: Life) -> None:
         self.life = life
         self.given: list[tuple[int, Array, Array]] = []
+        self.empty: list[int] = []
         self._frames = frames
         self._others: list[Sites] = []
         self._pieces = self._allocations(site_pieces(log, log.buffers[life.buffers].ravel(), frames.methods, stacks))
@@ -167,6 +171,7 @@ class _Feed:
                 classes = self._frames.class_names(self._frames.types.at(some.a, some.ts))
                 given = tracker.allocate(some.b, some.c.astype(np.int64), classes)
                 self.given.append((given.start, classes, some.stack))
+                self.empty += (given.start + np.flatnonzero(some.c == 0)).tolist()
             self._at += n
             if self._at < len(piece.ts):
                 return

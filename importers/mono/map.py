@@ -232,6 +232,7 @@ class _Loader:
         report.note("unwound", counts.unwound, where=where)
         report.note("clock_backwards", counts.backwards, where=where)
         report.note("open_at_end", counts.open_at_end, where=where)
+        report.note("function_without_name", self.frames.methods.n_unnamed, where=self.log.source.path)
 
     def _allocations(self) -> Table:
         made = Allocations(

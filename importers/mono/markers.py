@@ -164,6 +164,8 @@ WHAT = {
     Metadata.CLASS: "class", Metadata.IMAGE: "image", Metadata.ASSEMBLY: "assembly", Metadata.DOMAIN: "domain",
     Metadata.THREAD: "thread", Metadata.CONTEXT: "context", Metadata.VTABLE: "vtable",
 }  # fmt: skip
+# Their names come in events of their own.
+NAMED_APART = (Metadata.DOMAIN, Metadata.THREAD)
 METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
 OUTCOMES: dict[int, str] = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
 PHASES = {Gc.MARK_START: ("mark", Gc.MARK_END), Gc.RECLAIM_START: ("reclaim", Gc.RECLAIM_END)}
@@ -204,7 +206,7 @@ class Markers:
         self._span = span
         self._shift_ns = shift_ns
         self._flows = _handle_flows(log)
-        self._texts: dict[tuple[int, int], str] = {}
+        self._titles = _titles(log)
 
     def of(self, life: Life) -> dict[MarkerType, Table]:
         records = self._log.records
@@ -420,10 +422,9 @@ class Markers:
         for row in rows:
             what, pointer = int(records.a[row]), int(records.b[row])
             event = METADATA_EVENTS[Event(int(records.kind[row]))]
-            title = self._text(row) or self._texts.get((what, pointer), "")
+            title = self._text(row) or self._titles.get(row, "")
             if what == Metadata.VTABLE:
                 title = self._class_name(int(records.d[row]), int(records.ts[row]))
-            self._texts[what, pointer] = title
             yield int(records.ts[row]), 0, -1, 0, WHAT.get(Metadata(what), ""), event, title, pointer
 
     def _sync_points(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
@@ -453,6 +454,30 @@ class Markers:
 HANDLE_EVENTS = (
     Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
 )  # fmt: skip
+
+
+def _titles(log: Log) -> dict[int, str]:
+    """For rows of metadata without a text the name of what they are about: its latest one until then, else the next one
+    before it is unloaded."""
+    records = log.records
+    rows = np.concatenate([records.metadata(event, what) for event in METADATA_EVENTS for what in NAMED_APART])
+    titles: dict[int, str] = {}
+    names: dict[tuple[int, int], str] = {}
+    nameless: dict[tuple[int, int], list[int]] = {}
+    for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
+        key = int(records.a[row]), int(records.b[row])
+        at = int(records.text_at[row])
+        if at:
+            names[key] = log.text(at)
+            titles.update(dict.fromkeys(nameless.pop(key, ()), names[key]))
+        elif key in names:
+            titles[row] = names[key]
+        else:
+            nameless.setdefault(key, []).append(row)
+        if records.kind[row] == Event.UNLOAD:
+            names.pop(key, None)
+            nameless.pop(key, None)
+    return titles
 
 
 def _handle_flows(log: Log) -> dict[int, int]:

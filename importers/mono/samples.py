@@ -77,14 +77,16 @@ class _Code:
 
     def frame_at(self, address: int, ts: int) -> int:
         """The latest one jitted there until then, else the first later on; -1 is none."""
-        row = int(np.searchsorted(self._start, np.uint64(address), side="right")) - 1
-        found = -1
-        while row >= 0 and int(self._start[row]) + int(self._size[row]) > address:
-            found = row
-            if self._ts[row] <= ts or row == 0 or self._start[row - 1] != self._start[row]:
-                break
-            row -= 1
-        return int(self._frame[found]) if found >= 0 else -1
+        end = int(np.searchsorted(self._start, np.uint64(address), side="right"))
+        if end == 0:
+            return -1
+        start = int(self._start[end - 1])
+        first = int(np.searchsorted(self._start, self._start[end - 1]))
+        rows = first + np.flatnonzero(self._size[first:end] > np.uint64(address - start))
+        if len(rows) == 0:
+            return -1
+        n_until_then = int(np.searchsorted(self._ts[rows], ts, side="right"))
+        return int(self._frame[rows[max(n_until_then - 1, 0)]])
 
 
 class _Symbols:

@@ -15,6 +15,7 @@ from importers.mono.walks import HeapRows, read_heap
 ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
+END_OF_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,12 @@ class Regions:
 
     def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
         records = log.records
-        rows = records.of(Event.ROOT_REGISTER)
+        rows = records.of(Event.ROOT_REGISTER, Event.ROOT_UNREGISTER)
         rows = rows[np.lexsort((records.ts[rows], records.a[rows]))]
+        until = np.append(records.ts[rows][1:], END_OF_TIME)
+        until[:-1][np.diff(records.a[rows]) > 0] = END_OF_TIME
+        registers = records.kind[rows] == Event.ROOT_REGISTER
+        rows, self._until = rows[registers], until[registers]
         self._start, self._ts = records.a[rows], records.ts[rows]
         self._end = self._start + records.b[rows]
         intern = trace.strings.intern
@@ -154,16 +159,15 @@ class Regions:
         self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)
 
     def at(self, addresses: Array, ts: Array) -> tuple[Array, Array]:
-        """(kind, name) as strings: of the latest region that was registered there until then."""
-        row = np.searchsorted(self._start, addresses, side="right") - 1
-        later = (row > 0) & (self._ts[row] > ts) if len(self._ts) else np.zeros(len(row), bool)
-        earlier = np.maximum(row - 1, 0)
-        if len(self._start):
-            row = np.where(later & (self._start[earlier] == self._start[row]), earlier, row)
-        outside = row < 0
-        if len(self._end):
-            outside |= addresses >= self._end[row]
-        row[outside] = len(self._start)
+        """(kind, name) as strings: of the regions that are registered when a heap shot asks, at times `ts`."""
+        row = np.full(len(addresses), len(self._start))
+        now = ts.max(initial=0)
+        registered = np.flatnonzero((self._ts <= now) & (now < self._until))
+        place = np.searchsorted(self._start[registered], addresses, side="right") - 1
+        below = np.flatnonzero(place >= 0)
+        found = registered[place[below]]
+        inside = addresses[below] < self._end[found]
+        row[below[inside]] = found[inside]
         return self._kind[row], self._name[row]
 
 

@@ -67,9 +67,8 @@ class Lives:
         for rows in np.split(order, np.flatnonzero(is_other) + 1) if len(order) else ():
             key = int(tids[rows[0]]), int(numbers[rows[0]])
             life = self._lives.setdefault(key, Life(*key))
-            if not life.buffers:
-                life.reach(int(ts[rows].min()))
-                life.reach(int(ts[rows].max()))
+            life.reach(int(ts[rows].min()))
+            life.reach(int(ts[rows].max()))
             yield life, rows
 
     def __iter__(self) -> Iterator[Life]:

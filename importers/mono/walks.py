@@ -31,7 +31,7 @@ from importers.mono.decode import (
 )
 from importers.mono.names import Names
 
-PIECE = 1 << 15
+PIECE = 1 << 16
 FIRST_DEPTH = 1 << 8
 # Places in the kernels' state.
 ASKED, DEPTH, NOW, N_IGNORED, N_UNWOUND, N_BACKWARDS = 25, 26, 27, 28, 29, 30

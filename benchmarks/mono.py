@@ -1,0 +1,133 @@
+"""Compares traceferry with `mprof-report` on large recordings of the Mono log profiler.
+
+Run by `make bench`. How it measures: common.py. The recordings are captures/mono/large/hotcalls, of calls, and one of
+allocations, which is made once with the mono that is installed. `mprof-report` prints a page; traceferry's outputs
+hold every call and every allocation, and only its `info` is a page, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from common import (
+    CAPTURES,
+    MB,
+    OUTPUTS,
+    TRACEFERRY,
+    WORK,
+    Command,
+    Run,
+    convert,
+    decompressed,
+    in_turn,
+    note,
+    print_table,
+    ratio,
+    verdict,
+)
+
+# What the project promises of calls: CPU time as a multiple of mprof-report's, and peak memory.
+INFO = "info"
+CPU = {INFO: 2, "Perfetto": 5, "Firefox .json": 15}
+MEMORY = 1200 * MB
+
+PEER = "mprof-report"
+PROGRAM, ROUNDS_OF_PROGRAM = "AllocStorm", 600_000
+ALLOCATIONS = "log:nodefaults,alloc,gc,gcmove"
+
+
+class CannotRunError(Exception):
+    """Why a recording or a comparison is not possible here."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compares traceferry with mprof-report on large Mono recordings.")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
+    parser.add_argument("--no-peer", action="store_true", help="only traceferry: no ratios to mprof-report")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        sys.exit("at least one round is needed")
+    WORK.mkdir(parents=True, exist_ok=True)
+    met = True
+    recordings: dict[str, Callable[[], Path]] = {"calls": calls, "allocations": allocations}
+    for what, recording in recordings.items():
+        try:
+            source = recording()
+        except CannotRunError as reason:
+            print(f"\n{what}: skipped: {reason}")
+            continue
+        measured = compare(what, source, arguments.rounds, with_peer=not arguments.no_peer)
+        if what == "calls":
+            met = targets(measured)
+    if not met:
+        print("\nnot every target is met")
+
+
+def calls() -> Path:
+    packed = CAPTURES / "mono" / "large" / "hotcalls.mlpd.zst"
+    if not packed.exists():
+        raise CannotRunError(f"{packed} is missing: set TRACEFERRY_SHARED to the folder that holds captures/mono")
+    return decompressed(packed, WORK / "mono" / packed.stem)
+
+
+def allocations() -> Path:
+    """Recorded once."""
+    made = WORK / "mono" / f"{PROGRAM}.mlpd"
+    if not made.exists():
+        note(f"recording {PROGRAM}")
+        record(made)
+    return made
+
+
+def record(target: Path) -> None:
+    text = CAPTURES / "mono" / "progs" / f"{PROGRAM}.cs"
+    compiler, runtime = shutil.which("mcs"), shutil.which("mono")
+    if not text.exists():
+        raise CannotRunError(f"{text} is missing: set TRACEFERRY_SHARED to the folder that holds captures/mono")
+    if not compiler or not runtime:
+        raise CannotRunError("mono and mcs are not installed (apt install mono-runtime mono-mcs mono-utils)")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    program, part = target.with_suffix(".exe"), target.with_name(target.name + ".part")
+    subprocess.run([compiler, f"-out:{program}", text], check=True, capture_output=True)
+    command = [runtime, f"--profile={ALLOCATIONS},output={part}", program, str(ROUNDS_OF_PROGRAM)]
+    subprocess.run(command, check=True, capture_output=True)
+    part.rename(target)
+
+
+def compare(what: str, source: Path, rounds: int, with_peer: bool) -> dict[str, Run]:
+    size = source.stat().st_size
+    print(f"\n{what}: {source.name}, {size / MB:.0f} MB; median of {rounds}")
+    page = WORK / "page.txt"
+    commands = {INFO: Command([*TRACEFERRY, "info", str(source)], page, printed=True)}
+    commands |= {label: convert(source, suffix) for label, suffix in OUTPUTS.items()}
+    program = shutil.which(PEER)
+    if with_peer and program:
+        commands = {PEER: Command([program, str(source)], page, printed=True), **commands}
+    elif with_peer:
+        print(f"no comparison: {PEER} is not installed (apt install mono-utils)")
+    measured = in_turn(commands, rounds)
+    print_table(measured, PEER, size / MB, "MB")
+    return measured
+
+
+def targets(measured: dict[str, Run]) -> bool:
+    print("\ntargets")
+    met = True
+    for label, most in CPU.items():
+        if PEER in measured:
+            ours, theirs = measured[label].cpu, measured[PEER].cpu
+            met &= verdict(f"{label}: CPU at most {most} times {PEER}'s", ratio(ours, theirs), ours <= most * theirs)
+    for label in (INFO, *OUTPUTS):
+        peak = measured[label].peak
+        what = f"{label}: peak memory at most {MEMORY / MB:.0f} MB"
+        met &= verdict(what, f"{peak / MB:.0f} MB", peak <= MEMORY)
+    return met
+
+
+if __name__ == "__main__":
+    main()
