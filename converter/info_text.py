@@ -10,6 +10,9 @@ from converter.durations import format_duration
 Json = dict[str, Any]
 Column = tuple[str, Callable[[Json], str]]
 CALLERS_SHOWN = 4
+# How managed runtimes name what they put between methods: a reader looks for the method.
+WRAPPER = "(wrapper "
+ADDRESSES_FROM = 1 << 32
 
 
 def as_text(summary: Json) -> str:
@@ -19,12 +22,16 @@ def as_text(summary: Json) -> str:
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     for process in summary["processes"]:
         lines += _process(process)
+    lines += _functions(summary["functions"])
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
     lines += _table("jitted code by tier", of_tiers, summary["tiers"])
-    lines += _functions(summary["functions"])
     lines += _allocations(summary["allocations"])
+    for process in summary["processes"]:
+        lines += _heap_snapshots(process["heap_snapshots"])
     for markers in summary["markers"]:
         lines += _markers(markers)
+    for process in summary["processes"]:
+        lines += _counters([counter for counter in process["counters"] if counter["values"]])
     lines += _coverage(summary["coverage"])
     lines += _issues(summary["issues"])
     return "\n".join(lines)
@@ -68,8 +75,7 @@ def _process(process: Json) -> list[str]:
             counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **thread["markers"]}
             held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
             lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
-    lines += _counters([counter for counter in process["counters"] if counter["values"]])
-    return lines + _heap_snapshots(process["heap_snapshots"])
+    return lines
 
 
 def _counters(counters: list[Json]) -> list[str]:
@@ -117,8 +123,9 @@ def _allocations(allocations: Json) -> list[str]:
 
 def _site(row: Json) -> str:
     """The innermost function and some of its callers."""
-    names = row["stack"][:CALLERS_SHOWN]
-    return " < ".join([*names, "..."] if len(row["stack"]) > len(names) else names) or "unknown"
+    methods = [name for name in row["stack"] if not name.startswith(WRAPPER)] or row["stack"]
+    names = methods[:CALLERS_SHOWN]
+    return " < ".join([*names, "..."] if len(methods) > len(names) else names) or "unknown"
 
 
 def _live_site(row: Json) -> str:
@@ -166,8 +173,13 @@ def _markers(markers: Json) -> list[str]:
         ]
     columns += [_sum(key) for key in markers["top"][0]["sums"]] if markers["top"] else []
     by = ", ".join(key.replace("_", " ") for key in markers["group_by"])
-    columns.append((by, lambda row: ", ".join(str(value) for value in row["by"].values())))
+    columns.append((by, lambda row: ", ".join(_group_value(value) for value in row["by"].values())))
     return _table(f"{markers['type']}, by {by}" if by else markers["type"], columns, markers["top"])
+
+
+def _group_value(value: Any) -> str:
+    """A number as large as an address is one."""
+    return hex(value) if isinstance(value, int) and value >= ADDRESSES_FROM else str(value) or "unknown"
 
 
 def _sum(key: str) -> Column:

@@ -60,6 +60,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     json.member("counters", counters(trace, written))
     write_shared(json, trace, stacks, strings, categories)
     json.close(b"}")
+    trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
 
 
 # ---------------------------------------------------------------- threads

@@ -134,7 +134,10 @@ def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list
     scores = [0 if a.in_bytes else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities]
     busiest = max(scores, default=0)
     if not busiest:
-        return {"initialVisibleThreads": list(range(max(len(activities), 1)))}
+        visible = {"initialVisibleThreads": list(range(max(len(activities), 1)))}
+        most = max((a.allocations for a in activities), default=0)
+        selected = [i for i in numbers if activities[i].allocations == most][:1]
+        return visible | {"initialSelectedThreads": selected} if most else visible
     exact = {i for i in numbers if activities[i].calls or activities[i].allocations}
     silent = [i for i in numbers if activities[i].markers and not activities[i].samples and i not in exact]
     most_markers = max((activities[i].markers for i in silent), default=0)

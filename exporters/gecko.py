@@ -90,6 +90,7 @@ def _note_losses(trace: Trace, activities: list[Activity]) -> None:
         "that frames are inlined": int(np.count_nonzero(frames["inline_depth"] > 0)),
         "lines in other files than the function's": int(np.count_nonzero(elsewhere)),
     }
+    trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
     for what, count in dropped.items():
         trace.report.note("columns_dropped", count, where=what, detail=what)
 

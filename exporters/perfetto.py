@@ -110,6 +110,8 @@ class _Writer:
         self._allocations.finish()
         self._samples.finish()
         columns = self._trace.frames["column"]
+        coverage = len(self._trace.coverage)
+        self._trace.report.note("table_not_carried", coverage, where="coverage", detail="coverage")
         self._trace.report.note(
             "columns_dropped", int(np.count_nonzero(columns)), where="columns", detail="columns of source positions"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from converter.model import (
     HeapSnapshot,
     Input,
     Process,
+    Sampling,
     StreamedTable,
     Table,
     Thread,
@@ -43,6 +45,9 @@ MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.
 SAME_CLOCK_NS = 2_000_000_000
 MAIN = "Main"
+SAMPLE_OPTION = re.compile(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")
+DEFAULT_FREQUENCY = 100
+NS = 1_000_000_000
 
 
 def to_trace(logs: Sequence[Log], trace: Trace) -> None:
@@ -67,6 +72,7 @@ def _add_process(trace: Trace, log: Log) -> None:
     version = f"{header.major}.{header.minor}, data version {header.data_version}"
     trace.inputs.append(Input(log.source.name, "mono", version, "Mono log profiler"))
     _describe(trace, log)
+    _sampling(trace, log)
     lives = Lives(log)
     span = _span(lives)
     shift_ns = _join_clock(trace, log, span)
@@ -91,11 +97,17 @@ def _add_process(trace: Trace, log: Log) -> None:
         process.heap_snapshots.append(HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))
     trace.processes.append(process)
     _add_code(trace, log, frames, process.pid, shift_ns)
-    trace.report.note("function_without_name", frames.methods.n_unnamed, where=log.source.path)
+    _note_nameless(trace, log, frames)
 
 
 def _graph(reader: Shots, known: Known, number: int, shot: Shot) -> HeapGraph:
     return reader.graph(shot, known.shot_numbers[number], known.shot_sites[number])
+
+
+def _note_nameless(trace: Trace, log: Log, frames: Frames) -> None:
+    """So far: threads that are gone through later may have more of them."""
+    advice = "the log does not name these methods: is its beginning missing?"
+    trace.report.note("function_without_name", frames.methods.n_unnamed, where=log.source.path, advice=advice)
 
 
 # ---------------------------------------------------------------- time, process
@@ -152,6 +164,16 @@ def _describe(trace: Trace, log: Log) -> None:
     for row in log.records.of(Event.AOT_ID).tolist():
         words["aot_id"] = log.text(int(log.records.text_at[row]))
     trace.attributes.update({key: word for key, word in words.items() if word})
+
+
+def _sampling(trace: Trace, log: Log) -> None:
+    """What the option string says of samples: sample=N or sample-real=N, N a second."""
+    option = SAMPLE_OPTION.search(log.header.arguments)
+    if trace.sampling is None and log.stats["hits"].any():
+        mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
+        event = "wall-clock" if mode else "cpu-clock" if option else "samples"
+        interval_ns = NS // max(int(frequency or DEFAULT_FREQUENCY), 1) if option else 0
+        trace.sampling = Sampling(event, "count", interval_ns)
 
 
 def _add_code(trace: Trace, log: Log, frames: Frames, pid: int, shift_ns: int) -> None:
@@ -232,6 +254,7 @@ class _Loader:
         report.note("unwound", counts.unwound, where=where)
         report.note("clock_backwards", counts.backwards, where=where)
         report.note("open_at_end", counts.open_at_end, where=where)
+        _note_nameless(self.trace, self.log, self.frames)
         report.note("function_without_name", self.frames.methods.n_unnamed, where=self.log.source.path)
 
     def _allocations(self) -> Table:

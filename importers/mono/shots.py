@@ -142,8 +142,8 @@ class Regions:
         records = log.records
         rows = records.of(Event.ROOT_REGISTER, Event.ROOT_UNREGISTER)
         rows = rows[np.lexsort((records.ts[rows], records.a[rows]))]
-        until = np.append(records.ts[rows][1:], END_OF_TIME)
-        until[:-1][np.diff(records.a[rows]) > 0] = END_OF_TIME
+        until = np.full(len(rows), END_OF_TIME)
+        until[:-1] = np.where(records.a[rows[1:]] == records.a[rows[:-1]], records.ts[rows[1:]], END_OF_TIME)
         registers = records.kind[rows] == Event.ROOT_REGISTER
         rows, self._until = rows[registers], until[registers]
         self._start, self._ts = records.a[rows], records.ts[rows]
@@ -159,16 +159,24 @@ class Regions:
         self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)
 
     def at(self, addresses: Array, ts: Array) -> tuple[Array, Array]:
-        """(kind, name) as strings: of the regions that are registered when a heap shot asks, at times `ts`."""
-        row = np.full(len(addresses), len(self._start))
+        """(kind, name) as strings, for a heap shot with roots at times `ts`: of the regions that are registered then.
+        Collectors also scan stacks that were given up a moment ago."""
         now = ts.max(initial=0)
-        registered = np.flatnonzero((self._ts <= now) & (now < self._until))
-        place = np.searchsorted(self._start[registered], addresses, side="right") - 1
-        below = np.flatnonzero(place >= 0)
-        found = registered[place[below]]
-        inside = addresses[below] < self._end[found]
-        row[below[inside]] = found[inside]
+        row = np.full(len(addresses), len(self._start))
+        for regions in ((self._ts <= now) & (now < self._until), self._ts <= now):
+            unknown = np.flatnonzero(row == len(self._start))
+            row[unknown] = self._rows_of(addresses[unknown], np.flatnonzero(regions))
         return self._kind[row], self._name[row]
+
+    def _rows_of(self, addresses: Array, regions: Array) -> Array:
+        """In which of these regions the addresses lie: rows, or one more than the last row."""
+        rows = np.full(len(addresses), len(self._start))
+        place = np.searchsorted(self._start[regions], addresses, side="right") - 1
+        above = np.flatnonzero(place >= 0)
+        found = regions[place[above]]
+        inside = addresses[above] < self._end[found]
+        rows[above[inside]] = found[inside]
+        return rows
 
 
 class _RowOf:
