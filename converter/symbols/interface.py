@@ -1,0 +1,80 @@
+"""What every source of symbols offers: look-ups of many addresses at once, and its functions, whole, for a writer.
+
+Addresses are as the linker wrote them. Names are linkage names: `demangle` makes C++ of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from converter.model import Array
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What runs at each of n addresses.
+
+    first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
+    nothing is known. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown: of
+    the innermost the line that runs, of the others the line of their call. start, size: uint64 [n]: of the function
+    that holds the address, 0 where there is none.
+    """
+
+    first: Array
+    name: Array
+    source: Array
+    line: Array
+    start: Array
+    size: Array
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Inline:
+    """A call that was inlined: of which function, where, by which line. ranges: (first address, end); children: what is
+    inlined into it."""
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    call_source: str
+    call_line: int
+    children: tuple[Inline, ...] = ()
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function. lines: (address, source, line), rising addresses, each until the next; a line of 0 is known to have
+    none. size 0 is unknown."""
+
+    name: str
+    start: int
+    size: int
+    lines: Sequence[tuple[int, str, int]] = field(default_factory=tuple)
+    inlines: Sequence[Inline] = field(default_factory=tuple)
+
+
+class Symbols(Protocol):
+    """A file, or a recording, that names addresses."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """Of the file, without folders."""
+
+    @property
+    def base(self) -> int:
+        """The lowest address that is loaded."""
+
+    @property
+    def build_id(self) -> str:
+        """In lower-case hex; "" is unknown."""
+
+    def lookup(self, addresses: Array) -> Frames:
+        """addresses: uint64, in any order. Never raises: what is damaged has no frames."""
+
+    def functions(self) -> Iterator[Function]:
+        """By address; equal addresses in the file's order."""
