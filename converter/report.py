@@ -232,6 +232,9 @@ KINDS: dict[str, Kind] = {
     "table_not_carried": Kind(
         "loss", "this output format has no place for a table of the recording", "", of_output=True
     ),
+    "counters_dropped": Kind(
+        "info", "counters that never change are not in the output", "info and Perfetto show all", of_output=True
+    ),
     "root_names_dropped": Kind(
         "info",
         "names of what keeps objects of a heap alive are not in the output",

@@ -16,6 +16,7 @@ PROCESSED_VERSION = 70
 CALLS_INTERVAL_MS = 0.001
 DEFAULT_INTERVAL_MS = 1.0
 # Stacks keep their category in a byte.
+MANY_COUNTERS = 32
 MAX_CATEGORIES = 256
 # What the viewer shows by itself where nothing is said: the busiest threads down to a part of the busiest.
 MAX_VISIBLE = 15
@@ -148,7 +149,18 @@ def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list
         [i for i in silent if activities[i].is_main or activities[i].markers >= most_markers * BUSY_FRACTION],
         [a.markers for a in activities],
     )
-    return {"initialVisibleThreads": sorted(shown), "initialSelectedThreads": [scores.index(busiest)]}
+    return {"initialVisibleThreads": sorted(shown), "initialSelectedThreads": [_selected_first(activities, scores)]}
+
+
+def _selected_first(activities: Sequence[Activity], scores: Sequence[int]) -> int:
+    """The thread with the most calls, which are exact; else the busiest one. Recorders that signal all threads sample
+    those that wait, too: the main thread goes before one that is less than twice as busy."""
+    calls = [a.calls for a in activities]
+    if any(calls):
+        return calls.index(max(calls))
+    busiest = max(scores)
+    nearly = (i for i, a in enumerate(activities) if a.is_main and 2 * scores[i] > busiest)
+    return next(nearly, scores.index(busiest))
 
 
 def _most(threads: list[int], scores: Sequence[int]) -> set[int]:
@@ -250,7 +262,16 @@ def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]]) -> list[di
     first_thread: dict[int, int] = {}
     for i, (process, _) in enumerate(threads):
         first_thread.setdefault(id(process), i)
-    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in p.counters]
+    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in _shown_counters(trace, p)]
+
+
+def _shown_counters(trace: Trace, process: Process) -> list[Counter]:
+    """The viewer puts all of them before the threads: of many only those that change."""
+    if len(process.counters) <= MANY_COUNTERS:
+        return process.counters
+    changing = [c for c in process.counters if np.ptp(c.values["value"]) > 0]
+    trace.report.note("counters_dropped", len(process.counters) - len(changing), where=str(process.pid))
+    return changing
 
 
 def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def names(suffix: str, folder: str = "") -> list[Any]:
     """The files with that suffix, for `parametrize`; the large ones are marked."""
     chosen = sorted(name for name in _files() if name.endswith(suffix) and name.startswith(folder))
     if not chosen:
-        return [pytest.param("", marks=pytest.mark.skip(reason=f"no {folder}*{suffix} in shared recordings or fixtures"))]
+        reason = f"no {folder}*{suffix} in the shared recordings or in fixtures/mono"
+        return [pytest.param("", marks=pytest.mark.skip(reason=reason))]
     return [pytest.param(name, marks=pytest.mark.large) if name.startswith(LARGE) else name for name in chosen]
 
 
@@ -96,7 +97,7 @@ def values_of(name: str, marker_type: str, key: str) -> Counter[Any]:
 
 
 class Spent(NamedTuple):
-    count: int
+    times: int
     total_ns: int
     max_ns: int
 
@@ -107,7 +108,7 @@ def spent_by(name: str, marker_type: str, key: str) -> dict[Any, Spent]:
     for _, table in markers_of(name, marker_type):
         for value, dur in zip(table[key].tolist(), table["dur"].tolist(), strict=True):
             known = found.get(value, Spent(0, 0, 0))
-            found[value] = Spent(known.count + 1, known.total_ns + dur, max(known.max_ns, dur))
+            found[value] = Spent(known.times + 1, known.total_ns + dur, max(known.max_ns, dur))
     return found
 
 
@@ -124,7 +125,7 @@ def functions_of(summary: dict[str, Any]) -> dict[str, Function]:
 
 class Amount(NamedTuple):
     bytes: int
-    count: int
+    objects: int
 
 
 def allocated_of(summary: dict[str, Any]) -> dict[str, Amount]:

@@ -33,7 +33,7 @@ from importers.mono.coverage import add_coverage
 from importers.mono.decode import Log
 from importers.mono.frames import Frames, has_code
 from importers.mono.identity import Known, follow
-from importers.mono.layout import Event
+from importers.mono.layout import Event, Metadata
 from importers.mono.markers import Markers, questions
 from importers.mono.names import Names
 from importers.mono.samples import read_samples
@@ -85,7 +85,7 @@ def _add_process(trace: Trace, log: Log) -> None:
     stacks = StackTable(trace)
     known = follow(log, frames, stacks, list(lives), shots, reader, (asked_ts, asked_addresses))
     markers = Markers(trace, log, frames, known, asked_rows, span, shift_ns)
-    name = log.source.name.removesuffix(".mlpd")
+    name = _program(log) or log.source.name.removesuffix(".mlpd")
     process = Process(_pid(trace, log), name, span[0] + shift_ns, span[1] + shift_ns)
     main = _main(lives)
     for life in lives:
@@ -144,6 +144,13 @@ def _pid(trace: Trace, log: Log) -> int:
     while pid in taken:
         pid += 1
     return pid
+
+
+def _program(log: Log) -> str:
+    """The first domain that gets a name has that of the executable."""
+    rows = log.records.metadata(Event.NAME, Metadata.DOMAIN)
+    named = rows[np.argsort(log.records.ts[rows], kind="stable")][:1].tolist()
+    return log.text(int(log.records.text_at[named[0]])) if named else ""
 
 
 def _main(lives: Lives) -> Life | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from converter.heap import UNKNOWN_CLASS
 from converter.model import Array, MarkerField, MarkerType, Table, Trace
 from importers.mono.decode import Log
 from importers.mono.frames import Frames, has_code
@@ -58,7 +59,7 @@ CONTENTION = MarkerType(
         MarkerField("object", "Object", "hex"),
         MarkerField("outcome", "Outcome", "text"),
     ),
-    label="{class_name} {outcome}",
+    label="{class_name} {object} {outcome}",
     group_by=("class_name", "object", "outcome"),
 )
 EXCEPTION = MarkerType(
@@ -267,14 +268,14 @@ class Markers:
                 first = begun[Gc.PRE_STOP_WORLD]
                 start = int(records.ts[first])
                 stopped = int(records.ts[begun.get(Gc.POST_STOP_WORLD, first)])
-                yield start, int(records.ts[row]) - start, -1, 0, int(records.b[first]), stopped - start
+                yield start, int(records.ts[row]) - start, -1, 0, _signed(int(records.b[first])), stopped - start
                 begun = {}
 
     def _collections(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         begun: dict[int, int] = {}
         for row in rows:
-            kind, generation = int(records.a[row]), int(records.b[row])
+            kind, generation = int(records.a[row]), _signed(int(records.b[row]))
             if kind == Gc.START:
                 begun[generation] = int(records.ts[row])
             elif kind == Gc.END and generation in begun:
@@ -288,7 +289,7 @@ class Markers:
             kind, ts = int(records.a[row]), int(records.ts[row])
             if kind in begun:
                 phase, start = begun.pop(kind)
-                yield start, ts - start, -1, 0, phase, int(records.b[row])
+                yield start, ts - start, -1, 0, phase, _signed(int(records.b[row]))
             for first, (phase, last) in PHASES.items():
                 if kind == first:
                     begun[last] = (phase, ts)
@@ -439,7 +440,7 @@ class Markers:
         return self._log.text(at) if at else ""
 
     def _class_of(self, row: int) -> str:
-        return self._trace.strings[self._known.class_of(self._question_of[row])]
+        return self._trace.strings[self._known.class_of(self._question_of[row])] or UNKNOWN_CLASS
 
     def _class_name(self, pointer: int, ts: int) -> str:
         frame = self._frames.classes.at(np.array([pointer], np.uint64), np.array([ts], np.int64))
