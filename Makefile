@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-SETUP := pyproject.toml setup.py $(wildcard converter/*_kernel.py importers/*_kernel.py importers/*/*_kernel.py exporters/*_kernel.py)
+SETUP := pyproject.toml setup.py $(wildcard converter/*_kernel.py converter/*/*_kernel.py importers/*_kernel.py importers/*/*_kernel.py exporters/*_kernel.py)
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
 SAMPLES := fixtures/jit/java17/perf.data.zst
 JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
+HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint large bench fuzz clean
@@ -23,7 +24,7 @@ help:
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
-	@echo "make bench   CPU time, memory and sizes against llvm-xray and perf (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf and mprof-report (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
@@ -71,6 +72,8 @@ demo: $(VENV)/.installed
 	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.json.gz --quiet
 	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.pftrace --quiet
 	@$(BIN)/traceferry convert $(JITDUMP) --embed-sources -o demo/bun.json.gz --quiet
+	@$(BIN)/traceferry convert $(HEAP) -o demo/leak.json.gz --quiet
+	@$(BIN)/traceferry convert $(HEAP) -o demo/leak.pftrace --quiet
 	@echo
 	@echo "These files are ready; both viewers run in the browser and send nothing away."
 	@echo "  demo/pool.json.gz   calls of a C++ program: open https://profiler.firefox.com and drop the file on the page"
@@ -81,6 +84,9 @@ demo: $(VENV)/.installed
 	@echo "  demo/java.pftrace   in ui.perfetto.dev, unfold java and select a part of a thread's samples"
 	@echo "  demo/bun.json.gz    what a JavaScript engine compiled: the thread 'code size', and with a double click"
 	@echo "                      on a function its source, with the bytes of code of each line"
+	@echo "  demo/leak.json.gz   allocations and heap shots of a Mono program: choose Main and the data source"
+	@echo "                      Retained Memory, or a thread 'heap shot' for what keeps what alive"
+	@echo "  demo/leak.pftrace   likewise: in ui.perfetto.dev, unfold the process and click on a heap dump"
 
 test: lint $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n auto
@@ -95,6 +101,7 @@ large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/xray.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/jit.py --rounds $(BENCH_ROUNDS)
+	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
 
 fuzz: $(VENV)/.fuzz
 	@for target in fuzz/fuzz_*.py; do \

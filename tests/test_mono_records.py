@@ -592,7 +592,9 @@ def test_an_exception_is_caught_by_the_next_catching_clause(new: New) -> None:
 @versions()
 def test_an_exception_in_calls_that_nothing_catches(new: New) -> None:
     log = with_names(new()).enter(RUN).enter(WORK).throw(0x10000)
-    exception = {"ts": log.now, "stack": ["App:Run ()", "App:Work (int)"], "object": 0x10000}
+    exception = {
+        "ts": log.now, "stack": ["App:Run ()", "App:Work (int)"], "object": 0x10000, "type_name": "[unknown class]",
+    }  # fmt: skip
     assert markers(read(log.exc_leave(WORK).exc_leave(RUN)), "Exception") == [exception]
 
 
@@ -648,8 +650,8 @@ def test_a_contention_in_calls(new: New) -> None:
 @versions("monitor backtrace")
 def test_an_acquired_monitor_with_a_backtrace(new: New) -> None:
     log = with_names(new()).monitor(mono.DONE, 0x10000, [RUN])
-    assert markers(read(log), "Lock contention") == [
-        {"ts": log.now, "stack": ["App:Run ()"], "object": 0x10000, "outcome": "acquired"}
+    assert [(row["stack"], row["outcome"]) for row in markers(read(log), "Lock contention")] == [
+        (["App:Run ()"], "acquired")
     ]
 
 

@@ -14,8 +14,7 @@ from test_kernels import interpreted
 
 from converter.errors import FormatError
 from converter.source import open_source
-from importers.perf import perf_kernel
-from importers.perf import sniff
+from importers.perf import perf_kernel, sniff
 from importers.perf.decode import read
 from importers.perf.layout import FLAGS, SampleType
 from importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Recording, Throttle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from converter.model import ALLOCATIONS, Table, Trace
 from importers.mono.decode import Log
 from importers.mono.frames import Frames, leaves
-from importers.mono.identity import Known, Numbers
+from importers.mono.identity import END_OF_LOG, Known, Numbers
 from importers.mono.layout import Event
 from importers.mono.threads import Life
 from importers.mono.walks import StackTable, site_pieces
@@ -33,7 +33,8 @@ class Allocations:
     @property
     def n_rows(self) -> int:
         n = int(self.log.stats["alloc"][self.life.buffers].sum()) if self.life.buffers else 0
-        return n + int(np.count_nonzero(self.known.died_ts[self._numbers.of(0, n)] >= 0)) if n else 0
+        ranges = self._numbers.ranges(0, n) if n else ()
+        return n + sum(int(np.count_nonzero(self.known.died[first:after] >= 0)) for first, after in ranges)
 
     @property
     def _numbers(self) -> Numbers:
@@ -43,7 +44,7 @@ class Allocations:
         """ALLOCATIONS, by time: a free stands at the collection in which the object died."""
         stacks = StackTable(self.trace)
         row = 0
-        waiting = Table(ALLOCATIONS)
+        waiting = _Waiting()
         now = self.span[0] + self.shift_ns
         for sites in site_pieces(self.log, self.log.buffers[self.life.buffers].ravel(), self.frames.methods, stacks):
             sites = sites.take(np.flatnonzero((sites.kind == Event.ALLOC) | (sites.kind == Event.ALLOC_BT)))
@@ -63,23 +64,39 @@ class Allocations:
                 "object": numbers,
             }
             allocated = Table(ALLOCATIONS, columns)
-            waiting = _joined(waiting, self._frees(allocated))
-            due = waiting["ts"] <= now
-            yield _by_time(_joined(allocated, waiting.take(due)))
-            waiting = waiting.take(~due)
-        if len(waiting):
-            yield _by_time(waiting)
+            waiting.add(self._frees(allocated))
+            yield _by_time(_joined([allocated, *waiting.until(now)]))
+        if left := waiting.until(END_OF_LOG):
+            yield _by_time(_joined(left))
 
     def _frees(self, allocated: Table) -> Table:
-        died = self.known.died_ts[allocated["object"]]
+        died = self.known.died[allocated["object"]]
         dead = np.flatnonzero(died >= 0)
         freed = allocated.take(dead)
-        ts = np.maximum(np.clip(died[dead], *self.span) + self.shift_ns, freed["ts"])
+        ts = np.maximum(np.clip(self.known.step_ts[died[dead]], *self.span) + self.shift_ns, freed["ts"])
         return freed.replaced(ts=ts, size=-freed["size"])
 
 
-def _joined(one: Table, other: Table) -> Table:
-    return Table(ALLOCATIONS, {name: np.concatenate((one[name], other[name])) for name in COLUMNS})
+class _Waiting:
+    """Frees that are later than what was yielded, by their time: a collection frees many objects at once."""
+
+    def __init__(self) -> None:
+        self._at: dict[int, list[Table]] = {}
+
+    def add(self, frees: Table) -> None:
+        order = np.argsort(frees["ts"], kind="stable")
+        ts = frees["ts"][order]
+        for rows in np.split(order, np.flatnonzero(np.diff(ts)) + 1) if len(order) else []:
+            self._at.setdefault(int(frees["ts"][rows[0]]), []).append(frees.take(rows))
+
+    def until(self, ts: int) -> list[Table]:
+        """Those of up to this time, which wait no longer."""
+        due = sorted(time for time in self._at if time <= ts)
+        return [table for time in due for table in self._at.pop(time)]
+
+
+def _joined(parts: Sequence[Table]) -> Table:
+    return Table(ALLOCATIONS, {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
 
 
 def _by_time(table: Table) -> Table:

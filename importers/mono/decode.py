@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,6 +31,8 @@ STATE_WIDTH, BUFFER_WIDTH, STATS_WIDTH, RECORD_WIDTH = 40, 6, 13, 11
 VERSION, COUNTERS_VERSION, PTR_MASK = 6, 7, 8
 N_ITEMS, BAD, N_ROWS, N_POOL = 16, 17, 23, 24
 DONE, ROWS_FULL, ITEMS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD, ASKS_TYPE, DEPTH_FULL, SECOND_FULL = range(9)
+# Why an event is damaged, in the numbers of `mono_kernel`; what the end of the file cuts, for one of CUT_OFF.
+CUT_OFF = (1, 4)
 REASONS = {
     1: "it is cut off",
     2: "a number of more than ten bytes",
@@ -43,6 +45,16 @@ FIRST_RECORDS = 1 << 14
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 29
+
+
+# No clock gets there; times beyond are damage.
+MAX_TS = 1 << 62
+
+
+def times(ts: Array) -> Array:
+    """Times on the event clock, uint64, as int64."""
+    lowered: Array = np.minimum(ts, MAX_TS).astype(np.int64)
+    return lowered
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Records:
         self.kind = table[:, 0].astype(np.uint8)
         self.buffer = table[:, 1].astype(np.int64)
         self.at = table[:, 2].astype(np.int64)
-        self.ts = table[:, 3].astype(np.int64)
+        self.ts = times(table[:, 3])
         self.a, self.b, self.c, self.d = (table[:, column] for column in range(4, 8))
         self.text_at = table[:, 8].astype(np.int64)
         self._items_at, self._n_items = table[:, 9].astype(np.int64), table[:, 10].astype(np.int64)
@@ -177,28 +189,34 @@ def _error(source: Source, message: str, offset: int) -> FormatError:
 def read_log(source: Source) -> Log:
     """Raises FormatError for a header that is none."""
     header = header_of(source)
-    tids, buffers, problems = find_buffers(source.data, header.size)
+    tids, buffers, problems = find_buffers(source, header.size)
     layout = Layout(header.data_version, header.data_version, header.pointer_size)
     log = _scanned(source, header, layout, tids, buffers)
     if header.data_version == HYBRID and not len(log.records.metadata(Event.LOAD, Metadata.VTABLE)):
         older = _scanned(source, header, Layout(HYBRID - 1, HYBRID, header.pointer_size), tids, buffers)
-        if np.count_nonzero(older.stats["bad"]) <= np.count_nonzero(log.stats["bad"]):
+        if len(list(_bad_events(older, problems))) <= len(list(_bad_events(log, problems))):
             log = older
-    return replace(log, problems=[*problems, *_bad_events(log, buffers)])
+    return replace(log, problems=[*problems, *_bad_events(log, problems)])
 
 
 # ---------------------------------------------------------------- buffers
 
 
-def find_buffers(data: memoryview, at: int) -> tuple[Array, Array, list[Problem]]:
+def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
     """(thread ids, buffers as the kernels take them, what is wrong with them).
 
     A buffer that ends where none begins is damaged: if one begins inside it, its length is wrong.
     """
+    data = source.data
+    held = at
     tids: list[int] = []
     rows: list[tuple[int, ...]] = []
     problems: list[Problem] = []
     while at < len(data):
+        # Around each header that is read, the system brings the pages beside it.
+        if at - held > WINDOW and len(data) > LARGE:
+            source.release(held, at)
+            held = at
         if len(data) - at < BUFFER_SIZE:
             problems.append(Problem("truncated", at, "inside the header of a buffer"))
             break
@@ -236,12 +254,13 @@ def _next_magic(data: memoryview, at: int, end: int) -> int:
     return end
 
 
-def _bad_events(log: Log, buffers: Array) -> Iterator[Problem]:
+def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
     """One that the end of the file cuts is none of them."""
+    cut = {problem.offset + BUFFER_SIZE for problem in problems if problem.kind == "truncated"}
     bad = log.stats["bad"]
     for row in np.flatnonzero(bad).tolist():
         reason = int(bad[row])
-        if reason != 1 or int(buffers[row, 1]) < len(log.source.data):
+        if reason not in CUT_OFF or int(log.buffers[row, 0]) not in cut:
             yield Problem("bad_record", int(log.stats["bad_at"][row]), REASONS.get(reason, ""))
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from converter.model import Array
-from importers.mono.decode import Log
+from importers.mono.decode import Log, times
 from importers.mono.frames import Frames
 from importers.mono.layout import Event, Gc
 from importers.mono.objects import ObjectTracker
 from importers.mono.shots import Shot, Shots
 from importers.mono.threads import Life
-from importers.mono.walks import Sites, StackTable, read_moves, site_pieces
+from importers.mono.walks import Sites, StackTable, move_pieces, site_pieces
 
 END_OF_LOG = (1 << 63) - 1
 UNKNOWN = -1
@@ -31,34 +31,40 @@ class Numbers:
 
     def of(self, row: int, n: int) -> Array:
         """Those of n allocations from `row` on; int64."""
-        rows = np.arange(row, row + n)
-        part = np.searchsorted(self.until, rows, side="right")
-        begins = np.concatenate(([0], self.until[:-1]))
-        numbers: Array = self.first[part] + rows - begins[part]
-        return numbers
+        return np.concatenate([np.empty(0, np.int64), *(np.arange(*part) for part in self.ranges(row, n))])
+
+    def ranges(self, row: int, n: int) -> Iterator[tuple[int, int]]:
+        """The same as (first number, the one after the last)."""
+        part = int(np.searchsorted(self.until, row, side="right"))
+        end = row + n
+        while row < end:
+            until = int(self.until[part])
+            after = int(self.first[part]) + until - (int(self.until[part - 1]) if part else 0)
+            yield after - (until - row), after - max(until - end, 0)
+            row, part = until, part + 1
 
 
 @dataclass(frozen=True)
 class Known:
     """What following the objects has shown.
 
-    numbers: by `id` of a Life; died_ts: for each number when it died, int64 on the event clock, -1: it lived on, or
-    nothing tells; classes: int32 strings by number; shot_numbers, shot_sites: of each shot the numbers of its
-    objects and the stacks of their allocations; sites: by `id` of a Life what happened in it that is no allocation.
+    numbers: by `id` of a Life; died: for each number the step in which it died, int32, -1: it lived on, or nothing
+    tells; step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of the object
+    that each question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the stacks of
+    their allocations; sites: by `id` of a Life what happened in it that is no allocation.
     """
 
     numbers: dict[int, Numbers]
-    died_ts: Array
-    classes: Array
+    died: Array
+    step_ts: Array
+    asked: Array
     shot_numbers: list[Array]
     shot_sites: list[Array]
     sites: dict[int, Sites]
-    asked: Array
 
     def class_of(self, row: int) -> int:
         """The class, as a string, of the object that the `row`-th question was about; -1 is unknown."""
-        number = int(self.asked[row])
-        return int(self.classes[number]) if number >= 0 else -1
+        return int(self.asked[row])
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,12 @@ def follow(
     """questions: (int64 ts, rising; uint64 address) of objects whose class is wanted."""
     feeds = [_Feed(log, frames, stacks, life) for life in lives if _has_sites(log, life)]
     has_allocations = bool(log.stats["alloc"].sum())
-    move_ts, old, new = read_moves(log) if has_allocations else (questions[0][:0], questions[1][:0], questions[1][:0])
-    tracker = ObjectTracker(moves_recorded=len(move_ts) > 0)
+    movers = [_Mover(log, life) for life in lives if has_allocations and _has_moves(log, life)]
+    tracker = ObjectTracker(moves_recorded=bool(movers))
     asked = np.full(len(questions[0]), UNKNOWN, np.int64)
     shot_numbers: list[Array] = [np.empty(0, np.int64)] * len(shots)
     steps = _steps(log, shots)
-    moved = answered = 0
+    answered = 0
     for step in [*steps, _Step(END_OF_LOG, 0, -1)]:
         for feed in feeds:
             feed.allocate_until(step.ts, tracker)
@@ -92,28 +98,54 @@ def follow(
         if step.shot >= 0:
             shot_numbers[step.shot] = tracker.shot(*reader.objects(shots[step.shot]))
         elif step.ts < END_OF_LOG:
-            until = int(np.searchsorted(move_ts, step.ts, side="right"))
-            tracker.collect(step.generation, old[moved:until], new[moved:until])
-            moved = until
+            tracker.collect(step.generation, *_moved_until(step.ts, movers))
     died = tracker.finish()
-    died_ts = np.append(np.array([step.ts for step in steps], np.int64), -1)[died]
-    n = len(died)
-    classes, sites = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
     for feed in feeds:
-        for first, some_classes, some_sites in feed.given:
-            classes[first : first + len(some_classes)] = some_classes
-            sites[first : first + len(some_sites)] = some_sites
         # A row that frees nothing would not be one that frees.
-        died_ts[feed.empty] = -1
+        died[feed.empty] = UNKNOWN
+    numbers = {id(feed.life): feed.numbers() for feed in feeds}
+    looked_up = _LookedUp(np.concatenate((asked, *shot_numbers)))
+    if len(looked_up.numbers):
+        for feed in feeds:
+            looked_up.add(frames, numbers[id(feed.life)], _allocations(log, frames, stacks, feed.life))
     return Known(
-        {id(feed.life): feed.numbers() for feed in feeds},
-        died_ts,
-        classes,
+        numbers,
+        died,
+        np.array([step.ts for step in steps], np.int64),
+        looked_up.classes[looked_up.places(asked)],
         shot_numbers,
-        [sites[numbers] for numbers in shot_numbers],
+        [looked_up.sites[looked_up.places(of_shot)] for of_shot in shot_numbers],
         {id(feed.life): feed.other_sites() for feed in feeds},
-        asked,
     )
+
+
+class _LookedUp:
+    """Classes (int32 strings) and stacks of some allocations, which going through all of them once more shows: to keep
+    those of all would take much memory. The last element of each column is that of no allocation."""
+
+    def __init__(self, numbers: Array) -> None:
+        different = np.unique(numbers)
+        self.numbers = different[different >= 0]
+        self.classes, self.sites = (np.full(len(self.numbers) + 1, -1, np.int32) for _ in range(2))
+
+    def add(self, frames: Frames, numbers: Numbers, pieces: Iterator[Sites]) -> None:
+        """Those of a thread."""
+        row = 0
+        for piece in pieces:
+            n = len(piece.ts)
+            places = self.places(numbers.of(row, n))
+            row += n
+            found = np.flatnonzero(places >= 0)
+            wanted = piece.take(found)
+            self.classes[places[found]] = frames.class_names(frames.types.at(wanted.a, wanted.ts))
+            self.sites[places[found]] = wanted.stack
+
+    def places(self, numbers: Array) -> Array:
+        """Where they stand in the columns; -1 for others."""
+        if len(self.numbers) == 0:
+            return np.full(len(numbers), -1, np.int64)
+        place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[place] == numbers, place, -1)
 
 
 def _has_sites(log: Log, life: Life) -> bool:
@@ -129,6 +161,10 @@ def _has_sites(log: Log, life: Life) -> bool:
     monitors = np.flatnonzero((log.records.kind & 15) == Event.MONITOR)
     with_sites = log.records.buffer[np.concatenate((rows, monitors))]
     return bool(np.isin(with_sites, life.buffers).any())
+
+
+def _has_moves(log: Log, life: Life) -> bool:
+    return bool(log.stats["moves"][life.buffers].any()) if life.buffers else False
 
 
 def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
@@ -148,29 +184,28 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
 
 
 class _Feed:
-    """Hands a thread's allocations to the tracker, in the order of time. given: (first number, classes, sites); empty:
-    the numbers of objects without a size, which only damaged logs have."""
+    """Hands a thread's allocations to the tracker, in the order of time. empty: the numbers of objects without a size,
+    which only damaged logs have."""
 
     def __init__(self, log: Log, frames: Frames, stacks: StackTable, life: Life) -> None:
         self.life = life
-        self.given: list[tuple[int, Array, Array]] = []
         self.empty: list[int] = []
+        self._given: list[range] = []
         self._frames = frames
         self._others: list[Sites] = []
-        self._pieces = self._allocations(site_pieces(log, log.buffers[life.buffers].ravel(), frames.methods, stacks))
+        self._pieces = _allocations(log, frames, stacks, life, self._others)
         self._piece: Sites | None = next(self._pieces, None)
         self._at = 0
 
     def allocate_until(self, ts: int, tracker: ObjectTracker) -> None:
         while self._piece is not None:
             piece = self._piece
-            latest = np.maximum.accumulate(piece.ts[self._at :])
-            n = int(np.searchsorted(latest, min(ts, END_OF_LOG - 1), side="right"))
+            n = _rows_until(piece.ts[self._at :], ts)
             some = piece.take(np.arange(self._at, self._at + n))
             if n:
                 classes = self._frames.class_names(self._frames.types.at(some.a, some.ts))
                 given = tracker.allocate(some.b, some.c.astype(np.int64), classes)
-                self.given.append((given.start, classes, some.stack))
+                self._given.append(given)
                 self.empty += (given.start + np.flatnonzero(some.c == 0)).tolist()
             self._at += n
             if self._at < len(piece.ts):
@@ -178,18 +213,54 @@ class _Feed:
             self._piece, self._at = next(self._pieces, None), 0
 
     def numbers(self) -> Numbers:
-        sizes = [len(classes) for _, classes, _ in self.given]
-        return Numbers(np.array([first for first, _, _ in self.given], np.int64), np.cumsum(sizes, dtype=np.int64))
+        sizes = [len(given) for given in self._given]
+        return Numbers(np.array([given.start for given in self._given], np.int64), np.cumsum(sizes, dtype=np.int64))
 
     def other_sites(self) -> Sites:
         empty = Sites(*(np.empty(0, dtype) for dtype in ("i8", "u1", "i8", "u8", "u8", "u8", "i4")))
         parts = [empty, *self._others]
         return Sites(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in parts), strict=True)))
 
-    def _allocations(self, pieces: Iterator[Sites]) -> Iterator[Sites]:
-        for piece in pieces:
-            is_allocation = (piece.kind == Event.ALLOC) | (piece.kind == Event.ALLOC_BT)
-            if not is_allocation.all():
-                self._others.append(piece.take(np.flatnonzero(~is_allocation)))
-            if is_allocation.any():
-                yield piece.take(np.flatnonzero(is_allocation))
+
+class _Mover:
+    """What a thread moved, as the collector, in the order of time."""
+
+    def __init__(self, log: Log, life: Life) -> None:
+        self._pieces = move_pieces(log, log.buffers[life.buffers].ravel())
+        self._left = np.empty((0, 3), np.uint64)
+
+    def until(self, ts: int) -> Array:
+        """Rows that were not given before: uint64 ts, old and new address."""
+        parts: list[Array] = []
+        while True:
+            n = _rows_until(times(self._left[:, 0]), ts)
+            parts.append(self._left[:n])
+            self._left = self._left[n:]
+            piece = next(self._pieces, None) if len(self._left) == 0 else None
+            if piece is None:
+                return np.concatenate(parts)
+            self._left = piece
+
+
+def _moved_until(ts: int, movers: Sequence[_Mover]) -> tuple[Array, Array]:
+    """Old and new addresses, by time."""
+    rows = np.concatenate([np.empty((0, 3), np.uint64), *(mover.until(ts) for mover in movers)])
+    order = np.argsort(rows[:, 0], kind="stable")
+    return rows[order, 1], rows[order, 2]
+
+
+def _rows_until(rows_ts: Array, ts: int) -> int:
+    """How many rows come before the first one later than that."""
+    return int(np.searchsorted(np.maximum.accumulate(rows_ts), min(ts, END_OF_LOG - 1), side="right"))
+
+
+def _allocations(
+    log: Log, frames: Frames, stacks: StackTable, life: Life, others: list[Sites] | None = None
+) -> Iterator[Sites]:
+    """others: gets what happened that is no allocation."""
+    for piece in site_pieces(log, log.buffers[life.buffers].ravel(), frames.methods, stacks):
+        is_allocation = (piece.kind == Event.ALLOC) | (piece.kind == Event.ALLOC_BT)
+        if others is not None and not is_allocation.all():
+            others.append(piece.take(np.flatnonzero(~is_allocation)))
+        if is_allocation.any():
+            yield piece.take(np.flatnonzero(is_allocation))

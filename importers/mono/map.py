@@ -262,7 +262,6 @@ class _Loader:
         report.note("clock_backwards", counts.backwards, where=where)
         report.note("open_at_end", counts.open_at_end, where=where)
         _note_nameless(self.trace, self.log, self.frames)
-        report.note("function_without_name", self.frames.methods.n_unnamed, where=self.log.source.path)
 
     def _allocations(self) -> Table:
         made = Allocations(

@@ -61,6 +61,8 @@ N_SECOND = cython.declare(cython.int, 33)
 MAX_TS = cython.declare(cython.int, 34)
 # The ns that the innermost open call has spent in callees.
 CALLEES = cython.declare(cython.int, 35)
+# The lengths of the table of names when it was last looked through.
+CHECKED = cython.declare(cython.int, 36)
 N_STATE = cython.declare(cython.int, 40)
 
 # Values of s[BAD].
@@ -123,6 +125,7 @@ TOP = cython.declare(cython.ulonglong, 0x8000000000000000)
 LOW32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 FOURTH_ENDS = cython.declare(cython.ulonglong, 0x80000000)
 GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+PRIME = cython.declare(cython.ulonglong, 0x100000001B3)
 
 LEAVES = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
@@ -391,7 +394,7 @@ def addresses(
     s[C] = n
     for i in range(n):
         add(s, items, pointer(d, s))
-    if s[VERSION] < 6:
+    if s[VERSION] < 6 or s[BAD] != 0:
         return
     n = count(d, s, 1)
     s[D] = n
@@ -440,6 +443,8 @@ def described(
         for j in range(3):
             add(s, items, byte(d, s) if bytes_ else uleb(d, s))
         add(s, items, uleb(d, s))
+        if s[BAD] != 0:
+            return
 
 
 @cython.cfunc
@@ -630,6 +635,8 @@ def metadata(d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], high:
     what: cython.ulonglong = byte(d, s)
     s[A] = what
     s[B] = pointer(d, s)
+    if s[BAD] != 0:
+        return
     if what == 1 or (what == 3 and version >= 14):
         s[C] = pointer(d, s)
     if what == 7 and version >= 15:
@@ -1167,6 +1174,35 @@ def is_table(
     return n_empty > 0
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def is_checked(
+    s: cython.ulonglong[::1],
+    keys: cython.const[cython.ulonglong][::1],
+    ids: cython.const[cython.int][::1],
+    frames: cython.const[cython.int][::1],
+    defined_at: cython.const[cython.int][::1],
+    defined_ts: cython.const[cython.longlong][::1],
+    defined: cython.const[cython.int][::1],
+) -> cython.bint:
+    """As `is_table`, which is asked again only where a length has changed: names are added one by one, and to look
+    through all of them each time would take a time that grows with their square."""
+    prime: cython.ulonglong = PRIME
+    lengths: cython.ulonglong = keys.shape[0]
+    lengths = wrapped(lengths * prime) + ids.shape[0]
+    lengths = wrapped(lengths * prime) + frames.shape[0]
+    lengths = wrapped(lengths * prime) + defined_at.shape[0]
+    lengths = wrapped(lengths * prime) + defined_ts.shape[0]
+    lengths = wrapped(wrapped(lengths * prime) + defined.shape[0])
+    if s[CHECKED] == lengths:
+        return True
+    if not is_table(keys, ids, frames, defined_at, defined_ts, defined):
+        return False
+    s[CHECKED] = lengths
+    return True
+
+
 # ---------------------------------------------------------------- calls
 
 
@@ -1209,7 +1245,7 @@ def calls(
         or out_flags.shape[0] != room
         or n_open.shape[0] < frames.shape[0]
         or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
+        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
     ):
         raise ValueError("calls: an array has the wrong length")
     result: cython.int = DONE
@@ -1392,7 +1428,7 @@ def call_totals(
         or in_callees.shape[0] != deepest
         or n_open.shape[0] < frames.shape[0]
         or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
+        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
     ):
         raise ValueError("call_totals: an array has the wrong length")
     result: cython.int = DONE
@@ -1646,7 +1682,7 @@ def sites(
         or slots.shape[0] & (slots.shape[0] - 1)
         or slots.shape[0] == 0
         or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
+        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
     ):
         raise ValueError("sites: an array has the wrong length")
     result: cython.int = DONE
@@ -1784,7 +1820,7 @@ def hits(
         or slots.shape[0] & (slots.shape[0] - 1)
         or slots.shape[0] == 0
         or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
+        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
     ):
         raise ValueError("hits: an array has the wrong length")
     result: cython.int = DONE

@@ -45,7 +45,7 @@ def events(source: Source, offset: int) -> Iterator[str]:
     # Which of its two layouts a log of version 15 has is known only at its end.
     version = header.data_version
     layout = read_log(source).layout if version == HYBRID else Layout(version, version, header.pointer_size)
-    tids, buffers, problems = find_buffers(source.data, header.size)
+    tids, buffers, problems = find_buffers(source, header.size)
     for problem in problems:
         if problem.offset >= offset:
             yield f"{problem.offset} ! {problem.kind} {problem.detail}".rstrip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from converter.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
-from importers.mono.decode import Log
+from importers.mono.decode import Log, times
 from importers.mono.frames import Frames, leaves
 from importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
 from importers.mono.walks import HeapRows, read_heap
@@ -101,10 +101,10 @@ class Shots:
     def _rows(self, shot: Shot) -> HeapRows:
         """Of the buffers, what is within the shot's time."""
         rows = read_heap(self._log, shot.buffers)
-        ts = rows.objects[:, 0].astype(np.int64)
+        ts = times(rows.objects[:, 0])
         inside = (ts >= shot.start_ts) & (ts <= shot.end_ts)
         n_references = rows.objects[:, 4].astype(np.int64)
-        held_ts = rows.roots[:, 0].astype(np.int64)
+        held_ts = times(rows.roots[:, 0])
         held = (held_ts >= shot.start_ts) & (held_ts <= shot.end_ts)
         return HeapRows(rows.objects[inside], rows.references[np.repeat(inside, n_references)], rows.roots[held])
 
@@ -112,13 +112,13 @@ class Shots:
         return self._frames.class_names(self._class_frames(objects))
 
     def _class_frames(self, objects: Array) -> Array:
-        return self._frames.types.at(objects[:, 2], objects[:, 0].astype(np.int64))
+        return self._frames.types.at(objects[:, 2], times(objects[:, 0]))
 
     def _roots(self, held: Array, known: _RowOf) -> Table:
         intern = self._trace.strings.intern
         if self._regions is not None:
             target = known.rows(held[:, 2])
-            kind, name = self._regions.at(held[:, 1], held[:, 0].astype(np.int64))
+            kind, name = self._regions.at(held[:, 1], times(held[:, 0]))
         else:
             target = known.rows(held[:, 1])
             words = {value: intern(self._kind_word(value)) for value in set(held[:, 2].tolist())}

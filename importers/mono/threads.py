@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converter.model import Array
-from importers.mono.decode import Log
+from importers.mono.decode import MAX_TS, Log
 from importers.mono.layout import Event, Metadata
 
 NO_EVENT_TS = np.uint64(2**64 - 1)
-# No clock gets there; times beyond are damage.
-MAX_TS = 1 << 62
 # Samples of versions before 11 do not say of which thread they are.
 UNKNOWN_TID = 0
 
@@ -75,7 +73,7 @@ class Lives:
         return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
 
     def _take_buffers(self, log: Log) -> None:
-        timed = np.flatnonzero(log.stats["first_ts"] != NO_EVENT_TS)
+        timed = np.flatnonzero((log.stats["first_ts"] != NO_EVENT_TS) | (log.stats["last_ts"] > 0))
         firsts, lasts = (np.minimum(log.stats[name][timed], MAX_TS) for name in ("first_ts", "last_ts"))
         for life, rows in self.number_of(log.tids[timed], firsts.astype(np.int64)):
             life.buffers = timed[rows].tolist()

@@ -27,6 +27,7 @@ from importers.mono.decode import (
     Log,
     grown,
     room_for,
+    times,
     windows,
 )
 from importers.mono.names import Names
@@ -129,7 +130,7 @@ def call_pieces(
         n = int(state[N_ROWS])
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
+            n_open = _as_long(n_open, len(methods.frames))
         elif stopped == DEPTH_FULL:
             open_methods, open_frames = grown(open_methods), grown(open_frames)
         elif stopped == ITEMS_FULL:
@@ -165,7 +166,7 @@ def add_up_calls(
         )  # fmt: skip
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
+            n_open = _as_long(n_open, len(methods.frames))
         elif stopped == DEPTH_FULL:
             open_methods, open_sums = grown(open_methods), grown(open_sums)
             entered, in_callees = grown(entered), grown(in_callees)
@@ -183,6 +184,11 @@ def add_up_calls(
         if of[ACTIVE] == 0:
             of[TOTAL_NS] += dur
         callees = int(in_callees[depth]) + dur
+
+
+def _as_long(numbers: Array, n: int) -> Array:
+    """With zeros up to that length."""
+    return numbers if len(numbers) == n else np.concatenate((numbers, np.zeros(n - len(numbers), np.int32)))
 
 
 # ---------------------------------------------------------------- sites
@@ -228,7 +234,7 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
             items = room_for(items, int(state[N_ITEMS]))
         if n := int(state[N_ROWS]):
             at, kind, ts, a, b, c = np.ascontiguousarray(out[: 6 * n].reshape(n, 6).T)
-            yield Sites(at.view(np.int64), kind.astype(np.uint8), ts.view(np.int64), a, b, c, stack[:n])
+            yield Sites(at.view(np.int64), kind.astype(np.uint8), times(ts), a, b, c, stack[:n])
 
 
 # ---------------------------------------------------------------- samples
@@ -268,29 +274,25 @@ def read_hits(log: Log, methods: Names, stacks: StackTable) -> Hits:
         elif stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
     ts, tid, first, n = np.ascontiguousarray(out.reshape(-1, 4).T)
-    return Hits(ts.view(np.int64), tid, stack, first.view(np.int64), n.view(np.int64), pool[: int(state[N_POOL])])
+    return Hits(times(ts), tid, stack, first.view(np.int64), n.view(np.int64), pool[: int(state[N_POOL])])
 
 
 # ---------------------------------------------------------------- moves, heap shots
 
 
-def read_moves(log: Log) -> tuple[Array, Array, Array]:
-    """(int64 ts on the event clock, old and new uint64 address) of each moved object, by time."""
+def move_pieces(log: Log, buffers: Array) -> Iterator[Array]:
+    """The moved objects of a thread's buffers: uint64 rows of the time on the event clock, old and new address."""
     state = log.layout.state()
-    parts = [np.empty((0, 3), np.uint64)]
     items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
-    for stop in _stops(log, log.rows_with("moves")):
+    for stop in _stops(log, buffers):
         out = np.empty(3 * room, np.uint64)
         stopped = stop.why = mono_kernel.moves(log.source.data, stop.buffers, out, items, state)
         if stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
         elif stopped == ROWS_FULL and state[N_ROWS] == 0:
             room *= 2
-        parts.append(out[: 3 * int(state[N_ROWS])].reshape(-1, 3))
-    table = np.concatenate(parts)
-    ts = table[:, 0].astype(np.int64)
-    order = np.argsort(ts, kind="stable")
-    return ts[order], table[order, 1], table[order, 2]
+        if n := int(state[N_ROWS]):
+            yield out[: 3 * n].reshape(n, 3)
 
 
 @dataclass(frozen=True)
