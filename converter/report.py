@@ -196,6 +196,9 @@ KINDS: dict[str, Kind] = {
     "build_id_differs": Kind(
         "info", "a library here is not the one that was recorded: its functions are shown by address", ""
     ),
+    "counter_unknown": Kind(
+        "loss", "values of counters that the recording does not describe were left out", "is its beginning missing?"
+    ),
     # heaps
     "reference_dangles": Kind(
         "info", "references of a heap shot to objects that it does not list were left out", ""

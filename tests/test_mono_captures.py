@@ -56,6 +56,9 @@ WRITERS = ("Profiler Writer", "Profiler Dumper")
 NAMES_OF_THREADS_MISSING = ("thread 0x", "v01_all_seed")
 
 
+WITHOUT_DESCRIPTIONS = [f"versions/v{version}_all.mlpd" for version in ("06", "08", "11")]
+
+
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recording_obeys_the_laws(name: str) -> None:
     assert laws.check(trace_of(name)) == []
@@ -194,6 +197,7 @@ def test_nothing_is_lost(name: str) -> None:
         "open_at_end": calls["open_at_end"],
         "reference_dangles": sum(shot["dangling_references"] for shot in expected_of(name)["heap_snapshots"]),
         "pid_unknown": int(expected_of(name)["header"]["pid"] == 0),
+        "counter_unknown": undescribed_values(name),
     }
     assert report_of(name) == {kind: count for kind, count in wanted.items() if count}
     unnamed = [f for f in functions_of(summary_of(name)) if f.startswith(("[method", "[class"))]
@@ -345,6 +349,14 @@ def test_samples(name: str) -> None:
 
 
 # ---------------------------------------------------------------- the runtime
+
+
+def undescribed_values(name: str) -> int:
+    """The transcoder kept values of counters in sections that a version does not have yet, not what describes them."""
+    if name not in WITHOUT_DESCRIPTIONS:
+        return 0
+    described, of_all = (sum(c["values"] for c in expected_of(n)["counters"]) for n in (name, "versions/v13_all.mlpd"))
+    return of_all - described
 
 
 @pytest.mark.parametrize("name", EXPECTED)

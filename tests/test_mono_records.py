@@ -1266,3 +1266,27 @@ def test_the_summary_counts_what_was_built(new: New) -> None:
     assert [(row["name"], row["calls"]) for row in summary["functions"]["top"]] == [("App:Run ()", 1)]
     (shot,) = process["heap_snapshots"]
     assert (shot["objects"], shot["bytes"]) == (1, 32)
+
+
+@versions()
+def test_an_object_of_no_size_dies_once(new: New) -> None:
+    log = with_names(new()).alloc(TEXT, 0x10000, 0).gc_event(mono.GC_START).gc_event(mono.GC_END)
+    read(log.alloc(TEXT, 0x10000, 8))
+
+
+@versions(until=3)
+def test_stacks_of_allocations_are_the_calls_however_deep_they_were(new: New) -> None:
+    log = with_names(new()).enter(RUN)
+    for _ in range(5000):
+        log.enter(HELP)
+    trace = read(log.leave(RUN).enter(WORK).alloc(TEXT, 0x10000, 24).leave(WORK))
+    (row,) = data_of(trace, MAIN).allocations["stack"].tolist()
+    site = int(trace.stacks["prefix"][row])
+    assert trace.func_name(int(trace.frames["func"][trace.stacks["frame"][site]])) == "App:Work (int)"
+    assert trace.stacks["prefix"][site] == -1
+
+
+@versions("counters")
+def test_values_of_counters_that_nothing_describes_are_reported(new: New) -> None:
+    unknown = Counter(7, "lost")
+    assert report_of(read(new().buffer().counters({7: 1}, undescribed=[unknown])))["counter_unknown"] == 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converter.model import COUNTER_VALUES, Array, Counter, Table
+from converter.report import Report
 from importers.mono.decode import Log
 from importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
 
@@ -31,10 +32,10 @@ class _Counter:
     values: list[float] = field(default_factory=list)
 
 
-def counters(log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
+def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     """In the order of their numbers. Descriptions come first: the first values may have an earlier time than they."""
     known = _described(log)
-    _read_values(log, known)
+    report.note("counter_unknown", _read_values(log, known), where=log.source.path)
     made = [_made(counter, span, shift_ns) for _, counter in sorted(known.items()) if counter.values]
     return [*made, *_heap_size(log, span, shift_ns)]
 
@@ -54,8 +55,10 @@ def _described(log: Log) -> dict[int, _Counter]:
     return known
 
 
-def _read_values(log: Log, known: dict[int, _Counter]) -> None:
-    """Whole numbers are differences from the value before, except those of performance counters."""
+def _read_values(log: Log, known: dict[int, _Counter]) -> int:
+    """Whole numbers are differences from the value before, except those of performance counters. Returns how many
+    values are of counters without a description, or texts."""
+    n_left_out = 0
     rows = log.records.of(Event.COUNTERS)
     limits: dict[int, int] = {
         CounterType.INT: U32, CounterType.UINT: U32, CounterType.WORD: log.layout.pointer_mask + 1,
@@ -64,9 +67,11 @@ def _read_values(log: Log, known: dict[int, _Counter]) -> None:
         for index, type_, value in log.records.items(row).reshape(-1, VALUE_WIDTH).tolist():
             counter = known.get(index)
             if counter is None or type_ == CounterType.STRING:
+                n_left_out += 1
                 continue
             counter.ts.append(ts)
             counter.values.append(_number(counter, type_, value, limits) * counter.scale)
+    return n_left_out
 
 
 def _times(log: Log, rows: Array) -> Array:

@@ -91,7 +91,7 @@ def _add_process(trace: Trace, log: Log) -> None:
     for life in lives:
         loader = _Loader(trace, log, frames, life, known, markers, samples.get(id(life)), span, shift_ns)
         process.threads.append(loader.thread(life is main, name))
-    process.counters += counters(log, span, shift_ns)
+    process.counters += counters(log, trace.report, span, shift_ns)
     for number, shot in enumerate(shots):
         load = partial(_graph, reader, known, number, shot)
         process.heap_snapshots.append(HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))

@@ -1652,6 +1652,7 @@ def sites(
     open_ids: cython.int[::1],
     open_frames: cython.int[::1],
     open_stacks: cython.int[::1],
+    n_open: cython.int[::1],
     stack_prefix: cython.int[::1],
     stack_frame: cython.int[::1],
     slots: cython.int[::1],
@@ -1664,7 +1665,7 @@ def sites(
     event: in `out` its offset, first byte, time, class (of an allocation), object and size; in `out_stack` the stack,
     which is the event's own backtrace, or else the calls that are open then; -1 where neither is known.
 
-    A piece at a time, as `calls`; also returns STACKS_FULL and, for items, ITEMS_FULL.
+    A piece at a time, as `calls`; n_open as there. Also returns STACKS_FULL and, for items, ITEMS_FULL.
     """
     n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
     room: cython.Py_ssize_t = out_stack.shape[0]
@@ -1675,6 +1676,7 @@ def sites(
         or depth > deepest
         or open_frames.shape[0] != deepest
         or open_stacks.shape[0] != deepest
+        or n_open.shape[0] < frames.shape[0]
         or out.shape[0] < 6 * room
         or stack_frame.shape[0] != stack_prefix.shape[0]
         or s[N_STACKS] > stack_prefix.shape[0]
@@ -1725,15 +1727,16 @@ def sites(
                     open_ids[depth] = number
                     open_frames[depth] = frame_at(frames, defined_at, defined_ts, defined, number, ts)
                     open_stacks[depth] = -1
+                    n_open[number] += 1
                     depth += 1
             elif kind == 0x13 or kind == 0x33:
                 number = id_of(keys, ids, s[A])
-                q = depth - 1
-                # What nothing has entered is rare, and looked for only so far.
-                while q >= 0 and open_ids[q] != number and depth - q < 4096:
-                    q -= 1
-                if number >= 0 and q >= 0 and open_ids[q] == number:
-                    depth = q
+                if number >= 0 and n_open[number] > 0:
+                    q = -1
+                    while depth > 0 and q != number:
+                        depth -= 1
+                        q = open_ids[depth]
+                        n_open[q] -= 1
             elif low == 0 or (kind & 0x7F) == 0x04 or kind == 0x14 or low == 5 or (low == 1 and 0x41 <= kind <= 0x71):
                 if n == room:
                     result = ROWS_FULL

@@ -89,6 +89,7 @@ def sites(
     open_ids: NDArray[Any],
     open_frames: NDArray[Any],
     open_stacks: NDArray[Any],
+    n_open: NDArray[Any],
     stack_prefix: NDArray[Any],
     stack_frame: NDArray[Any],
     slots: NDArray[Any],

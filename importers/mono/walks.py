@@ -173,17 +173,19 @@ def add_up_calls(
         elif stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
     counts.take(state)
-    end = max(span[1], int(state[NOW]))
-    callees = int(state[CALLEES : CALLEES + 1].view(np.int64)[0])
+    end = np.int64(max(span[1], int(state[NOW])))
+    callees = state[CALLEES : CALLEES + 1].view(np.int64)[0]
     _, sums = totals.tables()
-    for depth in range(int(state[DEPTH]) - 1, -1, -1):
-        of = sums[open_sums[depth] : open_sums[depth] + 4]
-        dur = end - int(entered[depth])
-        of[SELF_NS] += dur - callees
-        of[ACTIVE] -= 1
-        if of[ACTIVE] == 0:
-            of[TOTAL_NS] += dur
-        callees = int(in_callees[depth]) + dur
+    # Damaged times may add up beyond 64 bits, as they do in the kernel.
+    with np.errstate(over="ignore"):
+        for depth in range(int(state[DEPTH]) - 1, -1, -1):
+            of = sums[open_sums[depth] : open_sums[depth] + 4]
+            dur = end - entered[depth]
+            of[SELF_NS] += dur - callees
+            of[ACTIVE] -= 1
+            if of[ACTIVE] == 0:
+                of[TOTAL_NS] += dur
+            callees = in_callees[depth] + dur
 
 
 def _as_long(numbers: Array, n: int) -> Array:
@@ -215,17 +217,19 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
     """Allocations, throws, clauses, monitor and handle events of a thread's buffers."""
     state = log.layout.state()
     open_ids, open_frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
+    n_open = np.zeros(len(methods.frames), np.int32)
     items = np.empty(FIRST_ITEMS, np.uint64)
     for stop in _stops(log, buffers):
         out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
         state[N_STACKS] = stacks.refresh()
         stopped = stop.why = mono_kernel.sites(
-            log.source.data, stop.buffers, *methods.arrays, open_ids, open_frames, open_stacks, *stacks.arrays, out,
-            stack, items, state,
+            log.source.data, stop.buffers, *methods.arrays, open_ids, open_frames, open_stacks, n_open,
+            *stacks.arrays, out, stack, items, state,
         )  # fmt: skip
         stacks.add(int(state[N_STACKS]))
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
+            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
         elif stopped == DEPTH_FULL:
             open_ids, open_frames, open_stacks = grown(open_ids), grown(open_frames), grown(open_stacks)
         elif stopped == STACKS_FULL:
