@@ -24,7 +24,7 @@ help:
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
-	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf and mprof-report (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
@@ -102,6 +102,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/xray.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/jit.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
+	$(BIN)/python benchmarks/symbols.py --rounds $(BENCH_ROUNDS)
 
 fuzz: $(VENV)/.fuzz
 	@for target in fuzz/fuzz_*.py; do \

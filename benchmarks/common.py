@@ -27,12 +27,14 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Command:
-    """output: the file that it makes; printed: it prints that instead; tidy: removes what else it made."""
+    """output: the file that it makes; printed: it prints that instead; tidy: removes what else it made; given: a file
+    for its standard input."""
 
     arguments: list[str]
     output: Path | None = None
     printed: bool = False
     tidy: Callable[[], None] = lambda: None
+    given: Path = Path(os.devnull)
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ def measure(command: Command) -> Run:
     """Runs the command to its end. Its exit status must be 0 or 1 (1: written, and the input had losses)."""
     start = time.perf_counter()
     target = command.output if command.printed and command.output else Path(os.devnull)
-    with open(WORK / "stderr.txt", "wb") as errors, open(target, "wb") as printed:
-        child = subprocess.Popen(command.arguments, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, cwd=ROOT)
+    with open(WORK / "stderr.txt", "wb") as errors, open(target, "wb") as printed, open(command.given, "rb") as given:
+        child = subprocess.Popen(command.arguments, stdin=given, stdout=printed, stderr=errors, cwd=ROOT)
         _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)

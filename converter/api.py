@@ -45,7 +45,7 @@ def load(
     sources = [open_source(path) for path in paths]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
-    options = registry.Options([open_source(path) for path in _symbol_files(symbol_paths)], folders, embed_sources)
+    options = registry.Options(_symbol_sources(symbol_paths), folders, embed_sources)
     trace = Trace()
     try:
         groups = _groups(sources, format)
@@ -163,24 +163,13 @@ def _note_damage(trace: Trace, sources: Sequence[Source]) -> None:
             trace.report.note("compression_damaged", where=source.path, detail=source.damage)
 
 
-def _symbol_files(paths: list[str]) -> list[str]:
-    """A folder stands for the files in it that begin as an ELF file does, in the order of their names."""
-    files: list[str] = []
-    for path in paths:
-        folder = Path(path)
-        if folder.is_dir():
-            files += [str(file) for file in sorted(folder.iterdir()) if file.is_file() and _begins_as_elf(file)]
-        else:
-            files.append(path)
-    return files
+def _symbol_sources(paths: list[str]) -> list[Source]:
+    if not paths:
+        return []
+    # What reads symbols takes longer to import than a small recording to convert.
+    from converter.symbols.choose import symbol_files
 
-
-def _begins_as_elf(file: Path) -> bool:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(4) == b"\x7fELF"
-    except OSError:
-        return False
+    return [open_source(path) for path in symbol_files(paths)]
 
 
 def _with_excerpt(error: FormatError, sources: list[Source]) -> FormatError:

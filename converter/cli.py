@@ -124,6 +124,50 @@ def _dump(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _symbols(arguments: argparse.Namespace) -> int:
+    from converter.durations import parse_duration
+    from converter.source import open_source
+    from converter.symbols import tool
+
+    source = open_source(arguments.source)
+    at_ns = None if arguments.at is None else parse_duration(arguments.at)
+    symbols = tool.open_any(source, at_ns)
+    if arguments.output:
+        print(tool.make_gsym(symbols, source, arguments.output), file=sys.stderr)
+    if arguments.lookup:
+        sys.stdout.writelines(tool.lookup_text(symbols, _addresses(arguments.lookup)))
+    if arguments.verify:
+        n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify), None))
+        for difference in differences[: arguments.limit]:
+            print(tool.as_text(difference.address, difference.mine))
+            print(f"  {arguments.verify} has {tool.as_text(difference.address, difference.other)}")
+        print(f"{n_compared} addresses compared, {len(differences)} differ")
+        return LOSSY if differences else DONE
+    if not (arguments.output or arguments.lookup):
+        for line in tool.describe(symbols, source):
+            print(line)
+    return DONE
+
+
+def _addresses(words: Sequence[str]) -> Iterator[int]:
+    """"-" stands for the words of standard input."""
+    for word in words:
+        if word == "-":
+            yield from (_address(line.split(maxsplit=1)[0]) for line in sys.stdin if not line.isspace())
+        else:
+            yield _address(word)
+
+
+def _address(word: str) -> int:
+    try:
+        address = int(word, 16)
+    except ValueError:
+        raise UsageError(f"{word!r} is no address: write it in hex, as 0x401000") from None
+    if not 0 <= address < 1 << 64:
+        raise UsageError(f"{word!r} is no address: it has more than 64 bits")
+    return address
+
+
 def _formats(arguments: argparse.Namespace) -> int:
     from converter.api import kernels_are_compiled
 
@@ -257,6 +301,32 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--limit", type=_not_negative, default=None, metavar="N", help="at most so many lines")
     dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
     dump.set_defaults(run=_dump)
+
+    symbols = commands.add_parser(
+        "symbols",
+        help="make a GSYM file, look addresses up, check symbols",
+        description="Makes a GSYM file of a binary's debug information, of Breakpad symbols or of a recording's jitted "
+        "code; prints what runs at addresses, with inlined functions; checks one file of symbols against another.",
+        epilog="examples:\n  traceferry symbols app -o app.gsym\n"
+        "  traceferry symbols app.gsym --lookup 0x1234 0x5678\n"
+        "  traceferry symbols app.gsym --verify app\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    symbols.add_argument(
+        "source", metavar="SOURCE", help="an ELF, GSYM or Breakpad file, or a recording of jitted code"
+    )
+    symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
+    symbols.add_argument(
+        "--lookup", nargs="+", metavar="ADDR", help="print what runs there, in hex as linked; - reads standard input"
+    )
+    symbols.add_argument(
+        "--verify", metavar="FILE", help="compare with this file at the start, middle and end of each function"
+    )
+    symbols.add_argument("--limit", type=_not_negative, default=20, metavar="N", help="print so many differences")
+    symbols.add_argument(
+        "--at", metavar="TIME", help="of a recording, the code of this time after its start (default: the latest)"
+    )
+    symbols.set_defaults(run=_symbols)
 
     formats = commands.add_parser("formats", help="list what it reads and writes")
     formats.set_defaults(run=_formats)

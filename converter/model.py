@@ -596,6 +596,9 @@ class CodeReader(Protocol):
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         """The frames of a byte of a code object, the outermost function first; never empty."""
 
+    def boundaries(self, code: int) -> Sequence[int]:
+        """The offsets in a code object at which the frames may change, rising; the first is 0."""
+
     def bytes_of(self, code: int) -> memoryview:
         """Its machine code; empty where the input does not hold it."""
 

@@ -28,8 +28,10 @@ from outputs import BUILT
 from recordings import content
 from streams import NS, fdr
 from test_bad_input import WHOLE
+from test_breakpad import use_breakpad
 from test_builders_mono import everything as every_event
 from test_calls import STREAMS
+from test_gsym import use_gsym
 from test_heap import use_heap
 from test_mono_objects import use_tracker
 
@@ -137,10 +139,11 @@ def use_jit_recording() -> None:
 
 
 def mono_log(version: int) -> bytes:
-    """Every event; calls of methods without a name; two with one pointer; a stack of its own."""
+    """Every event; methods without a name; two with one pointer; a stack of its own; a damaged time."""
     log = every_event(Log(version))[0].buffer(tid=0x7F30)
     log.jit(0x900, "A:f ()").enter(0x900).enter(0x901).alloc(0x2000, 0x9000, 24).leave(0x901).leave(0x902).leave(0x900)
-    return log.jit(0x900, "B:g ()").enter(0x900).alloc(0x2999, 0x9100, 24).bytes()
+    log.jit(0x900, "B:g ()").enter(0x900).alloc(0x2999, 0x9100, 24)
+    return log.enter(0x900, ts=1 << 63).alloc(0x2999, 0x9200, 24).bytes()
 
 
 def use_mono_log(version: int) -> None:
@@ -199,6 +202,8 @@ def test_every_kernel_is_called(calls: Calls) -> None:
     use_mono_log(17)
     use_heap()
     use_tracker()
+    use_gsym()
+    use_breakpad()
     called = {(module, name) for module, name, *_ in calls}
     missing = {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))} - called
     assert missing <= GROWING
@@ -233,9 +238,11 @@ def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) 
 
 
 @needs_compiled
-def test_heaps(calls: Calls) -> None:
+def test_heaps_and_symbols(calls: Calls) -> None:
     use_heap()
     use_tracker()
+    use_gsym()
+    use_breakpad()
     same_interpreted(calls)
 
 
@@ -314,6 +321,8 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     use_mono_log(17)
     use_heap()
     use_tracker()
+    use_gsym()
+    use_breakpad()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()
     for module, name, before, _, _ in list(calls):

@@ -1,4 +1,4 @@
-"""Names and lines of native code: an ELF binary, its sections through pyelftools, names and lines through symbolic.
+"""An ELF binary: its sections through pyelftools, its debug information through symbolic.
 
 Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
 """
@@ -6,7 +6,6 @@ Addresses are as the linker wrote them (`address`), or relative to the lowest lo
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +13,9 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
+from converter.build_id import build_id_of
 from converter.errors import FormatError
 from converter.source import Source
-
-# A function's first bytes can have line 0: XRay's sleds do, up to 32 bytes of them, and often the prologue too.
-LINE_STEP = 8
-LINE_REACH = 256
-# symbolic's addresses have 32 bits.
-MAX_RELATIVE = 1 << 32
 
 # pyelftools lets all of these escape on damaged files, besides its own error.
 ELF_DAMAGE = (
@@ -37,29 +31,10 @@ ELF_DAMAGE = (
 )
 
 
-@dataclass(frozen=True)
-class Symbol:
-    """name: demangled; source: the defining file as the debug information names it, or ""; line: 0 is unknown."""
-
-    name: str
-    source: str
-    line: int
-
-
-@dataclass(frozen=True)
-class Frame:
-    """name: demangled; source: "" is unknown; line: 0 is unknown; start: of the outermost function, relative."""
-
-    name: str
-    source: str
-    line: int
-    start: int
-
-
 class Binary:
     """An ELF executable or shared object, or its debug file.
 
-    Raises FormatError when the bytes are no ELF file. `lookup` never raises: damaged debug information has no names.
+    Raises FormatError when the bytes are no ELF file.
     """
 
     def __init__(self, source: Source) -> None:
@@ -107,27 +82,6 @@ class Binary:
             raise self._unreadable(error) from None
         return addends
 
-    def lookup(self, address: int) -> Symbol | None:
-        """The function that starts at `address`; its line is the first that is not 0."""
-        frame = self._outermost(address)
-        if frame is None:
-            return None
-        line = frame.line or self._first_line(address, frame.symbol)
-        return Symbol(demangle(frame.symbol), frame.full_path or "", line)
-
-    def frames_at(self, address: int) -> list[Frame]:
-        """What runs at an address, the outermost function first and what is inlined in it behind; [] where the symbols
-        have nothing. address: relative to the lowest loaded segment."""
-        if self._symcache is None or not 0 <= address < MAX_RELATIVE:
-            return []
-        found = self._symcache.lookup(address)
-        start = int(found[-1].sym_addr) if found else 0
-        return [
-            Frame(demangle(frame.symbol), frame.full_path or "", int(frame.line or 0), start)
-            for frame in reversed(found)
-            if frame.symbol
-        ]
-
     def relative(self, offset: int) -> int | None:
         """Where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
         for vaddr, begin, size in self._segments:
@@ -147,29 +101,6 @@ class Binary:
         except ELF_DAMAGE:
             return []
 
-    def _first_line(self, address: int, symbol: str) -> int:
-        for at in range(address + LINE_STEP, address + LINE_REACH, LINE_STEP):
-            frame = self._outermost(at)
-            if frame is None or frame.symbol != symbol:
-                return 0
-            if frame.line:
-                return self._first_in(at - LINE_STEP + 1, at, symbol) or int(frame.line)
-        return 0
-
-    def _first_in(self, low: int, high: int, symbol: str) -> int:
-        for at in range(low, high):
-            frame = self._outermost(at)
-            if frame is not None and frame.symbol == symbol and frame.line:
-                return int(frame.line)
-        return 0
-
-    def _outermost(self, address: int) -> Any:
-        """symbolic's frame of the function itself, around whatever is inlined there."""
-        if self._symcache is None or address < self.base:
-            return None
-        frames = self._symcache.lookup(address - self.base)
-        return frames[-1] if frames and frames[-1].symbol else None
-
     @cached_property
     def _object(self) -> Any:
         from symbolic import Archive
@@ -184,13 +115,20 @@ class Binary:
             return None
 
     @cached_property
-    def _symcache(self) -> Any:
+    def symcache(self) -> Any:
+        """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
+        are relative to the lowest loaded segment, and have 32 bits."""
         from symbolic.exceptions import SymbolicError
 
         try:
             return self._object.make_symcache() if self._object is not None else None
         except SymbolicError:
             return None
+
+    @property
+    def build_id(self) -> str:
+        """In hex, "" where there is none. Unlike `code_id`, it costs only a look at the headers."""
+        return build_id_of(self._data)
 
     @property
     def debug_id(self) -> str:

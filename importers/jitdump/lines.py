@@ -57,6 +57,9 @@ class Lines:
     file_names: list[str] = field(default_factory=list)
     first_files: list[str] = field(default_factory=list)
 
+    def offsets_of(self, record: int) -> Array:
+        return self.offsets[int(self.starts[record]) : int(self.stops[record])]
+
     def at(self, record: int, offset: int) -> tuple[int, int, int]:
         """(file, line, column) of a byte; (-1, 0, 0) before the first entry."""
         begin, end = int(self.starts[record]), int(self.stops[record])

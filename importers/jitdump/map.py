@@ -71,6 +71,12 @@ class Code:
         nth = code - self.rows.start
         return self.frames(nth, offset, self.addresses[nth] + offset)
 
+    def boundaries(self, code: int) -> list[int]:
+        load = self.dump.loads[code - self.rows.start]
+        offsets = {0, *(load.inlines.boundaries() if load.inlines is not None else ())}
+        offsets |= set(self.dump.lines.offsets_of(load.lines).tolist()) if load.lines >= 0 else set()
+        return sorted(offset for offset in offsets if offset == 0 or 0 < offset < load.size)
+
     def bytes_of(self, code: int) -> memoryview:
         load = self.dump.loads[code - self.rows.start]
         return self.dump.source.data[load.code_at : load.code_at + load.size] if load.code_at >= 0 else memoryview(b"")

@@ -1047,11 +1047,11 @@ def frame_at(
     defined_ts: cython.const[cython.longlong][::1],
     defined: cython.const[cython.int][::1],
     number: cython.int,
-    ts: cython.longlong,
+    ts: cython.ulonglong,
 ) -> cython.int:
     """The frame of a pointer at a time. Where it was defined several times, the last definition until then counts, or
-    the first of all: defined[k] from defined_ts[k] on, for k in defined_at[n]:defined_at[n + 1], frames being -2 -
-    n."""
+    the first of all: frames is -2 - n then, and defined[k] counts from defined_ts[k] on, which is never negative, for k
+    in defined_at[n]:defined_at[n + 1]."""
     n: cython.Py_ssize_t = frames[number]
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
@@ -1063,7 +1063,7 @@ def frame_at(
     high = defined_at[n + 1] - 1
     while low < high:
         middle = (low + high + 1) >> 1
-        if defined_ts[middle] <= ts:
+        if cython.cast(cython.ulonglong, defined_ts[middle]) <= ts:
             low = middle
         else:
             high = middle - 1

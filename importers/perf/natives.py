@@ -6,22 +6,24 @@ import platform
 import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from converter.build_id import build_id_in, build_id_of, debug_id_of
 from converter.code import add_category, add_tier
 from converter.errors import FormatError, UsageError
 from converter.jit_names import Name, producer_of
-from converter.model import Trace
+from converter.model import Array, Trace
 from converter.registry import Options
 from converter.source import Source, open_source
 from importers.perf.recording import JITTED_OBJECT, Mmap
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary
+    from converter.symbols import Binary, Symbols
 
 KERNEL = "[kernel.kallsyms]"
 # One name does not tell who wrote it.
@@ -32,14 +34,26 @@ KALLSYMS = Path("/proc/kallsyms")
 KERNEL_NOTES = Path("/sys/kernel/notes")
 KERNEL_IMAGE_SYMBOLS = ("_text", "_stext")
 
+# ((name, source, line) of what runs there, the outermost first; where that function starts)
+Found = tuple[list[tuple[str, str, int]], int]
+NOTHING: Found = ([], 0)
+
 
 @dataclass
 class Library:
-    """A mapped file. row: of the trace's libs; binary: None where its symbols are not at hand."""
+    """A mapped file. row: of the trace's libs; symbols: None where they are not at hand; binary: the file itself, None
+    where it is not; known: what the symbols say, by address."""
 
     row: int
     name: str
+    symbols: Symbols | None
     binary: Binary | None
+    known: dict[int, Found] = field(default_factory=dict)
+
+    def address(self, offset: int) -> int | None:
+        """Of a byte of the file, relative to the lowest that is loaded. Without the file it is where linkers put it
+        that leave no gaps."""
+        return offset if self.binary is None else self.binary.relative(offset)
 
 
 class Natives:
@@ -48,7 +62,7 @@ class Natives:
     def __init__(self, trace: Trace, options: Options, build_ids: Mapping[str, str], hostname: str) -> None:
         self._trace = trace
         self._build_ids = build_ids
-        self._symbols = options.symbols
+        self._sources = options.symbols
         self._libraries: dict[tuple[str, str], Library] = {}
         self._library_of: dict[int, Library] = {}  # by the mapping's place among all
         self._categories: dict[str, int] = {}
@@ -58,48 +72,51 @@ class Natives:
 
     # ------------------------------------------------------------ frames
 
+    def prepare(self, mapped: Mmap, addresses: Array) -> None:
+        """Looks up all these addresses of a mapping at once. addresses: uint64."""
+        library = self._library_at(mapped)
+        if library.symbols is not None:
+            offsets = (addresses - np.uint64(mapped.start)).tolist()
+            loaded = (library.address(offset + mapped.pgoff) for offset in offsets)
+            library.known |= _found(library.symbols, [a for a in loaded if a is not None and a not in library.known])
+
     def of_map(self, mapped: Mmap, address: int) -> tuple[int, ...]:
-        """The frames of an address inside a mapping, outermost first."""
-        is_kernel = mapped.pid == -1
-        library = self._library_of.get(mapped.order)
-        if library is None:
-            library = self._library_of[mapped.order] = self._library(mapped)
-        if is_kernel:
+        """The frames of an address inside a mapping, outermost first, that was prepared."""
+        library = self._library_at(mapped)
+        if mapped.pid == -1:
             return (self._of_kernel(library, mapped, address),)
         offset = address - mapped.start + mapped.pgoff
-        if library.binary is not None:
-            relative = library.binary.relative(offset)
-            found = self._of_symbols(library, relative) if relative is not None else ()
-            if found:
-                return found
-            offset = relative if relative is not None else offset
-        return (self._at(library, offset, "Native"),)
+        loaded = library.address(offset)
+        if loaded is None:
+            return (self._at(library, offset, "Native"),)
+        return self._of_symbols(library, loaded) or (self._at(library, loaded, "Native"),)
 
     def _of_symbols(self, library: Library, address: int) -> tuple[int, ...]:
-        assert library.binary is not None
+        """address: relative to the lowest that is loaded."""
         trace, intern = self._trace, self._trace.strings.intern
-        found = library.binary.frames_at(address)
-        if not found:
+        frames, start = library.known.get(address, NOTHING)
+        if not frames:
             return ()
+        outermost = frames[0][0]
         if JITTED_OBJECT.fullmatch(library.name):
-            return self.jitted(NAMES_ALONE.parse(found[0].name))
-        symbol = trace.symbols.intern(lib=library.row, name=intern(found[0].name), address=found[0].start)
+            return self.jitted(NAMES_ALONE.parse(outermost))
+        symbol = trace.symbols.intern(lib=library.row, name=intern(outermost), address=start)
         category = self.category("Native")
         return tuple(
             trace.frames.intern(
                 func=trace.funcs.intern(
-                    name=intern(frame.name),
-                    source=trace.sources.intern(path=intern(frame.source)) if frame.source else -1,
+                    name=intern(name),
+                    source=trace.sources.intern(path=intern(source)) if source else -1,
                     kind=self._kind,
                 ),
                 category=category,
-                line=frame.line,
+                line=line,
                 symbol=symbol,
                 lib=library.row,
                 address=address,
                 inline_depth=depth,
             )
-            for depth, frame in enumerate(found)
+            for depth, (name, source, line) in enumerate(frames)
         )
 
     def _of_kernel(self, library: Library, mapped: Mmap, address: int) -> int:
@@ -157,6 +174,12 @@ class Natives:
 
     # ------------------------------------------------------------ files
 
+    def _library_at(self, mapped: Mmap) -> Library:
+        library = self._library_of.get(mapped.order)
+        if library is None:
+            library = self._library_of[mapped.order] = self._library(mapped)
+        return library
+
     def _library(self, mapped: Mmap) -> Library:
         path = mapped.path
         if mapped.pid == -1:
@@ -169,7 +192,7 @@ class Natives:
 
     def _open(self, path: str, build_id: str) -> Library:
         name = Path(path).name
-        binary = None if path.startswith("[") else self._binary(path, name, build_id)
+        symbols, binary = (None, None) if path.startswith("[") else self._find(path, name, build_id)
         intern = self._trace.strings.intern
         row = self._trace.libs.intern(
             name=intern(name),
@@ -177,20 +200,49 @@ class Natives:
             code_id=intern(build_id) if build_id else -1,
             arch=intern(binary.arch) if binary is not None else -1,
         )
-        return Library(row, name, binary)
+        return Library(row, name, symbols, binary)
 
-    def _binary(self, path: str, name: str, build_id: str) -> Binary | None:
-        """The user's file with that build id, or the recorded path's; without an id, the user's by name."""
-        of_name = next((source for source in self._symbols if source.name == name), None)
+    def _find(self, path: str, name: str, build_id: str) -> tuple[Symbols | None, Binary | None]:
+        """What names the file's code, and the file. The user's files come first; where no build id is recorded, after
+        that of the recorded path, if a JIT compiler's code is in it."""
         local = self._local(path) if build_id or JITTED_OBJECT.fullmatch(name) else None
-        if not build_id:
-            return self._opened(local or of_name)
-        found = next((s for s in (*self._symbols, local) if s is not None and build_id_of(s.data) == build_id), None)
-        other = of_name or local
-        if found is None and other is not None:
-            here = build_id_of(other.data) or "one without a build id"
-            self._trace.report.note("build_id_differs", where=name, detail=f"{name}: recorded {build_id}, here {here}")
-        return self._opened(found)
+        here = build_id_of(local.data) if local is not None else ""
+        own = self._opened(local) if local is not None and (not build_id or here == build_id) else None
+        given, refusal = self._given_for(name, build_id)
+        found = (given or own) if build_id else (own or given)
+        if found is None and (refusal or local is not None):
+            detail = refusal or f"recorded {build_id}, here {here or 'one without a build id'}"
+            self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {detail}")
+        return found, self._binary_of(found, own) if found is not None else None
+
+    def _given_for(self, name: str, build_id: str) -> tuple[Symbols | None, str]:
+        """(the user's symbols for a library, why the one of its name is refused)"""
+        if not self._given:
+            return None, ""
+        from converter.symbols.choose import matching
+
+        try:
+            return matching(self._given, build_id, name), ""
+        except FormatError as error:
+            return None, error.message
+
+    def _binary_of(self, found: Symbols, own: Symbols | None) -> Binary | None:
+        """The ELF file of what was found: itself, or another of that build."""
+        from converter.symbols.choose import is_same_build
+        from converter.symbols.elf import ElfSymbols
+
+        of_build = (one for one in self._given if is_same_build(one.build_id, found.build_id))
+        return next((one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols)), None)
+
+    @cached_property
+    def _given(self) -> list[Symbols]:
+        """What the user gives; files made of binaries before the binaries themselves."""
+        opened = [one for source in self._sources if (one := self._opened(source)) is not None]
+        if not opened:
+            return []
+        from converter.symbols.elf import ElfSymbols
+
+        return sorted(opened, key=lambda one: isinstance(one, ElfSymbols))
 
     def _local(self, path: str) -> Source | None:
         try:
@@ -198,13 +250,11 @@ class Natives:
         except (UsageError, FormatError, OSError, ValueError):
             return None
 
-    def _opened(self, source: Source | None) -> Binary | None:
-        if source is None:
-            return None
-        from converter.symbols import Binary
+    def _opened(self, source: Source) -> Symbols | None:
+        from converter.symbols.choose import open_symbols
 
         try:
-            return Binary(source)
+            return open_symbols(source)
         except FormatError:
             return None
 
@@ -218,6 +268,19 @@ class Natives:
         except OSError:
             pass
         return KernelSymbols([], [])
+
+
+def _found(symbols: Symbols, addresses: Sequence[int]) -> dict[int, Found]:
+    """Addresses are relative to the lowest that is loaded."""
+    from converter.symbols.shown import shown_frames
+
+    found = symbols.lookup(np.array([symbols.base + address for address in addresses], np.uint64))
+    frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
+    first, start = found.first.tolist(), found.start.tolist()
+    return {
+        address: (frames[first[nth] : first[nth + 1]][::-1], max(start[nth] - symbols.base, 0))
+        for nth, address in enumerate(addresses)
+    }
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from converter.source import Source
 from importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary
+    from converter.symbols import Symbols
     from importers.xray.log import Log
 
 
@@ -37,7 +37,7 @@ class Reading:
         """Raises FormatError for a binary that does not fit."""
         from importers.xray.map import to_trace
 
-        to_trace(self.sources, self.logs, _open_binaries(options.symbols), trace)
+        to_trace(self.sources, self.logs, _open_symbols(options.symbols), trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:
@@ -56,13 +56,13 @@ def read(sources: Sequence[Source]) -> Reading:
     return Reading(sources, logs)
 
 
-def _open_binaries(symbols: Sequence[Source]) -> list[Binary]:
-    if not symbols:
+def _open_symbols(sources: Sequence[Source]) -> list[Symbols]:
+    if not sources:
         return []
     # What reads ELF files takes longer to import than a small log to convert.
-    from converter.symbols import Binary
+    from converter.symbols.choose import open_symbols
 
-    return [Binary(source) for source in symbols]
+    return [open_symbols(source) for source in sources]
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

@@ -3,57 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from converter.errors import FormatError
-from converter.model import Trace
+from converter.model import Array, Trace
 from importers.xray.instr_map import function_addresses
 from importers.xray.layout import OBJECT_SHIFT
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary, Symbol
+    from converter.symbols import Binary, Symbols
+
+    Named = tuple[Binary, Symbols]
 
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
 SYSTEM = ("/usr/", "/opt/", "/lib/", "/nix/store/")
 OWN_COLORS = ("blue", "green", "purple", "yellow", "magenta", "red", "lightred", "brown")
 LIBRARY_COLORS = ("orange", "brown", "magenta", "red", "purple", "green")
 MAX_FOLDERS = 100
+# A function's first bytes can have line 0: sleds do, up to 32 bytes of them, and often the prologue too.
+LINE_STEP = 8
+LINE_REACH = 256
 
 
 @dataclass(frozen=True)
 class Object:
-    """One instrumented binary; its number is the upper part of its functions' ids."""
+    """One instrumented binary; its number is the upper part of its functions' ids. symbols: what names its functions,
+    itself or another file of its build."""
 
     number: int
     binary: Binary
+    symbols: Symbols
     addresses: list[int]
 
 
 @dataclass(frozen=True)
 class Function:
-    """address and object are None where no binary tells."""
+    """address and object are None where no binary tells. name: demangled, "" where the symbols have none; source: the
+    defining file as the symbols name it, "" is unknown; line: 0 is unknown."""
 
     id: int
     object: Object | None
     address: int | None
-    symbol: Symbol | None
+    name: str = ""
+    source: str = ""
+    line: int = 0
 
 
-def number_objects(binaries: Sequence[Binary]) -> list[Object]:
+def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     """The executable is object 0; shared objects are 1, 2... in the order given, which must be that of their loading.
-    Raises FormatError for a binary without an instrumentation map, and for a second executable."""
-    executables = [b for b in binaries if b.is_executable]
+    Files of symbols that are no ELF files name the functions of the binary that they match.
+
+    Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
+    binary that is given.
+    """
+    from converter.symbols.choose import matching
+    from converter.symbols.elf import ElfSymbols
+
+    programs = [one for one in symbols if isinstance(one, ElfSymbols)]
+    others = [one for one in symbols if not isinstance(one, ElfSymbols)]
+    named: list[Named] = [(one.binary, matching(others, one.build_id, one.name) or one) for one in programs]
+    _refuse_unused(others, programs, [used for _, used in named])
+    return [Object(number, binary, used, function_addresses(binary)) for number, (binary, used) in _numbered(named)]
+
+
+def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used: Sequence[Symbols]) -> None:
+    from converter.symbols.choose import refused_build
+
+    unused = [one for one in others if not any(one is u for u in used)]
+    if not unused:
+        return
+    if programs:
+        raise refused_build(unused[0], programs[0].build_id, programs[0].name)
+    error = FormatError("as symbols: it has no xray_instr_map, by which functions are numbered; give the program, too")
+    error.path = unused[0].path
+    raise error
+
+
+def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
+    executables = [one for one in programs if one[0].is_executable]
     if len(executables) > 1:
-        error = FormatError(f"as symbols: a second executable besides {executables[0].path}")
-        error.path = executables[1].path
+        error = FormatError(f"as symbols: a second executable besides {executables[0][0].path}")
+        error.path = executables[1][0].path
         raise error
-    shared = [b for b in binaries if not b.is_executable]
     # A log with one binary has no object numbers, whatever kind of file the binary is.
-    numbered = list(enumerate(shared, start=1))
+    numbered = list(enumerate((one for one in programs if not one[0].is_executable), start=1))
     if executables:
         numbered.insert(0, (0, executables[0]))
-    return [Object(number, binary, function_addresses(binary)) for number, binary in numbered]
+    return numbered
 
 
 def resolve(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
@@ -63,20 +102,27 @@ def resolve(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
     """
     by_number = {o.number: o for o in objects}
     with_objects = any(i >> OBJECT_SHIFT for i in ids) and not _is_one_large_map(by_number, ids)
-    return [_resolve_one(i, by_number, with_objects) for i in ids]
+    functions = [_place(i, by_number, with_objects) for i in ids]
+    for one in objects:
+        rows = [row for row, function in enumerate(functions) if function.object is one]
+        addresses = np.array([functions[row].address for row in rows], np.uint64)
+        names = _definitions(one.symbols, addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base))
+        for row, (name, source, line) in zip(rows, names, strict=True):
+            functions[row] = replace(functions[row], name=name, source=source, line=line)
+    return functions
 
 
 def _is_one_large_map(by_number: dict[int, Object], ids: Sequence[int]) -> bool:
     return 0 in by_number and len(by_number[0].addresses) >= max(ids, default=0)
 
 
-def _resolve_one(function_id: int, by_number: dict[int, Object], with_objects: bool) -> Function:
+def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -> Function:
     number, local = divmod(function_id, 1 << OBJECT_SHIFT) if with_objects else (0, function_id)
     found = by_number.get(number)
     if found is None and not with_objects and len(by_number) == 1:
         found = next(iter(by_number.values()))
     if found is None:
-        return Function(function_id, None, None, None)
+        return Function(function_id, None, None)
     if not 1 <= local <= len(found.addresses):
         error = FormatError(
             f"as symbols: the recording has function {local}, this binary's map ends at {len(found.addresses)}: "
@@ -84,8 +130,54 @@ def _resolve_one(function_id: int, by_number: dict[int, Object], with_objects: b
         )
         error.path = found.binary.path
         raise error
-    address = found.addresses[local - 1]
-    return Function(function_id, found, address, found.binary.lookup(address))
+    return Function(function_id, found, found.addresses[local - 1])
+
+
+# ---------------------------------------------------------------- names and lines
+
+
+def _definitions(symbols: Symbols, addresses: Array) -> list[tuple[str, str, int]]:
+    """(name, source, line) of the functions that start at these addresses; their lines are the first that are not 0."""
+    from converter.symbols import demangle
+    from converter.symbols.shown import shown_path
+
+    names, sources, lines = _outermost(symbols, addresses)
+    missing = np.flatnonzero((names != "") & (lines == 0))
+    lines[missing] = _first_lines(symbols, addresses[missing], names[missing])
+    columns = zip(names.tolist(), sources.tolist(), lines.tolist(), strict=True)
+    return [(demangle(name), shown_path(source), line) for name, source, line in columns]
+
+
+def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]:
+    """(linkage name, source, line) of the functions themselves, around whatever is inlined there; "" and 0 are none."""
+    found = symbols.lookup(addresses)
+    texts = np.array([*found.texts, ""], object)
+    names, sources = np.full((2, len(addresses)), "", object)
+    lines = np.zeros(len(addresses), np.int64)
+    known = np.flatnonzero(np.diff(found.first))
+    outermost = found.first[1:][known] - 1
+    names[known], sources[known] = texts[found.name[outermost]], texts[found.source[outermost]]
+    lines[known] = found.line[outermost]
+    return names, sources, lines
+
+
+def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
+    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Only every
+    eighth byte is asked for, and then those before the first that has a line."""
+    lines = np.zeros(len(addresses), np.int64)
+    near = np.arange(1 - LINE_STEP, 1)
+    pending = np.arange(len(addresses))
+    for step in range(LINE_STEP, LINE_REACH, LINE_STEP):
+        found, _, line = _outermost(symbols, addresses[pending] + np.uint64(step))
+        pending, line = pending[found == names[pending]], line[found == names[pending]]
+        lined = pending[line > 0]
+        at = (addresses[lined, None] + np.uint64(step) + near.astype(np.uint64)).ravel()
+        found, _, line_there = _outermost(symbols, at)
+        usable = (line_there > 0) & (found == names[lined].repeat(LINE_STEP))
+        first = usable.reshape(-1, LINE_STEP).argmax(axis=1)
+        lines[lined] = line_there.reshape(-1, LINE_STEP)[np.arange(len(lined)), first]
+        pending = pending[line == 0]
+    return lines
 
 
 # ---------------------------------------------------------------- into the model
@@ -97,14 +189,13 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
     categories = _categories(trace, functions)
     frames: list[int] = []
     for function, category in zip(functions, categories, strict=True):
-        symbol = function.symbol
-        source = trace.sources.intern(path=strings.intern(symbol.source)) if symbol and symbol.source else -1
-        name = strings.intern(symbol.name if symbol else _number_name(function.id))
+        source = trace.sources.intern(path=strings.intern(function.source)) if function.source else -1
+        name = strings.intern(function.name or _number_name(function.id))
         func = trace.funcs.intern(
             name=name,
             source=source,
-            line=symbol.line if symbol else 0,
-            number=-1 if symbol else function.id,
+            line=function.line,
+            number=-1 if function.name else function.id,
         )
         lib, address, native = -1, -1, -1
         if function.object is not None and function.address is not None:
@@ -123,7 +214,7 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
             trace.frames.intern(
                 func=func,
                 category=category,
-                line=symbol.line if symbol else 0,
+                line=function.line,
                 lib=lib,
                 address=address,
                 symbol=native,
@@ -157,10 +248,10 @@ def _categories(trace: Trace, functions: Sequence[Function]) -> list[int]:
 def _category_name(function: Function) -> tuple[str, str]:
     if function.object is not None and function.object.number > 0:
         return "library", function.object.binary.name
-    path = function.symbol.source if function.symbol else ""
+    path = function.source
     if not path:
         return "rest", "Other"
-    if function.symbol and (any(part in path for part in CPP_LIBRARY) or _is_std(function.symbol.name)):
+    if any(part in path for part in CPP_LIBRARY) or _is_std(function.name):
         return "cpp", "C++ library"
     if path.startswith(SYSTEM):
         return "rest", "Other"

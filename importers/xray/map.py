@@ -34,7 +34,7 @@ from importers.xray.layout import Function
 from importers.xray.log import Event, Log, ThreadLog
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary
+    from converter.symbols import Symbols
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
@@ -64,11 +64,11 @@ SAME_MACHINE_NS = 50_000_000
 MAX_TS = 1 << 62
 
 
-def to_trace(sources: Sequence[Source], logs: Sequence[Log], binaries: Sequence[Binary], trace: Trace) -> None:
+def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[Symbols], trace: Trace) -> None:
     """Adds the logs, one or several files of one recording, to the trace."""
     for log in logs:
         _note_problems(trace, log)
-    objects = number_objects(binaries)
+    objects = number_objects(symbols) if symbols else []
     for log in logs:
         _assign_frames(trace, log, objects)
     rates = _clock(trace, logs)
@@ -101,7 +101,7 @@ def _note_problems(trace: Trace, log: Log) -> None:
 def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
     functions = resolve(log.function_ids, objects)
     log.assign(np.array(intern_frames(trace, functions), np.int32), FLAGS_OF_KIND)
-    nameless = [f for f in functions if f.symbol is None]
+    nameless = [f for f in functions if not f.name]
     unknown = sum(f.object is None for f in nameless)
     trace.report.note("no_symbols", unknown, where=log.name)
     trace.report.note("function_without_name", len(nameless) - unknown, where=log.name)

@@ -1,0 +1,105 @@
+"""Which file names which library: files are told apart by their first bytes and matched by build id, then by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from converter.build_id import debug_id_of
+from converter.errors import FormatError
+from converter.source import Source
+from converter.symbols.interface import Symbols
+
+ELF_MAGIC = b"\x7fELF"
+# GSYM_MAGIC 0x4753594d in either byte order.
+GSYM_MAGICS = (b"MYSG", b"GSYM")
+BREAKPAD_MAGIC = b"MODULE "
+MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
+LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
+# What the tools that write symbols put behind the name of the library.
+SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
+# A debug id holds 16 bytes of a build id.
+DEBUG_ID_DIGITS = 32
+
+
+def open_symbols(source: Source) -> Symbols:
+    """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read."""
+    head = bytes(source.data[:LONGEST_MAGIC])
+    if head.startswith(ELF_MAGIC):
+        from converter.symbols.binary import Binary
+        from converter.symbols.elf import ElfSymbols
+
+        return ElfSymbols(Binary(source))
+    if head.startswith(GSYM_MAGICS):
+        from converter.symbols.gsym import Gsym
+
+        return Gsym(source)
+    if head.startswith(BREAKPAD_MAGIC):
+        from converter.symbols.breakpad import Breakpad
+
+        return Breakpad(source)
+    raise _refused("no readable ELF, GSYM or Breakpad file", source.path, 0)
+
+
+def symbol_files(paths: Iterable[str]) -> list[str]:
+    """A folder stands for the files in it that begin as symbols do, in the order of their names."""
+    files: list[str] = []
+    for path in paths:
+        folder = Path(path)
+        if folder.is_dir():
+            files += [str(file) for file in sorted(folder.iterdir()) if file.is_file() and _begins_as_symbols(file)]
+        else:
+            files.append(path)
+    return files
+
+
+def _begins_as_symbols(file: Path) -> bool:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(LONGEST_MAGIC).startswith(MAGICS)
+    except OSError:
+        return False
+
+
+def matching(symbols: Sequence[Symbols], build_id: str, name: str) -> Symbols | None:
+    """The first of that build; where it or the library has no build id, the first of that name.
+
+    build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
+    Raises FormatError, with both ids, if only files of other builds have that name.
+    """
+    of_build = next((one for one in symbols if is_same_build(one.build_id, build_id)), None)
+    if of_build is not None:
+        return of_build
+    named = [one for one in symbols if library_name(one.name) == library_name(name)]
+    undecided = next((one for one in named if not (one.build_id and build_id)), None)
+    if undecided is None and named:
+        raise refused_build(named[0], build_id, name)
+    return undecided
+
+
+def refused_build(symbols: Symbols, build_id: str, name: str) -> FormatError:
+    """What to raise for symbols of another build than the library's."""
+    here = symbols.build_id or "unknown"
+    return _refused(f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}", symbols.path)
+
+
+def is_same_build(one: str, other: str) -> bool:
+    """Are these build ids in hex of one file? An id out of a debug id has the first 16 bytes only, filled up with
+    zeros."""
+    if not (one and other):
+        return False
+    from_debug_id = DEBUG_ID_DIGITS in (len(one), len(other))
+    return one == other or (from_debug_id and debug_id_of(one) == debug_id_of(other))
+
+
+def library_name(name: str) -> str:
+    """Of a file of symbols: libc.so.6 of libc.so.6.debug."""
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _refused(message: str, path: str, offset: int | None = None) -> FormatError:
+    error = FormatError(message, offset)
+    error.path = path
+    return error

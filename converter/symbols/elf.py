@@ -1,0 +1,117 @@
+"""An ELF binary behind the interface: names, lines and inlined functions through symbolic, sizes from the symbol table,
+whole functions from DWARF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from converter.errors import FormatError
+from converter.model import Array
+from converter.symbols.binary import Binary
+from converter.symbols.interface import Frames, Function
+from converter.symbols.one_by_one import NOTHING, Answer, look_up
+
+SYMBOL_TABLES = (".symtab", ".dynsym")
+# Elf64_Sym and Elf32_Sym, without their names.
+SYMBOL_64 = (
+    ("st_name", "u4"),
+    ("st_info", "u1"),
+    ("st_other", "u1"),
+    ("st_shndx", "u2"),
+    ("st_value", "u8"),
+    ("st_size", "u8"),
+)
+SYMBOL_32 = (
+    ("st_name", "u4"),
+    ("st_value", "u4"),
+    ("st_size", "u4"),
+    ("st_info", "u1"),
+    ("st_other", "u1"),
+    ("st_shndx", "u2"),
+)
+TYPE_BITS = 15
+STT_FUNC, STT_GNU_IFUNC = 2, 10
+# symbolic's addresses have 32 bits.
+MAX_RELATIVE = 1 << 32
+# What it gives as the address of an inlined function.
+NO_START = (1 << 32) - 1
+
+
+class ElfSymbols:
+    """Names as the symbol table and the debug information have them, C++ ones mangled."""
+
+    def __init__(self, binary: Binary) -> None:
+        self.binary = binary
+
+    @property
+    def path(self) -> str:
+        return self.binary.path
+
+    @property
+    def name(self) -> str:
+        return self.binary.name
+
+    @property
+    def base(self) -> int:
+        return self.binary.base
+
+    @property
+    def build_id(self) -> str:
+        return self.binary.build_id
+
+    def lookup(self, addresses: Array) -> Frames:
+        return look_up(addresses, self._answer)
+
+    def functions(self) -> Iterator[Function]:
+        from converter.symbols.dwarf import functions
+
+        return functions(self.binary)
+
+    def _answer(self, address: int) -> Answer:
+        from symbolic.exceptions import SymbolicError
+
+        relative = address - self.base
+        if self.binary.symcache is None or not 0 <= relative < MAX_RELATIVE:
+            return NOTHING
+        try:
+            found = [frame for frame in self.binary.symcache.lookup(relative) if frame.symbol]
+        except SymbolicError:
+            return NOTHING
+        if not found:
+            return NOTHING
+        outermost = int(found[-1].sym_addr)
+        start = outermost + self.base if outermost != NO_START else 0
+        frames = [(str(frame.symbol), str(frame.full_path or ""), _line(frame.line)) for frame in found]
+        return Answer(start, self._sizes.get(start, 0), frames)
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        """Start → size of the functions of the symbol tables; of several that start together the longest."""
+        sizes: dict[int, int] = {}
+        for table in SYMBOL_TABLES:
+            start, size = self._functions_in(table)
+            order = np.argsort(size, kind="stable")
+            sizes |= dict(zip(start[order].tolist(), size[order].tolist(), strict=True))
+        return sizes
+
+    def _functions_in(self, table: str) -> tuple[Array, Array]:
+        """(start, size) of a table's functions that have a size, uint64."""
+        order = "<" if self.binary.little_endian else ">"
+        fields = SYMBOL_64 if self.binary.word_size == 8 else SYMBOL_32
+        entry = np.dtype([(name, order + code) for name, code in fields])
+        try:
+            section = self.binary.section(table)
+        except FormatError:
+            section = None
+        data = section[1] if section is not None else b""
+        symbols = np.frombuffer(data, entry, len(data) // entry.itemsize)
+        is_function = np.isin(symbols["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC)) & (symbols["st_size"] > 0)
+        return symbols["st_value"][is_function].astype(np.uint64), symbols["st_size"][is_function].astype(np.uint64)
+
+
+def _line(number: int | None) -> int:
+    """What damaged debug information makes too large is unknown."""
+    return number if number is not None and number < 1 << 31 else 0

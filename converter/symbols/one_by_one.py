@@ -1,0 +1,44 @@
+"""Look-ups for sources of symbols that answer for one address at a time: each distinct address is asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from converter.model import Array
+from converter.symbols.interface import Frames
+
+
+class Answer(NamedTuple):
+    """What runs at one address. start, size: of the function that holds it, 0 is unknown; frames: (name, source, line),
+    the innermost first; line: below 2^31."""
+
+    start: int
+    size: int
+    frames: Sequence[tuple[str, str, int]]
+
+
+NOTHING = Answer(0, 0, ())
+
+
+def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
+    """addresses: uint64, in any order."""
+    distinct, which = np.unique(np.asarray(addresses, np.uint64), return_inverse=True)
+    answers = [answer_of(address) for address in distinct.tolist()]
+    texts: dict[str, int] = {"": -1}
+    rows = [_row(texts, *frame) for answer in answers for frame in answer.frames]
+    columns = np.array(rows, np.int32).reshape(-1, 3)
+    n_frames = np.array([len(answer.frames) for answer in answers], np.int64)
+    begin = np.cumsum(n_frames) - n_frames
+    first = np.concatenate(([0], np.cumsum(n_frames[which])))
+    taken = np.arange(first[-1]) + np.repeat(begin[which] - first[:-1], n_frames[which])
+    name, source, line = np.ascontiguousarray(columns[taken].T)
+    del texts[""]
+    start, size = (np.array([answer[nth] for answer in answers], np.uint64)[which] for nth in (0, 1))
+    return Frames(first, name, source, line, start, size, list(texts))
+
+
+def _row(texts: dict[str, int], name: str, source: str, line: int) -> tuple[int, int, int]:
+    return texts.setdefault(name, len(texts) - 1), texts.setdefault(source, len(texts) - 1), line

@@ -1,0 +1,21 @@
+"""What symbols say, as people read it."""
+
+from __future__ import annotations
+
+import posixpath
+
+from converter.symbols.binary import demangle
+from converter.symbols.interface import Frames
+
+
+def shown_path(path: str) -> str:
+    """Without "." and "..": providers leave them in, or take them out."""
+    return posixpath.normpath(path) if "/." in path else path
+
+
+def shown_frames(found: Frames) -> list[tuple[str, str, int]]:
+    """(name, source, line) of every frame, names demangled; "" and 0 are unknown."""
+    names: dict[int, str] = {nth: demangle(found.texts[nth]) for nth in set(found.name.tolist()) if nth >= 0}
+    sources: dict[int, str] = {nth: shown_path(found.texts[nth]) for nth in set(found.source.tolist()) if nth >= 0}
+    columns = zip(found.name.tolist(), found.source.tolist(), found.line.tolist(), strict=True)
+    return [(names.get(name, ""), sources.get(source, ""), line) for name, source, line in columns]

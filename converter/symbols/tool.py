@@ -1,0 +1,207 @@
+"""What `traceferry symbols` does: makes GSYM files, looks addresses up, and checks one file against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+from posixpath import normpath
+
+import numpy as np
+
+from converter import registry
+from converter.errors import FormatError, UsageError
+from converter.model import Array, Trace
+from converter.output import open_output
+from converter.source import Source
+from converter.symbols import gsym_writer
+from converter.symbols.binary import Binary, demangle
+from converter.symbols.choose import open_symbols
+from converter.symbols.elf import ElfSymbols
+from converter.symbols.gsym import Gsym
+from converter.symbols.interface import Frames, Symbols
+from converter.symbols.jitted import CodeSymbols
+
+DEBUG_SECTIONS = (".debug_", ".zdebug_")
+AT_ONCE = 1 << 16
+
+Shown = tuple[str, str, int]  # a frame: name, source, line
+
+
+def open_any(source: Source, at_ns: int | None) -> Symbols:
+    """A file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose code
+    counts; None: what was loaded last. Raises FormatError for what is neither."""
+    try:
+        return open_symbols(source)
+    except FormatError as no_symbols:
+        try:
+            importer = registry.detect(source)
+        except FormatError:
+            raise no_symbols from None
+    trace = Trace()
+    importer.module.read([source]).add_to(trace, registry.Options())
+    if not len(trace.code):
+        raise UsageError(f"{source.path}: the recording has no code of its own to name")
+    return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)
+
+
+# ---------------------------------------------------------------- what it is
+
+
+def describe(symbols: Symbols, source: Source) -> Iterator[str]:
+    """Lines for people: which build, how many functions, how large."""
+    n_functions = n_lines = n_inlined = 0
+    for function in symbols.functions():
+        n_functions += 1
+        n_lines += len(function.lines)
+        n_inlined += len(function.inlines)
+    yield f"{symbols.name}: {n_functions} functions, {n_lines} lines, {n_inlined} functions inlined directly into them"
+    yield f"build id {symbols.build_id or 'unknown'}, lowest address {symbols.base:#x}"
+    for what, size in _parts(symbols, source).items():
+        yield f"{size:>12}  bytes of {what}"
+
+
+def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
+    if isinstance(symbols, Gsym):
+        return symbols.sizes()
+    if isinstance(symbols, ElfSymbols):
+        return {"debug information": debug_bytes(symbols.binary), "the file": len(source.data)}
+    return {"the file": len(source.data)}
+
+
+def debug_bytes(binary: Binary) -> int:
+    """How many bytes of an ELF file are debug information."""
+    sections = binary.elf.iter_sections()
+    return sum(int(section["sh_size"]) for section in sections if section.name.startswith(DEBUG_SECTIONS))
+
+
+# ---------------------------------------------------------------- making
+
+
+def make_gsym(symbols: Symbols, source: Source, output: str) -> str:
+    """Writes all functions of the symbols as GSYM; returns what was done, in words. Raises UsageError if the output
+    cannot be written."""
+    big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
+    uuid = bytes.fromhex(symbols.build_id)
+    with open_output(output) as out:
+        written = gsym_writer.write(out, symbols.functions(), uuid=uuid, base=symbols.base, big=big)
+    text = f"wrote {output}: {written.n_functions} functions, {written.n_bytes} bytes"
+    kind, size = _said_before(symbols, source)
+    if size:
+        text += f"; {kind} {size} bytes, {size / written.n_bytes:.1f} times as many"
+    if written.n_left_out:
+        text += f"; left out {written.n_left_out} functions without a name or outside the loaded addresses"
+    return text
+
+
+def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
+    """What of the input says the same, and in how many bytes."""
+    if isinstance(symbols, ElfSymbols):
+        return "DWARF has", debug_bytes(symbols.binary)
+    return ("", 0) if isinstance(symbols, CodeSymbols) else (f"{symbols.name} has", len(source.data))
+
+
+# ---------------------------------------------------------------- looking up
+
+
+def lookup_text(symbols: Symbols, addresses: Iterable[int]) -> Iterator[str]:
+    """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
+    name_of = cache(demangle)
+    given = iter(addresses)
+    while bunch := list(islice(given, AT_ONCE)):
+        frames = symbols.lookup(np.array(bunch, np.uint64))
+        inlined, outermost, places = _texts_of(frames, name_of)
+        first, starts = frames.first.tolist(), frames.start.tolist()
+        lines: list[str] = []
+        for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
+            lead = f"{address:#x}: "
+            if begin == end:
+                lines.append(f"{lead}nothing is known")
+                continue
+            last = f"{outermost[end - 1]} + {address - start}{places[end - 1]}"
+            if end - begin == 1:
+                lines.append(lead + last)
+            else:
+                lines.append(lead + ("\n" + " " * len(lead)).join((*inlined[begin : end - 1], last)))
+        lines.append("")
+        yield "\n".join(lines)
+
+
+def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[str], list[str], list[str]]:
+    """For each frame its line where it is inlined, its name, and its place. Equal frames, which are most, share
+    them."""
+    texts = [*frames.texts, ""]
+    place_row, place = _distinct(frames.source, frames.line)
+    row, number = _distinct(frames.name, place)
+    all_places = [
+        f" at {texts[source]}:{line}" if source >= 0 else ""
+        for source, line in zip(frames.source[place_row].tolist(), frames.line[place_row].tolist(), strict=True)
+    ]
+    names = [name_of(texts[name]) for name in frames.name[row].tolist()]
+    places = [all_places[n] for n in place[row].tolist()]
+    inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
+    numbers = number.tolist()
+    return [inlined[n] for n in numbers], [names[n] for n in numbers], [places[n] for n in numbers]
+
+
+def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
+    """Of pairs of int32: (a row of each different one, for each row which one it is)."""
+    keys = one.astype(np.int64) << 32 | other.astype(np.int64) & 0xFFFF_FFFF
+    _, row, which = np.unique(keys, return_index=True, return_inverse=True)
+    return row, which.ravel()
+
+
+def as_text(address: int, found: Sequence[Shown]) -> str:
+    """The frames of one address."""
+    lead = f"{address:#x}: "
+    lines = [f"{name} at {source}:{line}" if source else name for name, source, line in found]
+    return lead + ("\n" + " " * len(lead)).join(lines or ["nothing is known"])
+
+
+def shown(frames: Frames) -> Iterator[list[Shown]]:
+    """The frames of each address, the innermost first."""
+    texts = [*frames.texts, ""]
+    names, sources = ([texts[i] for i in column.tolist()] for column in (frames.name, frames.source))
+    rows = list(zip(names, sources, frames.line.tolist(), strict=True))
+    first = frames.first.tolist()
+    for begin, end in pairwise(first):
+        yield rows[begin:end]
+
+
+# ---------------------------------------------------------------- checking
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An address at which two files do not say the same."""
+
+    address: int
+    mine: Sequence[Shown]
+    other: Sequence[Shown]
+
+
+def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
+    """Compares both at the start, middle and end of each function of `symbols`: (how many addresses, differences)."""
+    n_compared, differences = 0, list[Difference]()
+    functions = symbols.functions()
+    while bunch := list(islice(functions, AT_ONCE)):
+        ends = (at for f in bunch for at in (f.start, f.start + f.size // 2, f.start + max(f.size, 1) - 1))
+        addresses = np.array(sorted(set(ends)), np.uint64)
+        n_compared += len(addresses)
+        differences += _differences(symbols, other, addresses)
+    return n_compared, differences
+
+
+def _differences(symbols: Symbols, other: Symbols, addresses: Array) -> Iterator[Difference]:
+    """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
+    Paths are compared without what goes up again: a/../b is b."""
+    both = zip(shown(symbols.lookup(addresses)), shown(other.lookup(addresses)), strict=True)
+    for address, (mine, wanted) in zip(addresses.tolist(), both, strict=True):
+        one, two = _comparable(mine), _comparable(wanted)
+        if one != two:
+            yield Difference(address, one, two)
+
+
+def _comparable(frames: Sequence[Shown]) -> list[Shown]:
+    return [(demangle(name), normpath(source) if source else "", line) for name, source, line in frames]

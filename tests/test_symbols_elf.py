@@ -1,0 +1,143 @@
+"""ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
+from recordings import content, names, path_of
+
+from converter.build_id import build_id_of
+from converter.source import Source, open_source
+from converter.symbols import Binary, Frames
+from converter.symbols.elf import ElfSymbols
+
+PROGRAMS = names(r"\d+/.*")
+SLEDS = [ENTER, EXIT]
+FUNCTIONS = [("main", 0x2000, SLEDS), ("_Z4workiPKc", 0x3000, SLEDS), ("late", 0x3040, SLEDS)]
+
+
+def opened(data: bytes, name: str = "app") -> ElfSymbols:
+    return ElfSymbols(Binary(Source(name, memoryview(data))))
+
+
+def text_of(frames: Frames, index: int) -> str:
+    return frames.texts[index] if index >= 0 else ""
+
+
+def stacks(found: Frames) -> list[list[tuple[str, str, int]]]:
+    """Of each address, innermost first."""
+    columns = zip(found.name.tolist(), found.source.tolist(), found.line.tolist(), strict=True)
+    frames = [(text_of(found, name), text_of(found, source), line) for name, source, line in columns]
+    return [frames[begin:end] for begin, end in zip(found.first[:-1], found.first[1:], strict=True)]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_symbol_tables_of_every_shape(machine: str) -> None:
+    """32 and 64 bit, both byte orders."""
+    symbols = opened(elf_with_instr_map(FUNCTIONS, machine=machine))
+    assert stacks(symbols.lookup(np.array([0x3001, 0x2000], np.uint64))) == [
+        [("_Z4workiPKc", "", 0)],
+        [("main", "", 0)],
+    ]
+
+
+def test_addresses_outside_have_no_frames() -> None:
+    symbols = opened(elf_with_instr_map(FUNCTIONS, pie=False))
+    found = symbols.lookup(np.array([0, symbols.base - 1, symbols.base + (1 << 32), (1 << 64) - 1], np.uint64))
+    assert symbols.base > 0
+    assert (found.first.tolist(), found.start.tolist(), found.size.tolist()) == ([0] * 5, [0] * 4, [0] * 4)
+
+
+def test_no_address() -> None:
+    assert opened(elf_with_instr_map(FUNCTIONS)).lookup(np.zeros(0, np.uint64)).first.tolist() == [0]
+
+
+def test_each_distinct_address_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    symbols = opened(elf_with_instr_map(FUNCTIONS))
+    answer = symbols._answer
+    monkeypatch.setattr(symbols, "_answer", lambda address: (asked.append(address), answer(address))[1])
+    found = symbols.lookup(np.array([0x3000, 0x2000, 0x3000, 0x2000, 0x2000], np.uint64))
+    assert asked == [0x2000, 0x3000]
+    assert [stack[0][0] for stack in stacks(found)] == ["_Z4workiPKc", "main", "_Z4workiPKc", "main", "main"]
+
+
+def program(name: str, folder: Path) -> ElfSymbols:
+    path = folder / "program"
+    path.write_bytes(content(name))
+    return ElfSymbols(Binary(open_source(str(path))))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_real_programs(name: str, tmp_path: Path) -> None:
+    """Names, lines, inlined functions and starts at every function's start, middle and end: what symbolic says of each;
+    sizes: what pyelftools says."""
+    from symbolic import Archive
+
+    symbols, data = program(name, tmp_path), content(name)
+    archive = Archive.from_bytes(data)
+    cache = next(archive.iter_objects()).make_symcache()
+    sizes = sizes_of(symbols.binary)
+    addresses = [start + offset for start, size in sizes.items() for offset in (0, size // 2, size - 1)]
+    found = symbols.lookup(np.array(addresses, np.uint64))
+    assert len(addresses) > 20
+    for nth, (address, stack) in enumerate(zip(addresses, stacks(found), strict=True)):
+        one = [frame for frame in cache.lookup(address - symbols.base) if frame.symbol]
+        assert stack == [(frame.symbol, frame.full_path or "", frame.line) for frame in one]
+        start = one[-1].sym_addr + symbols.base if one else 0
+        assert (found.start[nth], found.size[nth]) == (start, sizes.get(start, 0))
+
+
+def sizes_of(binary: Binary) -> dict[int, int]:
+    from elftools.elf.sections import SymbolTableSection
+
+    sizes: dict[int, int] = {}
+    for section in binary.elf.iter_sections():
+        for row in section.iter_symbols() if isinstance(section, SymbolTableSection) else ():
+            if row["st_info"]["type"] == "STT_FUNC" and row["st_size"]:
+                sizes[row["st_value"]] = max(row["st_size"], sizes.get(row["st_value"], 0))
+    return sizes
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_build_id(name: str, tmp_path: Path) -> None:
+    symbols = program(name, tmp_path)
+    assert symbols.build_id == symbols.binary.code_id == build_id_of(memoryview(content(name)))
+    assert symbols.build_id
+
+
+def test_names_and_paths_are_the_file_s() -> None:
+    symbols = opened(elf_with_instr_map(FUNCTIONS), "folder/app.zst")
+    assert (symbols.path, symbols.name) == ("folder/app.zst", "app")
+
+
+def test_whole_functions(tmp_path: Path) -> None:
+    path_of("19/pool-pie")
+    found = {function.name: function for function in program("19/pool-pie", tmp_path).functions()}
+    assert found["main"].size > 0
+    assert any(function.inlines for function in found.values())
+
+
+def test_damaged_symbol_tables_have_no_sizes() -> None:
+    whole = elf_with_instr_map(FUNCTIONS)
+    symbols = opened(whole)
+    at = symbols.binary.elf.get_section_by_name(".symtab").header
+    damaged = bytearray(whole)
+    row = whole.index(at["sh_offset"].to_bytes(8, "little") + at["sh_size"].to_bytes(8, "little"))
+    damaged[row + 8 : row + 16] = b"\xff" * 7 + b"\x0f"
+    found = opened(bytes(damaged)).lookup(np.array([0x2000], np.uint64))
+    assert found.size.tolist() == [0]
+
+
+def test_files_cut_anywhere() -> None:
+    """Symbols or a FormatError."""
+    from converter.errors import FormatError
+
+    whole = elf_with_instr_map(FUNCTIONS)
+    for cut in range(0, len(whole), 61):
+        try:
+            symbols = opened(whole[:cut])
+        except FormatError:
+            continue
+        assert len(symbols.lookup(np.array([0x2000, 0x3000], np.uint64)).first) == 3
