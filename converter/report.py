@@ -210,6 +210,12 @@ KINDS: dict[str, Kind] = {
         "",
     ),
     # symbols
+    "symbols_damaged": Kind("loss", "parts of a file of symbols that cannot be read were left out", ""),
+    "symbols_by_offset": Kind(
+        "info",
+        "functions of a library that is not here were looked up by their offset in its file",
+        "some linkers (lld) load code elsewhere, and the names are wrong then: give the library, too",
+    ),
     "no_symbols": Kind(
         "info",
         "functions are shown by number",

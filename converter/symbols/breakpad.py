@@ -7,7 +7,7 @@ writes them, of most compilers demangled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -170,7 +170,7 @@ class Breakpad:
         return found[1].decode("ascii").lower() if found is not None else build_id_of_debug_id(self.debug_id)
 
     @property
-    def problems(self) -> list[tuple[int, str]]:
+    def problems(self) -> Sequence[tuple[int, str]]:
         """(offset, what) of each record that is lost or lacks something, by offset."""
         records = self._records
         kinds = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from converter.build_id import debug_id_of
 from converter.errors import FormatError
+from converter.report import Report
 from converter.source import Source
 from converter.symbols.interface import Symbols
 
@@ -75,6 +76,14 @@ def matching(symbols: Sequence[Symbols], build_id: str, name: str) -> Symbols | 
     if undecided is None and named:
         raise refused_build(named[0], build_id, name)
     return undecided
+
+
+def note_problems(report: Report, symbols: Symbols) -> None:
+    """What was damaged where it was looked at."""
+    if symbols.problems:
+        offset, what = symbols.problems[0]
+        detail = f"{symbols.name}: {what}"
+        report.note("symbols_damaged", len(symbols.problems), offset=offset, where=symbols.path, detail=detail)
 
 
 def refused_build(symbols: Symbols, build_id: str, name: str) -> FormatError:

@@ -3,7 +3,7 @@ whole functions from DWARF."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -45,6 +45,7 @@ class ElfSymbols:
 
     def __init__(self, binary: Binary) -> None:
         self.binary = binary
+        self._problems: set[tuple[int, str]] = set()
 
     @property
     def path(self) -> str:
@@ -68,7 +69,14 @@ class ElfSymbols:
     def functions(self) -> Iterator[Function]:
         from converter.symbols.dwarf import functions
 
-        return functions(self.binary)
+        return functions(self.binary, self._lost)
+
+    def _lost(self, error: FormatError) -> None:
+        self._problems.add((error.offset or 0, str(error.message)))
+
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        return sorted(self._problems)
 
     def _answer(self, address: int) -> Answer:
         from symbolic.exceptions import SymbolicError

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import mmap
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -387,7 +387,7 @@ class Gsym:
         self._problems: set[Problem] = set()
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> Sequence[Problem]:
         """What was damaged where look-ups and `functions` came by, by offset."""
         return sorted(self._problems)
 

@@ -73,6 +73,10 @@ class Symbols(Protocol):
     def build_id(self) -> str:
         """In lower-case hex; "" is unknown."""
 
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        """(offset in the file, what is damaged there) of what was looked at so far."""
+
     def lookup(self, addresses: Array) -> Frames:
         """addresses: uint64, in any order. Never raises: what is damaged has no frames."""
 

@@ -57,6 +57,11 @@ class CodeSymbols:
     def build_id(self) -> str:
         return self._of_lib("code_id")
 
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        """What was damaged stands in the trace's report."""
+        return ()
+
     def lookup(self, addresses: Array) -> Frames:
         distinct = np.unique(np.asarray(addresses, np.uint64))
         nth = np.searchsorted(self._start, distinct, "right") - 1

@@ -25,6 +25,7 @@ from converter.symbols.jitted import CodeSymbols
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 16
+MERGED = "merged functions"  # a part of a GSYM file
 
 Shown = tuple[str, str, int]  # a frame: name, source, line
 
@@ -108,6 +109,7 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 def lookup_text(symbols: Symbols, addresses: Iterable[int]) -> Iterator[str]:
     """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
     name_of = cache(demangle)
+    merged = symbols.merged if isinstance(symbols, Gsym) and symbols.sizes()[MERGED] else None
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
@@ -119,13 +121,19 @@ def lookup_text(symbols: Symbols, addresses: Iterable[int]) -> Iterator[str]:
             if begin == end:
                 lines.append(f"{lead}nothing is known")
                 continue
+            others = merged(address)[1:] if merged else ()
             last = f"{outermost[end - 1]} + {address - start}{places[end - 1]}"
             if end - begin == 1:
                 lines.append(lead + last)
             else:
                 lines.append(lead + ("\n" + " " * len(lead)).join((*inlined[begin : end - 1], last)))
+            lines += [f"{' ' * len(lead)}or, merged with it, {name_of(_outermost(other))}" for other in others]
         lines.append("")
         yield "\n".join(lines)
+
+
+def _outermost(frames: Frames) -> str:
+    return frames.texts[int(frames.name[-1])]
 
 
 def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[str], list[str], list[str]]:

@@ -83,6 +83,7 @@ class _Mapper:
         stack = stacks_of(recording.samples, spaces, trace, self._source.name)
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
         self._note_losses(spaces)
+        natives.note_problems()
         producer = f"perf {features.version}".strip()
         trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
         trace.attributes |= attributes(recording)

@@ -258,6 +258,16 @@ class Natives:
         except FormatError:
             return None
 
+    def note_problems(self) -> None:
+        """Of symbols, once everything was looked up."""
+        from converter.symbols.choose import note_problems
+
+        for library in self._libraries.values():
+            if library.symbols is not None:
+                note_problems(self._trace.report, library.symbols)
+                if library.binary is None:
+                    self._trace.report.note("symbols_by_offset", where=library.symbols.path, detail=library.symbols.name)
+
     @cached_property
     def _kernel_symbols(self) -> KernelSymbols:
         """Of the kernel that runs here, if it is the one that was recorded."""

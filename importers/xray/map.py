@@ -71,6 +71,7 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     objects = number_objects(symbols) if symbols else []
     for log in logs:
         _assign_frames(trace, log, objects)
+    _note_damaged_symbols(trace, objects)
     rates = _clock(trace, logs)
     end_ts = max(
         (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
@@ -96,6 +97,14 @@ def _note_problems(trace: Trace, log: Log) -> None:
             where=log.name,
             detail=next((detail for _, _, detail in notes if detail), ""),
         )
+
+
+def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
+    if objects:
+        from converter.symbols.choose import note_problems
+
+        for one in objects:
+            note_problems(trace.report, one.symbols)
 
 
 def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
