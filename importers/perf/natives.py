@@ -263,10 +263,11 @@ class Natives:
         from converter.symbols.choose import note_problems
 
         for library in self._libraries.values():
-            if library.symbols is not None:
-                note_problems(self._trace.report, library.symbols)
-                if library.binary is None:
-                    self._trace.report.note("symbols_by_offset", where=library.symbols.path, detail=library.symbols.name)
+            symbols = library.symbols
+            if symbols is not None:
+                note_problems(self._trace.report, symbols)
+                by_offset = int(library.binary is None)
+                self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
 
     @cached_property
     def _kernel_symbols(self) -> KernelSymbols:
