@@ -1290,3 +1290,12 @@ def test_stacks_of_allocations_are_the_calls_however_deep_they_were(new: New) ->
 def test_values_of_counters_that_nothing_describes_are_reported(new: New) -> None:
     unknown = Counter(7, "lost")
     assert report_of(read(new().buffer().counters({7: 1}, undescribed=[unknown])))["counter_unknown"] == 1
+
+
+def test_threads_whose_methods_have_no_names_are_gone_through_in_turn() -> None:
+    log = with_names(Log()).alloc(TEXT, 0x10000, 24).enter(0x9000).alloc(TEXT, 0x10020, 24)
+    log.buffer(tid=OTHER)
+    for nth in range(400):
+        log.enter(0xA000 + nth)
+    trace = read(log.alloc(TEXT, 0x10040, 24))
+    assert [len(thread.load().allocations) for _, thread in trace.threads] == [2, 1]

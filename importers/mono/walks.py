@@ -122,6 +122,7 @@ def call_pieces(
     n_open = np.zeros(len(methods.frames), np.int32)
     items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
     for stop in _stops(log, buffers):
+        n_open = _as_long(n_open, len(methods.frames))
         ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
         stopped = stop.why = mono_kernel.calls(
             log.source.data, stop.buffers, *methods.arrays, open_methods, open_frames, n_open, ts, frame, flags, items,
@@ -130,7 +131,6 @@ def call_pieces(
         n = int(state[N_ROWS])
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-            n_open = _as_long(n_open, len(methods.frames))
         elif stopped == DEPTH_FULL:
             open_methods, open_frames = grown(open_methods), grown(open_frames)
         elif stopped == ITEMS_FULL:
@@ -159,6 +159,7 @@ def add_up_calls(
     n_open = np.zeros(len(methods.frames), np.int32)
     items = np.empty(FIRST_ITEMS, np.uint64)
     for stop in _stops(log, buffers):
+        n_open = _as_long(n_open, len(methods.frames))
         func_of_frame, sums = totals.tables()
         stopped = stop.why = mono_kernel.call_totals(
             log.source.data, stop.buffers, *methods.arrays, open_methods, open_sums, entered, in_callees, n_open,
@@ -166,7 +167,6 @@ def add_up_calls(
         )  # fmt: skip
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-            n_open = _as_long(n_open, len(methods.frames))
         elif stopped == DEPTH_FULL:
             open_methods, open_sums = grown(open_methods), grown(open_sums)
             entered, in_callees = grown(entered), grown(in_callees)
@@ -189,7 +189,7 @@ def add_up_calls(
 
 
 def _as_long(numbers: Array, n: int) -> Array:
-    """With zeros up to that length."""
+    """With zeros up to that length: who else goes through the log may name methods in between."""
     return numbers if len(numbers) == n else np.concatenate((numbers, np.zeros(n - len(numbers), np.int32)))
 
 
@@ -220,6 +220,7 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
     n_open = np.zeros(len(methods.frames), np.int32)
     items = np.empty(FIRST_ITEMS, np.uint64)
     for stop in _stops(log, buffers):
+        n_open = _as_long(n_open, len(methods.frames))
         out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
         state[N_STACKS] = stacks.refresh()
         stopped = stop.why = mono_kernel.sites(
@@ -229,7 +230,6 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
         stacks.add(int(state[N_STACKS]))
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-            n_open = np.concatenate((n_open, np.zeros(len(methods.frames) - len(n_open), np.int32)))
         elif stopped == DEPTH_FULL:
             open_ids, open_frames, open_stacks = grown(open_ids), grown(open_frames), grown(open_stacks)
         elif stopped == STACKS_FULL:
