@@ -132,6 +132,7 @@ def _symbols(arguments: argparse.Namespace) -> int:
     source = open_source(arguments.source)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
     symbols = tool.open_any(source, at_ns)
+    n_different = 0
     if arguments.output:
         print(tool.make_gsym(symbols, source, arguments.output), file=sys.stderr)
     if arguments.lookup:
@@ -141,12 +142,14 @@ def _symbols(arguments: argparse.Namespace) -> int:
         for difference in differences[: arguments.limit]:
             print(tool.as_text(difference.address, difference.mine))
             print(f"  {arguments.verify} has {tool.as_text(difference.address, difference.other)}")
-        print(f"{n_compared} addresses compared, {len(differences)} differ")
-        return LOSSY if differences else DONE
-    if not (arguments.output or arguments.lookup):
+        n_different = len(differences)
+        print(f"{n_compared} addresses compared, {n_different} differ")
+    if not (arguments.output or arguments.lookup or arguments.verify):
         for line in tool.describe(symbols, source):
             print(line)
-    return DONE
+    for offset, what in symbols.problems[: arguments.limit]:
+        print(f"{arguments.source}: damaged at offset {offset}: {what}", file=sys.stderr)
+    return LOSSY if n_different or symbols.problems else DONE
 
 
 def _addresses(words: Sequence[str]) -> Iterator[int]:

@@ -40,7 +40,7 @@ class Binary:
     def __init__(self, source: Source) -> None:
         self.path = source.path
         self.name = source.name
-        self._data = source.data
+        self.data = source.data
         try:
             self.elf = ELFFile(io.BytesIO(source.data))
             self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(
@@ -53,6 +53,15 @@ class Binary:
     @property
     def little_endian(self) -> bool:
         return bool(self.elf.little_endian)
+
+    @cached_property
+    def is_debug_file(self) -> bool:
+        """Whether its code is in another file, as after objcopy --only-keep-debug."""
+        try:
+            text = self.elf.get_section_by_name(".text")
+            return text is not None and text["sh_type"] == "SHT_NOBITS"
+        except ELF_DAMAGE:
+            return False
 
     @property
     def word_size(self) -> int:
@@ -108,7 +117,7 @@ class Binary:
 
         try:
             # symbolic reads from these as long as the object lives, and does not keep them itself.
-            self._bytes = bytes(self._data)
+            self._bytes = bytes(self.data)
             self._archive = Archive.from_bytes(self._bytes)
             return next(iter(self._archive.iter_objects()), None)
         except SymbolicError:
@@ -128,7 +137,7 @@ class Binary:
     @property
     def build_id(self) -> str:
         """In hex, "" where there is none. Unlike `code_id`, it costs only a look at the headers."""
-        return build_id_of(self._data)
+        return build_id_of(self.data)
 
     @property
     def debug_id(self) -> str:

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from converter.errors import FormatError
 from converter.model import Array
+from converter.source import Source
 from converter.symbols.binary import Binary
 from converter.symbols.interface import Frames, Function
 from converter.symbols.one_by_one import NOTHING, Answer, look_up
+
+if TYPE_CHECKING:
+    from converter.symbols.gsym import Gsym
 
 SYMBOL_TABLES = (".symtab", ".dynsym")
 # Elf64_Sym and Elf32_Sym, without their names.
@@ -38,6 +43,7 @@ STT_FUNC, STT_GNU_IFUNC = 2, 10
 MAX_RELATIVE = 1 << 32
 # What it gives as the address of an inlined function.
 NO_START = (1 << 32) - 1
+GSYM_SECTION = ".gsym"
 
 
 class ElfSymbols:
@@ -63,20 +69,33 @@ class ElfSymbols:
     def build_id(self) -> str:
         return self.binary.build_id
 
+    @cached_property
+    def embedded(self) -> Gsym | None:
+        """The GSYM data that the file holds, which then answers for it."""
+        from converter.symbols.gsym import Gsym
+
+        try:
+            holds_some = self.binary.section(GSYM_SECTION) is not None
+            return Gsym(Source(self.path, self.binary.data)) if holds_some else None
+        except FormatError as error:
+            self._lost(error)
+            return None
+
     def lookup(self, addresses: Array) -> Frames:
-        return look_up(addresses, self._answer)
+        return look_up(addresses, self._answer) if self.embedded is None else self.embedded.lookup(addresses)
 
     def functions(self) -> Iterator[Function]:
         from converter.symbols.dwarf import functions
 
-        return functions(self.binary, self._lost)
+        return functions(self.binary, self._lost) if self.embedded is None else self.embedded.functions()
 
     def _lost(self, error: FormatError) -> None:
         self._problems.add((error.offset or 0, str(error.message)))
 
     @property
     def problems(self) -> Sequence[tuple[int, str]]:
-        return sorted(self._problems)
+        embedded = self.embedded.problems if self.embedded is not None else ()
+        return [*sorted(self._problems), *embedded]
 
     def _answer(self, address: int) -> Answer:
         from symbolic.exceptions import SymbolicError

@@ -129,15 +129,18 @@ class Tables:
     def string(self, text: str) -> int:
         if text not in self._offsets:
             self._offsets[text] = len(self.strings)
-            self.strings += text.encode("utf-8", "replace") + b"\0"
+            # A zero would end the text here.
+            self.strings += text.replace("\0", "\ufffd").encode("utf-8", "replace") + b"\0"
         return self._offsets[text]
 
     def file(self, path: str) -> int:
         if path not in self._numbers:
             folder, _, name = path.rpartition("/")
             self._numbers[path] = len(self.files)
-            # Readers put "/" between the two, if there is a folder.
-            self.files.append((self.string(folder), self.string(name if folder else path)))
+            # Readers join the two with the folder's own separator, if there is a folder.
+            if not folder or ("\\" in folder and "/" not in folder):
+                folder, name = "", path
+            self.files.append((self.string(folder), self.string(name)))
         return self._numbers[path]
 
     def packed_string(self, text: str) -> bytes:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
-from posixpath import normpath
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from converter.symbols.elf import ElfSymbols
 from converter.symbols.gsym import Gsym
 from converter.symbols.interface import Frames, Symbols
 from converter.symbols.jitted import CodeSymbols
+from converter.symbols.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 16
@@ -34,7 +34,10 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
     """A file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose code
     counts; None: what was loaded last. Raises FormatError for what is neither."""
     try:
-        return open_symbols(source)
+        symbols = open_symbols(source)
+        if at_ns is not None:
+            raise UsageError(f"{source.path}: only a recording's code has a time: --at makes no sense here")
+        return symbols
     except FormatError as no_symbols:
         try:
             importer = registry.detect(source)
@@ -212,4 +215,4 @@ def _differences(symbols: Symbols, other: Symbols, addresses: Array) -> Iterator
 
 
 def _comparable(frames: Sequence[Shown]) -> list[Shown]:
-    return [(demangle(name), normpath(source) if source else "", line) for name, source, line in frames]
+    return [(demangle(name), shown_path(source), line) for name, source, line in frames]

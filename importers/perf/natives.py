@@ -232,7 +232,8 @@ class Natives:
         from converter.symbols.elf import ElfSymbols
 
         of_build = (one for one in self._given if is_same_build(one.build_id, found.build_id))
-        return next((one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols)), None)
+        files = (one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols))
+        return next((binary for binary in files if not binary.is_debug_file), None)
 
     @cached_property
     def _given(self) -> list[Symbols]:
@@ -242,7 +243,7 @@ class Natives:
             return []
         from converter.symbols.elf import ElfSymbols
 
-        return sorted(opened, key=lambda one: isinstance(one, ElfSymbols))
+        return sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
 
     def _local(self, path: str) -> Source | None:
         try:

@@ -54,7 +54,7 @@ class Function:
 
 def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     """The executable is object 0; shared objects are 1, 2... in the order given, which must be that of their loading.
-    Files of symbols that are no ELF files name the functions of the binary that they match.
+    Files of symbols, and debug files of binaries, name the functions of the binary that they match.
 
     Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
     binary that is given.
@@ -62,8 +62,8 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     from converter.symbols.choose import matching
     from converter.symbols.elf import ElfSymbols
 
-    programs = [one for one in symbols if isinstance(one, ElfSymbols)]
-    others = [one for one in symbols if not isinstance(one, ElfSymbols)]
+    programs = [one for one in symbols if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
+    others = [one for one in symbols if one not in programs]
     named: list[Named] = [(one.binary, matching(others, one.build_id, one.name) or one) for one in programs]
     _refuse_unused(others, programs, [used for _, used in named])
     return [Object(number, binary, used, function_addresses(binary)) for number, (binary, used) in _numbered(named)]
