@@ -1,5 +1,8 @@
-"""What the fuzz targets share: any bytes give a trace that obeys the laws and that every exporter writes, or a
-FormatError; and the compiled kernels give what the interpreted ones give.
+"""What the fuzz targets share.
+
+Of recordings: any bytes give a trace that obeys the laws and that every exporter writes, or a FormatError. Of files of
+symbols: any bytes give symbols or a FormatError, and a GSYM file of their functions says what the functions say. The
+compiled kernels give what the interpreted ones give.
 
 The interpreted kernels are instrumented, so that coverage leads the fuzzer into them; the compiled ones then run on
 the same input. FUZZ_SECONDS sets how long.
@@ -13,27 +16,39 @@ import os
 import pkgutil
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import atheris
 
 if TYPE_CHECKING:
     from converter.model import Trace
     from converter.registry import ImporterModule
+    from converter.symbols.interface import Frames, Function, Inline, Symbols
 
 ROOT = Path(__file__).parents[1]
 MAX_SIZE = 4096
 # The exporters that are called.
 OUTPUTS = ("firefox", "gecko", "perfetto")
+# What is looked at of a file of symbols.
+MAX_FUNCTIONS = 300
+MAX_EDGES = 16
+MAX_INLINED = 128
+MAX_UUID = 20
 
 Kernels = dict[str, ModuleType]
 Seeds = Iterable[tuple[str, bytes]]
+Target = Callable[[bytes], None]
+
+
+# ---------------------------------------------------------------- running
 
 
 def run(
@@ -41,23 +56,57 @@ def run(
 ) -> None:
     """Fuzzes importers.IMPORTER. seeds: names and bytes of inputs; short ones mutate better. within: what stands around
     the importer, as one that brings further inputs."""
-    # What is imported later, inside functions, would not be instrumented.
-    with atheris.instrument_imports(include=["converter", "importers", "exporters"]):
-        packages = ("converter", "exporters", f"importers.{importer}")
-        modules = {name: importlib.import_module(name) for package in packages for name in _modules(package)}
-    compiled = {name: module for name, module in modules.items() if name.endswith("_kernel")}
-    both = (compiled, {name: _interpreted(name) for name in compiled})
+    packages = ("converter", "exporters", f"importers.{importer}")
+    modules = imported(name for package in packages for name in _modules(package))
     module = within(cast("ImporterModule", modules[f"importers.{importer}"]))
-    corpus = ROOT / "fuzz" / "corpus" / importer
-    corpus.mkdir(parents=True, exist_ok=True)
+    same = alike(modules, lambda data: _outcome(module, data))
+
+    def one_input(data: bytes) -> None:
+        _detect_and_dump(module, data)
+        same(data)
+
+    fuzz(importer, seeds, one_input)
+
+
+def run_symbols(
+    kind: str, seeds: Callable[[], Seeds], said: Callable[[bytes], object], plain: Sequence[str] = ()
+) -> None:
+    """Fuzzes a reader of symbols. said: all that it says of some bytes, comparable; plain: modules that are not
+    instrumented, since atheris never frees what a comparison of arrays gives."""
+    fuzz(kind, seeds, alike(imported(_modules("converter.symbols"), plain), said))
+
+
+def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
+    """These modules, instrumented but for the plain ones. What is imported later, inside functions, would not be."""
+    with atheris.instrument_imports(include=["converter", "importers", "exporters"], exclude=plain):
+        return {name: importlib.import_module(name) for name in names}
+
+
+def alike(modules: Kernels, outcome: Callable[[bytes], object]) -> Target:
+    """A target: with the compiled kernels among the modules the outcome is the same as with the interpreted ones."""
+    compiled = {name: module for name, module in modules.items() if name.endswith("_kernel")}
+    interpreted = {name: _interpreted(name) for name in compiled}
+
+    def one_input(data: bytes) -> None:
+        with _kernels(compiled, interpreted):
+            slow = outcome(data)
+        assert slow == outcome(data), "the compiled kernels give another result than the interpreted ones"
+
+    return one_input
+
+
+def fuzz(corpus: str, seeds: Callable[[], Seeds], one_input: Target) -> None:
+    """Calls `one_input` with bytes that come of the seeds and of fuzz/corpus/CORPUS, until FUZZ_SECONDS have passed or
+    it raises."""
+    folder = ROOT / "fuzz" / "corpus" / corpus
+    folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds():
-        (corpus / f"seed-{name}").write_bytes(data[:MAX_SIZE])
+        (folder / f"seed-{name}").write_bytes(data[:MAX_SIZE])
     random.seed(0)
     seconds = os.environ.get("FUZZ_SECONDS", "600")
     options = [f"-max_total_time={seconds}", f"-max_len={MAX_SIZE}", "-timeout=20", "-rss_limit_mb=3000"]
     options += ["-artifact_prefix=" + str(ROOT / "fuzz") + "/finding-", "-print_final_stats=1"]
-    arguments = [sys.argv[0], *options, *sys.argv[1:], str(corpus)]
-    atheris.Setup(arguments, lambda data: _one_input(module, data[:MAX_SIZE], *both))
+    atheris.Setup([sys.argv[0], *options, *sys.argv[1:], str(folder)], lambda data: one_input(data[:MAX_SIZE]))
     atheris.Fuzz()
 
 
@@ -104,7 +153,10 @@ def _kernels(there: Kernels, instead: Kernels) -> Iterator[None]:
             setattr(user, attribute, there[name])
 
 
-def _one_input(importer: ImporterModule, data: bytes, compiled: Kernels, interpreted: Kernels) -> None:
+# ---------------------------------------------------------------- recordings
+
+
+def _detect_and_dump(importer: ImporterModule, data: bytes) -> None:
     from converter.errors import FormatError
     from converter.registry import detect
     from converter.source import Source
@@ -115,10 +167,6 @@ def _one_input(importer: ImporterModule, data: bytes, compiled: Kernels, interpr
     with suppress(FormatError):
         for _ in importer.dump(source, 0):
             pass
-    with _kernels(compiled, interpreted):
-        slow = _outcome(importer, data)
-    fast = _outcome(importer, data)
-    assert slow == fast, "the compiled kernels give another result than the interpreted ones"
 
 
 def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
@@ -158,3 +206,159 @@ def _look_up(trace: Trace) -> None:
             reader.bytes_of(code)
             for offset in {0, 1, size // 2, max(size - 1, 0)}:
                 assert reader.frames_at(code, offset)
+
+
+# ---------------------------------------------------------------- symbols
+
+Stack = list[tuple[str, str, int]]
+
+
+def said_by(symbols: Symbols) -> list[Any]:
+    """The functions, what look-ups at their edges say, and what is damaged. A GSYM file of them says the same."""
+    import numpy as np
+
+    functions = list(islice(symbols.functions(), MAX_FUNCTIONS))
+    frames = symbols.lookup(np.array(_asked(functions), np.uint64))
+    stacks = stacks_of(frames)
+    for version in (1, 2):
+        check_written(functions, symbols.base, bytes.fromhex(symbols.build_id)[:MAX_UUID], version)
+    return [functions, stacks, frames.start.tolist(), frames.size.tolist(), list(symbols.problems)]
+
+
+def _asked(functions: Sequence[Function]) -> list[int]:
+    """Edges, what lies in front of them, and the ends of memory."""
+    edges = {at for function in functions for at in _edges(function)}
+    return sorted({at % (1 << 64) for edge in edges for at in (edge - 1, edge)} | {0, (1 << 64) - 1})
+
+
+def _edges(function: Function) -> Iterator[int]:
+    """Start, middle and end; where the first rows begin, and where the first inlined calls begin and end."""
+    yield from (function.start, function.start + function.size // 2, function.start + function.size)
+    yield from (address for address, _, _ in function.lines[:MAX_EDGES])
+    for inline in islice(_calls(function.inlines), MAX_EDGES):
+        yield from chain.from_iterable(inline.ranges[:MAX_EDGES])
+
+
+def _calls(inlines: Iterable[Inline]) -> Iterator[Inline]:
+    for inline in inlines:
+        yield inline
+        yield from _calls(inline.children)
+
+
+def stacks_of(frames: Frames) -> list[Stack]:
+    """What a look-up found, once its columns are sound."""
+    n_frames = int(frames.first[-1])
+    assert frames.first[0] == 0
+    assert n_frames == len(frames.name) == len(frames.source) == len(frames.line)
+    for indices in (frames.name, frames.source):
+        assert ((indices >= -1) & (indices < len(frames.texts))).all()
+    texts = [*frames.texts, ""]
+    columns = zip(frames.name.tolist(), frames.source.tolist(), frames.line.tolist(), strict=True)
+    rows = [(texts[name], texts[source], line) for name, source, line in columns]
+    return [rows[begin:end] for begin, end in pairwise(frames.first.tolist())]
+
+
+def check_written(functions: Sequence[Function], base: int, uuid: bytes, version: int) -> None:
+    """A GSYM file of the functions says at their edges what they say."""
+    import numpy as np
+
+    from converter.source import Source
+    from converter.symbols.gsym import Gsym
+    from converter.symbols.gsym_writer import write
+
+    out = io.BytesIO()
+    written = write(out, functions, uuid=uuid, base=base, version=version)
+    gsym = Gsym(Source("fuzz.gsym", memoryview(out.getvalue())))
+    held = list(gsym.functions())
+    assert written.n_bytes == len(out.getvalue())
+    assert (written.n_functions, gsym.base, gsym.build_id) == (len(held), base, uuid.hex())
+    assert written.n_left_out == sum(not _fits(function, base) for function in functions)
+    given = _by_range(function for function in functions if _fits(function, base))
+    kept = [given[function.start, function.size] for function in held]
+    assert [function.name for function in held] == [_text(function.name) for function in kept]
+    gone = {(function.start, function.size) for function in kept} ^ given.keys()
+    assert all(size == 0 and any(f.start <= start < f.start + f.size for f in kept) for start, size in gone)
+    addresses = _asked(functions)
+    stacks = stacks_of(gsym.lookup(np.array(addresses, np.uint64)))
+    starts = [function.start for function in kept]
+    for address, stack in zip(addresses, stacks, strict=True):
+        wanted = _stack_at(_holder(kept, starts, address), address)
+        assert stack == wanted, f"at {address:#x} there is {stack}, not {wanted}"
+    assert list(gsym.problems) == []
+
+
+def _fits(function: Function, base: int) -> bool:
+    return bool(function.name) and base <= function.start < 1 << 64 and 0 <= function.size < 1 << 32
+
+
+def _by_range(functions: Iterable[Function]) -> dict[tuple[int, int], Function]:
+    """Of equal ranges the function with most debug information, of equal ones the last."""
+    found: dict[tuple[int, int], Function] = {}
+    for function in functions:
+        known = found.setdefault((function.start, function.size), function)
+        if (len(function.inlines), len(function.lines)) >= (len(known.inlines), len(known.lines)):
+            found[function.start, function.size] = function
+    return found
+
+
+def _holder(functions: Sequence[Function], starts: Sequence[int], address: int) -> Function | None:
+    """Of those that start last in front of the address, or there, the first that reaches it."""
+    nth = bisect_right(starts, address) - 1
+    together = [function for function in functions if nth >= 0 and function.start == starts[nth]]
+    return next((f for f in together if f.size == 0 or address < f.start + f.size), None)
+
+
+def _stack_at(function: Function | None, address: int) -> Stack:
+    """The frames of an address, the innermost first. In GSYM, calls are known only in functions that have rows, and
+    those that have no source themselves make no frame; zeros end texts, so that the writer replaces those inside."""
+    if function is None:
+        return []
+    rows = _rows_in(function)
+    _, source, line = next((row for row in reversed(rows) if row[0] <= address), (0, "", 0))
+    frames = [(function.name, source, _line(line))]
+    calls, within = function.inlines, [(function.start, function.start + function.size)]
+    for _ in range(MAX_INLINED if rows else 0):
+        call = next((call for call in calls if _holds(_inside(call, within), address)), None)
+        if call is None:
+            break
+        calls, within = call.children, _inside(call, within)
+        if call.call_source:
+            name, source, line = frames[0]
+            frames[0] = (name, call.call_source, _line(call.call_line))
+            frames.insert(0, (call.name, source, line))
+    return [(_text(name), _text(source), line) for name, source, line in frames]
+
+
+def _rows_in(function: Function) -> list[tuple[int, str, int]]:
+    """Those inside the function that never fall."""
+    end = function.start + function.size if function.size else 1 << 64
+    rows: list[tuple[int, str, int]] = []
+    for row in function.lines:
+        if (rows[-1][0] if rows else function.start) <= row[0] < end:
+            rows.append(row)
+    return rows
+
+
+def _inside(call: Inline, within: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The call's ranges, those that touch as one, as far as each lies in one of `within`."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(r for r in call.ranges if r[0] < r[1] and any(b <= r[0] and r[1] <= e for b, e in within)):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _holds(ranges: Iterable[tuple[int, int]], address: int) -> bool:
+    return any(begin <= address < end for begin, end in ranges)
+
+
+def _text(text: str) -> str:
+    return text.replace("\0", "\ufffd")
+
+
+def _line(number: int) -> int:
+    """Of 32 bits, those that a signed number holds."""
+    number %= 1 << 32
+    return number if number < 1 << 31 else 0

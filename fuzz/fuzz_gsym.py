@@ -1,20 +1,16 @@
-"""Fuzzes the reader of GSYM files: any bytes give symbols or a FormatError, look-ups say what the whole functions say,
-and the compiled kernel gives what the interpreted one gives. Run by `make fuzz`.
+"""Fuzzes the reader of GSYM files. Run by `make fuzz`.
 
 Seeds are files that the tests' builder makes, in both versions and byte orders, and one in an ELF file.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import atheris
-from common import MAX_SIZE, ROOT, _interpreted, _kernels
+from common import MAX_FUNCTIONS, ROOT, run_symbols, said_by, stacks_of
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -31,9 +27,6 @@ from builders.gsym import (
     Site,
     elf,
 )
-
-KERNEL = "converter.symbols.gsym_kernel"
-MAX_FUNCTIONS = 300
 
 
 def everything(file: GsymFile) -> GsymFile:
@@ -54,10 +47,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "elf", elf(ElfPart(".gsym", SHT_PROGBITS, everything(GsymFile()).bytes()))
 
 
-def asked(data: bytes) -> list[Any]:
+def said(data: bytes) -> list[Any]:
     """All that the reader says of the bytes; a FormatError says that they are no such file."""
-    import numpy as np
-
     from converter.errors import FormatError
     from converter.source import Source
     from converter.symbols.gsym import Gsym
@@ -66,42 +57,10 @@ def asked(data: bytes) -> list[Any]:
         gsym = Gsym(Source("fuzz.gsym", memoryview(data)))
     except FormatError as error:
         return [error.message, error.offset]
-    functions = list(islice(gsym.functions(), MAX_FUNCTIONS))
-    addresses = {gsym.base, 0, (1 << 64) - 1}
-    for function in functions:
-        middle = function.start + function.size // 2
-        addresses |= {at % (1 << 64) for at in (function.start - 1, function.start, middle, function.start + 0x12)}
-    frames = gsym.lookup(np.array(sorted(addresses), np.uint64))
-    assert frames.first[0] == 0
-    assert frames.first[-1] == len(frames.name) == len(frames.source) == len(frames.line)
-    for indices in (frames.name, frames.source):
-        assert ((indices >= -1) & (indices < len(frames.texts))).all()
-    answers = [column.tolist() for column in (frames.first, frames.name, frames.source, frames.line, frames.start)]
-    merged = [(len(gsym.merged(f.start)), gsym.call_sites(f.start)) for f in functions[:8]]
-    return [functions, answers, list(frames.texts), merged, gsym.sizes(), gsym.problems]
-
-
-def main() -> None:
-    with atheris.instrument_imports(include=["converter"]):
-        importlib.import_module("converter.symbols.gsym")
-    compiled = {KERNEL: importlib.import_module(KERNEL)}
-    interpreted = {KERNEL: _interpreted(KERNEL)}
-
-    def one_input(data: bytes) -> None:
-        with _kernels(compiled, interpreted):
-            slow = asked(data[:MAX_SIZE])
-        assert slow == asked(data[:MAX_SIZE]), "the compiled kernel gives another result than the interpreted one"
-
-    corpus = ROOT / "fuzz" / "corpus" / "gsym"
-    corpus.mkdir(parents=True, exist_ok=True)
-    for name, data in seeds():
-        (corpus / f"seed-{name}").write_bytes(data[:MAX_SIZE])
-    seconds = os.environ.get("FUZZ_SECONDS", "600")
-    options = [f"-max_total_time={seconds}", f"-max_len={MAX_SIZE}", "-timeout=20", "-rss_limit_mb=3000"]
-    options += ["-artifact_prefix=" + str(ROOT / "fuzz") + "/finding-", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *options, *sys.argv[1:], str(corpus)], one_input)
-    atheris.Fuzz()
+    starts = [function.start for function in islice(gsym.functions(), MAX_FUNCTIONS)]
+    merged = [([stacks_of(frames) for frames in gsym.merged(at)], gsym.call_sites(at)) for at in starts[:8]]
+    return [merged, gsym.sizes(), said_by(gsym)]
 
 
 if __name__ == "__main__":
-    main()
+    run_symbols("gsym", seeds, said)

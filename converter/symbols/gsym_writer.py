@@ -125,6 +125,7 @@ class Tables:
     files: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     _offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
     _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+    _unknown: int = 0
 
     def string(self, text: str) -> int:
         if text not in self._offsets:
@@ -142,6 +143,16 @@ class Tables:
                 folder, name = "", path
             self.files.append((self.string(folder), self.string(name)))
         return self._numbers[path]
+
+    def row_file(self, path: str) -> int:
+        """Of a row. llvm-gsymutil takes file 0 for an address that is not in the line table at all, and then says
+        nothing of the function: a row without a source has an empty file of another number."""
+        if path:
+            return self.file(path)
+        if not self._unknown:
+            self._unknown = len(self.files)
+            self.files.append((0, 0))
+        return self._unknown
 
     def packed_string(self, text: str) -> bytes:
         return struct.pack(self.offset, self.string(text))
@@ -214,8 +225,9 @@ def rows_of(function: Function, tables: Tables) -> list[Row]:
     rows: list[Row] = []
     for address, source, line in function.lines:
         if function.start <= address < end and (not rows or address >= rows[-1][0]):
-            rows.append((address, tables.file(source), line & LINE_MASK))
-    return [(function.start, 0, 0), *rows] if rows and rows[0][0] > function.start else rows
+            rows.append((address, tables.row_file(source), line & LINE_MASK))
+    begins_late = bool(rows) and rows[0][0] > function.start
+    return [(function.start, tables.row_file(""), 0), *rows] if begins_late else rows
 
 
 def line_table(start: int, rows: Sequence[Row]) -> bytes:
