@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -136,7 +137,7 @@ def _symbols(arguments: argparse.Namespace) -> int:
     if arguments.output:
         print(tool.make_gsym(symbols, source, arguments.output), file=sys.stderr)
     if arguments.lookup:
-        sys.stdout.writelines(tool.lookup_text(symbols, _addresses(arguments.lookup)))
+        sys.stdout.writelines(tool.lookup_text(symbols, source, _addresses(arguments.lookup)))
     if arguments.verify:
         n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify), None))
         for difference in differences[: arguments.limit]:
@@ -162,11 +163,10 @@ def _addresses(words: Sequence[str]) -> Iterator[int]:
 
 
 def _address(word: str) -> int:
-    try:
-        address = int(word, 16)
-    except ValueError:
-        raise UsageError(f"{word!r} is no address: write it in hex, as 0x401000") from None
-    if not 0 <= address < 1 << 64:
+    if not re.fullmatch("(0[xX])?[0-9a-fA-F]+", word):
+        raise UsageError(f"{word!r} is no address: write it in hex, as 0x401000")
+    address = int(word, 16)
+    if address >= 1 << 64:
         raise UsageError(f"{word!r} is no address: it has more than 64 bits")
     return address
 

@@ -287,7 +287,7 @@ def test_native_frames_of_gsym_are_those_of_the_binary(
         assert stacks(by_gsym) == stacks(by_binary)
         assert "outer > (inner) > (deep)" in stacks(by_gsym)
         assert lines_of(by_gsym) == lines_of(by_binary)
-        assert reported_of_perf(by_gsym) == {}
+        assert reported_of_perf(by_gsym) == ({"symbols_by_offset": 1} if len(files) == 1 else {})
 
 
 def test_native_frames_of_breakpad(program: Path, written: Write) -> None:  # noqa: F811

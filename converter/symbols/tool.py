@@ -109,10 +109,11 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 # ---------------------------------------------------------------- looking up
 
 
-def lookup_text(symbols: Symbols, addresses: Iterable[int]) -> Iterator[str]:
+def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[str]:
     """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
     name_of = cache(demangle)
-    merged = symbols.merged if isinstance(symbols, Gsym) and symbols.sizes()[MERGED] else None
+    # Asked of another reader: what is damaged elsewhere in the file is nothing to this one.
+    merged = symbols.merged if isinstance(symbols, Gsym) and Gsym(source).sizes()[MERGED] else None
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
