@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -157,15 +156,19 @@ def _addresses(words: Sequence[str]) -> Iterator[int]:
     """"-" stands for the words of standard input."""
     for word in words:
         if word == "-":
-            yield from (_address(line.split(maxsplit=1)[0]) for line in sys.stdin if not line.isspace())
+            yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))
         else:
             yield _address(word)
 
 
 def _address(word: str) -> int:
-    if not re.fullmatch("(0[xX])?[0-9a-fA-F]+", word):
+    try:
+        # Python reads 1_0, too.
+        address = -1 if "_" in word else int(word, 16)
+    except ValueError:
+        address = -1
+    if address < 0:
         raise UsageError(f"{word!r} is no address: write it in hex, as 0x401000")
-    address = int(word, 16)
     if address >= 1 << 64:
         raise UsageError(f"{word!r} is no address: it has more than 64 bits")
     return address

@@ -24,7 +24,7 @@ from converter.symbols.jitted import CodeSymbols
 from converter.symbols.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
-AT_ONCE = 1 << 16
+AT_ONCE = 1 << 17
 MERGED = "merged functions"  # a part of a GSYM file
 
 Shown = tuple[str, str, int]  # a frame: name, source, line
@@ -117,21 +117,25 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
-        inlined, outermost, places = _texts_of(frames, name_of)
+        numbers, inlined, names, places = _texts_of(frames, name_of)
         first, starts = frames.first.tolist(), frames.start.tolist()
         lines: list[str] = []
         for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
-            lead = f"{address:#x}: "
             if begin == end:
-                lines.append(f"{lead}nothing is known")
+                lines.append(f"{address:#x}: nothing is known")
                 continue
-            others = merged(address)[1:] if merged else ()
-            last = f"{outermost[end - 1]} + {address - start}{places[end - 1]}"
+            last = numbers[end - 1]
             if end - begin == 1:
-                lines.append(lead + last)
+                lines.append(f"{address:#x}: {names[last]} + {address - start}{places[last]}")
             else:
-                lines.append(lead + ("\n" + " " * len(lead)).join((*inlined[begin : end - 1], last)))
-            lines += [f"{' ' * len(lead)}or, merged with it, {name_of(_outermost(other))}" for other in others]
+                lead = f"{address:#x}: "
+                calls = [inlined[n] for n in numbers[begin : end - 1]]
+                calls.append(f"{names[last]} + {address - start}{places[last]}")
+                lines.append(lead + ("\n" + " " * len(lead)).join(calls))
+            if merged:
+                lead = " " * len(f"{address:#x}: ")
+                others = merged(address)[1:]
+                lines += [f"{lead}or, merged with it, {name_of(_outermost(other))}" for other in others]
         lines.append("")
         yield "\n".join(lines)
 
@@ -140,9 +144,11 @@ def _outermost(frames: Frames) -> str:
     return frames.texts[int(frames.name[-1])]
 
 
-def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[str], list[str], list[str]]:
-    """For each frame its line where it is inlined, its name, and its place. Equal frames, which are most, share
-    them."""
+def _texts_of(
+    frames: Frames, name_of: Callable[[str], str]
+) -> tuple[list[int], list[str], list[str], list[str]]:
+    """(for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal frames,
+    which are most, share a number."""
     texts = [*frames.texts, ""]
     place_row, place = _distinct(frames.source, frames.line)
     row, number = _distinct(frames.name, place)
@@ -153,8 +159,7 @@ def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[str],
     names = [name_of(texts[name]) for name in frames.name[row].tolist()]
     places = [all_places[n] for n in place[row].tolist()]
     inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
-    numbers = number.tolist()
-    return [inlined[n] for n in numbers], [names[n] for n in numbers], [places[n] for n in numbers]
+    return number.tolist(), inlined, names, places
 
 
 def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
