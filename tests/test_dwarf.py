@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,9 +52,8 @@ from builders.dwarf import (
 from recordings import content, names
 
 from converter.errors import FormatError
-from converter.source import Source, open_source
+from converter.source import Source
 from converter.symbols.binary import Binary
-from converter.symbols.debug_links import debug_files
 from converter.symbols.dwarf import MAX_INLINED, functions
 from converter.symbols.interface import Function, Inline
 
@@ -507,53 +505,6 @@ def test_debug_information_in_another_file_is_said() -> None:
     assert (found, error.message) == (
         [Function("s", 0x1000, 4)], "the debug information of a unit is in another file, a.dwo",
     )  # fmt: skip
-
-
-# ---------------------------------------------------------------- debug files
-
-
-BUILD_ID = bytes(range(20))
-
-
-def with_build_id(dwarf: Dwarf) -> bytes:
-    """The note is in a section, which the build id is also looked for in."""
-    dwarf.sections[".note.gnu.build-id"] = dwarf.pack("III4s20s", 4, 20, 3, b"GNU\0", BUILD_ID)
-    data = bytearray(dwarf.elf())
-    binary = Binary(Source("app", memoryview(bytes(data))))
-    index = binary.elf.get_section_index(".note.gnu.build-id")
-    at = binary.elf["e_shoff"] + 64 * index + 4
-    data[at : at + 4] = dwarf.pack("I", 7)
-    return bytes(data)
-
-
-def linked(tmp_path: Path, checksum: int) -> list[Path]:
-    dwarf = Dwarf()
-    dwarf.add(".gnu_debuglink", b"app.debug\0\0\0" + dwarf.pack("I", checksum))
-    (tmp_path / "app").write_bytes(dwarf.elf())
-    return list(debug_files(Binary(open_source(str(tmp_path / "app"))), [tmp_path / "debug"]))
-
-
-def test_a_debug_file_lies_under_its_build_id(tmp_path: Path) -> None:
-    place = tmp_path / ".build-id" / "00" / f"{BUILD_ID[1:].hex()}.debug"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(b"debug information")
-    binary = Binary(Source(str(tmp_path / "app"), memoryview(with_build_id(Dwarf()))))
-    assert list(debug_files(binary, [tmp_path])) == [place]
-
-
-@pytest.mark.parametrize("folder", [".", ".debug", "debug/{}"])
-def test_a_debug_file_lies_where_the_link_says(tmp_path: Path, folder: str) -> None:
-    place = tmp_path / folder.format(tmp_path.relative_to("/")) / "app.debug"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(b"debug information")
-    assert linked(tmp_path, zlib.crc32(b"debug information")) == [place]
-    assert linked(tmp_path, 1) == []
-
-
-def test_a_link_without_an_end_leads_nowhere() -> None:
-    dwarf = Dwarf()
-    dwarf.add(".gnu_debuglink", b"app.debug")
-    assert list(debug_files(Binary(Source("app", memoryview(dwarf.elf()))), [])) == []
 
 
 # ---------------------------------------------------------------- real binaries

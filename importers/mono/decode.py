@@ -30,7 +30,7 @@ from importers.mono.layout import (
 STATE_WIDTH, BUFFER_WIDTH, STATS_WIDTH, RECORD_WIDTH = 40, 6, 13, 11
 VERSION, COUNTERS_VERSION, PTR_MASK = 6, 7, 8
 N_ITEMS, BAD, N_ROWS, N_POOL = 16, 17, 23, 24
-DONE, ROWS_FULL, ITEMS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD, ASKS_TYPE, DEPTH_FULL, SECOND_FULL = range(9)
+DONE, ROWS_FULL, ITEMS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD, DEPTH_FULL, SECOND_FULL = range(8)
 # Why an event is damaged, in the numbers of `mono_kernel`; what the end of the file cuts, for one of CUT_OFF.
 CUT_OFF = (1, 4)
 REASONS = {

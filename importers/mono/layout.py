@@ -23,7 +23,6 @@ LENGTH = struct.Struct("<i")
 # magic, length, time_base, ptr_base, obj_base, thread id, method_base
 BUFFER = struct.Struct("<4siQQQQQ")
 BUFFER_SIZE = BUFFER.size
-SMALLEST_HEADER = 32
 
 
 @dataclass(frozen=True)

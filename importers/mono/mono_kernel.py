@@ -80,9 +80,8 @@ ITEMS_FULL = cython.declare(cython.int, 2)
 POOL_FULL = cython.declare(cython.int, 3)
 STACKS_FULL = cython.declare(cython.int, 4)
 ASKS_METHOD = cython.declare(cython.int, 5)
-ASKS_TYPE = cython.declare(cython.int, 6)
-DEPTH_FULL = cython.declare(cython.int, 7)
-SECOND_FULL = cython.declare(cython.int, 8)
+DEPTH_FULL = cython.declare(cython.int, 6)
+SECOND_FULL = cython.declare(cython.int, 7)
 
 # A row of `buffers`: where its events begin and end, and the bases of its header.
 B_AT = cython.declare(cython.int, 0)
