@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-SETUP := pyproject.toml setup.py $(wildcard converter/*_kernel.py converter/*/*_kernel.py importers/*_kernel.py importers/*/*_kernel.py exporters/*_kernel.py)
+SETUP := pyproject.toml setup.py $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd')
+TYPING := build/typing/traceferry
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
 SAMPLES := fixtures/jit/java17/perf.data.zst
@@ -91,7 +92,13 @@ demo: $(VENV)/.installed
 test: lint $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n auto
 
-lint: $(VENV)/.dev
+# What mypy and editors read: the folders under the name by which they are installed.
+$(TYPING): $(wildcard converter/*)
+	@rm -rf $@ && mkdir -p $@
+	@for part in converter/*; do ln -s "../../../$$part" $@/; done
+	@ln -s ../../../importers ../../../exporters $@/
+
+lint: $(VENV)/.dev $(TYPING)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURES = Path(os.environ.get("TRACEFERRY_SHARED", ROOT.parent / "shared")) / "captures"
 WORK = ROOT / "build" / "bench"
-TRACEFERRY = [sys.executable, "-m", "converter.cli"]
+TRACEFERRY = [sys.executable, "-m", "traceferry"]
 OUTPUTS = {"Perfetto": "pftrace", "Firefox .json": "json", "Firefox .json.gz": "json.gz"}
 MB = 1_000_000
 

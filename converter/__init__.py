@@ -1,20 +1,20 @@
 """traceferry: runtime recordings become traces for profiler.firefox.com and ui.perfetto.dev.
 
-import converter
+import traceferry
 
-trace = converter.load("app.xray", symbols="app")
-converter.save(trace, "app.json.gz")
+trace = traceferry.load("app.xray", symbols="app")
+traceferry.save(trace, "app.json.gz")
 for issue in trace.report:
     print(issue.as_text())
 """
 
 from typing import TYPE_CHECKING, Any
 
-from converter.errors import FormatError, TraceferryError, UsageError
+from traceferry.errors import FormatError, TraceferryError, UsageError
 
 if TYPE_CHECKING:
-    from converter.api import convert, load, save
-    from converter.model import Trace
+    from traceferry.api import convert, load, save
+    from traceferry.model import Trace
 
 __all__ = ["FormatError", "Trace", "TraceferryError", "UsageError", "convert", "load", "save"]
 
@@ -22,11 +22,11 @@ __all__ = ["FormatError", "Trace", "TraceferryError", "UsageError", "convert", "
 def __getattr__(name: str) -> Any:
     # NumPy is imported when it is needed: `traceferry --help` does not need it.
     if name in ("convert", "load", "save"):
-        from converter import api
+        from traceferry import api
 
         return getattr(api, name)
     if name == "Trace":
-        from converter.model import Trace
+        from traceferry.model import Trace
 
         return Trace
     raise AttributeError(f"module 'converter' has no attribute {name!r}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from converter import advice, registry
-from converter.companions import companions
-from converter.errors import FormatError, UsageError
-from converter.model import Trace
-from converter.output import open_output
-from converter.report import Report
-from converter.select import select_lasting, select_range, select_threads
-from converter.source import Source, open_source
+from traceferry import registry
+from traceferry.calls import advice
+from traceferry.errors import FormatError, UsageError
+from traceferry.io.companions import companions
+from traceferry.io.output import open_output
+from traceferry.io.source import Source, open_source
+from traceferry.model import Trace
+from traceferry.report import Report
+from traceferry.select import select_lasting, select_range, select_threads
 
 Paths = str | Path | Sequence[str | Path]
 EXCERPT = 32
@@ -167,7 +168,7 @@ def _symbol_sources(paths: list[str]) -> list[Source]:
     if not paths:
         return []
     # What reads symbols takes longer to import than a small recording to convert.
-    from converter.symbols.choose import symbol_files
+    from traceferry.symbols.choose import symbol_files
 
     return [open_source(path) for path in symbol_files(paths)]
 
@@ -187,6 +188,6 @@ def _note_interpreted(report: Report) -> None:
 
 
 def kernels_are_compiled() -> bool:
-    from converter import calls_kernel
+    from traceferry.calls import calls_kernel
 
     return not str(calls_kernel.__file__).endswith(".py")

@@ -16,7 +16,7 @@ class FormatError(TraceferryError):
 
     offset: where in the (decompressed) input, in bytes; None where no place can be named.
     record: the record that was being read, in the words of the format's specification.
-    path and excerpt are filled in by `converter.load`: the input's name and up to 32 bytes around the offset.
+    path and excerpt are filled in by `traceferry.load`: the input's name and up to 32 bytes around the offset.
     """
 
     def __init__(self, message: str, offset: int | None = None, record: str = "") -> None:

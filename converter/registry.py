@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from converter.errors import FormatError, UsageError
-from converter.output import Output
-from converter.source import Source
+from traceferry.errors import FormatError, UsageError
+from traceferry.io.output import Output
+from traceferry.io.source import Source
 
 if TYPE_CHECKING:
-    from converter.model import Trace
+    from traceferry.model import Trace
 
 HEAD_SIZE = 256
 
@@ -67,7 +67,7 @@ class Importer:
 
     @property
     def module(self) -> ImporterModule:
-        return cast(ImporterModule, import_module(f"importers.{self.name}"))
+        return cast(ImporterModule, import_module(f"traceferry.importers.{self.name}"))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Exporter:
 
     @property
     def module(self) -> ExporterModule:
-        return cast(ExporterModule, import_module(f"exporters.{self.name}"))
+        return cast(ExporterModule, import_module(f"traceferry.exporters.{self.name}"))
 
 
 # In the order in which they are asked, and in which they add to a trace: XRay has no magic number, so it is asked last;

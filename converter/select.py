@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from converter.calls import Part, calls_lasting, calls_within
-from converter.errors import UsageError
-from converter.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
+from traceferry.calls.balance import Part, calls_lasting, calls_within
+from traceferry.errors import UsageError
+from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
 
 THREADS_LISTED = 30
 

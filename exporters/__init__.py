@@ -1,1 +1,1 @@
-"""One module for each output format; `converter.registry` lists them."""
+"""One module for each output format; `traceferry.registry` lists them."""

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from converter.model import Array, Process, Table, Thread, ThreadData, Trace
-from converter.output import Output
-from converter.stacks import CallPaths
-from exporters import firefox
-from exporters.firefox_allocations import allocation_rows
-from exporters.firefox_markers import INSTANT, INTERVAL, Schemas, markers_of
-from exporters.firefox_meta import Activity, Categories, meta, parts, threads_of
-from exporters.json_stream import JsonWriter
+from traceferry.calls.paths import CallPaths
+from traceferry.exporters.firefox import profile as firefox
+from traceferry.exporters.firefox.allocations import allocation_rows
+from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
+from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, threads_of
+from traceferry.exporters.json.stream import JsonWriter
+from traceferry.io.output import Output
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
 
 # The viewer refuses samples without an event delay.
 SAMPLE_SCHEMA = ("stack", "time", "eventDelay")

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, cast
 import atheris
 
 if TYPE_CHECKING:
-    from converter.model import Trace
-    from converter.registry import ImporterModule
-    from converter.symbols.interface import Frames, Function, Inline, Symbols
+    from traceferry.model import Trace
+    from traceferry.registry import ImporterModule
+    from traceferry.symbols.interface import Frames, Function, Inline, Symbols
 
 ROOT = Path(__file__).parents[1]
 MAX_SIZE = 4096
@@ -54,11 +54,11 @@ Target = Callable[[bytes], None]
 def run(
     importer: str, seeds: Callable[[], Seeds], within: Callable[[ImporterModule], ImporterModule] = lambda own: own
 ) -> None:
-    """Fuzzes importers.IMPORTER. seeds: names and bytes of inputs; short ones mutate better. within: what stands around
-    the importer, as one that brings further inputs."""
-    packages = ("converter", "exporters", f"importers.{importer}")
+    """Fuzzes one importer. seeds: names and bytes of inputs; short ones mutate better. within: what stands around the
+    importer, as one that brings further inputs."""
+    packages = ("traceferry", "traceferry.exporters", f"traceferry.importers.{importer}")
     modules = imported(name for package in packages for name in _modules(package))
-    module = within(cast("ImporterModule", modules[f"importers.{importer}"]))
+    module = within(cast("ImporterModule", modules[f"traceferry.importers.{importer}"]))
     same = alike(modules, lambda data: _outcome(module, data))
 
     def one_input(data: bytes) -> None:
@@ -73,12 +73,12 @@ def run_symbols(
 ) -> None:
     """Fuzzes a reader of symbols. said: all that it says of some bytes, comparable; plain: modules that are not
     instrumented, since atheris never frees what a comparison of arrays gives."""
-    fuzz(kind, seeds, alike(imported(_modules("converter.symbols"), plain), said))
+    fuzz(kind, seeds, alike(imported(_modules("traceferry.symbols"), plain), said))
 
 
 def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
     """These modules, instrumented but for the plain ones. What is imported later, inside functions, would not be."""
-    with atheris.instrument_imports(include=["converter", "importers", "exporters"], exclude=plain):
+    with atheris.instrument_imports(include=["traceferry"], exclude=plain):
         return {name: importlib.import_module(name) for name in names}
 
 
@@ -111,16 +111,17 @@ def fuzz(corpus: str, seeds: Callable[[], Seeds], one_input: Target) -> None:
 
 
 def _modules(package: str) -> Iterator[str]:
-    """The package and its modules, without packages in it."""
+    """The package and all modules in it, but importers and exporters, which are packages of their own."""
     yield package
-    for found in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
-        if not found.ispkg:
-            yield f"{package}.{found.name}"
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not found.name.endswith("__main__"):
+            yield found.name
 
 
 def _interpreted(name: str) -> ModuleType:
     """The kernel's .py file as a module of its own, whatever is compiled beside it."""
-    path = ROOT / (name.replace(".", "/") + ".py")
+    package, _, stem = name.rpartition(".")
+    path = Path(importlib.import_module(package).__path__[0]) / f"{stem}.py"
     loader = SourceFileLoader(f"interpreted_{name.replace('.', '_')}", str(path))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
@@ -139,7 +140,7 @@ def _kernels(there: Kernels, instead: Kernels) -> Iterator[None]:
     users = [
         (user, attribute, name)
         for user in list(sys.modules.values())
-        if getattr(user, "__name__", "").startswith(("converter", "importers", "exporters"))
+        if getattr(user, "__name__", "").startswith("traceferry")
         for attribute, value in list(vars(user).items())
         for name, kernel in there.items()
         if value is kernel and user.__spec__ is not None and f"{user.__name__}.{attribute}" != name
@@ -157,9 +158,9 @@ def _kernels(there: Kernels, instead: Kernels) -> Iterator[None]:
 
 
 def _detect_and_dump(importer: ImporterModule, data: bytes) -> None:
-    from converter.errors import FormatError
-    from converter.registry import detect
-    from converter.source import Source
+    from traceferry.errors import FormatError
+    from traceferry.io.source import Source
+    from traceferry.registry import detect
 
     source = Source("fuzz.bin", memoryview(data))
     with suppress(FormatError):
@@ -171,12 +172,12 @@ def _detect_and_dump(importer: ImporterModule, data: bytes) -> None:
 
 def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     """(what the loader said, every export of it)."""
-    from converter.errors import FormatError
-    from converter.laws import check
-    from converter.model import Trace
-    from converter.output import Output
-    from converter.registry import Options, exporter_named
-    from converter.source import Source
+    from traceferry.errors import FormatError
+    from traceferry.io.output import Output
+    from traceferry.io.source import Source
+    from traceferry.model import Trace
+    from traceferry.model.laws import check
+    from traceferry.registry import Options, exporter_named
 
     trace = Trace()
     try:
@@ -262,9 +263,9 @@ def check_written(functions: Sequence[Function], base: int, uuid: bytes, version
     """A GSYM file of the functions says at their edges what they say."""
     import numpy as np
 
-    from converter.source import Source
-    from converter.symbols.gsym import Gsym
-    from converter.symbols.gsym_writer import write
+    from traceferry.io.source import Source
+    from traceferry.symbols.gsym.reader import Gsym
+    from traceferry.symbols.gsym.writer import write
 
     out = io.BytesIO()
     written = write(out, functions, uuid=uuid, base=base, version=version)

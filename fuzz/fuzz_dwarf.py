@@ -115,10 +115,10 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 def said(data: bytes) -> list[Any]:
     """All that the reader says of the bytes; a FormatError says that they are no such file."""
-    from converter.errors import FormatError
-    from converter.source import Source
-    from converter.symbols.binary import Binary
-    from converter.symbols.elf import ElfSymbols
+    from traceferry.errors import FormatError
+    from traceferry.io.source import Source
+    from traceferry.symbols.binary import Binary
+    from traceferry.symbols.elf import ElfSymbols
 
     try:
         return said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data)))))

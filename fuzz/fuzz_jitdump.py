@@ -57,7 +57,7 @@ def built() -> Iterator[tuple[str, JitDump]]:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from converter.source import open_source
+    from traceferry.io.source import open_source
 
     together = JitDump().bytes()
     for name, dump in built():

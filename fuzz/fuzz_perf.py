@@ -27,9 +27,9 @@ from builders.perf_data import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from converter.model import Trace
-    from converter.registry import ImporterModule, Options, Reading
-    from converter.source import Source
+    from traceferry.io.source import Source
+    from traceferry.model import Trace
+    from traceferry.registry import ImporterModule, Options, Reading
 
 PID = 7
 LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000
@@ -51,7 +51,7 @@ def dump() -> bytes:
 
 
 class Meeting:
-    """A reading that adds the dump first, as `converter.load` does."""
+    """A reading that adds the dump first, as `traceferry.load` does."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -61,8 +61,8 @@ class Meeting:
         return self._reading.companions
 
     def add_to(self, trace: Trace, options: Options) -> None:
-        from converter.source import Source
-        from importers import jitdump
+        from traceferry.importers import jitdump
+        from traceferry.io.source import Source
 
         assert all(isinstance(path, str) for path in self.companions)
         jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
@@ -133,7 +133,7 @@ def built() -> Iterator[tuple[str, PerfData]]:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from converter.source import open_source
+    from traceferry.io.source import open_source
 
     for name, data in built():
         yield name, data.bytes()

@@ -11,7 +11,7 @@ from common import MAX_SIZE, ROOT, run
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from converter.source import open_source
+    from traceferry.io.source import open_source
 
     for path in sorted((ROOT / "fixtures" / "xray").rglob("*.xray*")):
         if path.suffix in (".xray", ".zst"):

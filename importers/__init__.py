@@ -1,1 +1,1 @@
-"""One module or package for each input format; `converter.registry` lists them."""
+"""One module or package for each input format; `traceferry.registry` lists them."""

@@ -7,13 +7,29 @@ from typing import Any
 
 import pytest
 
-import converter
-from converter.model import Trace
+import traceferry
+from traceferry.model import Trace
 
 REPO = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("TRACEFERRY_SHARED", REPO.parent / "shared"))
+# The folders at the root, by the package that they are installed as.
+PACKAGES = {"traceferry": "converter", "traceferry.importers": "importers", "traceferry.exporters": "exporters"}
 NO_SHARED = f"no shared recordings in {SHARED.name}/ (set TRACEFERRY_SHARED to their folder)"
 LARGE = "the recordings marked large take minutes: -m large or TRACEFERRY_LARGE=1 runs them"
+
+
+def module_of(path: Path) -> str:
+    """converter/calls/balance.py → traceferry.calls.balance"""
+    folder, *rest = path.relative_to(REPO).with_suffix("").parts
+    package = next(name for name, where in PACKAGES.items() if where == folder)
+    return ".".join([package, *rest]).removesuffix(".__init__")
+
+
+def path_of(module: str, suffix: str = ".py") -> Path:
+    """traceferry.calls.balance → converter/calls/balance.py"""
+    package = max((name for name in PACKAGES if f"{module}.".startswith(f"{name}.")), key=len)
+    parts = module.removeprefix(package).strip(".").split(".")
+    return REPO.joinpath(PACKAGES[package], *parts).with_suffix(suffix)
 
 
 # ---------------------------------------------------------------- shared recordings
@@ -66,7 +82,7 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
             folder.mkdir()
             paths.append(folder / name)
             paths[-1].write_bytes(log if isinstance(log, bytes) else log.bytes())
-        return converter.load(paths, **options)
+        return traceferry.load(paths, **options)
 
     return load_logs
 

@@ -12,9 +12,9 @@ import zstandard
 from conftest import REPO, SHARED
 from support import as_python, data_of
 
-from converter.model import Trace
-from converter.registry import Options, importer_named
-from converter.source import Source
+from traceferry.io.source import Source
+from traceferry.model import Trace
+from traceferry.registry import Options, importer_named
 
 ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
 # 468 MB.

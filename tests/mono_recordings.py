@@ -14,9 +14,9 @@ import pytest
 import zstandard
 from conftest import REPO, SHARED
 
-import converter
-from converter.info import summarize
-from converter.model import Table, Thread, ThreadData, Trace
+import traceferry
+from traceferry.model import Table, Thread, ThreadData, Trace
+from traceferry.summary.info import summarize
 
 ROOTS = [SHARED / "captures" / "mono", REPO / "fixtures" / "mono"]
 # 328 MB, 79 million events.
@@ -63,7 +63,7 @@ def expected_of(name: str) -> dict[str, Any]:
 
 @cache
 def trace_of(name: str) -> Trace:
-    return converter.load(path_of(name))
+    return traceferry.load(path_of(name))
 
 
 @cache

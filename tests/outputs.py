@@ -7,8 +7,8 @@ from builders.xray import Fdr
 from recordings import binaries_of, loaded, path_of
 from streams import NS, START, fdr
 
-import converter
-from converter.model import Trace
+import traceferry
+from traceferry.model import Trace
 
 RECORDINGS = [
     "fdr-c19-pie-pool.xray", "fdr-c19-pie-pool-ring.xray", "fdr-c19-pie-recurse.xray",
@@ -88,5 +88,5 @@ def inputs_named(name: str, folder: Path) -> tuple[Path, list[Path]]:
 
 
 def saved(trace: Trace, path: Path) -> Path:
-    converter.save(trace, path)
+    traceferry.save(trace, path)
     return path

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from conftest import REPO, SHARED
 
-import converter
-from converter.model import Trace
+import traceferry
+from traceferry.model import Trace
 
 ROOTS = [SHARED / "captures" / "xray", REPO / "fixtures" / "xray"]
 LARGE = re.compile("l100|small5m")
@@ -71,4 +71,4 @@ def binaries_of(log: str) -> list[Path]:
 
 
 def loaded(log: str, **options: Any) -> Trace:
-    return converter.load(path_of(log), symbols=binaries_of(log), **options)
+    return traceferry.load(path_of(log), symbols=binaries_of(log), **options)

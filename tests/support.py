@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from converter.model import (
+from traceferry.model import (
     ENTRY_LOST,
     LEAVE,
     OPEN_AT_END,

@@ -13,12 +13,11 @@ from recordings import content, names
 from streams import NS, START, fdr
 from support import all_calls
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.registry import Options, importer_named
-from converter.source import Source
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
+from traceferry.registry import Options, importer_named
 
 SMALL = names(r"(?!small5m|l100).*\.xray")
 # A log of up to so many bytes is cut at each of them, a longer one at as many places.
@@ -195,7 +194,7 @@ def test_damaged_logs_are_written_all_the_same(tmp_path: Path, suffix: str) -> N
             damaged[32 + rng.randrange(len(damaged) - 32)] = rng.randrange(256)
         trace = checked(bytes(damaged))
         assert trace is not None
-        converter.save(trace, tmp_path / f"out{suffix}")
+        traceferry.save(trace, tmp_path / f"out{suffix}")
 
 
 # ---------------------------------------------------------------- counts that cannot be
@@ -246,6 +245,6 @@ def test_a_bomb_is_no_recording(tmp_path: Path, pack: str) -> None:
     data = fdr("A a").bytes() + bytes(1 << 20)
     path = tmp_path / "bomb.xray"
     path.write_bytes(gzip.compress(data) if pack == "gzip" else zstandard.compress(data))
-    trace = converter.load(path)
+    trace = traceferry.load(path)
     assert laws.check(trace) == []
     assert len(all_calls(trace)[0]) == 1

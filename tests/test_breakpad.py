@@ -10,10 +10,11 @@ from builders.breakpad import BUILD_ID, DEBUG_ID, SymFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter.errors import FormatError
-from converter.source import Source
-from converter.symbols import Frames, Function, Inline, breakpad_kernel
-from converter.symbols.breakpad import Breakpad
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.symbols import Frames, Function, Inline
+from traceferry.symbols.breakpad import breakpad_kernel
+from traceferry.symbols.breakpad.reader import Breakpad
 
 
 def opened(file: SymFile | bytes) -> Breakpad:

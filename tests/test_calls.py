@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from streams import NS, START, STEP, fdr, records_of
 from support import all_calls, calls_of, data_of, drawn, report_of, thread_of
 
-from converter import laws
-from converter.info import summarize
-from converter.model import ENTRY_LOST, LEAVE, OPEN_AT_START, TAIL, Trace
-from converter.select import select_lasting, select_range
+from traceferry.model import ENTRY_LOST, LEAVE, OPEN_AT_START, TAIL, Trace, laws
+from traceferry.select import select_lasting, select_range
+from traceferry.summary.info import summarize
 
 Load = Callable[..., Trace]
 

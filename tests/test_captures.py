@@ -11,10 +11,9 @@ import pytest
 from recordings import binaries_of, content, loaded, names, path_of
 from support import Call, all_calls, calls_of, events_of, frame_names, kinds, states_of
 
-import converter
-from converter import laws
-from converter.info import summarize
-from converter.model import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND, ThreadData, Trace
+import traceferry
+from traceferry.model import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND, ThreadData, Trace, laws
+from traceferry.summary.info import summarize
 
 LOGS = names(r".*\.xray")
 EXPECTED = names(r".*\.xray\.expected\.json|fdr-.*\.expected\.json")
@@ -322,7 +321,7 @@ def test_basic_mode_leaves_out_what_is_too_deep() -> None:
 def test_parent_and_forked_child(order: int) -> None:
     """Each buffer once, two processes on one clock, each thread once."""
     logs = [path_of("fork-parent.xray"), path_of("fork-child.xray")][::order]
-    trace = converter.load(logs, symbols=binaries_of("fork-parent.xray"))
+    trace = traceferry.load(logs, symbols=binaries_of("fork-parent.xray"))
     assert laws.check(trace) == []
     threads = [(process.pid, thread.tid) for process, thread in trace.threads]
     assert len(set(threads)) == len(threads)

@@ -16,8 +16,8 @@ from readers import perfetto
 from recordings import binaries_of, content, path_of
 from streams import fdr
 
-import converter
-from converter import cli
+import traceferry
+from traceferry import cli
 
 WHOLE = fdr("A B 1000000 b a", "A 500 a")
 LOSSY = fdr("A B b c a")
@@ -129,7 +129,7 @@ def test_standard_input(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("sys.stdin", Stdin)
     assert run("convert", "-", "-o", "o.pftrace").status == 0
-    converter.convert("app.xray", "other.pftrace")
+    traceferry.convert("app.xray", "other.pftrace")
     names = [[s.name for s in perfetto.read(folder / name).slices] for name in ("o.pftrace", "other.pftrace")]
     assert names[0] == names[1]
 
@@ -292,7 +292,7 @@ def test_unwritable_folder(run: Run, folder: Path) -> None:
 def test_a_failure_while_writing_leaves_nothing(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from converter.output import Output
+    from traceferry.io.output import Output
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -312,8 +312,8 @@ def test_a_full_device(run: Run, folder: Path) -> None:
         import subprocess
         import sys
 
-        repo = Path(converter.__file__).parents[1]
-        command = [sys.executable, "-m", "converter.cli", "convert", str(folder / "app.xray"), "-o", "-"]
+        repo = Path(traceferry.__file__).parents[1]
+        command = [sys.executable, "-m", "traceferry", "convert", str(folder / "app.xray"), "-o", "-"]
         done = subprocess.run(
             [*command, "--to", "firefox"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=repo
         )
@@ -459,7 +459,7 @@ def test_dump_of_damaged_data_ends_with_words(run: Run, folder: Path) -> None:
 
 
 def test_dump_model(run: Run) -> None:
-    from converter.model import GLOBAL_TABLES, THREAD_TABLES
+    from traceferry.model import GLOBAL_TABLES, THREAD_TABLES
 
     text = run("dump", "--model").out
     for table in (*GLOBAL_TABLES, *THREAD_TABLES):
@@ -483,31 +483,31 @@ def test_help(run: Run, command: list[str]) -> None:
 
 
 def test_convert_returns_the_report(folder: Path) -> None:
-    report = converter.convert("lossy.xray", "o.json")
+    report = traceferry.convert("lossy.xray", "o.json")
     assert {issue.kind for issue in report} >= {"entry_lost"}
 
 
 def test_load_takes_one_thread_or_several(folder: Path) -> None:
     for wanted, tids in (("2", [2]), (["2"], [2]), (["1", "2"], [1, 2])):
-        assert [thread.tid for _, thread in converter.load("app.xray", threads=wanted).threads] == tids
+        assert [thread.tid for _, thread in traceferry.load("app.xray", threads=wanted).threads] == tids
 
 
 def test_library_errors(folder: Path) -> None:
-    with pytest.raises(converter.UsageError):
-        converter.load([])
-    with pytest.raises(converter.UsageError):
-        converter.load("none.xray")
+    with pytest.raises(traceferry.UsageError):
+        traceferry.load([])
+    with pytest.raises(traceferry.UsageError):
+        traceferry.load("none.xray")
     (folder / "text").write_text("no recording " * 10)
-    with pytest.raises(converter.FormatError) as caught:
-        converter.load("text")
+    with pytest.raises(traceferry.FormatError) as caught:
+        traceferry.load("text")
     assert (caught.value.path, caught.value.offset) == ("text", 0)
-    with pytest.raises(converter.UsageError):
-        converter.save(converter.load("app.xray"), "o.unknown")
-    assert issubclass(converter.FormatError, converter.TraceferryError)
+    with pytest.raises(traceferry.UsageError):
+        traceferry.save(traceferry.load("app.xray"), "o.unknown")
+    assert issubclass(traceferry.FormatError, traceferry.TraceferryError)
 
 
 def test_progress_counts_every_record(folder: Path) -> None:
-    trace = converter.load("app.xray")
+    trace = traceferry.load("app.xray")
     done: list[int] = []
-    converter.save(trace, "o.json", progress=done.append)
+    traceferry.save(trace, "o.json", progress=done.append)
     assert sum(done) == sum(thread.n_records for _, thread in trace.threads) == 6

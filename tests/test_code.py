@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from converter.code import Placements, live_bytes
-from converter.model import Trace
-from importers.perf import stacks_kernel
-from importers.perf.spaces import (
+from traceferry.importers.perf import stacks_kernel
+from traceferry.importers.perf.spaces import (
     ANNOUNCED_LATE_NS,
     BEGINNING,
     JITTED,
@@ -24,7 +22,9 @@ from importers.perf.spaces import (
     Version,
     timeline,
 )  # fmt: skip
-from importers.perf.stacks import MAX_FRAMES
+from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.jit.places import Placements, live_bytes
+from traceferry.model import Trace
 
 many = settings(deadline=None, max_examples=300)
 TOP = 1 << 64

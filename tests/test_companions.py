@@ -14,12 +14,11 @@ from builders.perf_data import PerfData
 from support import report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
-import converter
-from converter import laws
-from converter.companions import companions
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.source import Source
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.io.companions import companions
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def dump(name: str = "f", pid: int = PID) -> bytes:
 
 
 def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
-    trace = converter.load(list(inputs), symbols=symbols or [])
+    trace = traceferry.load(list(inputs), symbols=symbols or [])
     assert laws.check(trace) == []
     return trace
 
@@ -197,7 +196,7 @@ def test_a_recording_from_standard_input(recording: Path, monkeypatch: pytest.Mo
     """There is no beside; the recorded path and the folders count."""
     root = recording.parents[1]
     data = memoryview(recording.read_bytes())
-    from converter.registry import importer_named
+    from traceferry.registry import importer_named
 
     readings = [importer_named("perf").module.read([Source("-", data)])]
     monkeypatch.chdir(root / "here")

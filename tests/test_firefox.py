@@ -16,9 +16,9 @@ from outputs import NAMES, inputs_named, saved, trace_named
 from streams import NS, START
 from support import Call, calls_of, events_of, states_of
 
-import converter
-from converter.info import summarize
-from converter.model import LEAVE, Trace
+import traceferry
+from traceferry.model import LEAVE, Trace
+from traceferry.summary.info import summarize
 
 Load = Callable[..., Trace]
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -401,10 +401,10 @@ def test_the_same_input_gives_the_same_bytes(suffix: str, tmp_path: Path) -> Non
         folder.mkdir()
         log, programs = inputs_named("fdr-c19-pie-events.xray", folder)
         out = folder / f"out{suffix}"
-        command = [sys.executable, "-m", "converter.cli", "convert", str(log), "-o", str(out), "--quiet"]
+        command = [sys.executable, "-m", "traceferry", "convert", str(log), "-o", str(out), "--quiet"]
         for program in programs:
             command += ["--symbols", str(program)]
-        repo = Path(converter.__file__).parents[1]
+        repo = Path(traceferry.__file__).parents[1]
         done = subprocess.run(command, check=False, cwd=repo, env={"PYTHONHASHSEED": seed, "PATH": ""})
         assert done.returncode == 0
         outputs.append(out.read_bytes())
@@ -423,7 +423,7 @@ def test_gz_holds_the_same_and_saving_twice_changes_nothing(suffix: str, load: L
 def test_nothing_tells_the_machine(suffix: str, tmp_path: Path) -> None:
     log, programs = inputs_named("fdr-c19-pie-events.xray", tmp_path)
     out = tmp_path / f"out{suffix}"
-    converter.convert(log, out, symbols=programs)
+    traceferry.convert(log, out, symbols=programs)
     text = out.read_bytes()
     assert str(tmp_path).encode() not in text
     assert str(log.parent).encode() not in text

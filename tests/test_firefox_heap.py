@@ -17,8 +17,11 @@ from outputs import saved
 from test_firefox import ns, paths_of
 from test_gecko import rows
 
-from converter.laws import check
-from converter.model import (
+from traceferry.calls.paths import CallPaths, sample_times
+from traceferry.exporters import gecko as gecko_exporter
+from traceferry.exporters.firefox import profile as firefox_exporter
+from traceferry.io.output import Output
+from traceferry.model import (
     ALLOCATIONS,
     CALLS,
     HEAP_OBJECTS,
@@ -37,10 +40,7 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.output import Output
-from converter.stacks import CallPaths, sample_times
-from exporters import firefox as firefox_exporter
-from exporters import gecko as gecko_exporter
+from traceferry.model.laws import check
 
 START, MS, END = 10**12, 10**6, 100
 SUFFIXES = pytest.mark.parametrize("suffix", [".json", ".gecko.json"])

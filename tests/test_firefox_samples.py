@@ -18,8 +18,7 @@ from outputs import saved
 from test_firefox import SHARED_TABLES, in_range, ns, paths_of
 from test_gecko import rows
 
-from converter.laws import check
-from converter.model import (
+from traceferry.model import (
     CALLS,
     COUNTER_VALUES,
     LEAVE,
@@ -40,6 +39,7 @@ from converter.model import (
     ThreadData,
     Trace,
 )
+from traceferry.model.laws import check
 
 START, MS, END = 10**12, 10**6, 40
 HOT_JS = "// hot\nfunction hot(n) {\n  return inner(n) +\n    inner(n);\n}\nfunction inner(x) {\n  return x;\n}\n"
@@ -617,7 +617,7 @@ def test_counters(profile: dict[str, Any]) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), st.sampled_from([-(2**63), -1, 0]))
 def test_long_numbers_as_text(values: list[int], null: int) -> None:
-    from exporters import json_kernel
+    from traceferry.exporters.json import json_kernel
 
     room = bytearray(24 * len(values))
     n = json_kernel.longs(np.array(values, np.int64), null, room)

@@ -10,7 +10,7 @@ from outputs import NAMES, saved, trace_named
 from support import calls_of, events_of, kinds
 from test_firefox import ns, states_by_time
 
-from converter.model import Trace
+from traceferry.model import Trace
 
 Load = Callable[..., Trace]
 EVERY = pytest.mark.parametrize("name", NAMES)

@@ -34,10 +34,10 @@ from builders.gsym import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from converter.errors import FormatError
-from converter.source import Source
-from converter.symbols.gsym import CallSite, Gsym, Problem
-from converter.symbols.interface import Frames, Function, Inline
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.symbols.gsym.reader import CallSite, Gsym, Problem
+from traceferry.symbols.interface import Frames, Function, Inline
 
 Stack = list[tuple[str, str, int]]
 BASE = 0x1000

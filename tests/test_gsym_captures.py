@@ -17,9 +17,9 @@ import zstandard
 from conftest import NO_SHARED, SHARED
 from test_gsym import Stack, stacks
 
-from converter.source import open_source
-from converter.symbols.gsym import Gsym
-from converter.symbols.interface import Function, Inline
+from traceferry.io.source import open_source
+from traceferry.symbols.gsym.reader import Gsym
+from traceferry.symbols.interface import Function, Inline
 
 FOLDER = SHARED / "captures" / "gsym"
 PYTHON = "python3.11.debug.g19.gsym"

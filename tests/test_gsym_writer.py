@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from recordings import content, names
 
-from converter.build_id import build_id_of
-from converter.errors import UsageError
-from converter.source import Source, open_source
-from converter.symbols.binary import Binary
-from converter.symbols.dwarf import functions
-from converter.symbols.gsym import Gsym
-from converter.symbols.gsym_writer import MAX_INLINED, Written, line_table, sleb, special_lines, uleb, write
-from converter.symbols.interface import Function, Inline
+from traceferry.errors import UsageError
+from traceferry.io.source import Source, open_source
+from traceferry.symbols.binary import Binary
+from traceferry.symbols.build_id import build_id_of
+from traceferry.symbols.dwarf.functions import functions
+from traceferry.symbols.gsym.reader import Gsym
+from traceferry.symbols.gsym.writer import MAX_INLINED, Written, line_table, sleb, special_lines, uleb, write
+from traceferry.symbols.interface import Function, Inline
 
 PROGRAM = shutil.which("llvm-gsymutil-19")
 needs_program = pytest.mark.skipif(PROGRAM is None, reason="llvm-gsymutil-19 is not installed (Debian: llvm-19)")

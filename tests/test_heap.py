@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter import heap, laws
-from converter.model import (
+from traceferry.heap import snapshots as heap
+from traceferry.model import (
     ALLOCATIONS,
     HEAP_OBJECTS,
     HEAP_ROOTS,
@@ -25,6 +25,7 @@ from converter.model import (
     Thread,
     ThreadData,
     Trace,
+    laws,
 )
 
 KINDS = ("static", "stack")

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter.info import summarize
-from converter.info_text import as_text
-from converter.model import (
+from traceferry.model import (
     ALLOCATIONS,
     CALLS,
     COUNTER_VALUES,
@@ -31,7 +29,9 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.select import select_range
+from traceferry.select import select_range
+from traceferry.summary.info import summarize
+from traceferry.summary.text import as_text
 
 END = 1000
 GC = MarkerType(

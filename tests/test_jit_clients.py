@@ -29,8 +29,8 @@ from test_perf_captures import SAMPLES
 from test_perfetto import STATS
 from test_perfetto_samples import CALLSITES
 
-import converter
-from converter.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
+import traceferry
+from traceferry.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
 
 LARGE = ("bigjit/", "bigfp/")
 
@@ -57,11 +57,11 @@ TraceProcessor = Callable[[Path], Any]
 def _loaded(name: str, embed_sources: bool) -> Trace:
     if name.endswith(BY_HAND):
         return _sampled(path_of(name.removesuffix(BY_HAND)))
-    return converter.load(path_of(name), embed_sources=embed_sources)
+    return traceferry.load(path_of(name), embed_sources=embed_sources)
 
 
 def _sampled(dump: Path) -> Trace:
-    alone = converter.load(dump)
+    alone = traceferry.load(dump)
     places, size = alone.places.table(), alone.code["size"].tolist()
     (pid,) = set(alone.code["pid"].tolist())
     data = PerfData(start=alone.start_ts).event()
@@ -71,7 +71,7 @@ def _sampled(dump: Path) -> Trace:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "perf.data"
         path.write_bytes(data.bytes())
-        return converter.load([path, dump])
+        return traceferry.load([path, dump])
 
 
 def loaded(name: str, embed_sources: bool = False) -> Trace:
@@ -206,7 +206,7 @@ PART_NS = 500_000_000  # each merged function costs the client a walk over all s
 @pytest.mark.parametrize("folder", ["bun-src", "node24", "spidermonkey"])
 def test_firefox_shows_only_javascript(folder: str, tmp_path: Path) -> None:
     """The viewer's filter merges what is neither isJS nor relevantForJS: here by hand, of half a second."""
-    trace = converter.load(path_of(f"{folder}/perf.data"), time_range=(PART_NS, 2 * PART_NS))
+    trace = traceferry.load(path_of(f"{folder}/perf.data"), time_range=(PART_NS, 2 * PART_NS))
     is_js = trace.funcs["is_js"].tolist()
     kinds = {trace.strings[int(trace.funcs["kind"][func])] for func in trace.code["func"].tolist() if is_js[func]}
     assert "function" in kinds <= JAVASCRIPT
@@ -608,7 +608,7 @@ def test_switches_with_processors_are_runs(
     make: Callable[[Path], Path], tmp_path: Path, trace_processor: TraceProcessor
 ) -> None:
     """Each time that a thread is put on a processor is a slice there, until it is taken off."""
-    trace = converter.load(make(tmp_path))
+    trace = traceferry.load(make(tmp_path))
     path = saved(trace, tmp_path / "out.pftrace")
     read = perfetto.read(path)
     assert read.errors == []

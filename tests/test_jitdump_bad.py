@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from jit_recordings import CODE_SIZE, content, dumps, read
 from support import report_of
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.source import Source
-from importers import jitdump
-from importers.jitdump import views
-from importers.jitdump.inlines import MAX_DEPTH, Stack, TableB
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.importers import jitdump
+from traceferry.importers.jitdump import views
+from traceferry.importers.jitdump.inlines import MAX_DEPTH, Stack, TableB
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"
@@ -322,7 +321,7 @@ def test_numbers_at_their_borders_are_written(case: str, suffix: str, tmp_path: 
     trace = checked(BORDERS[case]())
     assert trace is not None
     assert len(trace.code) == 5
-    converter.save(trace, tmp_path / f"out{suffix}")
+    traceferry.save(trace, tmp_path / f"out{suffix}")
 
 
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
@@ -335,7 +334,7 @@ def test_damaged_dumps_are_written_all_the_same(tmp_path: Path, suffix: str) -> 
             damaged[40 + rng.randrange(len(damaged) - 40)] = rng.randrange(256)
         trace = checked(bytes(damaged))
         assert trace is not None
-        converter.save(trace, tmp_path / f"out{suffix}")
+        traceferry.save(trace, tmp_path / f"out{suffix}")
 
 
 # ---------------------------------------------------------------- counts that cannot be

@@ -16,9 +16,9 @@ from jit_recordings import content
 from test_jitdump_bad import CODE, PLACES, WHOLE, checked, quietly
 from test_kernels import content_of, copied, interpreted, is_compiled, kernels_of, outcome, shortened
 
-from importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump import jitdump_kernel
 
-TWIN: ModuleType = interpreted("importers.jitdump.jitdump_kernel")
+TWIN: ModuleType = interpreted("traceferry.importers.jitdump.jitdump_kernel")
 # Before any test watches them.
 KERNELS = {name: getattr(jitdump_kernel, name) for name in kernels_of(jitdump_kernel)}
 needs_compiled = pytest.mark.skipif(

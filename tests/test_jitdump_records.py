@@ -39,15 +39,14 @@ from jit_recordings import (
 from jit_recordings import read as read_dumps
 from support import report_of, thread_of
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.source import Source
-from importers import jitdump
-from importers.jitdump import views
-from importers.jitdump.inlines import parse_b
-from importers.jitdump.layout import structs
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.importers import jitdump
+from traceferry.importers.jitdump import views
+from traceferry.importers.jitdump.inlines import parse_b
+from traceferry.importers.jitdump.layout import structs
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
 
 CODE = 0x7F00_0000_1000
 PID = 1000
@@ -944,12 +943,12 @@ def dump_beside_sources(folder: Path) -> Path:
 
 
 def test_files_are_read_only_when_asked(tmp_path: Path) -> None:
-    trace = converter.load(dump_beside_sources(tmp_path))
+    trace = traceferry.load(dump_beside_sources(tmp_path))
     assert texts_in(trace) == {"embedded.c": "from the dump\n"}
 
 
 def test_files_beside_the_dump_and_at_their_paths(tmp_path: Path) -> None:
-    trace = converter.load(dump_beside_sources(tmp_path), embed_sources=True)
+    trace = traceferry.load(dump_beside_sources(tmp_path), embed_sources=True)
     assert laws.check(trace) == []
     assert texts_in(trace) == {
         "embedded.c": "from the dump\n", "beside.c": "beside\n", "path.c": "at its path\n",
@@ -963,7 +962,7 @@ def test_names_that_are_no_files(tmp_path: Path) -> None:
     entries = [(CODE + nth, 1, 0, file) for nth, file in enumerate([*files, "file://[oops/x"])]
     path = tmp_path / "jit-1.dump"
     path.write_bytes(JitDump().debug_info(CODE, entries).load("f", CODE).bytes())
-    assert texts_in(converter.load(path, embed_sources=True)) == {}
+    assert texts_in(traceferry.load(path, embed_sources=True)) == {}
 
 
 # ---------------------------------------------------------------- DEBUG_INFO2, variant A

@@ -21,7 +21,7 @@ from builders.jitdump import JitDump
 from builders.mono import Log
 from builders.perf_data import PerfData
 from builders.xray import Fdr
-from conftest import REPO
+from conftest import PACKAGES, REPO, module_of, path_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outputs import BUILT
@@ -35,19 +35,15 @@ from test_gsym import use_gsym
 from test_heap import use_heap
 from test_mono_objects import use_tracker
 
-import converter
-from converter.calls import count_lasting
-from converter.info import summarize
-from converter.output import Output
-from converter.registry import EXPORTERS, Options, importer_named
-from converter.select import select_lasting, select_range
-from converter.source import Source
+import traceferry
+from traceferry.calls.balance import count_lasting
+from traceferry.io.output import Output
+from traceferry.io.source import Source
+from traceferry.registry import EXPORTERS, Options, importer_named
+from traceferry.select import select_lasting, select_range
+from traceferry.summary.info import summarize
 
-KERNELS = sorted(
-    ".".join(path.relative_to(REPO).with_suffix("").parts)
-    for folder in ("converter", "importers", "exporters")
-    for path in (REPO / folder).rglob("*_kernel.py")
-)
+KERNELS = sorted(module_of(path) for folder in PACKAGES.values() for path in (REPO / folder).rglob("*_kernel.py"))
 Arguments = tuple[Any, ...]
 quietly = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -55,7 +51,7 @@ quietly = settings(
 
 
 def interpreted(name: str) -> ModuleType:
-    path = REPO / Path(*name.split(".")).with_suffix(".py")
+    path = path_of(name)
     loader = SourceFileLoader(f"interpreted_{name.rpartition('.')[2]}", str(path))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
@@ -70,7 +66,7 @@ def is_compiled(module: ModuleType) -> bool:
 
 def kernels_of(module: ModuleType) -> list[str]:
     """What its stub declares: where nothing is compiled, its helpers are Python functions, too."""
-    stub = REPO / Path(*module.__name__.split(".")).with_suffix(".pyi")
+    stub = path_of(module.__name__, ".pyi")
     return re.findall(r"^def (\w+)\(", stub.read_text(), re.MULTILINE)
 
 
@@ -153,7 +149,7 @@ def use_mono_log(version: int) -> None:
 
 
 def use_trace(inputs: dict[str, bytes]) -> None:
-    trace = converter.Trace()
+    trace = traceferry.Trace()
     for name, data in inputs.items():
         importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, Options())
     trace.sort()
@@ -189,7 +185,7 @@ def test_all_are_compiled_or_none() -> None:
 
 # What only tables that outgrow their first size call; see the tests of those.
 GROWING = {
-    ("importers.perf.stacks_kernel", "enter_keys"),
+    ("traceferry.importers.perf.stacks_kernel", "enter_keys"),
 }
 
 
@@ -267,14 +263,14 @@ def test_numbers_as_text(values: list[int], data: st.DataObject) -> None:
     """Of every length, and exact."""
     import orjson
 
-    from exporters import json_kernel
+    from traceferry.exporters.json import json_kernel
 
     times = data.draw(st.lists(st.integers(-5, 2**62), min_size=len(values), max_size=len(values)))
     ints, ts = np.array(values, np.int32), np.array(times, np.int64)
     for kernel, arguments in (("ints", (ints,)), ("millis", (ts,)), ("sample_rows", (ints, ts))):
         rooms = bytearray(48 * len(values)), bytearray(48 * len(values))
         n = getattr(json_kernel, kernel)(*arguments, rooms[0])
-        assert getattr(TWINS["exporters.json_kernel"], kernel)(*arguments, rooms[1]) == n
+        assert getattr(TWINS["traceferry.exporters.json.json_kernel"], kernel)(*arguments, rooms[1]) == n
         assert rooms[0] == rooms[1]
         parsed = orjson.loads(b"[" + bytes(rooms[0][: max(n - 1, 0)]) + b"]")
         if kernel == "ints":
@@ -292,7 +288,7 @@ def test_numbers_as_text(values: list[int], data: st.DataObject) -> None:
     st.sampled_from([1, 7, 999_999_999, 1_000_000_001, 2_596_142_000, 9_000_000_000]),
 )
 def test_ticks_to_nanoseconds_are_exact(ticks: list[int], frequency: int) -> None:
-    from converter.clocks import TickRate
+    from traceferry.clocks.ticks import TickRate
 
     fitting = [t for t in ticks if t * NS // frequency < 2**62] or [0]
     converted = TickRate(frequency, 5).to_ns(np.array(fitting, np.int64))

@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from support import calls_of, data_of, report_of, thread_of
 from test_builders_mono import everything, named
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.info import summarize
-from converter.model import Trace
-from converter.output import Output
-from converter.registry import EXPORTERS, Options
-from converter.source import Source
-from importers import mono as importer
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.importers import mono as importer
+from traceferry.io.output import Output
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
+from traceferry.registry import EXPORTERS, Options
+from traceferry.summary.info import summarize
 
 OTHER = 0x7F20
 RUN, WORK, TEXT = 0x500, 0x600, 0x2000
@@ -179,12 +178,12 @@ def test_gzip_without_its_end(tmp_path: Path) -> None:
     packed = compressor.compress(log.bytes()) + compressor.flush(zlib.Z_SYNC_FLUSH)
     for data, n_calls in ((packed, 5000), (packed[: len(packed) // 2], 100)):
         (tmp_path / "app.mlpd").write_bytes(data)
-        trace = converter.load(tmp_path / "app.mlpd")
+        trace = traceferry.load(tmp_path / "app.mlpd")
         assert laws.check(trace) == []
         assert len(calls_of(trace, data_of(trace, MAIN))) >= n_calls
         assert report_of(trace)["compression_damaged"] == 1
     (tmp_path / "app.mlpd").write_bytes(gzip.compress(log.bytes()))
-    assert "compression_damaged" not in report_of(converter.load(tmp_path / "app.mlpd"))
+    assert "compression_damaged" not in report_of(traceferry.load(tmp_path / "app.mlpd"))
 
 
 # ---------------------------------------------------------------- buffers

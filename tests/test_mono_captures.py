@@ -33,12 +33,11 @@ from mono_recordings import (
     values_of,
 )
 
-import converter
-from converter import laws
-from converter.heap import UNKNOWN_CLASS
-from converter.model import OPEN_AT_END, HeapGraph
-from converter.registry import importer_named
-from converter.source import Source
+import traceferry
+from traceferry.heap.snapshots import UNKNOWN_CLASS
+from traceferry.io.source import Source
+from traceferry.model import OPEN_AT_END, HeapGraph, laws
+from traceferry.registry import importer_named
 
 RECORDINGS = names(".mlpd")
 EXPECTED = [
@@ -67,7 +66,7 @@ def test_every_recording_obeys_the_laws(name: str) -> None:
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recording_becomes_every_output(name: str, suffix: str, tmp_path: Path) -> None:
-    converter.save(converter.load(path_of(name)), tmp_path / f"out{suffix}")
+    traceferry.save(traceferry.load(path_of(name)), tmp_path / f"out{suffix}")
     assert (tmp_path / f"out{suffix}").stat().st_size > 1000
 
 

@@ -23,11 +23,11 @@ from test_perfetto import NOTES, STATS
 from test_perfetto_heap import classes_of, recorded_roots, references_of
 from test_perfetto_samples import CALLSITES
 
-import converter
-from converter import heap
-from converter.model import LEAVE, HeapGraph, Process, Table, Thread, ThreadData, Trace
-from converter.model import Counter as ModelCounter
-from exporters.perfetto_heap import RootType
+import traceferry
+from traceferry.exporters.perfetto.heap import RootType
+from traceferry.heap import snapshots as heap
+from traceferry.model import LEAVE, HeapGraph, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import Counter as ModelCounter
 
 RECORDINGS = names(".mlpd")
 # Of the large recording, which no viewer opens as a whole.
@@ -37,7 +37,7 @@ TraceProcessor = Callable[[Path], Any]
 
 
 def loaded(name: str) -> Trace:
-    return converter.load(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
+    return traceferry.load(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
 
 
 # ---------------------------------------------------------------- what a trace says

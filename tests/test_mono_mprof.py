@@ -37,10 +37,10 @@ from readers import mprof
 from readers.mprof import Allocated, Called
 from support import frame_names
 
-from converter.cli import main
-from converter.model import LEAVE, Trace
-from converter.registry import Options, importer_named
-from converter.source import Source
+from traceferry.cli import main
+from traceferry.io.source import Source
+from traceferry.model import LEAVE, Trace
+from traceferry.registry import Options, importer_named
 
 PROGRAM = shutil.which("mprof-report")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="mprof-report is not installed (Debian: mono-utils)")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from importers.mono.objects import ObjectTracker
+from traceferry.importers.mono.objects import ObjectTracker
 
 NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_4000_0000
 REGIONS = {"n": NURSERY, "m": MAJOR_HEAP, "l": LARGE_SPACE}

@@ -11,12 +11,11 @@ from builders.mono import MAIN, Counter, Event, Log
 from support import calls_of, data_of, events_of, report_of
 from test_builders_mono import EVENTS, everything, named
 
-from converter import laws
-from converter.info import summarize
-from converter.model import OPEN_AT_END, UNWOUND, HeapGraph, Trace
-from converter.registry import Options
-from converter.source import Source
-from importers import mono as importer
+from traceferry.importers import mono as importer
+from traceferry.io.source import Source
+from traceferry.model import OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
+from traceferry.registry import Options
+from traceferry.summary.info import summarize
 
 START = 1_000_000_000
 OTHER = 0x7F20

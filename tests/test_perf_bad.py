@@ -35,15 +35,14 @@ from jit_recordings import content
 from test_kernels import content_of, differ, interpreted, is_compiled, kernels_of, outcome, shortened
 from test_perf_map import CODE, DUMP, EVERYTHING, KERNEL, LIB, LIB_PATH, LIB_SIZE, PID, START, SWITCHES, X, kernel_map
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.output import Output
-from converter.registry import EXPORTERS, Options, importer_named
-from converter.source import Source
-from importers import perf
-from importers.perf import perf_kernel, stacks_kernel
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.importers import perf
+from traceferry.importers.perf import perf_kernel, stacks_kernel
+from traceferry.io.output import Output
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
+from traceferry.registry import EXPORTERS, Options, importer_named
 
 quietly = settings(
     deadline=None, max_examples=150,
@@ -442,7 +441,7 @@ def test_a_circle_of_forks() -> None:
 def test_a_map_file_of_any_bytes(tmp_path: Path) -> None:
     (tmp_path / f"perf-{PID}.map").write_bytes(bytes(range(256)) * 8 + b"\n-1 -1 x\n" + b"f" * 300 + b" 1 x\n")
     (tmp_path / "perf.data").write_bytes(WHOLE[0])
-    assert laws.check(converter.load(tmp_path / "perf.data")) == []
+    assert laws.check(traceferry.load(tmp_path / "perf.data")) == []
 
 
 # ---------------------------------------------------------------- kernels

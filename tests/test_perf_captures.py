@@ -20,11 +20,10 @@ from readers import perf_script
 from readers.perf_script import UNKNOWN
 from support import report_of
 
-import converter
-from converter import laws
-from converter.model import RUNNING, Trace
-from converter.output import Output
-from converter.registry import EXPORTERS
+import traceferry
+from traceferry.io.output import Output
+from traceferry.model import RUNNING, Trace, laws
+from traceferry.registry import EXPORTERS
 
 # Samples, as `perf report --stats` counts them.
 SAMPLES = {
@@ -39,12 +38,12 @@ scripted = pytest.mark.parametrize("name", SCRIPTED)
 
 @cache
 def _loaded(name: str) -> Trace:
-    return converter.load(path_of(f"{name}/perf.data"))
+    return traceferry.load(path_of(f"{name}/perf.data"))
 
 
 def loaded(name: str) -> Trace:
     """Its dumps lie beside it. The large ones are not kept."""
-    return converter.load(path_of(f"{name}/perf.data")) if name in BIG else _loaded(name)
+    return traceferry.load(path_of(f"{name}/perf.data")) if name in BIG else _loaded(name)
 
 
 # ---------------------------------------------------------------- our side
@@ -344,7 +343,7 @@ def test_samples_meet_the_dump(name: str) -> None:
 def test_the_same_bytes_twice(suffix: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{nth}{suffix}" for nth in range(2)]
     for path in paths:
-        converter.convert(path_of("php82/perf.data"), path)
+        traceferry.convert(path_of("php82/perf.data"), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 

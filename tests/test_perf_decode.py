@@ -12,14 +12,14 @@ import pytest
 from conftest import shared
 from test_kernels import interpreted
 
-from converter.errors import FormatError
-from converter.source import open_source
-from importers.perf import perf_kernel, sniff
-from importers.perf.decode import read
-from importers.perf.layout import FLAGS, SampleType
-from importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Recording, Throttle
-from importers.perf.records import records
-from importers.perf.tracepoints import decode_fields, parse_format
+from traceferry.errors import FormatError
+from traceferry.importers.perf import perf_kernel, sniff
+from traceferry.importers.perf.decode import read
+from traceferry.importers.perf.layout import FLAGS, SampleType
+from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Recording, Throttle
+from traceferry.importers.perf.records import records
+from traceferry.importers.perf.tracepoints import decode_fields, parse_format
+from traceferry.io.source import open_source
 
 ORDERS = ["<", ">"]
 IDS = ["little", "big"]
@@ -870,13 +870,13 @@ def test_every_byte_changed(order: str, piped: bool) -> None:
 def test_compiled_and_interpreted_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     if str(perf_kernel.__file__).endswith(".py"):
         pytest.skip("the kernels are not compiled here")
-    twin = interpreted("importers.perf.perf_kernel")
+    twin = interpreted("traceferry.importers.perf.perf_kernel")
     cases = [small(order, piped) for order in ORDERS for piped in (False, True)]
     cases += [file(o, sample(o, body_of(o, sum(ALL_BITS))), [attr_of(o, sum(ALL_BITS))]) for o in ORDERS]
     compiled = [columns(opened(case)) for case in cases]
     for name in ("walk", "samples", "others"):
         for module in ("stream", "samples", "rare"):
-            kernel = importlib.import_module(f"importers.perf.{module}").perf_kernel
+            kernel = importlib.import_module(f"traceferry.importers.perf.{module}").perf_kernel
             monkeypatch.setattr(kernel, name, getattr(twin, name))
     assert [columns(opened(case)) for case in cases] == compiled
 

@@ -36,15 +36,14 @@ from builders.perf_data import (
 )  # fmt: skip
 from support import data_of, events_of, report_of, thread_of
 
-import converter
-from converter import laws
-from converter.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace
-from converter.registry import Options, importer_named
-from converter.source import Source, open_source
-from importers.perf import natives
-from importers.perf.natives import read_kallsyms
-from importers.perf.spaces import read_map_file
-from importers.perf.stacks import MAX_FRAMES
+import traceferry
+from traceferry.importers.perf import natives
+from traceferry.importers.perf.natives import read_kallsyms
+from traceferry.importers.perf.spaces import read_map_file
+from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.io.source import Source, open_source
+from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws
+from traceferry.registry import Options, importer_named
 
 PID = 7
 LIB, LIB_SIZE, LIB_PATH = 0x40_0000, 0x1_0000, "/nowhere/libx.so"
@@ -1133,7 +1132,7 @@ def test_a_folder_of_one_file_for_each_thread(tmp_path: Path) -> None:
         part.sample(PID, PID, START + 100 - nth, LIB + nth)
         (folder / f"data.{nth}").write_bytes(records_of(part))
     (folder / "data").write_bytes(main.bytes())
-    trace = converter.load(folder)
+    trace = traceferry.load(folder)
     assert stacks(trace) == [f"libx.so+{nth:#x}" for nth in range(10, -1, -1)]
     assert trace.inputs[-1].version == "directory"
     assert reported(trace) == {}

@@ -13,7 +13,7 @@ from recordings import loaded
 from streams import fdr
 from support import Call, calls_of, events_of, frame_names, kinds, report_of, states_of
 
-from converter.model import ENTRY_LOST, OPEN_AT_END, OPEN_AT_START, UNWOUND, Trace
+from traceferry.model import ENTRY_LOST, OPEN_AT_END, OPEN_AT_START, UNWOUND, Trace
 
 Load = Callable[..., Trace]
 EVERY = pytest.mark.parametrize("name", NAMES)

@@ -18,7 +18,12 @@ from readers import perfetto
 from test_kernels import copied, interpreted, is_compiled
 from test_perfetto import STATS
 
-from converter.model import (
+from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto.heap import ROOT_TYPES, RootType
+from traceferry.exporters.perfetto.threads import renumbered
+from traceferry.exporters.perfetto.trace import write
+from traceferry.io.output import Output
+from traceferry.model import (
     ALLOCATIONS,
     ARGUMENTS,
     CALLS,
@@ -37,11 +42,6 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.output import Output
-from exporters import perfetto_kernel
-from exporters.perfetto import write
-from exporters.perfetto_heap import ROOT_TYPES, RootType
-from exporters.perfetto_threads import renumbered
 
 START, END = 10**15, 10**15 + 10**9
 POINTER = 0x7F22_3344_5566  # a thread's number, as pthread_self() gives it

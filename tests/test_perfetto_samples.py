@@ -13,8 +13,7 @@ from readers import perfetto
 from test_kernels import copied, interpreted, is_compiled
 from test_perfetto import STATS, unknown_fields
 
-from converter.laws import check
-from converter.model import (
+from traceferry.model import (
     COUNTER_VALUES,
     PREEMPTED,
     RUNNING,
@@ -31,9 +30,10 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.model import (
+from traceferry.model import (
     Counter as CounterTrack,
 )
+from traceferry.model.laws import check
 
 START, END = 10**15, 10**15 + 10**9
 NODE, APP = 100, 200
@@ -559,7 +559,7 @@ def test_trace_processor_links_markers_and_holds_sources(
 
 # ---------------------------------------------------------------- kernels
 
-KERNEL = "exporters.perfetto_kernel"
+KERNEL = "traceferry.exporters.perfetto.perfetto_kernel"
 NAMES = ("callstacks", "samples", "task_states")
 
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter import laws
-from converter.calls import CallTotals, count_lasting
-from converter.errors import UsageError
-from converter.model import (
+from traceferry.calls.balance import CallTotals, count_lasting
+from traceferry.errors import UsageError
+from traceferry.model import (
     ALLOCATIONS,
     ARGUMENTS,
     CALLS,
@@ -33,8 +32,9 @@ from converter.model import (
     Thread,
     ThreadData,
     Trace,
+    laws,
 )
-from converter.select import select_lasting, select_range, select_threads
+from traceferry.select import select_lasting, select_range, select_threads
 
 END = 10_000
 Row = tuple[int, int, int]  # ts, frame, flags

@@ -9,10 +9,9 @@ from recordings import binaries_of, loaded, path_of
 from streams import NS, START, fdr
 from support import all_calls, kinds, report_of
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.model import Trace, laws
 
 Load = Callable[..., Trace]
 SLEDS = [ENTER, EXIT]
@@ -286,7 +285,7 @@ def test_compressed_binaries(tmp_path: Path) -> None:
     log = path_of("fdr-c19-pie-recurse.xray")
     packed = tmp_path / "recurse-pie.zst"
     packed.write_bytes(zstandard.compress(content("19/recurse-pie")))
-    plain = converter.load(log, symbols=binaries_of("fdr-c19-pie-recurse.xray"))
-    trace = converter.load(log, symbols=packed)
+    plain = traceferry.load(log, symbols=binaries_of("fdr-c19-pie-recurse.xray"))
+    trace = traceferry.load(log, symbols=packed)
     assert called(trace) == called(plain)
     assert trace.processes[0].name == "recurse-pie"

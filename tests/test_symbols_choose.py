@@ -17,16 +17,15 @@ from support import all_calls, report_of
 from test_perf_map import Elf, options_with, program, read, running, stacks  # noqa: F401 - a fixture
 from test_perf_map import reported as reported_of_perf
 
-import converter
-from converter import laws
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.source import Source
-from converter.symbols.breakpad import Breakpad
-from converter.symbols.choose import is_same_build, library_name, matching, open_symbols, symbol_files
-from converter.symbols.elf import ElfSymbols
-from converter.symbols.gsym import Gsym
-from converter.symbols.shown import shown_path
+import traceferry
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.model import Trace, laws
+from traceferry.symbols.breakpad.reader import Breakpad
+from traceferry.symbols.choose import is_same_build, library_name, matching, open_symbols, symbol_files
+from traceferry.symbols.elf import ElfSymbols
+from traceferry.symbols.gsym.reader import Gsym
+from traceferry.symbols.shown import shown_path
 
 SLEDS = [ENTER, EXIT]
 OTHER_ID = "ff" * 20
@@ -257,7 +256,7 @@ def test_names_and_lines_of_gsym_are_those_of_the_binary(log: str, tmp_path: Pat
         whole = tmp_path / "whole" / path.name.removesuffix(".zst")
         whole.write_bytes(content(name))
         symbols += [gsym_of(whole, tmp_path), stripped(name, tmp_path)]
-    found = functions_of(converter.load(path_of(log), symbols=symbols))
+    found = functions_of(traceferry.load(path_of(log), symbols=symbols))
     assert found == [(CLONE.sub("", name), source, line) for name, source, line in functions_of(loaded(log))]
     assert any(line for _, _, line in found)
 

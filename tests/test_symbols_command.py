@@ -21,12 +21,12 @@ from streams import fdr
 from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
-import converter
-from converter import cli
-from converter.source import open_source
-from converter.symbols.binary import demangle
-from converter.symbols.gsym import Gsym
-from converter.symbols.tool import AT_ONCE
+import traceferry
+from traceferry import cli
+from traceferry.io.source import open_source
+from traceferry.symbols.binary import demangle
+from traceferry.symbols.gsym.reader import Gsym
+from traceferry.symbols.tool import AT_ONCE
 
 CODE = 0x1000
 POOL = "19/pool-pie"
@@ -588,7 +588,7 @@ def test_a_log_has_the_names_and_lines_of_the_binary(run: Run, tmp_path: Path, l
         assert run(str(path), "-o", f"{name}.gsym").status == 0
         compiler = re.sub("[a-z]+-?", "", path.parent.name)
         symbols += [f"{name}.gsym", str(stripped(f"{compiler}/{name}", tmp_path))]
-    found = functions_of(converter.load(path_of(log), symbols=symbols))
+    found = functions_of(traceferry.load(path_of(log), symbols=symbols))
     assert found == [(CLONE.sub("", name), source, line) for name, source, line in functions_of(loaded(log))]
     assert any(line for _, _, line in found)
 

@@ -7,10 +7,10 @@ import pytest
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from recordings import content, names, path_of
 
-from converter.build_id import build_id_of
-from converter.source import Source, open_source
-from converter.symbols import Binary, Frames
-from converter.symbols.elf import ElfSymbols
+from traceferry.io.source import Source, open_source
+from traceferry.symbols import Binary, Frames
+from traceferry.symbols.build_id import build_id_of
+from traceferry.symbols.elf import ElfSymbols
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]
@@ -132,7 +132,7 @@ def test_damaged_symbol_tables_have_no_sizes() -> None:
 
 def test_files_cut_anywhere() -> None:
     """Symbols or a FormatError."""
-    from converter.errors import FormatError
+    from traceferry.errors import FormatError
 
     whole = elf_with_instr_map(FUNCTIONS)
     for cut in range(0, len(whole), 61):

@@ -5,9 +5,9 @@ import pytest
 from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content, dumps, read, strings_of
 
-from converter.model import Trace
-from converter.symbols import Frames, Inline
-from converter.symbols.jitted import MAX_DEPTH, CodeSymbols
+from traceferry.model import Trace
+from traceferry.symbols import Frames, Inline
+from traceferry.symbols.jitted import MAX_DEPTH, CodeSymbols
 
 CODE = 0x1000
 F, G, H = Function("f", "a.js"), Function("g", "b.js"), Function("h", "c.js")

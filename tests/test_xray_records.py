@@ -6,8 +6,7 @@ import pytest
 from builders.xray import Basic, Fdr
 from support import calls_of, data_of, events_of, report_of, states_of
 
-from converter import laws
-from converter.model import TAIL, Trace
+from traceferry.model import TAIL, Trace, laws
 
 Load = Callable[..., Trace]
 BOTH_ORDERS = pytest.mark.parametrize("big", [False, True], ids=["little", "big"])

@@ -13,9 +13,9 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from converter.build_id import build_id_of
-from converter.errors import FormatError
-from converter.source import Source
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.symbols.build_id import build_id_of
 
 # pyelftools lets all of these escape on damaged files, besides its own error.
 ELF_DAMAGE = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from converter.build_id import debug_id_of
-from converter.errors import FormatError
-from converter.report import Report
-from converter.source import Source
-from converter.symbols.interface import Symbols
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.report import Report
+from traceferry.symbols.build_id import debug_id_of
+from traceferry.symbols.interface import Symbols
 
 ELF_MAGIC = b"\x7fELF"
 # GSYM_MAGIC 0x4753594d in either byte order.
@@ -27,16 +27,16 @@ def open_symbols(source: Source) -> Symbols:
     """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read."""
     head = bytes(source.data[:LONGEST_MAGIC])
     if head.startswith(ELF_MAGIC):
-        from converter.symbols.binary import Binary
-        from converter.symbols.elf import ElfSymbols
+        from traceferry.symbols.binary import Binary
+        from traceferry.symbols.elf import ElfSymbols
 
         return ElfSymbols(Binary(source))
     if head.startswith(GSYM_MAGICS):
-        from converter.symbols.gsym import Gsym
+        from traceferry.symbols.gsym.reader import Gsym
 
         return Gsym(source)
     if head.startswith(BREAKPAD_MAGIC):
-        from converter.symbols.breakpad import Breakpad
+        from traceferry.symbols.breakpad.reader import Breakpad
 
         return Breakpad(source)
     raise _refused("no readable ELF, GSYM or Breakpad file", source.path, 0)

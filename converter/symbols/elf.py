@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.errors import FormatError
-from converter.model import Array
-from converter.source import Source
-from converter.symbols.binary import Binary
-from converter.symbols.interface import Frames, Function
-from converter.symbols.one_by_one import NOTHING, Answer, look_up
+from traceferry.errors import FormatError
+from traceferry.io.source import Source
+from traceferry.model import Array
+from traceferry.symbols.binary import Binary
+from traceferry.symbols.interface import Frames, Function
+from traceferry.symbols.one_by_one import NOTHING, Answer, look_up
 
 if TYPE_CHECKING:
-    from converter.symbols.gsym import Gsym
+    from traceferry.symbols.gsym.reader import Gsym
 
 SYMBOL_TABLES = (".symtab", ".dynsym")
 # Elf64_Sym and Elf32_Sym, without their names.
@@ -72,7 +72,7 @@ class ElfSymbols:
     @cached_property
     def embedded(self) -> Gsym | None:
         """The GSYM data that the file holds, which then answers for it."""
-        from converter.symbols.gsym import Gsym
+        from traceferry.symbols.gsym.reader import Gsym
 
         try:
             holds_some = self.binary.section(GSYM_SECTION) is not None
@@ -85,7 +85,7 @@ class ElfSymbols:
         return look_up(addresses, self._answer) if self.embedded is None else self.embedded.lookup(addresses)
 
     def functions(self) -> Iterator[Function]:
-        from converter.symbols.dwarf import functions
+        from traceferry.symbols.dwarf.functions import functions
 
         return functions(self.binary, self._lost) if self.embedded is None else self.embedded.functions()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from converter.model import Array
+from traceferry.model import Array
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from converter.model import Array, CodeReader, Trace
-from converter.symbols.interface import Frames, Function, Inline
-from converter.symbols.one_by_one import NOTHING, Answer, look_up
+from traceferry.model import Array, CodeReader, Trace
+from traceferry.symbols.interface import Frames, Function, Inline
+from traceferry.symbols.one_by_one import NOTHING, Answer, look_up
 
 # Of inlined calls; what is deeper is cut.
 MAX_DEPTH = 128

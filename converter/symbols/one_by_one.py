@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from converter.model import Array
-from converter.symbols.interface import Frames
+from traceferry.model import Array
+from traceferry.symbols.interface import Frames
 
 
 class Answer(NamedTuple):

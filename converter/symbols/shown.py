@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
-from converter.symbols.binary import demangle
-from converter.symbols.interface import Frames
+from traceferry.symbols.binary import demangle
+from traceferry.symbols.interface import Frames
 
 
 def shown_path(path: str) -> str:

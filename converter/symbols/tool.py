@@ -9,19 +9,19 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from converter import registry
-from converter.errors import FormatError, UsageError
-from converter.model import Array, Trace
-from converter.output import open_output
-from converter.source import Source
-from converter.symbols import gsym_writer
-from converter.symbols.binary import Binary, demangle
-from converter.symbols.choose import open_symbols
-from converter.symbols.elf import ElfSymbols
-from converter.symbols.gsym import Gsym
-from converter.symbols.interface import Frames, Symbols
-from converter.symbols.jitted import CodeSymbols
-from converter.symbols.shown import shown_path
+from traceferry import registry
+from traceferry.errors import FormatError, UsageError
+from traceferry.io.output import open_output
+from traceferry.io.source import Source
+from traceferry.model import Array, Trace
+from traceferry.symbols.binary import Binary, demangle
+from traceferry.symbols.choose import open_symbols
+from traceferry.symbols.elf import ElfSymbols
+from traceferry.symbols.gsym import writer as gsym_writer
+from traceferry.symbols.gsym.reader import Gsym
+from traceferry.symbols.interface import Frames, Symbols
+from traceferry.symbols.jitted import CodeSymbols
+from traceferry.symbols.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 17

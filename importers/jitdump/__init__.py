@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from converter.model import Trace
-from converter.registry import Options
-from converter.source import Source
-from importers.jitdump.layout import read_header
+from traceferry.importers.jitdump.layout import read_header
+from traceferry.io.source import Source
+from traceferry.model import Trace
+from traceferry.registry import Options
 
 if TYPE_CHECKING:
-    from importers.jitdump.decode import Dump
+    from traceferry.importers.jitdump.decode import Dump
 
 
 def sniff(head: memoryview) -> bool:
@@ -27,20 +27,20 @@ class Reading:
     companions: Sequence[str] = ()
 
     def add_to(self, trace: Trace, options: Options) -> None:
-        from importers.jitdump.map import to_trace
+        from traceferry.importers.jitdump.map import to_trace
 
         to_trace(self.dumps, trace, options.embed_sources)
 
 
 def read(sources: Sequence[Source]) -> Reading:
     """Decodes the dumps of one recording. Raises FormatError for a header that is none."""
-    from importers.jitdump.decode import read_dump
+    from traceferry.importers.jitdump.decode import read_dump
 
     return Reading([read_dump(source) for source in sources])
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """The records from `offset` on, a line each."""
-    from importers.jitdump.records import records
+    from traceferry.importers.jitdump.records import records
 
     yield from records(source, offset)

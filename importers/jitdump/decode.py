@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.errors import FormatError
-from converter.model import Array
-from converter.source import Source
-from importers.jitdump import jitdump_kernel
-from importers.jitdump.inlines import (
+from traceferry.errors import FormatError
+from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump.inlines import (
     InlineTable,
     Stack,
     is_variant_b,
@@ -20,7 +18,7 @@ from importers.jitdump.inlines import (
     parse_c,
     parse_record_c,
 )
-from importers.jitdump.layout import (
+from traceferry.importers.jitdump.layout import (
     DEBUG_INFO_SIZE,
     LOAD_SIZE,
     MOVE_SIZE,
@@ -31,7 +29,9 @@ from importers.jitdump.layout import (
     read_header,
     structs,
 )
-from importers.jitdump.lines import Lines, Record, read_lines
+from traceferry.importers.jitdump.lines import Lines, Record, read_lines
+from traceferry.io.source import Source
+from traceferry.model import Array
 
 PIECE = 1 << 16
 MAX_TS = 1 << 62

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from converter.model import Array
-from importers.jitdump.layout import Structs
+from traceferry.importers.jitdump.layout import Structs
+from traceferry.model import Array
 
 MAX_DEPTH = 128  # of inlined calls; what is deeper is cut
 FLAG_IS_JS = 1

@@ -423,7 +423,7 @@ def sizes(
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     scan = plain_integers(scan)
     loads = plain_integers(loads)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.model import Array
-from importers.jitdump import jitdump_kernel
-from importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
+from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
+from traceferry.model import Array
 
 # V8 and LLVM add the size of the ELF header that perf once put before the code.
 BIAS = 0x40

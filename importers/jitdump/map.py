@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.build_id import debug_id_of
-from converter.code import Placements, add_category, add_tier
-from converter.jit_names import Name, Tier, producer_of
-from converter.model import Clock, Input, Trace
-from importers.jitdump.decode import Dump, Load, TierRecord
-from importers.jitdump.inlines import MAX_DEPTH, Function, Place
-from importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
-from importers.jitdump.sources import SourceTexts
-from importers.jitdump.views import add_views
+from traceferry.importers.jitdump.decode import Dump, Load, TierRecord
+from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
+from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
+from traceferry.importers.jitdump.sources import SourceTexts
+from traceferry.importers.jitdump.views import add_views
+from traceferry.jit.names import Name, Tier, producer_of
+from traceferry.jit.places import Placements, add_category, add_tier
+from traceferry.model import Clock, Input, Trace
+from traceferry.symbols.build_id import debug_id_of
 
 NO_COLOR = "grey"
 

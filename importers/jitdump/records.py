@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from converter.source import Source
-from importers.jitdump.decode import checked_header, scan, source_parts
-from importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
-from importers.jitdump.layout import (
+from traceferry.importers.jitdump.decode import checked_header, scan, source_parts
+from traceferry.importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
+from traceferry.importers.jitdump.layout import (
     DEBUG_ENTRY_SIZE,
     LOAD_SIZE,
     MOVE_SIZE,
@@ -18,6 +17,7 @@ from importers.jitdump.layout import (
     Structs,
     structs,
 )
+from traceferry.io.source import Source
 
 MAX_ENTRIES = 16
 MAX_TEXT = 80

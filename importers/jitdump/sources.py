@@ -6,8 +6,8 @@ from bisect import bisect_left
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from converter.model import Trace
-from importers.jitdump.decode import Dump
+from traceferry.importers.jitdump.decode import Dump
+from traceferry.model import Trace
 
 MAX_TEXT = 64 << 20
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.code import live_bytes
-from converter.model import (
+from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump.inlines import InlineTable
+from traceferry.importers.jitdump.layout import MAX_TID
+from traceferry.jit.places import live_bytes
+from traceferry.model import (
     COUNTER_VALUES,
     SAMPLES,
     Array,
@@ -21,12 +24,9 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from importers.jitdump import jitdump_kernel
-from importers.jitdump.inlines import InlineTable
-from importers.jitdump.layout import MAX_TID
 
 if TYPE_CHECKING:
-    from importers.jitdump.map import Code
+    from traceferry.importers.jitdump.map import Code
 
 LOADED = MarkerType(
     "JIT code",

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from converter.model import Trace
-from converter.registry import Options
-from converter.source import Source
-from importers.mono.layout import MAGIC
+from traceferry.importers.mono.layout import MAGIC
+from traceferry.io.source import Source
+from traceferry.model import Trace
+from traceferry.registry import Options
 
 if TYPE_CHECKING:
-    from importers.mono.decode import Log
+    from traceferry.importers.mono.decode import Log
 
 
 def sniff(head: memoryview) -> bool:
@@ -27,21 +27,21 @@ class Reading:
     companions: Sequence[str] = ()
 
     def add_to(self, trace: Trace, options: Options) -> None:
-        from importers.mono.map import to_trace
+        from traceferry.importers.mono.map import to_trace
 
         to_trace(self.logs, trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:
     """Goes through the logs once. Raises FormatError for a header that is none, or of an unknown version."""
-    from importers.mono.decode import read_log
+    from traceferry.importers.mono.decode import read_log
 
     return Reading([read_log(source) for source in sources])
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """The events from `offset` on, a line each, as they stand in the file."""
-    from importers.mono.records import describe_header, events
+    from traceferry.importers.mono.records import describe_header, events
 
     if offset < 4:
         yield describe_header(source)

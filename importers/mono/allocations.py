@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import ALLOCATIONS, Table, Trace
-from importers.mono.decode import Log
-from importers.mono.frames import Frames, leaves
-from importers.mono.identity import END_OF_LOG, Known, Numbers
-from importers.mono.layout import Event
-from importers.mono.threads import Life
-from importers.mono.walks import StackTable, site_pieces
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.frames import Frames, leaves
+from traceferry.importers.mono.identity import END_OF_LOG, Known, Numbers
+from traceferry.importers.mono.layout import Event
+from traceferry.importers.mono.threads import Life
+from traceferry.importers.mono.walks import StackTable, site_pieces
+from traceferry.model import ALLOCATIONS, Table, Trace
 
 COLUMNS = tuple(column.name for column in ALLOCATIONS.columns)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.model import COUNTER_VALUES, Array, Counter, Table
-from converter.report import Report
-from importers.mono.decode import Log
-from importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table
+from traceferry.report import Report
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000

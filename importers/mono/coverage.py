@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from converter.model import Trace
-from importers.mono.decode import Log
-from importers.mono.layout import Event
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.layout import Event
+from traceferry.model import Trace
 
 
 def add_coverage(trace: Trace, log: Log) -> None:

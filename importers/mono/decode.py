@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from converter.errors import FormatError
-from converter.model import Array
-from converter.source import Source
-from importers.mono import mono_kernel
-from importers.mono.layout import (
+from traceferry.errors import FormatError
+from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono.layout import (
     BUFFER,
     BUFFER_MAGIC,
     BUFFER_SIZE,
@@ -25,6 +23,8 @@ from importers.mono.layout import (
     TruncatedError,
     read_header,
 )
+from traceferry.io.source import Source
+from traceferry.model import Array
 
 # Widths of the kernel's arrays, and places in its state.
 STATE_WIDTH, BUFFER_WIDTH, STATS_WIDTH, RECORD_WIDTH = 40, 6, 13, 11

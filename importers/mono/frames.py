@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.heap import class_frame
-from converter.model import Array, Trace
-from importers.mono.decode import Log
-from importers.mono.layout import Event, Metadata
-from importers.mono.names import Names
+from traceferry.heap.snapshots import class_frame
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.layout import Event, Metadata
+from traceferry.importers.mono.names import Names
+from traceferry.model import Array, Trace
 
 MANAGED, WRAPPER, NATIVE = ("Managed", "yellow"), ("Wrapper", "lightblue"), ("Native", "grey")
 # What sampling leaves in the code fields of methods that it saw first is not one.

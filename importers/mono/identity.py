@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import Array
-from importers.mono.decode import Log, times
-from importers.mono.frames import Frames
-from importers.mono.layout import Event, Gc
-from importers.mono.objects import ObjectTracker
-from importers.mono.shots import Shot, Shots
-from importers.mono.threads import Life
-from importers.mono.walks import Sites, StackTable, move_pieces, site_pieces
+from traceferry.importers.mono.decode import Log, times
+from traceferry.importers.mono.frames import Frames
+from traceferry.importers.mono.layout import Event, Gc
+from traceferry.importers.mono.objects import ObjectTracker
+from traceferry.importers.mono.shots import Shot, Shots
+from traceferry.importers.mono.threads import Life
+from traceferry.importers.mono.walks import Sites, StackTable, move_pieces, site_pieces
+from traceferry.model import Array
 
 END_OF_LOG = (1 << 63) - 1
 UNKNOWN = -1

@@ -9,8 +9,21 @@ from functools import partial
 
 import numpy as np
 
-from converter.calls import CallStream, CallTotals
-from converter.model import (
+from traceferry.calls.balance import CallStream, CallTotals
+from traceferry.importers.mono.allocations import Allocations
+from traceferry.importers.mono.counters import counters
+from traceferry.importers.mono.coverage import add_coverage
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.frames import Frames, has_code
+from traceferry.importers.mono.identity import Known, follow
+from traceferry.importers.mono.layout import Event, Metadata
+from traceferry.importers.mono.markers import Markers, questions
+from traceferry.importers.mono.names import Names
+from traceferry.importers.mono.samples import read_samples
+from traceferry.importers.mono.shots import Shot, Shots, find_shots
+from traceferry.importers.mono.threads import UNKNOWN_TID, Life, Lives
+from traceferry.importers.mono.walks import CallCounts, StackTable, add_up_calls, call_pieces
+from traceferry.model import (
     ALLOCATIONS,
     CALLS,
     SAMPLES,
@@ -27,19 +40,6 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from importers.mono.allocations import Allocations
-from importers.mono.counters import counters
-from importers.mono.coverage import add_coverage
-from importers.mono.decode import Log
-from importers.mono.frames import Frames, has_code
-from importers.mono.identity import Known, follow
-from importers.mono.layout import Event, Metadata
-from importers.mono.markers import Markers, questions
-from importers.mono.names import Names
-from importers.mono.samples import read_samples
-from importers.mono.shots import Shot, Shots, find_shots
-from importers.mono.threads import UNKNOWN_TID, Life, Lives
-from importers.mono.walks import CallCounts, StackTable, add_up_calls, call_pieces
 
 MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from converter.heap import UNKNOWN_CLASS
-from converter.model import Array, MarkerField, MarkerType, Table, Trace
-from importers.mono.decode import Log
-from importers.mono.frames import Frames, has_code
-from importers.mono.identity import Known
-from importers.mono.layout import (
+from traceferry.heap.snapshots import UNKNOWN_CLASS
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.frames import Frames, has_code
+from traceferry.importers.mono.identity import Known
+from traceferry.importers.mono.layout import (
     CATCH,
     CLAUSE_KINDS,
     HANDLE_KINDS,
@@ -25,7 +24,8 @@ from importers.mono.layout import (
     Metadata,
     Monitor,
 )
-from importers.mono.threads import Life
+from traceferry.importers.mono.threads import Life
+from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
 PAUSE = MarkerType(
     "GC pause",

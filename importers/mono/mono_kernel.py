@@ -2049,7 +2049,7 @@ def events(
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     scan = plain_integers(scan)
     enter_keys = plain_integers(enter_keys)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from converter.model import Array
-from importers.mono import mono_kernel
+from traceferry.importers.mono import mono_kernel
+from traceferry.model import Array
 
 
 class Names:

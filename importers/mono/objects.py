@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.model import Array
-from importers.mono import objects_kernel as kernel
+from traceferry.importers.mono import objects_kernel as kernel
+from traceferry.model import Array
 
 MAJOR = 1
 FIRST_SLOTS = 1 << 12

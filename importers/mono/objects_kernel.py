@@ -414,7 +414,7 @@ def rehash(
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     allocate = plain_integers(allocate)
     move = plain_integers(move)

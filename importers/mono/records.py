@@ -7,9 +7,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from converter.source import Source
-from importers.mono import mono_kernel
-from importers.mono.decode import (
+from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono.decode import (
     BAD,
     BUFFER_WIDTH,
     DONE,
@@ -25,7 +24,8 @@ from importers.mono.decode import (
     read_log,
     room_for,
 )
-from importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
+from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
+from traceferry.io.source import Source
 
 NAMES = {int(event): event.name for event in Event}
 MAX_ITEMS = 16

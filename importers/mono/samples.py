@@ -8,12 +8,12 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 
-from converter.model import SAMPLES, Array, Table, Trace
-from importers.mono.decode import Log
-from importers.mono.frames import Frames, has_code
-from importers.mono.layout import Event
-from importers.mono.threads import Lives
-from importers.mono.walks import Hits, StackTable, read_hits
+from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.frames import Frames, has_code
+from traceferry.importers.mono.layout import Event
+from traceferry.importers.mono.threads import Lives
+from traceferry.importers.mono.walks import Hits, StackTable, read_hits
+from traceferry.model import SAMPLES, Array, Table, Trace
 
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
-from importers.mono.decode import Log, times
-from importers.mono.frames import Frames, leaves
-from importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from importers.mono.walks import HeapRows, read_heap
+from traceferry.importers.mono.decode import Log, times
+from traceferry.importers.mono.frames import Frames, leaves
+from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
+from traceferry.importers.mono.walks import HeapRows, read_heap
+from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
 
 ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.model import Array
-from importers.mono.decode import MAX_TS, Log
-from importers.mono.layout import Event, Metadata
+from traceferry.importers.mono.decode import MAX_TS, Log
+from traceferry.importers.mono.layout import Event, Metadata
+from traceferry.model import Array
 
 NO_EVENT_TS = np.uint64(2**64 - 1)
 # Samples of versions before 11 do not say of which thread they are.

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.calls import ACTIVE, SELF_NS, TOTAL_NS, CallTotals
-from converter.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
-from importers.mono import mono_kernel
-from importers.mono.decode import (
+from traceferry.calls.balance import ACTIVE, SELF_NS, TOTAL_NS, CallTotals
+from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono.decode import (
     ASKS_METHOD,
     DEPTH_FULL,
     DONE,
@@ -30,7 +29,8 @@ from importers.mono.decode import (
     times,
     windows,
 )
-from importers.mono.names import Names
+from traceferry.importers.mono.names import Names
+from traceferry.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
 
 PIECE = 1 << 16
 FIRST_DEPTH = 1 << 8

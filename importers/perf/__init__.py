@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.registry import Options
-from converter.source import Source
-from importers.perf.layout import is_magic
+from traceferry.errors import FormatError
+from traceferry.importers.perf.layout import is_magic
+from traceferry.io.source import Source
+from traceferry.model import Trace
+from traceferry.registry import Options
 
 if TYPE_CHECKING:
-    from importers.perf.recording import Recording
+    from traceferry.importers.perf.recording import Recording
 
 
 def sniff(head: memoryview) -> bool:
@@ -31,13 +31,13 @@ class Reading:
     @property
     def companions(self) -> Sequence[str]:
         """The jitdumps that the recorded processes mapped."""
-        from importers.perf.recording import DUMP
+        from traceferry.importers.perf.recording import DUMP
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
         return list(dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name)))
 
     def add_to(self, trace: Trace, options: Options) -> None:
-        from importers.perf.map import to_trace
+        from traceferry.importers.perf.map import to_trace
 
         to_trace(self.recordings, trace, options)
 
@@ -48,7 +48,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 
 def _read(source: Source) -> Recording:
-    from importers.perf import decode
+    from traceferry.importers.perf import decode
 
     try:
         return decode.read(source.data, [(f"data.{nth}", part) for nth, part in enumerate(source.parts)])
@@ -59,6 +59,6 @@ def _read(source: Source) -> Recording:
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """The records from `offset` on, a line each."""
-    from importers.perf.records import records
+    from traceferry.importers.perf.records import records
 
     yield from records(source.data, offset)

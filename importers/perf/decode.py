@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.errors import FormatError
-from importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
-from importers.perf.features import FeatureReader, read_build_id
-from importers.perf.fields import CutError, Fields, until_nul
-from importers.perf.layout import (
+from traceferry.errors import FormatError
+from traceferry.importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
+from traceferry.importers.perf.features import FeatureReader, read_build_id
+from traceferry.importers.perf.fields import CutError, Fields, until_nul
+from traceferry.importers.perf.layout import (
     FILE_HEADER_SIZE,
     MAGIC,
     OLD_HEADER_SIZE,
@@ -27,11 +27,11 @@ from importers.perf.layout import (
     read_header,
     record_name,
 )
-from importers.perf.rare import read_rare
-from importers.perf.recording import Event, Problem, Recording, TimeConv
-from importers.perf.samples import read_samples
-from importers.perf.stream import N_TYPES, Stream, open_stream
-from importers.perf.tracepoints import read_formats
+from traceferry.importers.perf.rare import read_rare
+from traceferry.importers.perf.recording import Event, Problem, Recording, TimeConv
+from traceferry.importers.perf.samples import read_samples
+from traceferry.importers.perf.stream import N_TYPES, Stream, open_stream
+from traceferry.importers.perf.tracepoints import read_formats
 
 DATA_SIZE_AT = 48  # in the header
 RECORD_TYPES = {int(kind) for kind in RecordType}

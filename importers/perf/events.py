@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import Array
-from importers.perf.fields import CutError, Fields
-from importers.perf.layout import (
+from traceferry.importers.perf.fields import CutError, Fields
+from traceferry.importers.perf.layout import (
     ATTR_SIZE_VER0,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
@@ -22,7 +21,8 @@ from importers.perf.layout import (
     Section,
     read_attr,
 )
-from importers.perf.recording import Event, Features, Problem
+from traceferry.importers.perf.recording import Event, Features, Problem
+from traceferry.model import Array
 
 HARDWARE_NAMES = (
     "cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses", "bus-cycles",

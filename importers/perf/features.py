@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from importers.perf.fields import CutError, Fields, until_nul
-from importers.perf.layout import (
+from traceferry.importers.perf.fields import CutError, Fields, until_nul
+from traceferry.importers.perf.layout import (
     BUILD_ID_SIZE,
     MISC_BUILD_ID_SIZE,
     RECORD_HEADER_SIZE,
@@ -16,7 +16,7 @@ from importers.perf.layout import (
     Section,
     feature_name,
 )
-from importers.perf.recording import Features, Problem
+from traceferry.importers.perf.recording import Features, Problem
 
 
 @dataclass

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.model import (
+from traceferry.importers.perf.layout import AttrType
+from traceferry.importers.perf.markers import event_markers
+from traceferry.importers.perf.natives import Natives
+from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
+from traceferry.importers.perf.spaces import Spaces
+from traceferry.importers.perf.stacks import stacks_of
+from traceferry.io.source import Source
+from traceferry.model import (
     PREEMPTED,
     RUNNING,
     SAMPLES,
@@ -26,14 +33,7 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.registry import Options
-from converter.source import Source
-from importers.perf.layout import AttrType
-from importers.perf.markers import event_markers
-from importers.perf.natives import Natives
-from importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
-from importers.perf.spaces import Spaces
-from importers.perf.stacks import stacks_of
+from traceferry.registry import Options
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
 CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from converter.model import Array, FieldFormat, MarkerField, MarkerType, Table
-from importers.perf.recording import Event, Recording
-from importers.perf.tracepoints import Field, decode_fields
+from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.tracepoints import Field, decode_fields
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
 
 INT64 = 1 << 63
 

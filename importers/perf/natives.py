@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.build_id import build_id_in, build_id_of, debug_id_of
-from converter.code import add_category, add_tier
-from converter.errors import FormatError, UsageError
-from converter.jit_names import Name, producer_of
-from converter.model import Array, Trace
-from converter.registry import Options
-from converter.source import Source, open_source
-from importers.perf.recording import JITTED_OBJECT, Mmap
+from traceferry.errors import FormatError, UsageError
+from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap
+from traceferry.io.source import Source, open_source
+from traceferry.jit.names import Name, producer_of
+from traceferry.jit.places import add_category, add_tier
+from traceferry.model import Array, Trace
+from traceferry.registry import Options
+from traceferry.symbols.build_id import build_id_in, build_id_of, debug_id_of
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary, Symbols
+    from traceferry.symbols import Binary, Symbols
 
 KERNEL = "[kernel.kallsyms]"
 # One name does not tell who wrote it.
@@ -219,7 +219,7 @@ class Natives:
         """(the user's symbols for a library, why the one of its name is refused)"""
         if not self._given:
             return None, ""
-        from converter.symbols.choose import matching
+        from traceferry.symbols.choose import matching
 
         try:
             return matching(self._given, build_id, name), ""
@@ -228,8 +228,8 @@ class Natives:
 
     def _binary_of(self, found: Symbols, own: Symbols | None) -> Binary | None:
         """The ELF file of what was found: itself, or another of that build."""
-        from converter.symbols.choose import is_same_build
-        from converter.symbols.elf import ElfSymbols
+        from traceferry.symbols.choose import is_same_build
+        from traceferry.symbols.elf import ElfSymbols
 
         of_build = (one for one in self._given if is_same_build(one.build_id, found.build_id))
         files = (one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols))
@@ -241,7 +241,7 @@ class Natives:
         opened = [one for source in self._sources if (one := self._opened(source)) is not None]
         if not opened:
             return []
-        from converter.symbols.elf import ElfSymbols
+        from traceferry.symbols.elf import ElfSymbols
 
         return sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
 
@@ -252,7 +252,7 @@ class Natives:
             return None
 
     def _opened(self, source: Source) -> Symbols | None:
-        from converter.symbols.choose import open_symbols
+        from traceferry.symbols.choose import open_symbols
 
         try:
             return open_symbols(source)
@@ -261,7 +261,7 @@ class Natives:
 
     def note_problems(self) -> None:
         """Of symbols, once everything was looked up."""
-        from converter.symbols.choose import note_problems
+        from traceferry.symbols.choose import note_problems
 
         for library in self._libraries.values():
             symbols = library.symbols
@@ -284,7 +284,7 @@ class Natives:
 
 def _found(symbols: Symbols, addresses: Sequence[int]) -> dict[int, Found]:
     """Addresses are relative to the lowest that is loaded."""
-    from converter.symbols.shown import shown_frames
+    from traceferry.symbols.shown import shown_frames
 
     found = symbols.lookup(np.array([symbols.base + address for address in addresses], np.uint64))
     frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]

@@ -701,7 +701,7 @@ FIELDS_SIZE = N_FIELDS + 0
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     walk = plain_integers(walk)
     samples = plain_integers(samples)

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from converter.model import Array
-from importers.perf import perf_kernel
-from importers.perf.events import EventTable
-from importers.perf.fields import until_nul
-from importers.perf.layout import (
+from traceferry.importers.perf import perf_kernel
+from traceferry.importers.perf.events import EventTable
+from traceferry.importers.perf.fields import until_nul
+from traceferry.importers.perf.layout import (
     BODY_FIELDS,
     BUILD_ID_SIZE,
     KSYMBOL_UNREGISTER,
@@ -27,8 +26,9 @@ from importers.perf.layout import (
     RECORD_HEADER_SIZE,
     RecordType,
 )
-from importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Mmap, Problem, Switches, Task, Throttle
-from importers.perf.stream import Stream
+from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Mmap, Problem, Switches, Task, Throttle
+from traceferry.importers.perf.stream import Stream
+from traceferry.model import Array
 
 FOUND = perf_kernel.FOUND_SLOTS
 KERNEL_CPUMODES = (1, 4)

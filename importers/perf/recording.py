@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from converter.model import Array
-from importers.perf.layout import Attr, SampleType
-from importers.perf.tracepoints import Format
+from traceferry.importers.perf.layout import Attr, SampleType
+from traceferry.importers.perf.tracepoints import Format
+from traceferry.model import Array
 
 # What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
 DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
@@ -17,7 +17,7 @@ JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
 
 @dataclass(frozen=True)
 class Problem:
-    """A note for the report; kind is a key of converter.report.KINDS. offset: in the stream."""
+    """A note for the report; kind is a key of traceferry.report.KINDS. offset: in the stream."""
 
     kind: str
     count: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-from importers.perf.decode import scan
-from importers.perf.events import event_table, sample_id_size
-from importers.perf.fields import CutError, Fields, until_nul
-from importers.perf.layout import (
+from traceferry.importers.perf.decode import scan
+from traceferry.importers.perf.events import event_table, sample_id_size
+from traceferry.importers.perf.fields import CutError, Fields, until_nul
+from traceferry.importers.perf.layout import (
     BODY_FIELD_NAMES,
     BODY_FIELDS,
     BRANCH_COUNTERS,
@@ -26,8 +26,8 @@ from importers.perf.layout import (
     feature_name,
     record_name,
 )
-from importers.perf.recording import Event
-from importers.perf.stream import Span, Stream, record_headers
+from traceferry.importers.perf.recording import Event
+from traceferry.importers.perf.stream import Span, Stream, record_headers
 
 SHOWN_BYTES = 64
 HEX_FIELDS = {"ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction"}

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from converter.model import Array
-from importers.perf import perf_kernel
-from importers.perf.events import EventTable
-from importers.perf.layout import SampleType
-from importers.perf.rare import FOUND, problems_of
-from importers.perf.recording import Event, Problem, Samples
-from importers.perf.stream import Stream
+from traceferry.importers.perf import perf_kernel
+from traceferry.importers.perf.events import EventTable
+from traceferry.importers.perf.layout import SampleType
+from traceferry.importers.perf.rare import FOUND, problems_of
+from traceferry.importers.perf.recording import Event, Problem, Samples
+from traceferry.importers.perf.stream import Stream
+from traceferry.model import Array
 
 # In the order of the kernel's parameters.
 COLUMNS: dict[str, Any] = {

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.jit_names import producer_of
-from converter.model import Array, CodeReader, Trace
-from importers.perf.natives import Natives
-from importers.perf.recording import DUMP, JITTED_OBJECT, Comm, Fork, Mmap, Recording
+from traceferry.importers.perf.natives import Natives
+from traceferry.importers.perf.recording import DUMP, JITTED_OBJECT, Comm, Fork, Mmap, Recording
+from traceferry.jit.names import producer_of
+from traceferry.model import Array, CodeReader, Trace
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors

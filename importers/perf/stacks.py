@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.model import Array, Trace
-from importers.perf import stacks_kernel
-from importers.perf.recording import Samples
-from importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Spaces, Version
+from traceferry.importers.perf import stacks_kernel
+from traceferry.importers.perf.recording import Samples
+from traceferry.importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Spaces, Version
+from traceferry.model import Array, Trace
 
 MAX_FRAMES = 1024
 # PERF_RECORD_MISC_CPUMODE_MASK

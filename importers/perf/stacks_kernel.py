@@ -360,7 +360,7 @@ def compose(
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     enter_keys = plain_integers(enter_keys)
     collect = plain_integers(collect)

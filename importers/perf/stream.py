@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.model import Array
-from importers.perf import perf_kernel
-from importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
-from importers.perf.recording import Problem
+from traceferry.importers.perf import perf_kernel
+from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
+from traceferry.importers.perf.recording import Problem
+from traceferry.model import Array
 
 SLOT = perf_kernel.STATE_SLOTS
 STATUS_NAMES = {code: name for name, code in perf_kernel.STATUS_CODES.items()}

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from importers.perf.fields import CutError, Fields, until_nul
+from traceferry.importers.perf.fields import CutError, Fields, until_nul
 
 MAGIC = b"\x17\x08\x44tracing"
 FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from converter.errors import FormatError
-from converter.model import Trace
-from converter.registry import Options
-from converter.source import Source
-from importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
+from traceferry.errors import FormatError
+from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
+from traceferry.io.source import Source
+from traceferry.model import Trace
+from traceferry.registry import Options
 
 if TYPE_CHECKING:
-    from converter.symbols import Symbols
-    from importers.xray.log import Log
+    from traceferry.importers.xray.log import Log
+    from traceferry.symbols import Symbols
 
 
 def sniff(head: memoryview) -> bool:
     """There is no magic: version and type must make sense, and the first record must be one."""
-    from importers.xray.records import first_record_is_plausible
+    from traceferry.importers.xray.records import first_record_is_plausible
 
     header = read_header(head)
     return header is not None and first_record_is_plausible(head, header)
@@ -35,16 +35,16 @@ class Reading:
 
     def add_to(self, trace: Trace, options: Options) -> None:
         """Raises FormatError for a binary that does not fit."""
-        from importers.xray.map import to_trace
+        from traceferry.importers.xray.map import to_trace
 
         to_trace(self.sources, self.logs, _open_symbols(options.symbols), trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:
     """Decodes the logs, which are files of one recording. Raises FormatError for a header that is none."""
-    from importers.xray.basic import read_basic
-    from importers.xray.fdr import scan_fdr, to_log
-    from importers.xray.forks import separate
+    from traceferry.importers.xray.basic import read_basic
+    from traceferry.importers.xray.fdr import scan_fdr, to_log
+    from traceferry.importers.xray.forks import separate
 
     headers = [_header(source) for source in sources]
     fdr = {i: scan_fdr(source.data, headers[i]) for i, source in enumerate(sources) if headers[i].type == TYPE_FDR}
@@ -60,14 +60,14 @@ def _open_symbols(sources: Sequence[Source]) -> list[Symbols]:
     if not sources:
         return []
     # What reads ELF files takes longer to import than a small log to convert.
-    from converter.symbols.choose import open_symbols
+    from traceferry.symbols.choose import open_symbols
 
     return [open_symbols(source) for source in sources]
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """The records from `offset` on, a line each, as they stand in the file."""
-    from importers.xray.records import describe_header, records
+    from traceferry.importers.xray.records import describe_header, records
 
     header = _header(source)
     if offset < HEADER_SIZE:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from converter.model import Array
-from importers.xray.layout import (
+from traceferry.importers.xray.layout import (
     BASIC_ARGUMENT,
     BASIC_KINDS,
     BASIC_NORMAL,
@@ -17,7 +16,8 @@ from importers.xray.layout import (
     Header,
     basic_record,
 )
-from importers.xray.log import Log, Piece, Problem, ThreadLog, rows_of_arguments
+from traceferry.importers.xray.log import Log, Piece, Problem, ThreadLog, rows_of_arguments
+from traceferry.model import Array
 
 MAX_TICK = 2**63 - 1
 NO_KIND = 255

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.model import Array
-from importers.xray import fdr_kernel
-from importers.xray.layout import (
+from traceferry.importers.xray import fdr_kernel
+from traceferry.importers.xray.layout import (
     HEADER_SIZE,
     METADATA_SIZE,
     Function,
@@ -20,6 +19,7 @@ from importers.xray.layout import (
     Metadata,
     metadata_byte,
 )
+from traceferry.model import Array
 
 SLOT = fdr_kernel.STATE_SLOTS
 STATUS = fdr_kernel.STATUS_CODES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from importers.xray.decode import (
+from traceferry.importers.xray.decode import (
     MAX_TICK,
     SCRATCH,
     Buffer,
@@ -21,8 +21,8 @@ from importers.xray.decode import (
     peek_tid,
     scan_buffer,
 )
-from importers.xray.layout import METADATA_SIZE, Header, Metadata
-from importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_arguments
+from traceferry.importers.xray.layout import METADATA_SIZE, Header, Metadata
+from traceferry.importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_arguments
 
 NO_KIND = 255
 

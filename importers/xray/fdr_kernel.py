@@ -280,6 +280,6 @@ STATUS_CODES = {"whole": WHOLE, "cut": CUT, "unknown_kind": UNKNOWN_KIND, "bad_s
 
 
 if not cython.compiled:
-    from converter.interpreted import plain_integers
+    from traceferry.kernels.interpreted import plain_integers
 
     decode = plain_integers(decode)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from importers.xray.decode import SCRATCH, Buffer, Columns, decode_pieces, scan_buffer
-from importers.xray.fdr import FdrFile
-from importers.xray.layout import Metadata
-from importers.xray.log import Problem
+from traceferry.importers.xray.decode import SCRATCH, Buffer, Columns, decode_pieces, scan_buffer
+from traceferry.importers.xray.fdr import FdrFile
+from traceferry.importers.xray.layout import Metadata
+from traceferry.importers.xray.log import Problem
 
 Identity = tuple[int, int, int]  # pid, tid, first TSC
 PIECE = 1 << 20

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.errors import FormatError
-from converter.model import Array, Trace
-from importers.xray.instr_map import function_addresses
-from importers.xray.layout import OBJECT_SHIFT
+from traceferry.errors import FormatError
+from traceferry.importers.xray.instr_map import function_addresses
+from traceferry.importers.xray.layout import OBJECT_SHIFT
+from traceferry.model import Array, Trace
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary, Symbols
+    from traceferry.symbols import Binary, Symbols
 
     Named = tuple[Binary, Symbols]
 
@@ -59,8 +59,8 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
     binary that is given.
     """
-    from converter.symbols.choose import matching
-    from converter.symbols.elf import ElfSymbols
+    from traceferry.symbols.choose import matching
+    from traceferry.symbols.elf import ElfSymbols
 
     programs = [one for one in symbols if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
     others = [one for one in symbols if one not in programs]
@@ -70,7 +70,7 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
 
 
 def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used: Sequence[Symbols]) -> None:
-    from converter.symbols.choose import refused_build
+    from traceferry.symbols.choose import refused_build
 
     unused = [one for one in others if not any(one is u for u in used)]
     if not unused:
@@ -138,8 +138,8 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
 
 def _definitions(symbols: Symbols, addresses: Array) -> list[tuple[str, str, int]]:
     """(name, source, line) of the functions that start at these addresses; their lines are the first that are not 0."""
-    from converter.symbols import demangle
-    from converter.symbols.shown import shown_path
+    from traceferry.symbols import demangle
+    from traceferry.symbols.shown import shown_path
 
     names, sources, lines = _outermost(symbols, addresses)
     missing = np.flatnonzero((names != "") & (lines == 0))

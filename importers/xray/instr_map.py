@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from converter.errors import FormatError
+from traceferry.errors import FormatError
 
 if TYPE_CHECKING:
-    from converter.symbols import Binary
+    from traceferry.symbols import Binary
 
 SECTION = "xray_instr_map"
 

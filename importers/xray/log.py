@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from converter.model import Array
-from importers.xray.layout import Header
+from traceferry.importers.xray.layout import Header
+from traceferry.model import Array
 
 
 @dataclass
@@ -69,7 +69,7 @@ class ThreadLog:
 
 @dataclass(frozen=True)
 class Problem:
-    """A note for the report; kind is a key of converter.report.KINDS."""
+    """A note for the report; kind is a key of traceferry.report.KINDS."""
 
     kind: str
     count: int

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from converter.calls import Balancer
-from converter.clocks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
-from converter.model import (
+from traceferry.calls.balance import Balancer
+from traceferry.clocks.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
+from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
+from traceferry.importers.xray.layout import Function
+from traceferry.importers.xray.log import Event, Log, ThreadLog
+from traceferry.io.source import Source
+from traceferry.model import (
     ARGUMENTS,
     LEAVE,
     STATES,
@@ -28,13 +32,9 @@ from converter.model import (
     ThreadData,
     Trace,
 )
-from converter.source import Source
-from importers.xray.functions import Object, intern_frames, number_objects, resolve
-from importers.xray.layout import Function
-from importers.xray.log import Event, Log, ThreadLog
 
 if TYPE_CHECKING:
-    from converter.symbols import Symbols
+    from traceferry.symbols import Symbols
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
@@ -101,7 +101,7 @@ def _note_problems(trace: Trace, log: Log) -> None:
 
 def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
     if objects:
-        from converter.symbols.choose import note_problems
+        from traceferry.symbols.choose import note_problems
 
         for one in objects:
             note_problems(trace.report, one.symbols)

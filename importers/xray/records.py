@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from importers.xray.decode import Gap, find_buffers
-from importers.xray.layout import (
+from traceferry.importers.xray.decode import Gap, find_buffers
+from traceferry.importers.xray.layout import (
     BASIC_ARGUMENT,
     BASIC_KINDS,
     BASIC_NORMAL,

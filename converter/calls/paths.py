@@ -1,0 +1,116 @@
+"""Calls as samples of their call paths, and call paths as a table of (prefix, frame): for exporters that show
+instrumented calls as stacks.
+
+Calls are gone through in pieces, so that memory does not grow with a thread's length. Who writes column by column goes
+through them once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traceferry.calls import paths_kernel as stacks_kernel
+from traceferry.model import Array, Table
+
+FOREVER = 2**63 - 1
+ROWS = 1 << 16  # of calls, at a time
+STATE_SIZE = 9
+# Indices into the kernels' state.
+ROW, N_OUT, LAST, LAST_TS, N_SAMPLES, SAMPLE_TS, SAMPLE, N_STACKS = 0, 1, 3, 4, 5, 6, 7, 8
+
+
+class CallPaths:
+    """Interns the call paths of any number of threads. A prefix is always smaller than its stack."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._prefix = np.empty(1 << 12, np.int32)
+        self._frame = np.empty(1 << 12, np.int32)
+        self._slots = np.full(1 << 13, -1, np.int32)
+
+    @property
+    def prefix(self) -> Array:
+        return self._prefix[: self.n]
+
+    @property
+    def frame(self) -> Array:
+        return self._frame[: self.n]
+
+    def append(self, prefix: Array, frame: Array) -> None:
+        """Adds rows of another table, as they are; their prefixes must be stacks of this one."""
+        first, self.n = self.n, self.n + len(prefix)
+        if self.n >= len(self._prefix):
+            self._grow(first, self.n)
+        self._prefix[first : self.n], self._frame[first : self.n] = prefix, frame
+        stacks_kernel.enter_stacks(self._prefix, self._frame, first, self.n, self._slots)
+
+    def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
+        """(int64 ts in ns, int32 stack) after each change that lasts, in pieces; stack -1 while no call is open. What
+        lasts for more than `longest` ns stands also where it ends. See `walk_calls`."""
+        state, path = np.zeros(STATE_SIZE, np.int64), np.empty(1 << 8, np.int32)
+        for piece in _pieces(calls):
+            n = len(piece)
+            out_ts, out_stack = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32)
+            state[ROW], state[N_OUT], state[N_STACKS] = 0, 0, self.n
+            while True:
+                stacks_kernel.walk_calls(
+                    piece["ts"], piece["frame"], piece["flags"], longest, state, path,
+                    self._prefix, self._frame, self._slots, out_ts, out_stack,
+                )  # fmt: skip
+                self.n = int(state[N_STACKS])
+                if state[ROW] == n:
+                    break
+                if self.n == len(self._prefix):
+                    self._grow(self.n, self.n + 1)
+                else:
+                    path = np.concatenate((path, np.empty(len(path), np.int32)))
+            yield out_ts[: state[N_OUT]], out_stack[: state[N_OUT]]
+        if state[LAST]:
+            again = int(state[N_SAMPLES] and state[LAST_TS] - state[SAMPLE_TS] > longest)
+            stack = np.array([state[SAMPLE], -1], np.int32)[1 - again :]
+            yield np.full(len(stack), state[LAST_TS]), stack
+
+    def _grow(self, n: int, wanted: int) -> None:
+        """Makes room for more than `wanted` stacks, of which n are there."""
+        room = len(self._prefix)
+        while room <= wanted:
+            room *= 2
+        more = room - len(self._prefix)
+        self._prefix = np.concatenate((self._prefix, np.empty(more, np.int32)))
+        self._frame = np.concatenate((self._frame, np.empty(more, np.int32)))
+        self._slots = np.full(2 * room, -1, np.int32)
+        stacks_kernel.enter_stacks(self._prefix, self._frame, 0, n, self._slots)
+
+
+def sample_times(calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
+    """(int64 ts, int64 duration) in ns, in pieces: the times of what `CallPaths.samples` gives for the same arguments,
+    and for how long a call is open from there on. See `time_calls`."""
+    state = np.zeros(STATE_SIZE, np.int64)
+    for piece in _pieces(calls):
+        n = len(piece)
+        out_ts, out_ns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+        stacks_kernel.time_calls(piece["ts"], piece["flags"], longest, state, out_ts, out_ns)
+        yield out_ts[: state[N_OUT]], out_ns[: state[N_OUT]]
+    if state[LAST]:
+        yield _last_times(state, longest)
+
+
+def _last_times(state: Array, longest: int) -> tuple[Array, Array]:
+    """Of the last state that a call was open in, and of the end: no call is open there."""
+    end = int(state[LAST_TS])
+    ts, ns = [end], [0]
+    if state[N_SAMPLES]:
+        lasted = end - int(state[SAMPLE_TS])
+        again = int(lasted > longest)
+        ts = [int(state[SAMPLE_TS])] + [end] * again + ts
+        ns = [lasted if state[SAMPLE] else 0] + [0] * again + ns
+    return np.array(ts, np.int64), np.array(ns, np.int64)
+
+
+def _pieces(calls: Table) -> Iterator[Table]:
+    """Of at most ROWS rows, so that what is made of them stays in the processor's cache."""
+    for piece in calls.pieces():
+        for at in range(0, len(piece), ROWS):
+            yield piece.take(slice(at, at + ROWS))

@@ -1,0 +1,1 @@
+"""Clocks: ticks of counters become nanoseconds."""

@@ -1,0 +1,1 @@
+"""Heap snapshots: dominators, retained sizes, growth, allocation sites."""

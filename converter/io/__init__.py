@@ -1,0 +1,1 @@
+"""Files: opening inputs, finding those that belong together, writing outputs."""

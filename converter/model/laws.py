@@ -1,0 +1,163 @@
+"""The laws of the model: what every importer promises and every exporter relies on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceferry.model import LEAVE, Array, HeapGraph, HeapSnapshot, Process, Table, ThreadData, Trace
+
+
+def check(trace: Trace) -> list[str]:
+    """Every broken law in words; an empty list is a valid trace. Loads each thread and each heap snapshot once, before
+    the global tables are checked: loading may add to them."""
+    if trace.clock is None:
+        return ["the trace has no clock"]
+    broken: list[str] = []
+    for process, thread in trace.threads:
+        broken += _check_thread(trace, thread.load(), f"thread {process.pid}/{thread.tid}")
+    for process in trace.processes:
+        for nth, snapshot in enumerate(process.heap_snapshots, 1):
+            broken += _check_snapshot(trace, process, snapshot, f"heap snapshot {process.pid}/{nth}")
+        for counter in process.counters:
+            broken += _check_table(counter.values, _sizes(trace), f"counter {counter.name}")
+    return _check_global_tables(trace) + broken
+
+
+def _sizes(trace: Trace) -> dict[str, int]:
+    of_tables = {table.spec.name: len(table) for table in trace.global_tables()}
+    return {"strings": len(trace.strings), "texts": len(trace.texts)} | of_tables
+
+
+def _check_global_tables(trace: Trace) -> list[str]:
+    broken: list[str] = []
+    for growing in trace.global_tables():
+        broken += _check_table(growing.table(), _sizes(trace), growing.spec.name)
+    prefix = trace.stacks["prefix"]
+    if np.any(prefix >= np.arange(len(prefix))):
+        broken.append("stacks: a prefix is not smaller than its stack")
+    return broken or _check_inlined(trace)
+
+
+def _check_inlined(trace: Trace) -> list[str]:
+    """An inlined frame stands on the frame that it is inlined into: one level less deep, at the same address."""
+    prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
+    depth, lib, address = (trace.frames[name] for name in ("inline_depth", "lib", "address"))
+    inlined = np.flatnonzero(depth[frame] > 0)
+    below = prefix[inlined]
+    if np.any(below < 0):
+        return ["stacks: an inlined frame without the frame that it is inlined into"]
+    inner, outer = frame[inlined], frame[below]
+    if np.any((depth[outer] != depth[inner] - 1) | (lib[outer] != lib[inner]) | (address[outer] != address[inner])):
+        return ["stacks: an inlined frame on a frame of another place"]
+    return []
+
+
+def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
+    broken: list[str] = []
+    for table in data.tables():
+        pieces = [len(piece) for piece in table.pieces()]
+        if sum(pieces) != len(table) or 0 in pieces:
+            broken.append(f"{where}: {table.spec.name}: {len(table)} rows in pieces of {pieces}")
+        sizes = _sizes(trace) | {"calls": len(data.calls)}
+        broken += _check_table(table, sizes, f"{where}: {table.spec.name}")
+        ts = table.columns.get("ts")
+        if ts is not None and len(ts) and (ts.min() < trace.start_ts or ts.max() > trace.end_ts):
+            broken.append(f"{where}: {table.spec.name}: a time stamp outside the recording")
+    if not broken:
+        broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
+        broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
+    return broken
+
+
+def _check_table(table: Table, sizes: dict[str, int], where: str) -> list[str]:
+    broken: list[str] = []
+    n = len(table)
+    for column in table.spec.columns:
+        values = table[column.name]
+        if len(values) != n:
+            broken.append(f"{where}.{column.name}: {len(values)} values in a table of {n}")
+        elif values.dtype != column.numpy_dtype:
+            broken.append(f"{where}.{column.name}: {values.dtype} instead of {column.numpy_dtype}")
+        elif column.dtype == "text":
+            if not all(isinstance(value, str) for value in values):
+                broken.append(f"{where}.{column.name}: a value that is no text")
+        elif column.refers_to and n and (values.min() < -1 or values.max() >= sizes[column.refers_to]):
+            broken.append(f"{where}.{column.name}: an index outside {column.refers_to}")
+        if column.name == table.spec.sorted_by and n and np.any(values[1:] < values[:-1]):
+            broken.append(f"{where}.{column.name}: falls")
+    return broken
+
+
+def _check_calls(calls: Table, arguments: Table) -> list[str]:
+    leaves = (calls["flags"] & LEAVE) != 0
+    depth = np.cumsum(np.where(leaves, -1, 1))
+    if len(depth) == 0:
+        return ["arguments without calls"] if len(arguments) else []
+    if depth.min() < 0 or depth[-1] != 0:
+        return ["calls are not balanced"]
+    enter, leave = pairs(leaves)
+    if np.any(calls["frame"][enter] != calls["frame"][leave]):
+        return ["a leave has another frame than its enter"]
+    if len(arguments) and (arguments["call"].min() < 0 or np.any(leaves[arguments["call"]])):
+        return ["an argument of a row that does not enter"]
+    return []
+
+
+def _check_allocations(allocations: Table) -> list[str]:
+    """An object is allocated once and freed once, with the same size, class and stack; a range may hold one of both."""
+    known = allocations.take(allocations["object"] >= 0)
+    is_free = known["size"] < 0
+    allocated, freed = known.take(~is_free), known.take(is_free)
+    broken: list[str] = []
+    for table, what in ((allocated, "allocated"), (freed, "freed")):
+        if len(np.unique(table["object"])) != len(table):
+            broken.append(f"an object that is {what} twice")
+    if broken:
+        return broken
+    _, ours, theirs = np.intersect1d(allocated["object"], freed["object"], assume_unique=True, return_indices=True)
+    allocated, freed = allocated.take(ours), freed.take(theirs)
+    for column in ("class_name", "stack"):
+        if np.any(allocated[column] != freed[column]):
+            broken.append(f"an object that is freed with another {column}")
+    if np.any(allocated["size"] != -freed["size"]):
+        broken.append("an object that is freed with another size")
+    if np.any(allocated["ts"] > freed["ts"]):
+        broken.append("an object that is freed before it is allocated")
+    return broken
+
+
+def _check_snapshot(trace: Trace, process: Process, snapshot: HeapSnapshot, where: str) -> list[str]:
+    graph = snapshot.load()
+    sizes = _sizes(trace) | {"heap_objects": len(graph.objects)}
+    broken: list[str] = []
+    for table in (graph.objects, graph.roots):
+        broken += _check_table(table, sizes, f"{where}: {table.spec.name}")
+    if not process.start_ts <= snapshot.start_ts <= snapshot.end_ts <= process.end_ts:
+        broken.append(f"{where}: a time outside the process's, or an end before the start")
+    return broken + [f"{where}: {law}" for law in _check_graph(graph)]
+
+
+def _check_graph(graph: HeapGraph) -> list[str]:
+    n, offsets, references = len(graph.objects), graph.offsets, graph.references
+    broken: list[str] = []
+    if offsets.dtype != np.int64 or references.dtype != np.int32:
+        broken.append(f"offsets are {offsets.dtype} and references {references.dtype}, not int64 and int32")
+    if len(offsets) != n + 1 or offsets[0] != 0 or offsets[-1] != len(references) or np.any(np.diff(offsets) < 0):
+        broken.append(f"offsets that do not divide the references among {n} objects")
+    if np.any((references < 0) | (references >= n)):
+        broken.append("a reference to no object")
+    if np.any(graph.roots["object"] < 0):
+        broken.append("a root that is no object")
+    if np.any(graph.objects["size"] < 0):
+        broken.append("an object of negative size")
+    known = graph.objects["object"][graph.objects["object"] >= 0]
+    if len(np.unique(known)) != len(known):
+        broken.append("an object that is listed twice")
+    return broken
+
+
+def pairs(leaves: Array) -> tuple[Array, Array]:
+    """(enter rows, leave rows) of a balanced stream, pair by pair: at one depth, enters and leaves alternate."""
+    depth = np.cumsum(np.where(leaves, -1, 1)) + leaves
+    order = np.argsort(depth, kind="stable")
+    return order[0::2], order[1::2]

@@ -1,0 +1,1 @@
+"""What `traceferry info` prints: totals, as data and as text."""

@@ -1,0 +1,217 @@
+"""What is in a recording: the answers of `traceferry info`, as JSON that scripts rely on. FORMATS.md describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from traceferry.calls.balance import CallTotals
+from traceferry.model import Counter, MarkerType, Table, Thread, ThreadData, Trace
+from traceferry.summary.memory import allocations, heap_snapshots
+from traceferry.summary.totals import (
+    BYTES,
+    COUNT,
+    AllocationTotals,
+    MarkerGroup,
+    MarkerTotals,
+    SampleTotals,
+    byte_fields,
+    ranked,
+)
+
+TOP = 20
+Json = dict[str, Any]
+
+# By which columns functions are ranked, the largest first; ties go by the columns of "self", then by name.
+SORTS = {
+    "self": ("self_ns", "samples", "total_samples"),
+    "total": ("total_ns", "total_samples"),
+    "calls": ("calls",),
+    "samples": ("samples", "total_samples"),
+}
+
+
+def summarize(
+    trace: Trace, top: int = TOP, progress: Callable[[int], None] = lambda _: None, sort: str = "self"
+) -> Json:
+    """The interface of `info --json`. Loads each thread and each heap snapshot once, one at a time, and goes through
+    the pieces of their tables once.
+
+    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS. calls counts enters; a
+    recursive function's total_ns counts its outermost activation only, and so do its total_samples.
+    """
+    totals = _Totals(trace)
+    processes: list[Json] = []
+    for process in trace.processes:
+        threads: list[Json] = []
+        for thread in process.threads:
+            threads.append(totals.add(thread, thread.load()))
+            progress(thread.n_records)
+        processes.append(
+            {
+                "pid": process.pid,
+                "name": process.name,
+                "threads": threads,
+                "counters": [_counter(counter) for counter in process.counters],
+                "heap_snapshots": heap_snapshots(trace, process, top),
+            }
+        )
+    return {
+        "inputs": [
+            {"path": i.path, "format": i.format, "version": i.version, "producer": i.producer} for i in trace.inputs
+        ],
+        "time": {
+            "clock": trace.clock.kind if trace.clock else None,
+            "duration_ns": trace.end_ts - trace.start_ts,
+            "unix_start_ns": trace.unix_start_ns,
+        },
+        "processes": processes,
+        "functions": {"total": len(trace.funcs), "top": _functions(trace, totals.calls, totals.samples, top, sort)},
+        "allocations": allocations(trace, totals.allocations, top),
+        "markers": [_markers(kind, groups, top) for kind, groups in totals.markers.groups.items()],
+        "coverage": _coverage(trace, top),
+        "code_objects": len(trace.code),
+        "tiers": _tiers(trace),
+        "sources": len(trace.sources),
+        "issues": [issue.as_json() for issue in trace.report],
+    }
+
+
+class _Totals:
+    """What is added up over all threads."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.calls = CallTotals(trace.frames, trace.funcs)
+        self.samples = SampleTotals(trace)
+        self.allocations = AllocationTotals()
+        self.markers = MarkerTotals()
+
+    def add(self, thread: Thread, data: ThreadData) -> Json:
+        """Adds a thread; returns what is said of it alone."""
+        n_calls = self.calls.add(data.calls)
+        allocated = self.allocations.add(data.allocations)
+        self.markers.add(data.markers)
+        if not thread.sample_unit:
+            self.samples.add(data.samples["stack"])
+        return {
+            "tid": thread.tid,
+            "name": thread.name,
+            "samples": len(data.samples),
+            "sample_unit": thread.sample_unit or None,
+            "calls": n_calls,
+            "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
+            "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
+        }
+
+
+def _functions(trace: Trace, calls: CallTotals, counts: SampleTotals, top: int, sort: str) -> list[Json]:
+    """Those that were called or sampled: the same order on every run."""
+    n_calls, total_ns, self_ns = calls.by_func()
+    samples, total_samples = counts.by_func()
+    columns = {
+        "calls": n_calls,
+        "total_ns": total_ns,
+        "self_ns": self_ns,
+        "samples": samples,
+        "total_samples": total_samples,
+    }
+    ranked_by = [columns[name] for name in (*SORTS[sort], *SORTS["self"])]
+    seen = np.flatnonzero((n_calls > 0) | (total_samples > 0))
+    order = ranked(seen, ranked_by, trace.func_name)
+    return [_function(trace, func) | {name: int(c[func]) for name, c in columns.items()} for func in order[:top]]
+
+
+def _function(trace: Trace, func: int) -> Json:
+    source = int(trace.funcs["source"][func])
+    return {
+        "name": trace.func_name(func),
+        "file": trace.strings[int(trace.sources["path"][source])] if source >= 0 else None,
+        "line": int(trace.funcs["line"][func]) or None,
+    }
+
+
+def _tiers(trace: Trace) -> list[Json]:
+    """Code objects and their bytes by tier, the largest first."""
+    tier, size = trace.code["tier"], trace.code["size"]
+    names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
+    by_name: dict[str, tuple[int, int]] = {}
+    for row in sorted(set(tier.tolist())):
+        mine = tier == row
+        n, n_bytes = by_name.get(names[row], (0, 0))
+        by_name[names[row]] = n + int(mine.sum()), n_bytes + int(size[mine].sum())
+    ranked = sorted(by_name.items(), key=lambda item: (-item[1][1], item[0]))
+    return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
+
+
+def _counter(counter: Counter) -> Json:
+    values = counter.values["value"]
+    known = len(values) > 0
+    return {
+        "name": counter.name,
+        "unit": counter.unit,
+        "values": len(values),
+        "first": float(values[0]) if known else None,
+        "last": float(values[-1]) if known else None,
+        "min": float(values.min()) if known else None,
+        "max": float(values.max()) if known else None,
+    }
+
+
+def _markers(marker_type: MarkerType, groups: dict[tuple[Any, ...], MarkerGroup], top: int) -> Json:
+    """One type: its groups by their total time, then by their number."""
+    ranked = sorted(groups.items(), key=lambda item: (-item[1].total_ns, -item[1].count, item[0]))
+    return {
+        "type": marker_type.name,
+        "group_by": list(marker_type.group_by),
+        "groups": len(groups),
+        "top": [
+            {
+                "by": dict(zip(marker_type.group_by, values, strict=True)),
+                "count": group.count,
+                "total_ns": group.total_ns,
+                "longest_ns": group.longest_ns,
+                "sums": dict(zip(byte_fields(marker_type), group.sums, strict=True)),
+            }
+            for values, group in ranked[:top]
+        ],
+    }
+
+
+def _coverage(trace: Trace, top: int) -> Json | None:
+    """Statements, and how many of them ran: in all, and by assembly, class and method, those with most left first."""
+    table = trace.coverage.table()
+    if not len(table):
+        return None
+    return {
+        **_covered(table),
+        "assemblies": _covered_by(trace, table, ("assembly",)),
+        "classes": _covered_by(trace, table, ("assembly", "class_name"))[:top],
+        "methods": _covered_by(trace, table, ("assembly", "class_name", "method", "path"))[:top],
+    }
+
+
+def _covered(table: Table) -> Json:
+    return {"statements": int(table["statements"].sum()), "covered": int(table["covered"].sum())}
+
+
+COVERAGE_NAMES = {"assembly": "assembly", "class_name": "class", "method": "method", "path": "file"}
+
+
+def _covered_by(trace: Trace, table: Table, keys: tuple[str, ...]) -> list[Json]:
+    values, group = np.unique(np.stack([table[key] for key in keys], axis=1), axis=0, return_inverse=True)
+    statements = np.bincount(group.reshape(-1), table["statements"]).astype(np.int64)
+    covered = np.bincount(group.reshape(-1), table["covered"]).astype(np.int64)
+    names = [[trace.strings[index] or None for index in row] for row in values.tolist()]
+    order = ranked(
+        np.arange(len(values)), (statements - covered, statements), lambda row: [name or "" for name in names[row]]
+    )
+    return [
+        {
+            **dict(zip((COVERAGE_NAMES[key] for key in keys), names[row], strict=True)),
+            "statements": int(statements[row]),
+            "covered": int(covered[row]),
+        }
+        for row in order
+    ]

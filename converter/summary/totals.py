@@ -1,0 +1,187 @@
+"""Sums over all threads of a trace, for `info`: samples, allocations, markers. Calls: `CallTotals`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traceferry.model import Array, MarkerType, Table, Trace
+
+
+class SampleTotals:
+    """Counts samples by function: those with it as the leaf, and those with it anywhere."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._of_stack = np.zeros(0, np.int64)
+
+    def add(self, stack: Array) -> None:
+        counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
+        counts[: len(self._of_stack)] += self._of_stack
+        self._of_stack = counts
+
+    def by_func(self) -> tuple[Array, Array]:
+        """(samples, total samples) of each func."""
+        trace, n = self._trace, len(self._of_stack)
+        n_funcs = len(trace.funcs)
+        func = trace.frames["func"][trace.stacks["frame"][:n]]
+        prefix = trace.stacks["prefix"][:n]
+        own = np.bincount(func, self._of_stack, n_funcs)
+        total = self._of_stack.copy()
+        depth = _depths(prefix)
+        order = np.argsort(-depth, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if n else ():
+            called = rows[prefix[rows] >= 0]
+            np.add.at(total, prefix[called], total[called])
+        outermost = np.where(_recurs(prefix, func), 0, total)
+        return own.astype(np.int64), np.bincount(func, outermost, n_funcs).astype(np.int64)
+
+
+def _depths(prefix: Array) -> Array:
+    depth = np.zeros(len(prefix), np.int64)
+    above = prefix
+    while np.any(deeper := above >= 0):
+        depth += deeper
+        above = np.where(deeper, prefix[above], -1)
+    return depth
+
+
+def _recurs(prefix: Array, func: Array) -> Array:
+    """Whether a stack's function is also further up in it."""
+    found = np.zeros(len(prefix), bool)
+    rows, above = np.arange(len(prefix)), prefix
+    while len(rows := rows[above >= 0]):
+        above = above[above >= 0]
+        same = func[above] == func[rows]
+        found[rows[same]] = True
+        rows, above = rows[~same], prefix[above[~same]]
+    return found
+
+
+# The columns of an array of amounts.
+COUNT, BYTES, FREED_COUNT, FREED_BYTES = range(4)
+
+
+class AllocationTotals:
+    """Adds up allocations by class and by stack. Amounts are int64 rows of count, bytes, freed count, freed bytes; the
+    first row is of what has no class or no site, so that the class or the stack i is in row i + 1."""
+
+    def __init__(self) -> None:
+        self.by_class = np.zeros((1, 4), np.int64)
+        self._by_stack = np.zeros((1, 4), np.int64)
+
+    def add(self, allocations: Table) -> Array:
+        """Adds a thread; returns its amounts, int64[4]."""
+        whole = np.zeros(4, np.int64)
+        for piece in allocations.pieces():
+            of_class = _amounts(piece["class_name"], piece["size"])
+            self.by_class = _summed(self.by_class, of_class)
+            self._by_stack = _summed(self._by_stack, _amounts(piece["stack"], piece["size"]))
+            whole += of_class.sum(axis=0)
+        return whole
+
+    def by_site(self, trace: Trace) -> Array:
+        """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
+        n = len(self._by_stack)
+        site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
+        amounts = np.zeros((n, 4), np.int64)
+        np.add.at(amounts, site_row, self._by_stack)
+        return amounts
+
+
+def _amounts(index: Array, size: Array) -> Array:
+    """int64[n, 4]: row i is the amounts of index i - 1."""
+    row = index.astype(np.int64) + 1
+    n = int(row.max()) + 1
+    return np.concatenate((_counted(row[size > 0], size[size > 0], n), _counted(row[size < 0], -size[size < 0], n)), 1)
+
+
+def _counted(row: Array, size: Array, n: int) -> Array:
+    """int64[n, 2]: for each of n rows how often it is named, and the sum of its sizes."""
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, row, size)
+    return np.stack((np.bincount(row, minlength=n), sums), axis=1)
+
+
+def _summed(one: Array, other: Array) -> Array:
+    """The sum of two arrays of amounts; a row that one of them lacks is zero."""
+    summed = np.zeros((max(len(one), len(other)), 4), np.int64)
+    summed[: len(one)] = one
+    summed[: len(other)] += other
+    return summed
+
+
+@dataclass
+class MarkerGroup:
+    """Markers of one type with the same values in its group_by. total_ns, longest_ns: of their durations; sums: of
+    each field that counts bytes."""
+
+    count: int
+    total_ns: int
+    longest_ns: int
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of_none(cls, marker_type: MarkerType) -> MarkerGroup:
+        return cls(0, 0, 0, (0,) * len(byte_fields(marker_type)))
+
+    def add(self, other: MarkerGroup) -> None:
+        self.count += other.count
+        self.total_ns += other.total_ns
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
+        self.sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+
+
+class MarkerTotals:
+    """Adds up markers by type and by the values of the type's group_by. Types that declare neither that nor a number
+    of bytes are left out: their markers are only counted."""
+
+    def __init__(self) -> None:
+        self.groups: dict[MarkerType, dict[tuple[Any, ...], MarkerGroup]] = {}
+
+    def add(self, markers: dict[MarkerType, Table]) -> None:
+        for marker_type, table in markers.items():
+            if len(table) and (marker_type.group_by or byte_fields(marker_type)):
+                known = self.groups.setdefault(marker_type, {})
+                for values, group in _groups(marker_type, table).items():
+                    known.setdefault(values, MarkerGroup.of_none(marker_type)).add(group)
+
+
+def byte_fields(marker_type: MarkerType) -> list[str]:
+    return [field.key for field in marker_type.fields if field.format == "bytes"]
+
+
+def _groups(marker_type: MarkerType, table: Table) -> dict[tuple[Any, ...], MarkerGroup]:
+    group = _group_of_row(table, marker_type.group_by)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    dur = table["dur"][order]
+    counts = np.diff(starts, append=len(order)).tolist()
+    totals, longest = np.add.reduceat(dur, starts).tolist(), np.maximum.reduceat(dur, starts).tolist()
+    sums = [np.add.reduceat(table[key][order], starts).tolist() for key in byte_fields(marker_type)]
+    values = [table[key][order[starts]].tolist() for key in marker_type.group_by]
+    return {
+        tuple(column[i] for column in values): MarkerGroup(
+            counts[i], totals[i], longest[i], tuple(column[i] for column in sums)
+        )
+        for i in range(len(starts))
+    }
+
+
+def _group_of_row(table: Table, keys: tuple[str, ...]) -> Array:
+    """int64 for each row: equal where all keys have equal values, 0 upwards."""
+    group = np.zeros(len(table), np.int64)
+    for key in keys:
+        numbers: dict[Any, int] = {}
+        code = np.array([numbers.setdefault(value, len(numbers)) for value in table[key].tolist()], np.int64)
+        _, group = np.unique(group * len(numbers) + code, return_inverse=True)
+    return group
+
+
+def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) -> list[int]:
+    """The rows by falling values of the columns; ties go by name, then by row."""
+    values = {row: tuple(-int(column[row]) for column in columns) for row in rows.tolist()}
+    return sorted(values, key=lambda row: (values[row], name(row), row))

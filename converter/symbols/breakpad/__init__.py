@@ -1,0 +1,1 @@
+"""Breakpad's text symbol files."""

@@ -1,0 +1,1 @@
+"""GSYM files: reader and writer."""

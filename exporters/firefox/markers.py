@@ -1,0 +1,256 @@
+"""What the Firefox Profiler shows as markers, for both of its formats: calls with arguments, events, states, and when
+a thread was off the processors.
+
+Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Protocol
+
+import numpy as np
+
+from traceferry.model import LEAVE, PREEMPTED, RUNNING, WAITING, Array, MarkerType, Table, Thread, ThreadData, Trace
+
+INSTANT, INTERVAL = 0, 1  # a marker's phase
+FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
+MAX_ARGUMENTS = 16
+# The viewer takes these members of a marker's data for something else than a field.
+RESERVED = ("type", "cause", "stack", "flow", "innerWindowID")
+OFF_CPU = {WAITING: "waiting", PREEMPTED: "preempted"}
+
+
+class StringTable(Protocol):
+    def index(self, text: str) -> int: ...
+
+
+class Backtraces(Protocol):
+    """What the data of markers says of their stacks, as the member `key`."""
+
+    key: str
+
+    def of(self, stack: Array, ts: Array) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True)
+class MarkerColumns:
+    """The markers of one thread and one type: int64 ts and dur in ns, their name, and each one's data in that order."""
+
+    ts: Array
+    dur: Array
+    name: str
+    data: Iterator[dict[str, Any]]
+
+
+class Schemas:
+    """The schemas of all marker types met so far, each under a name of its own."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, dict[str, Any]] = {}
+
+    def get(self, owner: Hashable, name: str, *fields: dict[str, Any], **rest: Any) -> dict[str, Any]:
+        """The schema of `owner`: at the first call, made of the rest."""
+        if owner not in self._of:
+            taken = {schema["name"] for schema in self._of.values()}
+            free = (f"{name} {n}" if n > 1 else name for n in range(1, len(taken) + 2))
+            unique = next(name for name in free if name not in taken)
+            surfaces = rest.pop("display", ["marker-chart", "marker-table", "timeline-overview"])
+            self._of[owner] = {"name": unique, "display": surfaces, **rest, "fields": list(fields)}
+        return self._of[owner]
+
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        return list(self._of.values())
+
+
+def markers_of(
+    trace: Trace, thread: Thread, data: ThreadData, schemas: Schemas, strings: StringTable, backtraces: Backtraces
+) -> list[MarkerColumns]:
+    """Everything of a thread that is shown as markers; adds the schemas of their types."""
+    columns: list[MarkerColumns] = []
+    if len(data.arguments):
+        columns.append(_call_markers(trace, data, schemas))
+    flows = _shared_flows(data, strings)
+    for marker_type, table in data.markers.items():
+        columns.append(_event_markers(marker_type, table, schemas, flows, backtraces))
+    for track in np.unique(data.states["track"]).tolist():
+        columns.append(_state_markers(trace, data.states.take(data.states["track"] == track), schemas))
+    if len(data.scheduling):
+        columns.append(_off_cpu_markers(thread, data.scheduling, schemas))
+    return columns
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _call_markers(trace: Trace, data: ThreadData, schemas: Schemas) -> MarkerColumns:
+    calls, arguments = data.calls, data.arguments
+    rows, n_of_row = np.unique(arguments["call"], return_counts=True)
+    schema = schemas.get(
+        "Call",
+        "Call",
+        {"key": "function", "label": "Function", "format": "string"},
+        description="A call of which the arguments were recorded, as raw values",
+        tooltipLabel="{marker.data.function}",
+        tableLabel="{marker.data.function}: {marker.data.arg0}",
+        chartLabel="{marker.data.function}",
+    )
+    for i in range(len(schema["fields"]) - 1, min(int(n_of_row.max()), MAX_ARGUMENTS)):
+        schema["fields"].append({"key": f"arg{i}", "label": f"Argument {i}", "format": "string"})
+    leave_of = leaves_of(calls, rows)
+    func_of_frame = trace.frames["func"]
+
+    def rows_data() -> Iterator[dict[str, Any]]:
+        values = arguments["value"].tolist()
+        at = 0
+        for row, n in zip(rows.tolist(), n_of_row.tolist(), strict=True):
+            function = trace.func_name(int(func_of_frame[calls["frame"][row]]))
+            # A 64-bit number does not survive JavaScript: text, and hex where it looks like a pointer.
+            shown = [raw_value(value) for value in values[at : at + n]]
+            # The last field takes what is beyond it.
+            shown[MAX_ARGUMENTS - 1 :] = [", ".join(shown[MAX_ARGUMENTS - 1 :])] if n >= MAX_ARGUMENTS else []
+            yield {"type": schema["name"], "function": function, **{f"arg{i}": v for i, v in enumerate(shown)}}
+            at += n
+
+    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", rows_data())
+
+
+def leaves_of(calls: Table, enter_rows: Array) -> Array:
+    """For each of some rising rows that enter, the row that leaves: the next at its depth."""
+    depth = np.cumsum(np.where(calls["flags"] & LEAVE, -1, 1).astype(np.int32))
+    order = np.argsort(depth + (calls["flags"] & LEAVE), kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    leaves: Array = order[place[enter_rows] + 1]
+    return leaves
+
+
+def raw_value(value: int) -> str:
+    return str(value) if value < 1 << 32 else hex(value)
+
+
+# ---------------------------------------------------------------- events
+
+
+def _shared_flows(data: ThreadData, strings: StringTable) -> dict[int, int]:
+    """Flow → index of its text, for the flows that several of the thread's markers belong to."""
+    flows = np.concatenate([table["flow"] for table in data.markers.values()] or [np.zeros(0, np.int64)])
+    numbers, counts = np.unique(flows[flows > 0], return_counts=True)
+    return {number: strings.index(str(number)) for number in numbers[counts > 1].tolist()}
+
+
+def _event_markers(
+    marker_type: MarkerType, table: Table, schemas: Schemas, flows: dict[int, int], backtraces: Backtraces
+) -> MarkerColumns:
+    keys = _safe_keys(marker_type)
+    label = marker_type.label
+    for field, key in zip(marker_type.fields, keys, strict=True):
+        label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
+    schema = schemas.get(
+        marker_type,
+        marker_type.name,
+        *(
+            {"key": k, "label": f.label, "format": FORMATS[f.format]}
+            for f, k in zip(marker_type.fields, keys, strict=True)
+        ),
+        description=marker_type.doc,
+        tooltipLabel=marker_type.name,
+        tableLabel=label,
+        chartLabel=label,
+    )
+    flow_of_row = [flows.get(flow, -1) for flow in table["flow"].tolist()] if flows else []
+    has_flows = any(flow >= 0 for flow in flow_of_row)
+    if has_flows and all(field["key"] != "flow" for field in schema["fields"]):
+        schema["fields"].append({"key": "flow", "label": "Flow", "format": "flow-id", "hidden": True})
+
+    def rows_data() -> Iterator[dict[str, Any]]:
+        columns = [_values(table[f.key], f.format) for f in marker_type.fields]
+        types = repeat(schema["name"], len(table))
+        rows: Iterator[dict[str, Any]] = map(dict, map(zip, repeat(("type", *keys)), zip(types, *columns, strict=True)))
+        if has_flows:
+            rows = _with("flow", rows, flow_of_row, flow_of_row)
+        if np.any(table["stack"] >= 0):
+            rows = _with(backtraces.key, rows, table["stack"].tolist(), backtraces.of(table["stack"], table["ts"]))
+        return rows
+
+    return MarkerColumns(table["ts"], table["dur"], marker_type.name, rows_data())
+
+
+def _with(
+    key: str, rows: Iterator[dict[str, Any]], index: list[int], values: Iterable[Any]
+) -> Iterator[dict[str, Any]]:
+    """The rows, each with its value under `key`, unless its index is -1."""
+    for row, i, value in zip(rows, index, values, strict=True):
+        if i >= 0:
+            row[key] = value
+        yield row
+
+
+def _safe_keys(marker_type: MarkerType) -> list[str]:
+    """The fields' keys; those that the viewer takes for something else get an underscore or more."""
+    keys = [field.key for field in marker_type.fields]
+    for i, key in enumerate(keys):
+        while keys[i] in RESERVED or keys[i] in keys[:i] or (keys[i] != key and keys[i] in keys[i + 1 :]):
+            keys[i] += "_"
+    return keys
+
+
+def _values(column: Array, form: str) -> list[Any]:
+    if form == "hex":
+        return [hex(value) for value in column.tolist()]
+    values: list[Any] = (column / 1e6 if form == "duration" else column).tolist()
+    return values
+
+
+# ---------------------------------------------------------------- states
+
+
+def _state_markers(trace: Trace, states: Table, schemas: Schemas) -> MarkerColumns:
+    """Each state until the track's next one; the last until the end of the recording."""
+    track = trace.strings[int(states["track"][0])]
+    schema = schemas.get(
+        ("state", track),
+        track,
+        {"key": "value", "label": track, "format": "string"},
+        display=["marker-chart", "marker-table"],
+        tooltipLabel="{marker.data.value}",
+        tableLabel="{marker.data.value}",
+        chartLabel="{marker.data.value}",
+    )
+    ends = np.append(states["ts"][1:], trace.end_ts)
+    is_state = states["value"] >= 0
+
+    def rows_data() -> Iterator[dict[str, Any]]:
+        for value in states["value"][is_state].tolist():
+            yield {"type": schema["name"], "value": trace.strings[value]}
+
+    ts = states["ts"][is_state]
+    return MarkerColumns(ts, ends[is_state] - ts, track, rows_data())
+
+
+def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> MarkerColumns:
+    """What is off the processors, until the next change or the thread's end. What runs shows in the CPU graph."""
+    schema = schemas.get(
+        "Scheduling",
+        "Scheduling",
+        {"key": "state", "label": "State", "format": "string"},
+        {"key": "cpu", "label": "Taken off CPU", "format": "integer"},
+        description="The thread was not on a processor: it waited, or another one was preferred",
+        display=["marker-chart", "marker-table"],
+        tooltipLabel="Off CPU: {marker.data.state}",
+        tableLabel="{marker.data.state}",
+        chartLabel="{marker.data.state}",
+    )
+    ts = scheduling["ts"]
+    ends = np.append(ts[1:], max(thread.end_ts, int(ts[-1])))
+    off = scheduling.take(scheduling["state"] != RUNNING)
+
+    def rows_data() -> Iterator[dict[str, Any]]:
+        for state, cpu in zip(off["state"].tolist(), off["cpu"].tolist(), strict=True):
+            row = {"type": schema["name"], "state": OFF_CPU.get(state, "off")}
+            yield {**row, "cpu": cpu} if cpu >= 0 else row
+
+    return MarkerColumns(off["ts"], ends[scheduling["state"] != RUNNING] - off["ts"], "Off CPU", rows_data())

@@ -1,0 +1,310 @@
+"""What the Firefox Profiler's formats say of a profile as a whole: times, categories, what is shown first, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from traceferry.model import SAMPLES, Array, Counter, Process, Table, Thread, ThreadData, Trace
+
+GECKO_VERSION = 36
+PROCESSED_VERSION = 70
+# Calls are exact: what is drawn of the last sample must not be seen.
+CALLS_INTERVAL_MS = 0.001
+DEFAULT_INTERVAL_MS = 1.0
+# Stacks keep their category in a byte.
+MANY_COUNTERS = 32
+MAX_CATEGORIES = 256
+# What the viewer shows by itself where nothing is said: the busiest threads down to a part of the busiest.
+MAX_VISIBLE = 15
+BUSY_FRACTION = 0.05
+# Counters know fewer colours than categories.
+COUNTER_COLORS = {"blue", "green", "grey", "ink", "magenta", "orange", "purple", "red", "teal", "yellow"}
+NEAREST_COLOR = {"lightblue": "teal", "brown": "orange", "lightred": "red"}
+# The viewer draws a counter as if its first value were 0.
+COUNTER_LEAD_NS = 1000
+
+
+@dataclass
+class Activity:
+    """What a thread's tables hold. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
+    markers: rows that become markers, but those of `scheduling`."""
+
+    samples: int = 0
+    cpu_ns: int = -1
+    calls: int = 0
+    allocations: int = 0
+    markers: int = 0
+    in_bytes: bool = False
+    is_main: bool = False
+
+    @classmethod
+    def of(cls, thread: Thread, data: ThreadData) -> Activity:
+        cpu_ns = data.samples["cpu_ns"]
+        return cls(
+            samples=int(np.count_nonzero(data.samples["stack"] >= 0)),
+            cpu_ns=int(cpu_ns[cpu_ns > 0].sum()) if np.any(cpu_ns >= 0) else -1,
+            calls=len(data.calls),
+            allocations=len(data.allocations),
+            markers=len(data.arguments) + len(data.states) + sum(len(table) for table in data.markers.values()),
+            in_bytes=thread.sample_unit == "bytes",
+            is_main=thread.is_main,
+        )
+
+
+def threads_of(trace: Trace) -> list[tuple[Process, Thread]]:
+    """In the order of the tracks: a process's threads, those that count bytes last, with a view of each heap snapshot.
+    A process that has only counters gets a thread to show them at."""
+    threads = []
+    for process in trace.processes:
+        own = process.threads + _heap_views(trace, process)
+        if not own and process.counters:
+            own = [Thread(process.pid, process.name, True, process.start_ts, process.end_ts, ThreadData)]
+        threads += [(process, thread) for thread in sorted(own, key=lambda t: t.sample_unit == "bytes")]
+    return threads
+
+
+def _heap_views(trace: Trace, process: Process) -> list[Thread]:
+    if not process.heap_snapshots:
+        return []
+    from traceferry.heap import snapshots as heap
+
+    views: list[Thread] = heap.views(trace, process)
+    return views
+
+
+def parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
+    """The threads that are written of one: calls are samples in these formats, so that what has calls and samples is
+    two threads."""
+    if not (len(data.calls) and len(data.samples)):
+        return [(thread, data)]
+    sampled = replace(thread, name=f"{thread.name} (samples)", is_main=False)
+    return [(thread, replace(data, samples=Table(SAMPLES))), (sampled, ThreadData(samples=data.samples))]
+
+
+def meta(
+    trace: Trace, activities: Sequence[Activity], categories: Categories, schemas: list[dict[str, Any]]
+) -> dict[str, Any]:
+    interval = _interval_ms(trace, activities)
+    duration = trace.end_ts - trace.start_ts
+    values: dict[str, Any] = {
+        "version": GECKO_VERSION,
+        "preprocessedProfileVersion": PROCESSED_VERSION,
+        "interval": interval,
+        "startTime": (trace.unix_start_ns or 0) / 1e6,
+        "profilingStartTime": 0,
+        # Samples at the end itself would be outside, and what runs until the end would not be drawn.
+        "profilingEndTime": round(duration / 1e6 + interval, 6),
+        "processType": 0,
+        "product": ", ".join(dict.fromkeys(p.name for p in trace.processes)) or "traceferry",
+        "importedFrom": ", ".join(dict.fromkeys(f"{i.producer} {i.version}" for i in trace.inputs)),
+        "stackwalk": int(any(a.samples for a in activities)),
+        "symbolicated": True,
+        "symbolicationNotSupported": True,
+        "sourceCodeIsNotOnSearchfox": True,
+        # Without it the viewer offers to show only JavaScript, or only native code.
+        "usesOnlyOneStackType": not trace.funcs["is_js"].any(),
+        "keepProfileThreadOrder": True,
+        **_shown_first(trace, activities),
+        "categories": categories.list,
+        "markerSchema": schemas,
+        "extra": [{"label": "Recording", "entries": _entries(trace)}],
+    }
+    if any(a.cpu_ns >= 0 for a in activities):
+        values["sampleUnits"] = {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}
+    if trace.clock is not None and trace.clock.kind == "monotonic":
+        values["startTimeAsClockMonotonicNanosecondsSinceBoot"] = trace.start_ts
+    return values
+
+
+def _interval_ms(trace: Trace, activities: Sequence[Activity]) -> float:
+    """How long the last sample of a thread lasts."""
+    if any(a.calls for a in activities) or not any(a.samples and not a.in_bytes for a in activities):
+        return CALLS_INTERVAL_MS
+    return trace.sampling.interval_ns / 1e6 if trace.sampling and trace.sampling.interval_ns else DEFAULT_INTERVAL_MS
+
+
+def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list[int]]:
+    """Everything, unless there are samples: then the busy threads, all calls, allocations and sizes, and those threads
+    without samples that have markers worth a look."""
+    numbers = range(len(activities))
+    interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
+    scores = [0 if a.in_bytes else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities]
+    busiest = max(scores, default=0)
+    if not busiest:
+        visible = {"initialVisibleThreads": list(range(max(len(activities), 1)))}
+        most = max((a.allocations for a in activities), default=0)
+        selected = [i for i in numbers if activities[i].allocations == most][:1]
+        return visible | {"initialSelectedThreads": selected} if most else visible
+    exact = {i for i in numbers if activities[i].calls or activities[i].allocations}
+    silent = [i for i in numbers if activities[i].markers and not activities[i].samples and i not in exact]
+    most_markers = max((activities[i].markers for i in silent), default=0)
+    shown = _most([i for i in numbers if scores[i] >= busiest * BUSY_FRACTION], scores)
+    shown |= exact
+    shown |= _most([i for i in numbers if activities[i].in_bytes], [a.samples for a in activities])
+    shown |= _most(
+        [i for i in silent if activities[i].is_main or activities[i].markers >= most_markers * BUSY_FRACTION],
+        [a.markers for a in activities],
+    )
+    return {"initialVisibleThreads": sorted(shown), "initialSelectedThreads": [_selected_first(activities, scores)]}
+
+
+def _selected_first(activities: Sequence[Activity], scores: Sequence[int]) -> int:
+    """The thread with the most calls, which are exact; else the busiest one. Recorders that signal all threads sample
+    those that wait, too: the main thread goes before one that is less than twice as busy."""
+    calls = [a.calls for a in activities]
+    if any(calls):
+        return calls.index(max(calls))
+    busiest = max(scores)
+    nearly = (i for i, a in enumerate(activities) if a.is_main and 2 * scores[i] > busiest)
+    return next(nearly, scores.index(busiest))
+
+
+def _most(threads: list[int], scores: Sequence[int]) -> set[int]:
+    return set(sorted(threads, key=lambda i: -scores[i])[:MAX_VISIBLE])
+
+
+def _entries(trace: Trace) -> list[dict[str, str]]:
+    clock = trace.clock.kind if trace.clock else "unknown"
+    entries = {"inputs": ", ".join(i.path for i in trace.inputs), "clock": clock}
+    if trace.sampling:
+        entries["samples count"] = trace.sampling.event
+    entries |= trace.attributes
+    return [{"label": label, "format": "string", "value": value} for label, value in entries.items() if value]
+
+
+# ---------------------------------------------------------------- categories
+
+
+class Categories:
+    """The profile's categories, at most 256: "Other", which must be the first and grey; the trace's; then one for each
+    family of tiers, with its varieties as subcategories. `list`: as the format has them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.list: list[dict[str, Any]] = []
+        self._index: dict[tuple[str, str], int] = {}
+        self._dropped: set[tuple[str, str]] = set()
+        self._trace = trace
+        self._entry("Other", "grey")
+        self.update()
+
+    def update(self) -> None:
+        """Takes what the trace has by now; what was there before keeps its indices."""
+        trace = self._trace
+        categories, tiers = trace.categories.table(), trace.tiers.table()
+        # Index -1, none, finds the last element: "Other".
+        of_category = [
+            self._entry(trace.strings[n], trace.strings[c])
+            for n, c in zip(categories["name"].tolist(), categories["color"].tolist(), strict=True)
+        ]
+        self._of_category = np.array([*of_category, 0], np.int32)
+        of_tier = [
+            self._tier(*(trace.strings[index] for index in row))
+            for row in zip(*(tiers[column].tolist() for column in ("name", "family", "color")), strict=True)
+        ]
+        self._of_tier = np.array([*(category for category, _ in of_tier), 0], np.int32)
+        self._variety_of_tier = np.array([*(variety for _, variety in of_tier), 0], np.int32)
+        trace.report.note("columns_dropped", len(self._dropped), where="categories", detail="categories beyond 256")
+
+    def of_frames(self, frames: Table) -> tuple[Array, Array]:
+        """(category, subcategory) of each frame: its tier says more than its category."""
+        tier = frames["tier"]
+        category = np.where(tier >= 0, self._of_tier[tier], self._of_category[frames["category"]])
+        return category, self._variety_of_tier[tier]
+
+    def _tier(self, name: str, family: str, color: str) -> tuple[int, int]:
+        category = self._entry(family or name, color)
+        varieties = self.list[category]["subcategories"]
+        if category == 0 or name == (family or name):
+            return category, 0
+        if name not in varieties:
+            varieties.append(name)
+        return category, varieties.index(name)
+
+    def _entry(self, name: str, color: str) -> int:
+        # The viewer takes a category of this name for the absence of work.
+        key = ("idle" if name == "Idle" else name or "Other", color or "grey")
+        if key not in self._index:
+            if len(self.list) == MAX_CATEGORIES:
+                self._dropped.add(key)
+                return 0
+            self._index[key] = len(self.list)
+            self.list.append({"name": key[0], "color": key[1], "subcategories": ["Other"]})
+        return self._index[key]
+
+
+# ---------------------------------------------------------------- libraries, counters
+
+
+def libs(trace: Trace) -> list[dict[str, Any]]:
+    table = trace.libs.table()
+    rows = []
+    for name, debug_id, code_id, arch in zip(*(table[c] for c in ("name", "debug_id", "code_id", "arch")), strict=True):
+        file = trace.strings[int(name)]
+        rows.append(
+            {
+                "arch": trace.strings[int(arch)],
+                "name": file,
+                "path": file,
+                "debugName": file,
+                "debugPath": file,
+                "breakpadId": trace.strings[int(debug_id)],
+                "codeId": trace.strings[int(code_id)] or None,
+            }
+        )
+    return rows
+
+
+def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]]) -> list[dict[str, Any]]:
+    first_thread: dict[int, int] = {}
+    for i, (process, _) in enumerate(threads):
+        first_thread.setdefault(id(process), i)
+    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in _shown_counters(trace, p)]
+
+
+def _shown_counters(trace: Trace, process: Process) -> list[Counter]:
+    """The viewer puts all of them before the threads: of many only those that change."""
+    if len(process.counters) <= MANY_COUNTERS:
+        return process.counters
+    changing = [c for c in process.counters if np.ptp(c.values["value"]) > 0]
+    trace.report.note("counters_dropped", len(process.counters) - len(changing), where=str(process.pid))
+    return changing
+
+
+def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> dict[str, Any]:
+    ts, value = counter.values["ts"], counter.values["value"]
+    lead = np.maximum(ts[:1] - COUNTER_LEAD_NS, trace.start_ts)
+    # A counter keeps its last value, but the graph ends at it.
+    ts, value = (
+        np.concatenate((lead, ts, np.maximum(ts[-1:], trace.end_ts))),
+        np.concatenate((np.zeros(len(lead)), value, value[-1:])),
+    )
+    color = NEAREST_COLOR.get(counter.color, counter.color)
+    number = {"unit": "bytes" if counter.unit == "bytes" else "number"}
+    return {
+        "name": counter.name,
+        "category": "Other",
+        "description": counter.doc,
+        "pid": str(process.pid),
+        "mainThreadIndex": thread,
+        "samples": {
+            "time": ((ts - trace.start_ts) / 1e6).tolist(),
+            "count": np.diff(value, prepend=0).tolist(),
+            "length": len(ts),
+        },
+        "display": {
+            "graphType": "line-accumulated",
+            "unit": counter.unit,
+            "color": color if color in COUNTER_COLORS else "grey",
+            "markerSchemaLocation": None,
+            "sortWeight": 0,
+            "label": counter.name,
+            "tooltipRows": [
+                {"type": "value", "source": "accumulated", "format": number, "label": counter.name},
+                {"type": "value", "source": "count-range", "format": number, "label": "range in what is shown"},
+            ],
+        },
+    }

@@ -1,0 +1,189 @@
+"""Firefox Profiler, processed profile format, version 70.
+
+Version 70 is the lowest that has what JIT code needs, and every later front-end upgrades it. Facts about the format:
+src/types/profile.ts and docs-developer/CHANGELOG-formats.md of the Firefox Profiler.
+
+Calls become `tracing-ms` samples: one at each change, its weight the time until the next. The stack chart draws a
+sample until the next one, so a gap begins with a null sample and a thread ends with one. Samples stay samples; only
+those of a thread of sizes have weights. A thread that has both becomes two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from traceferry.calls.paths import sample_times
+from traceferry.exporters.firefox.allocations import write_allocations
+from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
+from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, threads_of
+from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
+from traceferry.exporters.json.stream import Counted, JsonWriter
+from traceferry.io.output import Output
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
+
+GRAPH_PIXELS = 1000
+
+
+def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+    """Streams the profile: threads one after the other, the shared tables last. progress: told of records done."""
+    json = JsonWriter(out)
+    strings, stacks, schemas = StringArray(trace), Stacks(trace), Schemas()
+    threads = threads_of(trace)
+    written: list[tuple[Process, Thread]] = []
+    activities: list[Activity] = []
+    json.open(b"{")
+    json.key("threads")
+    json.open(b"[")
+    for process, thread in threads:
+        data = thread.load()
+        progress(thread.n_records // 2)
+        for part, part_data in parts(thread, data):
+            json.item()
+            written.append((process, part))
+            activities.append(Activity.of(part, part_data))
+            _write_thread(json, trace, process, part, part_data, stacks, strings, schemas)
+        # Peak memory is one thread: this one goes before the next comes.
+        del data, part_data
+        progress(thread.n_records - thread.n_records // 2)
+    if not threads:
+        json.item()
+        _write_empty_thread(json)
+    json.close(b"]")
+    # Only now: while threads were loaded and gone through, functions may have been added.
+    categories = Categories(trace)
+    json.key("meta")
+    json.value(meta(trace, activities, categories, schemas.all))
+    json.member("libs", libs(trace))
+    json.member("counters", counters(trace, written))
+    write_shared(json, trace, stacks, strings, categories)
+    json.close(b"}")
+    trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
+
+
+# ---------------------------------------------------------------- threads
+
+
+def _write_thread(
+    json: JsonWriter,
+    trace: Trace,
+    process: Process,
+    thread: Thread,
+    data: ThreadData,
+    stacks: Stacks,
+    strings: StringArray,
+    schemas: Schemas,
+) -> None:
+    json.open(b"{")
+    json.members(thread_head(trace, process, thread))
+    json.key("samples")
+    json.open(b"{")
+    if len(data.calls) or not (len(data.samples) or trace.sampling):
+        _write_calls(json, trace, data.calls, stacks)
+    else:
+        _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
+    json.close(b"}")
+    write_allocations(json, trace, thread, data.allocations, stacks)
+    json.key("markers")
+    causes = Causes(trace.start_ts, thread.tid, stacks)
+    _write_markers(json, trace, markers_of(trace, thread, data, schemas, strings, causes), strings)
+    json.close(b"}")
+
+
+def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any]:
+    def ms(ts: int) -> float:
+        return (ts - trace.start_ts) / 1e6
+
+    def ended(ts: int) -> float | None:
+        return ms(ts) if ts < trace.end_ts else None
+
+    return {
+        "name": thread.name,
+        "isMainThread": thread.is_main,
+        "processName": process.name,
+        "processType": "default",
+        "pid": str(process.pid),
+        "tid": thread.tid,
+        "processStartupTime": ms(process.start_ts),
+        "processShutdownTime": ended(process.end_ts),
+        "registerTime": ms(thread.start_ts),
+        "unregisterTime": ended(thread.end_ts),
+        "pausedRanges": [],
+        "showMarkersInTimeline": True,
+    }
+
+
+def _write_empty_thread(json: JsonWriter) -> None:
+    """The viewer refuses a profile without threads."""
+    nobody = Process(0, "empty recording", 0, 0)
+    json.open(b"{")
+    json.members(thread_head(Trace(), nobody, Thread(0, "empty recording", True, 0, 0, ThreadData)))
+    json.member("samples", {"stack": [], "time": [], "weight": None, "weightType": "samples", "length": 0})
+    json.member(
+        "markers",
+        {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0},
+    )
+    json.close(b"}")
+
+
+def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -> None:
+    """Goes through the calls once for each column."""
+    # The track graph paints a sample as far as the middle between it and the next. What lasts long enough to be seen
+    # there is said again where it ends, with no weight.
+    longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
+    samples = Counted(stacks.of_calls(calls, longest))
+    json.int_pieces("stack", samples)
+    json.milli_pieces("time", (ts - trace.start_ts for ts, _ in sample_times(calls, longest)))
+    json.milli_pieces("weight", (ns for _, ns in sample_times(calls, longest)))
+    json.members({"weightType": "tracing-ms", "length": samples.n})
+
+
+def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stacks, unit: str) -> None:
+    json.ints("stack", stacks.of_column(samples["stack"]))
+    json.millis("time", samples["ts"] - trace.start_ts)
+    if unit == "bytes":
+        json.longs("weight", samples["weight"])
+        json.member("weightType", "bytes")
+    else:
+        json.members({"weight": None, "weightType": "samples"})
+    if np.any(samples["cpu_ns"] >= 0):
+        json.longs("threadCPUDelta", samples["cpu_ns"], null=-1)
+    json.member("length", len(samples))
+
+
+# ---------------------------------------------------------------- markers
+
+
+class Causes:
+    """The stacks of a thread's markers."""
+
+    key = "cause"
+
+    def __init__(self, start_ts: int, tid: int, stacks: Stacks) -> None:
+        self._start_ts, self._tid, self._stacks = start_ts, tid, stacks
+
+    def of(self, stack: Array, ts: Array) -> Iterator[Any]:
+        tid = self._tid
+        at_ms = ((ts - self._start_ts) / 1e6).tolist()
+        written = self._stacks.of_column(stack).tolist()
+        return ({"stack": s, "time": t, "tid": tid} for s, t in zip(written, at_ms, strict=True))
+
+
+def _write_markers(json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray) -> None:
+    ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - trace.start_ts
+    dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
+    n_rows = np.array([len(c.ts) for c in columns], np.int64)
+    names = np.repeat(np.array([strings.index(c.name) for c in columns], np.int32), n_rows)
+    is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
+    json.open(b"{")
+    json.key("data")
+    json.rows(row for c in columns for row in c.data)
+    json.ints("name", names)
+    json.millis("startTime", ts)
+    json.millis("endTime", np.where(is_interval, ts + dur, -1))
+    json.ints("phase", np.where(is_interval, INTERVAL, INSTANT))
+    json.ints("category", np.zeros(len(ts), np.int32))
+    json.member("length", len(ts))
+    json.close(b"}")

@@ -1,0 +1,231 @@
+"""Firefox Profiler, processed format: the tables that all threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traceferry.calls.paths import CallPaths
+from traceferry.exporters.firefox.meta import Categories
+from traceferry.exporters.json.stream import JsonWriter
+from traceferry.model import Array, Table, Trace
+
+# Frame addresses go through an Int32Array.
+MAX_ADDRESS = 2**31 - 1
+LIBRARY = 1  # the type of a resource
+
+
+class StringArray:
+    """shared.stringArray: the trace's strings keep their indices, others follow."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def index(self, text: str) -> int:
+        return self._trace.strings.intern(text)
+
+    def indices(self, column: Array) -> Array:
+        """An index column into the trace's strings; the format has no none."""
+        return np.where(column < 0, self.index(""), column) if np.any(column < 0) else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._trace.strings)
+
+
+class Stacks:
+    """shared.stackTable: the trace's stacks, and the call paths. The trace's keep their indices, but for those that
+    were added while calls were written."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._paths: CallPaths | None = None
+        # From the trace's stacks to these. Index -1, none, finds the last element.
+        self._index = np.full(1, -1, np.int32)
+
+    def of_calls(self, calls: Table, longest: int) -> Iterator[Array]:
+        """The stacks of `CallPaths.samples`, in pieces."""
+        return (stack for _, stack in self._call_paths().samples(calls, longest))
+
+    def of_column(self, stack: Array) -> Array:
+        """The indices here of a column of the trace's stacks."""
+        if self._paths is None:
+            return stack
+        self._call_paths()
+        return self._index[stack]
+
+    @property
+    def prefix(self) -> Array:
+        return self._trace.stacks["prefix"] if self._paths is None else self._call_paths().prefix
+
+    @property
+    def frame(self) -> Array:
+        return self._trace.stacks["frame"] if self._paths is None else self._call_paths().frame
+
+    def _call_paths(self) -> CallPaths:
+        """With all stacks that the trace has by now. They may be many, and are hashed only if there are calls."""
+        if self._paths is None:
+            self._paths = CallPaths()
+        known = len(self._index) - 1
+        if len(self._trace.stacks) > known:
+            stacks = self._trace.stacks.table()
+            n_new = len(stacks) - known
+            first = self._paths.n
+            self._index = np.concatenate((self._index[:-1], np.arange(first, first + n_new), [-1])).astype(np.int32)
+            self._paths.append(self._index[stacks["prefix"][known:]], stacks["frame"][known:])
+        return self._paths
+
+
+def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:
+    frames, funcs = trace.frames.table(), trace.funcs.table()
+    has_address = _has_address(trace, frames)
+    symbols, symbol_of_frame = _used_symbols(trace, has_address)
+    json.key("shared")
+    json.open(b"{")
+    _write_stacks(json, stacks)
+    _write_frames(json, frames, has_address, symbol_of_frame, categories)
+    _write_funcs(json, frames, funcs, strings)
+    _write_resources(json, trace, strings)
+    _write_symbols(json, symbols, strings)
+    _write_sources(json, trace, strings)
+    json.key("stringArray")
+    json.rows(strings)
+    json.close(b"}")
+
+
+def _write_stacks(json: JsonWriter, stacks: Stacks) -> None:
+    prefix = stacks.prefix
+    json.key("stackTable")
+    json.open(b"{")
+    json.ints("frame", stacks.frame)
+    json.ints("prefixOffset", np.where(prefix < 0, 0, np.arange(len(prefix)) - prefix))
+    json.member("length", len(prefix))
+    json.close(b"}")
+
+
+def _write_frames(
+    json: JsonWriter, frames: Table, has_address: Array, symbol_of_frame: Array, categories: Categories
+) -> None:
+    n = len(frames)
+    category, subcategory = categories.of_frames(frames)
+    # A line of the function's own file stands in the frame, one of another file in the table of locations.
+    elsewhere = frames["source"] >= 0
+    located = np.flatnonzero(elsewhere & (frames["line"] > 0))
+    location = np.full(n, -1, np.int32)
+    location[located] = np.arange(len(located))
+    json.key("frameTable")
+    json.open(b"{")
+    json.longs("address", np.where(has_address, frames["address"], -1))
+    json.longs("lib", np.where(has_address, frames["lib"], -1))
+    json.ints("inlineDepth", frames["inline_depth"])
+    json.ints("category", category)
+    json.ints("subcategory", subcategory)
+    json.ints("func", frames["func"])
+    json.ints("nativeSymbol", symbol_of_frame)
+    json.ints("innerWindowID", np.zeros(n, np.int32))
+    json.ints("line", np.where(elsewhere, -1, _null_if_zero(frames["line"])))
+    json.ints("column", np.where(elsewhere, -1, _null_if_zero(frames["column"])))
+    json.ints("originalLocation", location)
+    json.member("length", n)
+    json.close(b"}")
+    json.key("sourceLocationTable")
+    json.open(b"{")
+    json.ints("source", frames["source"][located])
+    json.ints("line", frames["line"][located])
+    json.ints("column", _null_if_zero(frames["column"][located]))
+    json.member("length", len(located))
+    json.close(b"}")
+
+
+def _write_funcs(json: JsonWriter, frames: Table, funcs: Table, strings: StringArray) -> None:
+    n = len(funcs)
+    json.key("funcTable")
+    json.open(b"{")
+    json.ints("name", strings.indices(funcs["name"]))
+    json.bools("isJS", funcs["is_js"])
+    json.bools("relevantForJS", np.zeros(n, bool))
+    json.longs("resource", _resource_of_func(frames, n))
+    json.ints("source", funcs["source"])
+    json.ints("lineNumber", _null_if_zero(funcs["line"]))
+    json.ints("columnNumber", _null_if_zero(funcs["column"]))
+    json.ints("originalLocation", np.full(n, -1, np.int32))
+    json.member("length", n)
+    json.close(b"}")
+
+
+def _write_resources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
+    """One for each library, under the same index."""
+    n = len(trace.libs)
+    json.key("resourceTable")
+    json.open(b"{")
+    json.ints("name", strings.indices(trace.libs["name"]))
+    json.ints("host", np.full(n, -1, np.int32))
+    json.ints("type", np.full(n, LIBRARY, np.int32))
+    json.member("length", n)
+    json.close(b"}")
+
+
+def _write_symbols(json: JsonWriter, symbols: Table, strings: StringArray) -> None:
+    json.key("nativeSymbols")
+    json.open(b"{")
+    json.ints("libIndex", symbols["lib"])
+    json.longs("address", symbols["address"])
+    json.ints("name", strings.indices(symbols["name"]))
+    json.longs("functionSize", symbols["size"], null=0)
+    json.member("length", len(symbols))
+    json.close(b"}")
+
+
+def _write_sources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
+    table = trace.sources.table()
+    n = len(table)
+    nulls, ones = np.full(n, -1, np.int32), np.ones(n, np.int32)
+    json.key("sources")
+    json.open(b"{")
+    json.ints("id", nulls)
+    json.ints("filename", strings.indices(table["path"]))
+    json.ints("startLine", ones)
+    json.ints("startColumn", ones)
+    json.ints("sourceMapURL", nulls)
+    json.key("content")
+    # One at a time: they may be large.
+    json.rows((trace.texts[text] if text >= 0 else None for text in table["text"].tolist()), at_once=1)
+    json.member("length", n)
+    json.close(b"}")
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _null_if_zero(values: Array) -> Array:
+    return np.where(values == 0, -1, values)
+
+
+def _has_address(trace: Trace, frames: Table) -> Array:
+    known = (frames["lib"] >= 0) & (frames["address"] >= 0)
+    fits = known & (frames["address"] <= MAX_ADDRESS)
+    beyond = int(np.count_nonzero(known & ~fits))
+    trace.report.note("columns_dropped", beyond, where="addresses", detail="addresses beyond 2 GB")
+    return fits
+
+
+def _resource_of_func(frames: Table, n_funcs: int) -> Array:
+    """The library of the first frame that has one: a function knows no library of its own."""
+    resource = np.full(n_funcs, -1, np.int32)
+    with_lib = np.flatnonzero(frames["lib"] >= 0)[::-1]
+    resource[frames["func"][with_lib]] = frames["lib"][with_lib]
+    return resource
+
+
+def _used_symbols(trace: Trace, has_address: Array) -> tuple[Table, Array]:
+    """The symbols that frames refer to, and each frame's index into them."""
+    symbols = trace.symbols.table()
+    usable = (symbols["lib"] >= 0) & (symbols["address"] >= 0) & (symbols["address"] <= MAX_ADDRESS)
+    of_frame = np.where(has_address, trace.frames["symbol"], -1)
+    used = np.zeros(len(symbols), bool)
+    used[of_frame[of_frame >= 0]] = True
+    rows = np.flatnonzero(used & usable)
+    # Index -1, none, finds the last element.
+    new_index = np.full(len(symbols) + 1, -1, np.int32)
+    new_index[rows] = np.arange(len(rows))
+    return symbols.take(rows), new_index[of_frame]

@@ -1,0 +1,1 @@
+"""Streaming JSON, for the Firefox and Gecko exporters."""

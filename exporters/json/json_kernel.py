@@ -1,0 +1,227 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Number columns as JSON text. Cython's pure-Python mode: also runs interpreted.
+
+Every function writes a comma behind each value, and returns the number of bytes. Room needed: 24 bytes a value.
+"""
+
+import cython
+
+PAIRS = cython.declare(cython.uchar[200])
+
+for _i in range(100):
+    PAIRS[2 * _i] = 48 + _i // 10
+    PAIRS[2 * _i + 1] = 48 + _i % 10
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.Py_ssize_t:
+    n: cython.Py_ssize_t
+    r: cython.uint
+    q: cython.Py_ssize_t
+    if v < 10:
+        o[p] = 48 + v
+        return p + 1
+    if v < 100:
+        n = 2
+    elif v < 1000:
+        n = 3
+    elif v < 10000:
+        n = 4
+    elif v < 100000:
+        n = 5
+    elif v < 1000000:
+        n = 6
+    elif v < 10000000:
+        n = 7
+    elif v < 100000000:
+        n = 8
+    elif v < 1000000000:
+        n = 9
+    else:
+        n = 10
+    q = p + n
+    p = q
+    while v >= 100:
+        r = v % 100
+        v //= 100
+        p -= 2
+        o[p] = PAIRS[2 * r]
+        o[p + 1] = PAIRS[2 * r + 1]
+    if v < 10:
+        o[p - 1] = 48 + v
+    else:
+        o[p - 2] = PAIRS[2 * v]
+        o[p - 1] = PAIRS[2 * v + 1]
+    return q
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cython.Py_ssize_t:
+    n: cython.Py_ssize_t = 1
+    q: cython.Py_ssize_t
+    w: cython.ulonglong = v
+    while w >= 10:
+        n += 1
+        w //= 10
+    q = p + n
+    while n:
+        n -= 1
+        o[p + n] = 48 + v % 10
+        v //= 10
+    return q
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns_in: cython.ulonglong) -> cython.Py_ssize_t:
+    """ns as ms with as many decimals as they need, at most 6: exact."""
+    ms: cython.ulonglong = ns_in // 1000000
+    ns: cython.uint = ns_in % 1000000
+    r: cython.uint
+    if ms >> 32 == 0:
+        r = ms
+        p = put32(o, p, r)
+    else:
+        p = put64(o, p, ms)
+    if ns:
+        o[p] = 46
+        r = ns // 10000
+        o[p + 1] = PAIRS[2 * r]
+        o[p + 2] = PAIRS[2 * r + 1]
+        r = ns // 100 % 100
+        o[p + 3] = PAIRS[2 * r]
+        o[p + 4] = PAIRS[2 * r + 1]
+        r = ns % 100
+        o[p + 5] = PAIRS[2 * r]
+        o[p + 6] = PAIRS[2 * r + 1]
+        p += 7
+        while o[p - 1] == 48:
+            p -= 1
+    return p
+
+
+def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
+    """int32 values; a negative one is null."""
+    if o.shape[0] < 24 * a.shape[0]:
+        raise ValueError("ints: too little room")
+    p: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    v: cython.uint
+    with cython.nogil:
+        for i in range(a.shape[0]):
+            if a[i] < 0:
+                o[p] = 110
+                o[p + 1] = 117
+                o[p + 2] = 108
+                o[p + 3] = 108
+                p += 4
+            else:
+                v = a[i]
+                p = put32(o, p, v)
+            o[p] = 44
+            p += 1
+    return p
+
+
+def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
+    """int64 ns → ms; a negative one is null."""
+    if o.shape[0] < 24 * a.shape[0]:
+        raise ValueError("millis: too little room")
+    p: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    v: cython.ulonglong
+    with cython.nogil:
+        for i in range(a.shape[0]):
+            if a[i] < 0:
+                o[p] = 110
+                o[p + 1] = 117
+                o[p + 2] = 108
+                o[p + 3] = 108
+                p += 4
+            else:
+                v = a[i]
+                p = put_millis(o, p, v)
+            o[p] = 44
+            p += 1
+    return p
+
+
+def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cython.uchar[::1]) -> cython.Py_ssize_t:
+    """int64 values as they are; one that is `null` is null."""
+    if o.shape[0] < 24 * a.shape[0]:
+        raise ValueError("longs: too little room")
+    p: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    v: cython.ulonglong
+    with cython.nogil:
+        for i in range(a.shape[0]):
+            if a[i] == null:
+                o[p] = 110
+                o[p + 1] = 117
+                o[p + 2] = 108
+                o[p + 3] = 108
+                p += 4
+            else:
+                if a[i] < 0:
+                    o[p] = 45
+                    p += 1
+                    # The smallest has no positive twin.
+                    v = -(a[i] + 1)
+                    v += 1
+                else:
+                    v = a[i]
+                p = put64(o, p, v)
+            o[p] = 44
+            p += 1
+    return p
+
+
+def sample_rows(
+    stack: cython.const[cython.int][::1], ts: cython.const[cython.longlong][::1], o: cython.uchar[::1]
+) -> cython.Py_ssize_t:
+    """Rows [stack,ms,0]; a negative stack is null. Room needed: 48 bytes a row."""
+    if o.shape[0] < 48 * stack.shape[0] or ts.shape[0] != stack.shape[0]:
+        raise ValueError("sample_rows: too little room")
+    p: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    v: cython.uint
+    t: cython.ulonglong
+    with cython.nogil:
+        for i in range(stack.shape[0]):
+            o[p] = 91
+            p += 1
+            if stack[i] < 0:
+                o[p] = 110
+                o[p + 1] = 117
+                o[p + 2] = 108
+                o[p + 3] = 108
+                p += 4
+            else:
+                v = stack[i]
+                p = put32(o, p, v)
+            o[p] = 44
+            t = ts[i] if ts[i] > 0 else 0
+            p = put_millis(o, p + 1, t)
+            o[p] = 44
+            o[p + 1] = 48
+            o[p + 2] = 93
+            o[p + 3] = 44
+            p += 4
+    return p
+
+
+if not cython.compiled:
+    from traceferry.kernels.interpreted import plain_integers
+
+    ints = plain_integers(ints)
+    longs = plain_integers(longs)
+    millis = plain_integers(millis)
+    sample_rows = plain_integers(sample_rows)

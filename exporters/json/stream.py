@@ -1,0 +1,147 @@
+"""JSON in pieces: small values through orjson, number columns through the kernels, never the whole text at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import orjson
+
+from traceferry.exporters.json import json_kernel
+from traceferry.io.output import Output
+from traceferry.model import Array
+
+PIECE = 1 << 15
+SMALLEST = -(2**63)
+
+
+class JsonWriter:
+    """Writes one JSON document. `key` opens a member of the current object, `raw` writes text as it is."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._room = bytearray(48 * PIECE)
+        self._view = memoryview(self._room)
+        self._comma = False
+
+    def raw(self, text: bytes | memoryview) -> None:
+        self._out.write(text)
+
+    def open(self, bracket: bytes) -> None:
+        self.raw(bracket)
+        self._comma = False
+
+    def close(self, bracket: bytes) -> None:
+        self.raw(bracket)
+        self._comma = True
+
+    def item(self) -> None:
+        """Before each element of an array."""
+        if self._comma:
+            self.raw(b",")
+        self._comma = True
+
+    def key(self, name: str) -> None:
+        self.item()
+        self.raw(b'"' + name.encode() + b'":')
+
+    def value(self, value: Any) -> None:
+        self.raw(orjson.dumps(value))
+        self._comma = True
+
+    def member(self, name: str, value: Any) -> None:
+        self.key(name)
+        self.value(value)
+
+    def members(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            self.member(name, value)
+
+    def ints(self, name: str, values: Array) -> None:
+        """A column of int32; a negative value is null."""
+        self.int_pieces(name, (values,))
+
+    def int_pieces(self, name: str, pieces: Iterable[Array]) -> None:
+        self.key(name)
+        self._column(json_kernel.ints(part, self._room) for part in _parts(pieces, np.int32))
+
+    def longs(self, name: str, values: Array, null: int = SMALLEST) -> None:
+        """A column of int64 as they are; one that is `null` is null."""
+        self.long_pieces(name, (values,), null)
+
+    def long_pieces(self, name: str, pieces: Iterable[Array], null: int = SMALLEST) -> None:
+        self.key(name)
+        self._column(json_kernel.longs(part, null, self._room) for part in _parts(pieces, np.int64))
+
+    def bools(self, name: str, values: Array) -> None:
+        self.key(name)
+        self.raw(orjson.dumps(np.ascontiguousarray(values, bool), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    def millis(self, name: str, values: Array) -> None:
+        """A column of int64 ns as exact ms; a negative value is null."""
+        self.milli_pieces(name, (values,))
+
+    def milli_pieces(self, name: str, pieces: Iterable[Array]) -> None:
+        self.key(name)
+        self._column(json_kernel.millis(part, self._room) for part in _parts(pieces, np.int64))
+
+    def sample_rows(self, pieces: Iterable[tuple[Array, Array]]) -> None:
+        """An array of rows of samples. pieces: (stack, ns)."""
+        self._column(
+            json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._room)
+            for stack, ts in pieces
+            for at in range(0, len(stack), PIECE)
+        )
+
+    def repeated(self, name: str, value: Any, n: int) -> None:
+        """A column of n times the same."""
+        self.key(name)
+        text = orjson.dumps(value) + b","
+        self.raw(b"[")
+        for at in range(0, n, PIECE):
+            self.raw((text * min(PIECE, n - at))[: None if at + PIECE < n else -1])
+        self.close(b"]")
+
+    def rows(self, rows: Iterable[Any], at_once: int = 4096) -> None:
+        """An array of values, written some at a time."""
+        self.open(b"[")
+        left = iter(rows)
+        while piece := list(islice(left, at_once)):
+            self.item()
+            self.raw(orjson.dumps(piece)[1:-1])
+        self.close(b"]")
+
+    def _column(self, sizes: Iterable[int]) -> None:
+        """Each size is that of a text in the room, with a comma at its end; the last comma goes."""
+        self.raw(b"[")
+        before = 0
+        for size in sizes:
+            if before:
+                self.raw(b",")
+            before = size
+            self.raw(self._view[: size - 1])
+        self.raw(b"]")
+        self._comma = True
+
+
+class Counted:
+    """Pieces of a column that can be gone through once. n: how many values they had so far."""
+
+    def __init__(self, pieces: Iterable[Array]) -> None:
+        self.n = 0
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[Array]:
+        for piece in self._pieces:
+            self.n += len(piece)
+            yield piece
+
+
+def _parts(pieces: Iterable[Array], dtype: type[np.generic]) -> Iterator[Array]:
+    """What fits into the room, one after the other."""
+    for piece in pieces:
+        values = np.ascontiguousarray(piece, dtype)
+        for at in range(0, len(values), PIECE):
+            yield values[at : at + PIECE]

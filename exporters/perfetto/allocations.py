@@ -1,0 +1,86 @@
+"""Allocations: each as a stack sample that weighs its bytes, and all of a process as a heap profile.
+
+The samples show when and on which thread; only of the profile trace_processor knows what was freed, so that it can tell
+what is left. Both stand on one sequence and share their callstacks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto.packets import PIECE, Packet, Packets
+from traceferry.exporters.perfetto.proto import integer, message, text
+from traceferry.exporters.perfetto.samples import Samples
+from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
+
+ALLOCATED = Sampling("allocations", "bytes", 0)
+HEAP = "allocations"  # without a colon, which the viewer takes for more than a name
+# Columns of totals, as the kernel has them.
+BYTES, FREED_BYTES, COUNT, FREED_COUNT = range(4)
+
+
+class Allocations:
+    """Those of a trace, thread after thread."""
+
+    def __init__(self, trace: Trace, packets: Packets, samples: Samples) -> None:
+        self._trace = trace
+        self._packets = packets
+        self._samples = samples
+        self._totals: dict[int, Array] = {}  # of each process, for each stack
+
+    def write(self, process: Process, thread: Thread, allocations: Table) -> None:
+        """Frees only count: a sample cannot weigh less than nothing."""
+        for piece in allocations.pieces():
+            made = piece.take(piece["size"] > 0)
+            columns = {"ts": made["ts"], "stack": made["stack"], "weight": made["size"]}
+            self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
+            totals = _longer(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
+            perfetto_kernel.tally(piece["stack"], piece["size"], totals)
+            self._totals[process.pid] = totals
+
+    def finish(self) -> None:
+        """A dump of each process, at the recording's end."""
+        index = 0
+        for process in self._trace.processes:
+            totals = self._totals.pop(process.pid, None)
+            if totals is not None:
+                index = self._dump(process, totals, index)
+
+    def _dump(self, process: Process, totals: Array, index: int) -> int:
+        """index: of the next packet of profiles; returns that of the one after. The last one of a dump says so."""
+        stream = self._samples.stream(ALLOCATED)
+        # In a part of a recording more may be freed than was allocated in it. It cannot be left.
+        totals[:, FREED_BYTES] = np.minimum(totals[:, FREED_BYTES], totals[:, BYTES])
+        totals[:, FREED_COUNT] = np.minimum(totals[:, FREED_COUNT], totals[:, COUNT])
+        stacks = np.flatnonzero(totals[:, COUNT]).astype(np.int32)
+        stream.callstacks.intern(stacks)
+        iids = stream.callstacks.iids
+        totals = _longer(totals, len(iids))[: len(iids)]
+        head = (
+            integer(1, process.pid),
+            text(11, HEAP),
+            integer(9, self._trace.end_ts),  # timestamp
+            integer(15, self._trace.start_ts),  # start_timestamp
+            integer(12, 1),  # sampling_interval_bytes
+            integer(13, 1),  # orig_sampling_interval_bytes
+        )
+        room = bytearray(PIECE)
+        state = np.zeros(1, np.int64)
+        while state[0] < len(stacks):
+            size = perfetto_kernel.heap_samples(stacks, iids, totals, state, room)
+            dump = message(5, *head, bytes(memoryview(room)[:size]))  # process_dumps
+            continued = integer(6, int(state[0] < len(stacks)))
+            profile = message(Packet.PROFILE_PACKET, dump, continued, integer(7, index))
+            self._packets.write_at(self._trace.end_ts, profile, sequence=stream.sequence)
+            index += 1
+        return index
+
+
+def _longer(totals: Array, n: int) -> Array:
+    """With rows for n stacks at least, and room for more, so that few calls copy."""
+    if len(totals) >= n:
+        return totals
+    grown = np.zeros((n + n // 2, 4), np.int64)
+    grown[: len(totals)] = totals
+    return grown

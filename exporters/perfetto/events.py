@@ -1,0 +1,121 @@
+"""Markers and states of a thread."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from traceferry.exporters.perfetto.packets import Annotation, Descriptor, Event, EventType, Packets
+from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, message, text, varint, varints
+from traceferry.exporters.perfetto.samples import Samples
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, ThreadData, Trace
+
+
+def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
+    """Instants on the thread's own track, inside the call that they happened in; intervals on tracks of theirs."""
+    for marker_type, table in data.markers.items():
+        if len(table) == 0:
+            continue
+        if np.any(table["stack"] >= 0):
+            # Where the callstacks are known; times stand in any order there.
+            sequence, callstacks = samples.callstacks(table["stack"])
+        else:
+            sequence, callstacks = packets.sequence(), [0] * len(table)
+        events = _event_fields(marker_type, table, callstacks)
+        if np.any(table["dur"]):
+            _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
+        else:
+            packets.write_events(sequence, table["ts"], EventType.INSTANT, thread_track, events)
+
+
+def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
+    """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
+    its number for itself, none."""
+    head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
+    columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
+    heads = [head] * len(table)
+    for fields, callstack, flow in zip(
+        zip(heads, *columns, strict=True), callstacks, table["flow"].tolist(), strict=True
+    ):
+        event = b"".join(fields)
+        if callstack:
+            event += integer(Event.CALLSTACK_IID, callstack)
+        if flow > 0:
+            event += fixed64(Event.FLOW_IDS, flow)
+        yield event
+
+
+def _write_intervals(
+    marker_type: MarkerType, table: Table, events: list[bytes], thread_track: int, packets: Packets, sequence: int
+) -> None:
+    """Slices of a track must nest: intervals that overlap go to tracks of one name, which the viewer shows as one."""
+    ts, dur = table["ts"], table["dur"]
+    order = np.lexsort((-dur, ts))
+    begins, ends = ts[order].tolist(), (ts + dur)[order].tolist()
+    tracks: list[int] = []
+    for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
+        if lane == len(tracks):
+            parent = integer(Descriptor.PARENT_UUID, thread_track)
+            tracks.append(packets.write_track(parent, text(Descriptor.NAME, marker_type.name)))
+        packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], events[row])
+        packets.write_event(sequence, end, EventType.SLICE_END, tracks[lane])
+
+
+def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
+    """A lane for each interval, so that those of one lane nest or follow each other. They come in the order of their
+    begins, the longer one first."""
+    open_ends: list[list[int]] = []  # of each lane, the outermost first
+    free: list[tuple[int, int]] = []  # (when, lane)
+    last = -1
+    for begin, end in zip(begins, ends, strict=True):
+        if last >= 0:
+            nested = open_ends[last]
+            while len(nested) > 1 and nested[-1] <= begin:
+                nested.pop()
+            if begin < nested[-1] and end <= nested[-1]:
+                nested.append(end)
+                yield last
+                continue
+        if free and free[0][0] <= begin:
+            last = heapq.heappop(free)[1]
+            open_ends[last] = [end]
+        else:
+            last = len(open_ends)
+            open_ends.append([end])
+        heapq.heappush(free, (end, last))
+        yield last
+
+
+def write_states(trace: Trace, states: Table, thread_track: int, packets: Packets) -> None:
+    strings = trace.strings
+    for name in np.unique(states["track"]).tolist():
+        track = packets.write_track(
+            integer(Descriptor.PARENT_UUID, thread_track),
+            text(Descriptor.NAME, strings[name]),
+            message(Descriptor.STATE),
+        )
+        sequence = packets.sequence()
+        rows = states.take(states["track"] == name)
+        for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
+            packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
+
+
+def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
+    """Of each row. Values come again and again, so each is written once."""
+    name = text(Annotation.NAME, field.key)
+    distinct = dict.fromkeys(values.tolist())
+    written = dict(zip(distinct, _shown(field.format, distinct), strict=True))
+    whole = {value: message(Event.DEBUG_ANNOTATIONS, name, shown) for value, shown in written.items()}
+    return map(whole.__getitem__, values.tolist())
+
+
+def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterator[bytes]:
+    if shown_as == "text":
+        return (text(Annotation.STRING_VALUE, value) for value in values)
+    field = Annotation.POINTER_VALUE if shown_as == "hex" else Annotation.INT_VALUE
+    numbers = np.array(list(values), np.uint64 if shown_as == "hex" else np.int64)
+    tag = varint(field << 3 | VARINT)
+    return (tag + number for number in varints(numbers))

@@ -1,0 +1,81 @@
+"""When threads ran, and on which processor: task states, of which TraceProcessor makes its tables of scheduling."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto.packets import (
+    MAX_CPUS,
+    PIECE,
+    RELATIVE,
+    Descriptor,
+    Event,
+    EventType,
+    Packet,
+    Packets,
+)
+from traceferry.exporters.perfetto.proto import integer, message, text, varint
+from traceferry.model import PREEMPTED, RUNNING, WAITING, Table, Thread, Trace
+
+NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
+IDLE = 0  # the thread id of what runs where nothing else does
+
+
+class Scheduling:
+    """All threads' rows stand on one sequence, thread after thread; TraceProcessor sorts them.
+
+    trace: with the recorded numbers of threads.
+    """
+
+    def __init__(self, trace: Trace, packets: Packets) -> None:
+        self._packets = packets
+        self._sequence = 0
+        tids = [thread.tid for _, thread in trace.threads]
+        n_threads_of = Counter(tids)
+        self._number_is_reused = [n_threads_of[tid] > 1 for tid in tids]
+
+    def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> None:
+        """index: of the thread in the trace."""
+        runs = scheduling["cpu"][scheduling["state"] == RUNNING]
+        # The idle thread runs on several processors at once: on those that are left free.
+        if len(scheduling) == 0 or thread.tid == IDLE:
+            return
+        if np.any((runs < 0) | (runs >= MAX_CPUS)):
+            self._write_states(track, scheduling)
+        else:
+            self._write_task_states(thread, index, scheduling)
+
+    def _write_task_states(self, thread: Thread, index: int, scheduling: Table) -> None:
+        packets = self._packets
+        if not self._sequence:
+            self._sequence = packets.sequence()
+            packets.begin(self._sequence, RELATIVE, packets.start_ts, b"", [])
+        ts, states, cpu = (scheduling[name] for name in ("ts", "state", "cpu"))
+        if self._number_is_reused[index] and states[-1] == RUNNING:
+            # Another thread of this number has not started before this one has stopped.
+            end = max(thread.end_ts, int(ts[-1]) + 1)
+            ts, states = np.append(ts, end), np.append(states, np.uint8(WAITING))
+            cpu = np.append(cpu, cpu[-1])
+        lead = bytearray(integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._sequence))
+        lead += varint(Packet.GENERIC_KERNEL_TASK_STATE_EVENT << 3 | 2) + b"\0"
+        fields_at = len(lead)
+        lead += integer(3, thread.tid)
+        room = bytearray(PIECE)
+        state = np.array([0, 0, -1, -1], np.int64)
+        while state[0] < len(ts):
+            size = perfetto_kernel.task_states(ts, states, cpu, packets.start_ts, lead, fields_at, state, room)
+            packets.out.write(memoryview(room)[:size])
+
+    def _write_states(self, thread_track: int, scheduling: Table) -> None:
+        """On a track of the thread's own, for TraceProcessor knows no scheduling without processors."""
+        track = self._packets.write_track(
+            integer(Descriptor.PARENT_UUID, thread_track),
+            text(Descriptor.NAME, "Scheduling"),
+            message(Descriptor.STATE),
+        )
+        sequence = self._packets.sequence()
+        for ts, state in zip(scheduling["ts"].tolist(), scheduling["state"].tolist(), strict=True):
+            self._packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, NAMES[state]))

@@ -1,0 +1,172 @@
+"""Perfetto protobuf traces.
+
+Calls, samples, allocations, heap snapshots, scheduling, markers and sources each have a room of their own. Everything
+rare is on sequence 1 with absolute times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto.allocations import Allocations
+from traceferry.exporters.perfetto.calls import Calls
+from traceferry.exporters.perfetto.events import write_events, write_states
+from traceferry.exporters.perfetto.heap import write_snapshot
+from traceferry.exporters.perfetto.packets import (
+    BOOT,
+    CLOCKS,
+    MONOTONIC_COARSE,
+    PIECE,
+    REALTIME,
+    Descriptor,
+    Event,
+    EventType,
+    Packet,
+    Packets,
+)
+from traceferry.exporters.perfetto.proto import integer, message, text
+from traceferry.exporters.perfetto.samples import Samples
+from traceferry.exporters.perfetto.scheduling import Scheduling
+from traceferry.exporters.perfetto.sources import write_sources
+from traceferry.exporters.perfetto.threads import renumbered
+from traceferry.io.output import Output
+from traceferry.model import Counter, Process, Thread, ThreadData, Trace
+
+COUNTER_UNITS = {"ns": 1, "count": 2, "bytes": 3}  # perfetto.protos.CounterDescriptor.Unit
+CARRIED = {"calls", "arguments", "samples", "allocations", "states", "scheduling"}
+
+
+def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+    """Streams the trace, a thread at a time. progress: told of records done."""
+    writer = _Writer(trace, out)
+    writer.clocks()
+    writer.attributes()
+    for process in trace.processes:
+        writer.process(process)
+    writer.sources()
+    writer.threads(progress)
+    for process in trace.processes:
+        writer.heap(process)
+    writer.finish()
+
+
+def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
+    markers = {id(table) for table in data.markers.values()}
+    for table in data.tables():
+        if table.spec.name not in CARRIED and id(table) not in markers and len(table):
+            trace.report.note("table_not_carried", len(table), where=f"{index}", detail=table.spec.name)
+
+
+class _Writer:
+    def __init__(self, trace: Trace, out: Output) -> None:
+        self._trace = trace
+        self._numbered = renumbered(trace)
+        self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
+        self._packets = Packets(out, self._clock, trace.start_ts)
+        self._calls = Calls(trace, self._packets)
+        self._samples = Samples(trace, self._packets)
+        self._allocations = Allocations(trace, self._packets, self._samples)
+        self._scheduling = Scheduling(trace, self._packets)
+        self._process_tracks: dict[int, int] = {}
+
+    # ------------------------------------------------------------ the trace
+
+    def clocks(self) -> None:
+        """One snapshot ties the clocks together. trace_processor wants to get from the boot clock to the trace's, and
+        reads heap dumps on the coarse one; nothing here is on either, so their values may be the trace's own."""
+        start = self._trace.start_ts
+        unix = self._trace.unix_start_ns
+        values = {self._clock: start, BOOT: start, MONOTONIC_COARSE: start}
+        if unix is not None:
+            values[REALTIME] = unix
+        clocks = [message(1, integer(1, clock_id), integer(2, ts)) for clock_id, ts in sorted(values.items())]
+        primary = integer(2, self._clock)
+        self._packets.write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))
+
+    def attributes(self) -> None:
+        inputs = ", ".join(i.path for i in self._trace.inputs)
+        formats = ", ".join(dict.fromkeys(f"{i.format} {i.version}" for i in self._trace.inputs))
+        clock = self._trace.clock.kind if self._trace.clock else "unknown"
+        own = {"converted_by": "traceferry", "inputs": inputs, "formats": formats, "clock": clock}
+        if self._trace.sampling:
+            own["sampled_event"] = self._trace.sampling.event
+            own["sampling_interval_ns"] = str(self._trace.sampling.interval_ns)
+        attributes = {**own, **self._trace.attributes}
+        self._packets.write(
+            message(
+                Packet.TRACE_ATTRIBUTES,
+                *(message(1, text(1, key), text(3, value)) for key, value in attributes.items()),
+            )
+        )
+
+    def sources(self) -> None:
+        write_sources(self._numbered, self._packets)
+
+    def finish(self) -> None:
+        """What refers to all that was written."""
+        self._allocations.finish()
+        self._samples.finish()
+        columns = self._trace.frames["column"]
+        coverage = len(self._trace.coverage)
+        self._trace.report.note("table_not_carried", coverage, where="coverage", detail="coverage")
+        self._trace.report.note(
+            "columns_dropped", int(np.count_nonzero(columns)), where="columns", detail="columns of source positions"
+        )
+
+    def process(self, process: Process) -> None:
+        track = self._packets.write_track(
+            message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
+        )
+        self._process_tracks[process.pid] = track
+        for counter in process.counters:
+            self._counter(counter, track)
+
+    def _counter(self, counter: Counter, process_track: int) -> None:
+        known = COUNTER_UNITS.get(counter.unit)
+        unit = integer(3, known) if known else text(6, counter.unit)  # unit, unit_name
+        track = self._packets.write_track(
+            integer(Descriptor.PARENT_UUID, process_track),
+            text(Descriptor.NAME, counter.name),
+            message(Descriptor.COUNTER, unit),
+        )
+        lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._packets.sequence())
+        lead += integer(Packet.TIMESTAMP_CLOCK_ID, self._packets.clock)
+        event = integer(Event.TYPE, EventType.COUNTER) + integer(Event.TRACK_UUID, track)
+        bits = counter.values["value"].view(np.uint64)
+        room, state = bytearray(PIECE), np.zeros(1, np.int64)
+        while state[0] < len(bits):
+            size = perfetto_kernel.counter_values(counter.values["ts"], bits, lead, event, state, room)
+            self._packets.out.write(memoryview(room)[:size])
+
+    def thread(self, process: Process, thread: Thread, index: int) -> int:
+        identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name
+        return self._packets.write_track(
+            integer(Descriptor.PARENT_UUID, self._process_tracks[process.pid]),
+            message(Descriptor.THREAD, *identity),
+            integer(Descriptor.SIBLING_ORDER_RANK, index),
+        )
+
+    def threads(self, progress: Callable[[int], None]) -> None:
+        for index, (process, thread) in enumerate(self._numbered.threads):
+            self.whole_thread(process, thread, index, progress)
+
+    def heap(self, process: Process) -> None:
+        for snapshot in process.heap_snapshots:
+            write_snapshot(self._trace, process, snapshot, self._packets)
+
+    def whole_thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
+        """Its tables exist only in here: peak memory is one thread, or a piece of one that is streamed."""
+        track = self.thread(process, thread, index)
+        data = thread.load()
+        progress(thread.n_records // 2)
+        _note_losses(self._trace, data, index)
+        self._calls.write(data, track, index)
+        self._samples.write(process, thread, data.samples)
+        self._allocations.write(process, thread, data.allocations)
+        self._scheduling.write(thread, index, track, data.scheduling)
+        write_events(data, track, self._packets, self._samples)
+        write_states(self._trace, data.states, track, self._packets)
+        progress(thread.n_records - thread.n_records // 2)
