@@ -4,7 +4,7 @@ The folders at the root are installed as one package: see PACKAGE_DIR.
 """
 
 import os
-import shutil
+import re
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -12,8 +12,9 @@ from setuptools import Extension, find_packages, setup
 
 ROOT = Path(__file__).parent
 PACKAGE_DIR = {"traceferry": "converter", "traceferry.importers": "importers", "traceferry.exporters": "exporters"}
-# Cython looks for traceferry/calls/x.pxd; in the tree it is converter/calls/x.pxd.
-DECLARATIONS = Path("build") / "pxd"
+# What is compiled: copies of the kernels, by their installed names, with the text of what they share.
+SOURCES = Path("build") / "kernels"
+SHARED = re.compile(r"^from traceferry\.kernels\.(\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
 def packages() -> list[str]:
@@ -34,21 +35,38 @@ def files(pattern: str) -> list[Path]:
     return sorted(path.relative_to(ROOT) for folder in PACKAGE_DIR.values() for path in (ROOT / folder).rglob(pattern))
 
 
-def copy_declarations() -> None:
-    for path in files("*.pxd"):
-        copy = DECLARATIONS.joinpath(*module_of(path).split(".")).with_suffix(".pxd")
-        for folder in list(copy.parents)[: len(module_of(path).split(".")) - 1]:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "__init__.py").touch()
-        shutil.copy2(path, copy)
+def with_shared_text(text: str) -> str:
+    """Cython inlines only within one file: what a kernel imports from traceferry.kernels is put in place of the import,
+    once. Where nothing is compiled, it is an ordinary import."""
+    done: set[str] = set()
+
+    def text_of(match: re.Match[str]) -> str:
+        if match[1] in done:
+            return ""
+        done.add(match[1])
+        return SHARED.sub(text_of, (ROOT / "converter" / "kernels" / f"{match[1]}.py").read_text())
+
+    return SHARED.sub(text_of, text)
+
+
+def copy(path: Path) -> Path:
+    """Written only if it changes, so that what did not change is not compiled again."""
+    target = SOURCES.joinpath(*module_of(path).split(".")).with_suffix(path.suffix)
+    for folder in list(target.parents)[: len(target.parts) - len(SOURCES.parts) - 1]:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "__init__.py").touch()
+    text = with_shared_text(path.read_text(encoding="utf-8"))
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")
+    return target
 
 
 def extensions(n_jobs: int) -> list[Extension]:
-    copy_declarations()
+    for path in files("*.pxd"):
+        copy(path)
     modules = cythonize(
-        [Extension(module_of(path), [str(path)], extra_compile_args=["-O3"]) for path in files("*_kernel.py")],
+        [Extension(module_of(path), [str(copy(path))], extra_compile_args=["-O3"]) for path in files("*_kernel.py")],
         build_dir="build/cython",
-        include_path=[str(DECLARATIONS)],
         nthreads=n_jobs,
     )
     for module in modules:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from inspect import Parameter, signature
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -355,4 +354,4 @@ def test_kernels_declare_every_parameter() -> None:
         for kernel in kernels_of(importlib.import_module(name)):
             parameters = signature(getattr(TWINS[name], kernel)).parameters.values()
             assert all(p.annotation is not Parameter.empty for p in parameters), (name, kernel)
-        assert (REPO / Path(*name.split(".")).with_suffix(".pyi")).exists()
+        assert path_of(name, ".pyi").exists()

@@ -3,9 +3,9 @@
 
 import cython
 
+from traceferry.kernels.hashing import mix_pair
+
 LEAVE = cython.declare(cython.uint, 1)
-GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 # Indices into `state`, for both walks.
 ROW = cython.declare(cython.int, 0)
@@ -45,22 +45,10 @@ def enter_stacks(
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(first, n):
-            h = mix(prefix[i], frame[i]) & mask
+            h = mix_pair(prefix[i], frame[i]) & mask
             while slots[h] >= 0:
                 h = (h + 1) & mask
             slots[h] = i
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix(prefix: cython.int, frame: cython.int) -> cython.ulonglong:
-    a: cython.uint = prefix + 1
-    b: cython.uint = frame + 1
-    x: cython.ulonglong = a
-    x = (x << 32 | b) * GOLDEN & ALL_BITS
-    return x ^ x >> 29
 
 
 def walk_calls(
@@ -146,7 +134,7 @@ def walk_calls(
             else:
                 last = ENTER_ROW
                 f = frame[i]
-                h = mix(top, f) & mask
+                h = mix_pair(top, f) & mask
                 s = slots[h]
                 while s >= 0 and not (stack_prefix[s] == top and stack_frame[s] == f):
                     h = (h + 1) & mask

@@ -10,8 +10,7 @@ Problems (2005), section 2.3. Its nodes are *numbers*: 1, 2... in the order in w
 
 import cython
 
-GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+from traceferry.kernels.hashing import mix_pair
 
 # Indices into the `state` of `merge_classes`.
 N_TREE = cython.declare(cython.int, 0)
@@ -307,18 +306,6 @@ def add_up(
                 size[dominator[node]] += size[node]
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix(parent: cython.int, class_name: cython.int) -> cython.ulonglong:
-    a: cython.uint = parent + 1
-    b: cython.uint = class_name + 1
-    x: cython.ulonglong = a
-    x = (x << 32 | b) * GOLDEN & ALL_BITS
-    return x ^ x >> 29
-
-
 def merge_classes(
     order: cython.const[cython.int][::1],
     dominator: cython.const[cython.int][::1],
@@ -388,7 +375,7 @@ def merge_classes(
                 n_cut += 1
                 node_of[node] = above
                 continue
-            h = mix(above, class_name[node]) & mask
+            h = mix_pair(above, class_name[node]) & mask
             s = slots[h]
             while s >= 0 and not (tree_parent[s] == above and tree_class[s] == class_name[node]):
                 h = (h + 1) & mask

@@ -6,34 +6,13 @@ Cython's pure-Python mode: also runs interpreted. Layout: `importers/jitdump/lay
 
 import cython
 
+from traceferry.kernels.bytes import u32, u64
+from traceferry.kernels.hashing import mix_triple
+
 RECORD_HEADER = cython.declare(cython.Py_ssize_t, 16)
 LOAD = cython.declare(cython.Py_ssize_t, 40)
 ENTRY = cython.declare(cython.Py_ssize_t, 16)
 SAME_FILE = cython.declare(cython.uchar, 0xFF)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
-    a: cython.ulonglong = d[p]
-    b: cython.ulonglong = d[p + 1]
-    c: cython.ulonglong = d[p + 2]
-    e: cython.ulonglong = d[p + 3]
-    if big:
-        return a << 24 | b << 16 | c << 8 | e
-    return e << 24 | c << 16 | b << 8 | a
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def u64(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
-    if big:
-        return u32(d, p, big) << 32 | u32(d, p + 4, big)
-    return u32(d, p + 4, big) << 32 | u32(d, p, big)
 
 
 def scan(
@@ -256,28 +235,10 @@ def entries(
     return n_runs
 
 
-GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-
 # Indices into `state`.
 RECORD = cython.declare(cython.int, 0)
 N_KEYS = cython.declare(cython.int, 1)
 N_OUT = cython.declare(cython.int, 2)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix(base: cython.int, file: cython.int, line: cython.int) -> cython.ulonglong:
-    a: cython.uint = base + 1
-    b: cython.uint = file + 1
-    c: cython.uint = line
-    x: cython.ulonglong = a
-    y: cython.ulonglong = b
-    x = (x << 32 | c) * GOLDEN & ALL_BITS
-    x = (x ^ x >> 29 ^ y) * GOLDEN & ALL_BITS
-    return x ^ x >> 31
 
 
 def enter_keys(
@@ -299,7 +260,7 @@ def enter_keys(
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(n):
-            h = mix(bases[i], files[i], lines[i]) & mask
+            h = mix_triple(bases[i], files[i], lines[i]) & mask
             while slots[h] >= 0:
                 h = (h + 1) & mask
             slots[h] = i
@@ -390,7 +351,7 @@ def sizes(
                 if i < ends[r] and offsets[i] < size:
                     upto = offsets[i]
                 if upto > done:
-                    h = mix(base, file, line) & mask
+                    h = mix_triple(base, file, line) & mask
                     k = slots[h]
                     while k >= 0 and not (key_base[k] == base and key_file[k] == file and key_line[k] == line):
                         h = (h + 1) & mask

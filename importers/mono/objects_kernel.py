@@ -9,8 +9,7 @@ See importers/mono/objects.py for the rules.
 
 import cython
 
-GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+from traceferry.kernels.hashing import ALL_BITS, GOLDEN
 
 # A slot's status. VACATED: nothing lies there any more. YOUNG: not known to have survived a collection.
 # OLD: survived one. LARGE: in the large-object space, from which nothing moves.

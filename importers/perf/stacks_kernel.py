@@ -8,40 +8,18 @@ look up and the space it is in: 0 is the kernel, 1 a guest or hypervisor, each p
 
 import cython
 
+from traceferry.kernels.hashing import mix_address, mix_pair
+
 # PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
 MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
 KERNEL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFF80)
 USER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFE00)
-GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 # Indices into `state`.
 SAMPLE = cython.declare(cython.int, 0)
 N_KEYS = cython.declare(cython.int, 1)
 N_STACKS = cython.declare(cython.int, 1)
 N_CUT = cython.declare(cython.int, 2)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix(space: cython.uint, address: cython.ulonglong) -> cython.ulonglong:
-    s: cython.ulonglong = space
-    x: cython.ulonglong = (address ^ s << 48) * GOLDEN & ALL_BITS
-    return x ^ x >> 32
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix_stack(prefix: cython.int, frame: cython.int) -> cython.ulonglong:
-    a: cython.uint = prefix + 1
-    b: cython.uint = frame + 1
-    x: cython.ulonglong = a
-    x = (x << 32 | b) * GOLDEN & ALL_BITS
-    return x ^ x >> 29
 
 
 def enter_keys(
@@ -59,7 +37,7 @@ def enter_keys(
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(n):
-            h = mix(spaces[i], addresses[i]) & mask
+            h = mix_address(spaces[i], addresses[i]) & mask
             while slots[h] >= 0:
                 h = (h + 1) & mask
             slots[h] = i
@@ -146,7 +124,7 @@ def collect(
                         break
                     value = ip[i]
                     now = ip_space[i]
-                h = mix(now, value) & mask
+                h = mix_address(now, value) & mask
                 s = slots[h]
                 while s >= 0 and not (addresses[s] == value and spaces[s] == now):
                     h = (h + 1) & mask
@@ -181,7 +159,7 @@ def enter_stacks(
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(n):
-            h = mix_stack(prefix[i], frame[i]) & mask
+            h = mix_pair(prefix[i], frame[i]) & mask
             while slots[h] >= 0:
                 h = (h + 1) & mask
             slots[h] = i
@@ -304,7 +282,7 @@ def compose(
                         break
                     value = ip[i]
                     now = ip_space[i]
-                h = mix(now, value) & key_mask
+                h = mix_address(now, value) & key_mask
                 s = key_slots[h]
                 while s >= 0 and not (s < n_keys and addresses[s] == value and spaces[s] == now):
                     h = (h + 1) & key_mask
@@ -338,7 +316,7 @@ def compose(
                     continue
                 for j in range(first_frame[v], first_frame[v + 1]):
                     f = frames[j]
-                    h = mix_stack(top, f) & mask
+                    h = mix_pair(top, f) & mask
                     s = slots[h]
                     while s >= 0 and not (prefix[s] == top and frame[s] == f):
                         h = (h + 1) & mask
