@@ -3,6 +3,7 @@ and its exit status. The witness of the files is llvm-gsymutil 19."""
 
 import gzip
 import io
+import json
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from builders.breakpad import BUILD_ID, SymFile
 from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, die
-from builders.gsym import SHT_PROGBITS, Call, ElfPart, GsymFile, elf
+from builders.gsym import SHT_PROGBITS, Body, Call, ElfPart, GsymFile, elf
 from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content as dump_content
 from jit_recordings import dumps
@@ -23,10 +24,10 @@ from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
 import traceferry
 from traceferry import cli
-from traceferry.io.source import open_source
+from traceferry.io.source import Source, open_source
 from traceferry.symbols.binary import demangle
 from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.tool import AT_ONCE
+from traceferry.symbols.tool import AT_ONCE, lookup_data, open_any
 
 CODE = 0x1000
 POOL = "19/pool-pie"
@@ -174,6 +175,39 @@ def hexes(addresses: Sequence[int] | Mapping[int, Any]) -> list[str]:
 def test_look_ups_of_each_kind(run: Run, kind: str) -> None:
     given = made(run, kind)
     assert run(given.name, "--lookup", *hexes(given.says)) == Done(0, printed(given.says), "")
+
+
+def data_as_text(answer: Mapping[str, Any]) -> str:
+    """What the command prints of an answer."""
+    if answer["function"] is None:
+        return "nothing is known"
+    lines = []
+    for frame in answer["frames"]:
+        place = f" at {frame['source']}:{frame['line'] or 0}" if frame["source"] else ""
+        offset = f" + {int(answer['address'], 16) - int(answer['function']['start'], 16)}"
+        lines.append(frame["name"] + (" [inlined]" if frame["inlined"] else offset) + place)
+    return ("\n" + " " * len(f"{answer['address']}: ")).join(lines)
+
+
+def test_look_ups_as_data(run: Run) -> None:
+    """They say what the text says, and more: linkage names, sizes, merged functions."""
+    for name, kind in KINDS.items():
+        Path(kind.name).write_bytes(kind.data())
+        source = open_source(kind.name)
+        answers = list(lookup_data(open_any(source, None), source, kind.says))
+        assert [data_as_text(answer) for answer in answers] == list(kind.says.values()), name
+        json.dumps(answers)
+    body = GsymFile().function("_Z1fv", 0x1000, 8, merged=[Body("_Z1gv", 0x1000, 8)])
+    source = Source("app.gsym", memoryview(body.bytes()))
+    f, g = {"name": "f()", "linkage_name": "_Z1fv"}, {"name": "g()", "linkage_name": "_Z1gv"}
+    assert list(lookup_data(Gsym(source), source, [0x1004])) == [
+        {
+            "address": "0x1004",
+            "function": {**f, "start": "0x1000", "size": 8},
+            "frames": [{**f, "source": None, "line": None, "inlined": False}],
+            "merged": [g],
+        }
+    ]
 
 
 @of_each_kind

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -112,8 +113,7 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[str]:
     """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
     name_of = cache(demangle)
-    # Asked of another reader: what is damaged elsewhere in the file is nothing to this one.
-    merged = symbols.merged if isinstance(symbols, Gsym) and Gsym(source).sizes()[MERGED] else None
+    merged = _merged_of(symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
@@ -140,13 +140,51 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
         yield "\n".join(lines)
 
 
+def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """What `lookup_text` says of each address as plain data, which JSON can hold:
+
+    {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
+     "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...]}
+
+    frames: the innermost first; a source or line of None is unknown, as are a start and size that the symbols do not
+    tell. merged: functions that a linker merged with this one. addresses: each below 2^64.
+    """
+    name_of = cache(demangle)
+
+    def named(linkage_name: str) -> dict[str, Any]:
+        return {"name": name_of(linkage_name), "linkage_name": linkage_name}
+
+    merged = _merged_of(symbols, source)
+    given = iter(addresses)
+    while bunch := list(islice(given, AT_ONCE)):
+        found = symbols.lookup(np.array(bunch, np.uint64))
+        bounds = zip(bunch, found.start.tolist(), found.size.tolist(), shown(found), strict=True)
+        for address, start, size, stack in bounds:
+            frames = [
+                named(name) | {"source": path or None, "line": line or None, "inlined": nth < len(stack) - 1}
+                for nth, (name, path, line) in enumerate(stack)
+            ]
+            place = {"start": f"{start:#x}" if start or size else None, "size": size or None}
+            others = merged(address)[1:] if merged and stack else []
+            yield {
+                "address": f"{address:#x}",
+                "function": named(stack[-1][0]) | place if stack else None,
+                "frames": frames,
+                "merged": [named(_outermost(other)) for other in others],
+            }
+
+
+def _merged_of(symbols: Symbols, source: Source) -> Callable[[int], list[Frames]] | None:
+    """What finds merged functions, None where a file has none. Sizes are read by another reader: damage elsewhere in
+    the file does not concern the look-ups."""
+    return symbols.merged if isinstance(symbols, Gsym) and Gsym(source).sizes()[MERGED] else None
+
+
 def _outermost(frames: Frames) -> str:
     return frames.texts[int(frames.name[-1])]
 
 
-def _texts_of(
-    frames: Frames, name_of: Callable[[str], str]
-) -> tuple[list[int], list[str], list[str], list[str]]:
+def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[int], list[str], list[str], list[str]]:
     """(for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal frames,
     which are most, share a number."""
     texts = [*frames.texts, ""]
