@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.heap import snapshots as heap
+from traceferry.heap.classes import by_class, growth, live_sites
+from traceferry.heap.dominators import BY_NOTHING, BY_ROOTS, dominators, retained_sizes
+from traceferry.heap.views import class_frame, views_of
 from traceferry.model import (
     ALLOCATIONS,
     HEAP_OBJECTS,
@@ -65,7 +67,7 @@ def graph_of(text: str, trace: Trace | None = None, sites: dict[str, int] | None
 
 def in_words(text: str, dominator: Array) -> str:
     """The dominator of each object: a letter, "*" for roots, "-" for nothing."""
-    names = {row: name for name, row in objects_of(text).items()} | {heap.BY_ROOTS: "*", heap.BY_NOTHING: "-"}
+    names = {row: name for name, row in objects_of(text).items()} | {BY_ROOTS: "*", BY_NOTHING: "-"}
     return " ".join(f"{names[row]}>{names[above]}" for row, above in enumerate(dominator.tolist()))
 
 
@@ -94,7 +96,7 @@ DOMINATORS = {
 
 @pytest.mark.parametrize(("text", "wanted"), DOMINATORS.values(), ids=DOMINATORS)
 def test_dominators(text: str, wanted: str) -> None:
-    found = heap.dominators(graph_of(text))
+    found = dominators(graph_of(text))
     assert found.dtype == np.int32
     assert in_words(text, found) == wanted
 
@@ -106,9 +108,9 @@ def test_a_long_list() -> None:
     offsets = np.minimum(np.arange(n + 1), n - 1)
     roots = Table(HEAP_ROOTS, {"object": [0]})
     graph = HeapGraph(objects, offsets, np.arange(1, n, dtype=np.int32), roots)
-    dominator = heap.dominators(graph)
+    dominator = dominators(graph)
     assert np.array_equal(dominator, np.arange(-1, n - 1))
-    assert np.array_equal(heap.retained_sizes(graph, dominator), np.arange(n, 0, -1))
+    assert np.array_equal(retained_sizes(graph, dominator), np.arange(n, 0, -1))
 
 
 NODES = "abcdefghij"
@@ -128,8 +130,8 @@ def test_dominators_are_what_nothing_is_reached_without(edges: list[tuple[str, s
     text = " ".join([*NODES, *(f"{a}>{b}" for a, b in edges)])
     graph = graph_of(text)
     assert laws._check_graph(graph) == []
-    dominator = heap.dominators(graph)
-    retained = heap.retained_sizes(graph, dominator)
+    dominator = dominators(graph)
+    retained = retained_sizes(graph, dominator)
     alive = reached(edges)
     for row, name in enumerate(NODES):
         above = {other for other in alive - {name} if name in alive - reached(edges, without=other)}
@@ -138,7 +140,7 @@ def test_dominators_are_what_nothing_is_reached_without(edges: list[tuple[str, s
         while dominator[at] >= 0:
             at = int(dominator[at])
             chain.append(NODES[at])
-        assert (dominator[at] == heap.BY_ROOTS) == (name in alive)
+        assert (dominator[at] == BY_ROOTS) == (name in alive)
         if name in alive:
             assert set(chain) == above
             lost = alive - reached(edges, without=name)
@@ -151,7 +153,7 @@ def test_dominators_are_what_nothing_is_reached_without(edges: list[tuple[str, s
 def tree_text(text: str) -> str:
     """Path and bytes of each row that has objects of its own."""
     trace = Trace()
-    tree = heap.by_class(trace, graph_of(text, trace))
+    tree = by_class(trace, graph_of(text, trace))
     paths: list[str] = []
     for parent, class_name in zip(tree.parent.tolist(), tree.class_name.tolist(), strict=True):
         nth = len(paths)
@@ -193,11 +195,11 @@ def test_a_tree_is_cut_at_its_depth() -> None:
     roots = Table(HEAP_ROOTS, {"object": [0], "kind": [trace.strings.intern("static")]})
     offsets = np.minimum(np.arange(n + 1), n - 1)
     graph = HeapGraph(objects, offsets, np.arange(1, n, dtype=np.int32), roots)
-    tree = heap.by_class(trace, graph)
+    tree = by_class(trace, graph)
     assert (len(tree.parent) - len(tree.tops) + 1, tree.n_cut) == (256, n - 255)
     assert tree.objects.tolist()[-2:] == [1, n - 254]
     trace.processes = [process_with(graph)]
-    heap.views(trace, trace.processes[0])[0].load()
+    views_of(trace, trace.processes[0])[0].load()
     assert [(issue.kind, issue.count) for issue in trace.report] == [("heap_depth_cut", n - 255)]
 
 
@@ -231,7 +233,7 @@ def a_trace_with_sites() -> tuple[Trace, Process]:
     trace.clock = Clock("monotonic")
     intern = trace.strings.intern
     frames = {n: trace.frames.intern(func=trace.funcs.intern(name=intern(n))) for n in ("Main", "Work")}
-    class_a, class_b = (heap.class_frame(trace, intern(name)) for name in "AB")
+    class_a, class_b = (class_frame(trace, intern(name)) for name in "AB")
     main = trace.stacks.intern(frame=frames["Main"])
     work = trace.stacks.intern(prefix=main, frame=frames["Work"])
     of_a = trace.stacks.intern(prefix=main, frame=class_a)
@@ -244,7 +246,7 @@ def a_trace_with_sites() -> tuple[Trace, Process]:
 
 def test_views() -> None:
     trace, process = a_trace_with_sites()
-    views = heap.views(trace, process)
+    views = views_of(trace, process)
     assert [(t.tid, t.name, t.sample_unit, t.start_ts, t.end_ts) for t in views] == [
         (2, "heap shot 1", "bytes", 100, 105),
         (4, "heap shot 2", "bytes", 200, 205),
@@ -258,29 +260,29 @@ def test_views() -> None:
 
 def test_views_obey_the_laws() -> None:
     trace, process = a_trace_with_sites()
-    process.threads += heap.views(trace, process)
+    process.threads += views_of(trace, process)
     assert laws.check(trace) == []
 
 
 def test_views_add_nothing_when_they_are_loaded_again() -> None:
     trace, process = a_trace_with_sites()
-    views = heap.views(trace, process)
+    views = views_of(trace, process)
     first = [view.load().samples.columns for view in views]
     sizes = [len(table) for table in trace.global_tables()]
-    second = [view.load().samples.columns for view in heap.views(trace, process)]
+    second = [view.load().samples.columns for view in views_of(trace, process)]
     assert [len(table) for table in trace.global_tables()] == sizes
     assert all(np.array_equal(a[name], b[name]) for a, b in zip(first, second, strict=True) for name in a)
 
 
 def test_views_of_no_snapshots() -> None:
     trace = Trace()
-    assert heap.views(trace, process_with(graph_of(""))) != []
-    assert heap.views(trace, process_with()) == []
+    assert views_of(trace, process_with(graph_of(""))) != []
+    assert views_of(trace, process_with()) == []
 
 
 def test_frames_tell_classes_from_roots() -> None:
     trace, process = a_trace_with_sites()
-    stack = heap.views(trace, process)[0].load().samples["stack"][0]
+    stack = views_of(trace, process)[0].load().samples["stack"][0]
     frames = [trace.stacks["frame"][s] for s in (trace.stacks["prefix"][stack], stack)]
     assert [trace.strings[trace.categories["name"][trace.frames["category"][f]]] for f in frames] == [
         "Roots", "Objects",
@@ -294,7 +296,7 @@ def test_growth() -> None:
     """Sizes: a1 1, a2 2, b 4 before; a1 1, c 2, d1 4, d2 8 after."""
     trace = Trace()
     before, after = graph_of("static>a1,a2,b", trace), graph_of("static>a1,c,d1,d2", trace)
-    rows = heap.growth(trace, before, after)
+    rows = growth(trace, before, after)
     assert [(row.class_name, row.objects, row.bytes) for row in rows] == [
         ("D", 2, 12), ("C", 1, 2), ("A", -1, -2), ("B", -1, -4),
     ]  # fmt: skip
@@ -304,26 +306,26 @@ def test_growth() -> None:
 def test_growth_of_equal_bytes_goes_by_name() -> None:
     trace = Trace()
     graph = graph_of("static>b,a,c", trace)
-    assert [(row.class_name, row.bytes) for row in heap.growth(trace, graph, graph)] == [("A", 0), ("B", 0), ("C", 0)]
+    assert [(row.class_name, row.bytes) for row in growth(trace, graph, graph)] == [("A", 0), ("B", 0), ("C", 0)]
 
 
 def test_live_sites() -> None:
     trace, process = a_trace_with_sites()
     without, with_sites = (snapshot.load() for snapshot in process.heap_snapshots)
-    found = heap.live_sites(trace, with_sites)
+    found = live_sites(trace, with_sites)
     frames = [trace.stacks["frame"][row.stack] for row in found]
     assert [trace.func_name(int(trace.frames["func"][frame])) for frame in frames] == ["Work", "Main"]
     assert [row[1:] for row in found] == [("B", 2, 6), ("A", 1, 1)]
-    assert heap.live_sites(trace, without) == []
+    assert live_sites(trace, without) == []
 
 
 def use_heap() -> None:
     """Every kernel of heaps is called."""
     trace, process = a_trace_with_sites()
-    for view in heap.views(trace, process):
+    for view in views_of(trace, process):
         view.load()
     graph = graph_of("static>a stack>b a>c b>c c>d,e d>c e>e f>g g>f h>f", trace)
-    heap.retained_sizes(graph, heap.dominators(graph))
+    retained_sizes(graph, dominators(graph))
 
 
 # ---------------------------------------------------------------- laws

@@ -34,7 +34,7 @@ from mono_recordings import (
 )
 
 import traceferry
-from traceferry.heap.snapshots import UNKNOWN_CLASS
+from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.io.source import Source
 from traceferry.model import OPEN_AT_END, HeapGraph, laws
 from traceferry.registry import importer_named

@@ -25,7 +25,9 @@ from test_perfetto_samples import CALLSITES
 
 import traceferry
 from traceferry.exporters.perfetto.heap import RootType
-from traceferry.heap import snapshots as heap
+from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.dominators import dominators, retained_sizes
+from traceferry.heap.views import NO_SITE
 from traceferry.model import LEAVE, HeapGraph, Process, Table, Thread, ThreadData, Trace
 from traceferry.model import Counter as ModelCounter
 
@@ -126,7 +128,7 @@ def bytes_by_class(trace: Trace, graph: HeapGraph) -> dict[str, int]:
     found: Counter[str] = Counter()
     sizes = graph.objects["size"].tolist()
     for name, size in zip(graph.objects["class_name"].tolist(), sizes, strict=True):
-        found[trace.strings[name] or heap.UNKNOWN_CLASS] += size
+        found[trace.strings[name] or UNKNOWN_CLASS] += size
     return {name: size for name, size in found.items() if size}
 
 
@@ -135,7 +137,7 @@ def sums_by_site(trace: Trace, paths: Paths, graph: HeapGraph) -> Sums:
     own: Counter[tuple[str, ...]] = Counter()
     columns = (graph.objects[column].tolist() for column in ("site", "class_name", "size"))
     for site, class_name, size in zip(*columns, strict=True):
-        nowhere = (trace.strings[class_name] or heap.UNKNOWN_CLASS, heap.NO_SITE)
+        nowhere = (trace.strings[class_name] or UNKNOWN_CLASS, NO_SITE)
         own[paths.names(site) if site >= 0 else nowhere] += size
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for path, size in own.items():
@@ -503,7 +505,7 @@ def test_trace_processor_has_the_heap_shots(converted: Converted, processor: Any
 def test_trace_processor_retains_the_same(converted: Converted, processor: Any) -> None:
     for pid, ts, graph in graphs_of(converted.trace):
         found = Counter((row.class_name, row.retained) for row in processor.query(RETAINED.format(pid=pid, ts=ts)))
-        retained = heap.retained_sizes(graph, heap.dominators(graph)).tolist()
+        retained = retained_sizes(graph, dominators(graph)).tolist()
         assert found == Counter(zip(classes_of(converted.trace, graph), retained, strict=True))
 
 

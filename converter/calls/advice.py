@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from traceferry.calls.balance import count_lasting
-from traceferry.cli.durations import format_duration
+from traceferry.durations import format_duration
 from traceferry.model import Trace
 
 CANDIDATES_NS = [round(10 ** (n / 2)) for n in range(2, 21)]  # 10 ns to 10 s

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.heap.snapshots import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
+from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
 from traceferry.model import Array, HeapGraph, Process, Table, Trace
 from traceferry.summary.totals import BYTES, COUNT, FREED_BYTES, FREED_COUNT, AllocationTotals, ranked
 

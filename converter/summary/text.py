@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from traceferry.cli.durations import format_duration
+from traceferry.durations import format_duration
 
 Json = dict[str, Any]
 Column = tuple[str, Callable[[Json], str]]

@@ -70,10 +70,9 @@ def threads_of(trace: Trace) -> list[tuple[Process, Thread]]:
 def _heap_views(trace: Trace, process: Process) -> list[Thread]:
     if not process.heap_snapshots:
         return []
-    from traceferry.heap import snapshots as heap
+    from traceferry.heap.views import views_of
 
-    views: list[Thread] = heap.views(trace, process)
-    return views
+    return views_of(trace, process)
 
 
 def parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:

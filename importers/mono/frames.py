@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.heap.snapshots import class_frame
+from traceferry.heap.views import class_frame
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.importers.mono.names import Names

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.heap.snapshots import UNKNOWN_CLASS
+from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.identity import Known

@@ -1,0 +1,85 @@
+"""The command `convert`: recordings become one file that a viewer opens."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from traceferry import registry
+from traceferry.cli.options import add_input_options, load_trace, status_of
+from traceferry.cli.progress import Progress
+from traceferry.errors import UsageError
+
+
+def add_to(commands: Any) -> None:
+    example = registry.IMPORTERS[0].example
+    convert = commands.add_parser(
+        "convert",
+        help="make a file that a viewer opens",
+        description="Converts one or several recordings into one file that a viewer opens.",
+        epilog=f"examples:\n  traceferry convert {example}\n"
+        f"  traceferry convert {example} -o out.pftrace --min-duration 10us\n"
+        f"  traceferry convert {example} -o out.json.gz --range 1s,1.5s\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_input_options(convert)
+    convert.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="where to; the suffix chooses the format: .json, .gecko.json, .pftrace or .perfetto-trace, each also with "
+        ".gz; - is standard output (default: beside the first input)",
+    )  # fmt: skip
+    convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
+    convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
+    convert.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    convert.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.api import save
+
+    output, exporter = _output_of(arguments)
+    with Progress(arguments.quiet) as progress:
+        trace = load_trace(arguments)
+        progress.total = sum(thread.n_records for _, thread in trace.threads)
+        with report_to(trace, arguments.report):
+            save(trace, output, format=exporter.name, progress=progress)
+    if not arguments.quiet:
+        for issue in trace.report:
+            print(issue.as_text(), file=sys.stderr)
+        if output != "-":
+            print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
+    return status_of(trace.report)
+
+
+def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
+    """The output's path and its format: from -o and its suffix, --to, or beside the first input."""
+    if arguments.output is None:
+        exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
+        first = arguments.inputs[0]
+        if first == "-":
+            raise UsageError("standard input needs an output: -o OUT")
+        return first + registry.DEFAULT_SUFFIX[exporter.name], exporter
+    if arguments.to:
+        return arguments.output, registry.exporter_named(arguments.to)
+    if arguments.output == "-":
+        raise UsageError("standard output needs a format: --to firefox, gecko or perfetto")
+    return arguments.output, registry.exporter_for(arguments.output)
+
+
+@contextmanager
+def report_to(trace: Any, path: str | None) -> Iterator[None]:
+    """Opens the report's file first: if it cannot be written, nothing is."""
+    if path is None:
+        yield
+        return
+    import orjson
+
+    from traceferry.io.output import open_output
+
+    with open_output(path) as out:
+        yield
+        issues = [issue.as_json() for issue in trace.report]
+        out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,0 +1,70 @@
+"""What several commands share: options of inputs, their values, loading, exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from traceferry import registry
+
+if TYPE_CHECKING:
+    from traceferry.model import Trace
+    from traceferry.report import Report
+
+DONE, LOSSY, FAILED = 0, 1, 2
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="recordings, also compressed (.gz, .zst); - is standard input"
+    )
+    parser.add_argument(
+        "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
+        help="the program that was recorded, once more for each shared object in the order of their loading; or a "
+        "folder of such files, and of others that the recording refers to",
+    )  # fmt: skip
+    parser.add_argument(
+        "--from", dest="format", metavar="NAME",
+        help="input format, instead of detecting it: " + ", ".join(i.name for i in registry.IMPORTERS),
+    )  # fmt: skip
+    parser.add_argument(
+        "--embed-sources", action="store_true",
+        help="put the text of source files that the recording names and that are found here into the output",
+    )  # fmt: skip
+    parser.add_argument(
+        "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"
+    )
+    parser.add_argument(
+        "--thread", action="append", default=[], metavar="NAME-OR-TID",
+        help="only this thread, and others if it is given again: the number, the name, or a part of the name",
+    )  # fmt: skip
+    parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+
+
+def load_trace(arguments: argparse.Namespace) -> Trace:
+    from traceferry.api import load
+    from traceferry.durations import parse_duration, parse_range
+
+    return load(
+        arguments.inputs,
+        symbols=arguments.symbols,
+        format=arguments.format,
+        time_range=parse_range(arguments.range) if arguments.range else None,
+        min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        threads=arguments.thread,
+        embed_sources=arguments.embed_sources,
+    )
+
+
+def status_of(report: Report) -> int:
+    return LOSSY if report.lossy else DONE
+
+
+def not_negative(text: str) -> int:
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value

@@ -1,0 +1,97 @@
+"""Heap snapshots as threads: their samples are stacks of classes, or of allocating functions, and weigh bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from traceferry.heap.classes import UNKNOWN_CLASS, ClassTree, by_class, counted
+from traceferry.model import SAMPLES, Array, HeapSnapshot, Process, Table, Thread, ThreadData, Trace
+
+NO_SITE = "[no recorded site]"
+OBJECTS = ("Objects", "green")
+ROOTS = ("Roots", "grey")
+
+
+def views_of(trace: Trace, process: Process) -> list[Thread]:
+    """A thread for each heap snapshot whose samples are the tree of classes and weigh bytes; and one of the stacks that
+    allocated the objects, where they are known. Loads each snapshot once, to see if they are."""
+    for category in (OBJECTS, ROOTS):
+        _category(trace, category)
+    threads: list[Thread] = []
+    for nth, snapshot in enumerate(process.heap_snapshots, 1):
+        name = f"heap shot {nth}"
+        _add_view(process, threads, name, snapshot, partial(_tree_samples, trace, name, snapshot))
+        if np.any(snapshot.load().objects["site"] >= 0):
+            samples = partial(_site_samples, trace, snapshot)
+            _add_view(process, threads, f"{name} by allocation site", snapshot, samples)
+    return threads
+
+
+def _add_view(
+    process: Process, threads: list[Thread], name: str, snapshot: HeapSnapshot, load: Callable[[], ThreadData]
+) -> None:
+    used = {thread.tid for thread in [*process.threads, *threads]}
+    tid = next(tid for tid in range(1, len(used) + 2) if tid not in used)
+    threads.append(Thread(tid, name, False, snapshot.start_ts, snapshot.end_ts, load, sample_unit="bytes"))
+
+
+def _tree_samples(trace: Trace, name: str, snapshot: HeapSnapshot) -> ThreadData:
+    tree = by_class(trace, snapshot.load())
+    trace.report.note("heap_depth_cut", tree.n_cut, where=name, detail=name)
+    stacks = _stacks(trace, tree)
+    held = tree.objects > 0
+    return _samples(snapshot, stacks[held], tree.bytes[held])
+
+
+def _stacks(trace: Trace, tree: ClassTree) -> Array:
+    """A stack of the trace for each row; -1 for tops that hold nothing."""
+    is_used = tree.objects > 0
+    is_used[tree.parent[len(tree.tops) :]] = True
+    stacks: list[int] = []
+    for parent, class_name, used in zip(tree.parent.tolist(), tree.class_name.tolist(), is_used.tolist(), strict=True):
+        nth = len(stacks)
+        if not used:
+            stacks.append(-1)
+        elif parent < 0:
+            stacks.append(trace.stacks.intern(frame=_frame(trace, tree.tops[nth], ROOTS)))
+        else:
+            stacks.append(trace.stacks.intern(prefix=stacks[parent], frame=class_frame(trace, class_name)))
+    return np.array(stacks, np.int32)
+
+
+def _site_samples(trace: Trace, snapshot: HeapSnapshot) -> ThreadData:
+    """What lives by the stack that allocated it; by class where that is not known."""
+    objects = snapshot.load().objects
+    site, size, class_name = objects["site"], objects["size"], objects["class_name"]
+    stacks, group = np.unique(site[site >= 0], return_inverse=True)
+    classes, class_group = np.unique(class_name[site < 0], return_inverse=True)
+    if len(classes):
+        nowhere = trace.stacks.intern(frame=_frame(trace, NO_SITE, ROOTS))
+    of_classes = [trace.stacks.intern(prefix=nowhere, frame=class_frame(trace, nth)) for nth in classes.tolist()]
+    of_known = counted(group, size[site >= 0], len(stacks))[1]
+    of_unknown = counted(class_group, size[site < 0], len(classes))[1]
+    return _samples(snapshot, np.append(stacks, of_classes), np.append(of_known, of_unknown))
+
+
+def _samples(snapshot: HeapSnapshot, stacks: Array, sizes: Array) -> ThreadData:
+    ts = np.full(len(stacks), snapshot.start_ts, np.int64)
+    return ThreadData(samples=Table(SAMPLES, {"ts": ts, "stack": stacks, "weight": sizes}))
+
+
+def class_frame(trace: Trace, class_name: int) -> int:
+    """The frame that stands for a class's objects, in stacks of allocations and of heaps. class_name: a string of the
+    trace, -1 is unknown."""
+    return _frame(trace, trace.strings[class_name] or UNKNOWN_CLASS, OBJECTS)
+
+
+def _frame(trace: Trace, name: str, category: tuple[str, str]) -> int:
+    func = trace.funcs.intern(name=trace.strings.intern(name))
+    return trace.frames.intern(func=func, category=_category(trace, category))
+
+
+def _category(trace: Trace, category: tuple[str, str]) -> int:
+    name, color = (trace.strings.intern(word) for word in category)
+    return trace.categories.intern(name=name, color=color)

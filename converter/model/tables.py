@@ -1,0 +1,152 @@
+"""Tables in memory: fixed, streamed in pieces, or growing while importers add rows; and the strings they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from traceferry.model.schema import Array, TableSpec
+
+
+class Table:
+    """Columns of one length, as the spec declares them; columns that are not given take their default."""
+
+    def __init__(self, spec: TableSpec, columns: dict[str, Any] | None = None) -> None:
+        given = columns or {}
+        n = len(next(iter(given.values()))) if given else 0
+        self.spec = spec
+        self.columns: dict[str, Array] = {
+            c.name: np.asarray(given[c.name], c.numpy_dtype)
+            if c.name in given
+            else np.full(n, c.default, c.numpy_dtype)
+            for c in spec.columns
+        }
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+    def pieces(self) -> Iterator[Table]:
+        """The rows in tables one after the other; none is empty. Here it is one."""
+        if len(self):
+            yield self
+
+    def take(self, rows: Array | slice) -> Table:
+        """The table with those rows only: a mask, an index array or a slice."""
+        return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
+
+    def merged(self, other: Table) -> Table:
+        """The rows of both, by time."""
+        both = Table(self.spec, {name: np.concatenate((c, other[name])) for name, c in self.columns.items()})
+        return both.take(np.argsort(both["ts"], kind="stable"))
+
+    def replaced(self, **columns: Array) -> Table:
+        """The table with other values in some columns."""
+        return Table(self.spec, {**self.columns, **columns})
+
+
+class StreamedTable(Table):
+    """A table that may not fit into memory: whoever can, goes through its pieces, as often as he needs; they are made
+    anew each time. Whoever asks for a column gets them joined, and keeps them as long as the table.
+
+    make: the pieces; n_rows: how many rows they have together, None: counted when somebody asks.
+    """
+
+    def __init__(self, spec: TableSpec, make: Callable[[], Iterator[Table]], n_rows: int | None = None) -> None:
+        self.spec = spec
+        self._make = make
+        self._n_rows = n_rows
+
+    @cached_property
+    def columns(self) -> dict[str, Array]:  # type: ignore[override]  # made at the first use
+        pieces = [piece.columns for piece in self._make()]
+        return {c.name: np.concatenate([p[c.name] for p in pieces] or [c.empty()]) for c in self.spec.columns}
+
+    def __len__(self) -> int:
+        if self._n_rows is None:
+            self._n_rows = sum(len(piece) for piece in self._make())
+        return self._n_rows
+
+    def pieces(self) -> Iterator[Table]:
+        return self._make()
+
+
+class GrowingTable:
+    """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self._index: dict[tuple[Any, ...], int] = {}
+        self._defaults = [c.default for c in spec.columns]
+        self._places = {c.name: place for place, c in enumerate(spec.columns)}
+        self._parts: list[Table] = []
+        self._pending: list[tuple[Any, ...]] = []
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def intern(self, **values: Any) -> int:
+        """The index of the row with these values; columns not named take their default."""
+        cells = self._defaults.copy()
+        for name, value in values.items():
+            cells[self._places[name]] = value
+        row = tuple(cells)
+        index = self._index.setdefault(row, self._n)
+        if index == self._n:
+            self._pending.append(row)
+            self._n += 1
+        return index
+
+    def extend(self, **columns: Any) -> int:
+        """Appends rows without looking for equal ones; returns the index of the first."""
+        part = Table(self.spec, columns)
+        self._flush()
+        self._parts.append(part)
+        self._n += len(part)
+        return self._n - len(part)
+
+    def table(self) -> Table:
+        self._flush()
+        if len(self._parts) != 1:
+            names = [c.name for c in self.spec.columns]
+            joined = {n: np.concatenate([p[n] for p in self._parts]) for n in names} if self._parts else {}
+            self._parts = [Table(self.spec, joined)]
+        return self._parts[0]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.table()[name]
+
+    def _flush(self) -> None:
+        if self._pending:
+            names = [c.name for c in self.spec.columns]
+            self._parts.append(Table(self.spec, dict(zip(names, zip(*self._pending, strict=True), strict=True))))
+            self._pending = []
+
+
+class Strings:
+    """All short texts, each once; index -1 is none."""
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self._list: list[str] = []
+
+    def intern(self, text: str) -> int:
+        index = self._index.setdefault(text, len(self._list))
+        if index == len(self._list):
+            self._list.append(text)
+        return index
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __getitem__(self, index: int) -> str:
+        return self._list[index] if index >= 0 else ""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._list)

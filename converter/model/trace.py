@@ -1,0 +1,246 @@
+"""The objects of a trace: processes, threads, counters, heap snapshots, and the trace that holds them and the tables.
+
+Heavy tables belong to a thread and exist only while somebody uses them: `Thread.load()` produces them, and they go when
+the caller drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from traceferry.model.schema import (
+    ALLOCATIONS,
+    ARGUMENTS,
+    CALLS,
+    CATEGORIES,
+    CODE,
+    COVERAGE,
+    FRAMES,
+    FUNCS,
+    LIBS,
+    PLACES,
+    SAMPLES,
+    SCHEDULING,
+    SOURCES,
+    STACKS,
+    STATES,
+    SYMBOLS,
+    TIERS,
+    Array,
+    MarkerType,
+)  # fmt: skip
+from traceferry.model.tables import GrowingTable, Strings, Table
+from traceferry.report import Report
+
+ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """kind: which clock the time stamps are on ("sched": the scheduler's own, close to monotonic; "tsc": a counter with
+    an unspecified start).
+
+    unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None where nothing tells.
+    """
+
+    kind: ClockKind
+    unix_zero_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as "ns",
+    "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
+
+    event: str
+    unit: str
+    interval_ns: int
+
+
+@dataclass
+class ThreadData:
+    """The heavy tables of one thread; each is there only if the recording has it."""
+
+    calls: Table = field(default_factory=lambda: Table(CALLS))
+    arguments: Table = field(default_factory=lambda: Table(ARGUMENTS))
+    samples: Table = field(default_factory=lambda: Table(SAMPLES))
+    allocations: Table = field(default_factory=lambda: Table(ALLOCATIONS))
+    states: Table = field(default_factory=lambda: Table(STATES))
+    scheduling: Table = field(default_factory=lambda: Table(SCHEDULING))
+    markers: dict[MarkerType, Table] = field(default_factory=dict)
+
+    def tables(self) -> Iterator[Table]:
+        yield from (self.calls, self.arguments, self.samples, self.allocations, self.states, self.scheduling)
+        yield from self.markers.values()
+
+    def with_markers_of(self, other: ThreadData) -> ThreadData:
+        """These tables, and the other's markers with them."""
+        markers = dict(self.markers)
+        for marker_type, table in other.markers.items():
+            markers[marker_type] = markers[marker_type].merged(table) if marker_type in markers else table
+        return replace(self, markers=markers)
+
+
+@dataclass
+class Thread:
+    """One thread, for as long as it was one: a thread id that is used again is another Thread.
+
+    start_ts, end_ts: its first and last time stamp; load: makes its tables anew at every call;
+    n_records: how much it holds, for the progress bar; sample_unit: what its samples weigh, where that is not what the
+    trace's samples weigh: "bytes" makes a view of sizes.
+    """
+
+    tid: int
+    name: str
+    is_main: bool
+    start_ts: int
+    end_ts: int
+    load: Callable[[], ThreadData]
+    n_records: int = 0
+    sample_unit: str = ""
+
+
+@dataclass
+class Counter:
+    """values: a table of COUNTER_VALUES; unit: "bytes", "count"...; color: one of the Firefox Profiler's names."""
+
+    name: str
+    unit: str
+    doc: str
+    values: Table
+    color: str = "blue"
+
+
+@dataclass(frozen=True)
+class HeapGraph:
+    """What was alive, and why. objects: HEAP_OBJECTS; roots: HEAP_ROOTS; references: int32 rows of objects: those of
+    object i are references[offsets[i]:offsets[i + 1]], offsets being int64."""
+
+    objects: Table
+    offsets: Array
+    references: Array
+    roots: Table
+
+
+@dataclass(frozen=True)
+class HeapSnapshot:
+    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph, at every call."""
+
+    start_ts: int
+    end_ts: int
+    load: Callable[[], HeapGraph]
+
+
+@dataclass
+class Process:
+    pid: int
+    name: str
+    start_ts: int
+    end_ts: int
+    threads: list[Thread] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
+
+
+class CodeReader(Protocol):
+    """Reads the code objects of one input. rows: which rows of `code` are its own."""
+
+    rows: range
+
+    def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
+        """The frames of a byte of a code object, the outermost function first; never empty."""
+
+    def boundaries(self, code: int) -> Sequence[int]:
+        """The offsets in a code object at which the frames may change, rising; the first is 0."""
+
+    def bytes_of(self, code: int) -> memoryview:
+        """Its machine code; empty where the input does not hold it."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where a part of the trace comes from: a file's name, its format, the format's version, who wrote it."""
+
+    path: str
+    format: str
+    version: str
+    producer: str
+
+
+class Trace:
+    """A whole recording. Importers intern into the global tables and append processes; exporters read.
+
+    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, in words;
+    code_readers: for each input with code objects, what reads them.
+    """
+
+    def __init__(self) -> None:
+        self.clock: Clock | None = None
+        self.sampling: Sampling | None = None
+        self.strings = Strings()
+        self.texts = Strings()
+        self.sources = GrowingTable(SOURCES)
+        self.libs = GrowingTable(LIBS)
+        self.symbols = GrowingTable(SYMBOLS)
+        self.categories = GrowingTable(CATEGORIES)
+        self.tiers = GrowingTable(TIERS)
+        self.funcs = GrowingTable(FUNCS)
+        self.code = GrowingTable(CODE)
+        self.places = GrowingTable(PLACES)
+        self.frames = GrowingTable(FRAMES)
+        self.stacks = GrowingTable(STACKS)
+        self.coverage = GrowingTable(COVERAGE)
+        self.code_readers: list[CodeReader] = []
+        self.processes: list[Process] = []
+        self.inputs: list[Input] = []
+        self.attributes: dict[str, str] = {}
+        self.report = Report()
+        self.bounds: tuple[int, int] | None = None
+
+    @property
+    def threads(self) -> list[tuple[Process, Thread]]:
+        return [(process, thread) for process in self.processes for thread in process.threads]
+
+    @property
+    def start_ts(self) -> int:
+        return self.bounds[0] if self.bounds else min((p.start_ts for p in self.processes), default=0)
+
+    @property
+    def end_ts(self) -> int:
+        return self.bounds[1] if self.bounds else max((p.end_ts for p in self.processes), default=0)
+
+    @property
+    def unix_start_ns(self) -> int | None:
+        """The Unix time at which the recording starts, if the file tells."""
+        if self.clock is None or self.clock.unix_zero_ns is None:
+            return None
+        return self.clock.unix_zero_ns + self.start_ts
+
+    def join_clock(self, clock: Clock) -> int:
+        """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns."""
+        if self.clock is None or (self.clock.kind == clock.kind and self.clock.unix_zero_ns is None):
+            self.clock = clock
+        if self.clock == clock or (self.clock.kind == clock.kind and clock.unix_zero_ns is None):
+            return 0
+        if self.clock.unix_zero_ns is not None and clock.unix_zero_ns is not None:
+            return clock.unix_zero_ns - self.clock.unix_zero_ns
+        if self.clock.kind != clock.kind:
+            self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
+        return 0
+
+    def sort(self) -> None:
+        """Processes by their start; threads with the main one first, then by start. Ties go by number."""
+        for process in self.processes:
+            process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
+        self.processes.sort(key=lambda p: (p.start_ts, p.pid))
+
+    def func_name(self, func: int) -> str:
+        return self.strings[int(self.funcs["name"][func])]
+
+    def global_tables(self) -> Sequence[GrowingTable]:
+        return (
+            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code, self.places,
+            self.frames, self.stacks, self.coverage,
+        )  # fmt: skip
