@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from traceferry import registry
@@ -28,6 +29,7 @@ def load(
     min_duration_ns: int = 0,
     threads: str | Sequence[str] = (),
     embed_sources: bool = False,
+    clock_offset_ns: int | None = None,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
@@ -35,7 +37,8 @@ def load(
     format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
     recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
     keep, see `select_threads`; embed_sources: puts the text of the source files that the recording names, as far as
-    they are found here, into the trace.
+    they are found here, into the trace; clock_offset_ns: what brings the times of samples onto the clock of the jitted
+    code, where the recorder used another clock.
 
     Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name or thread unknown.
     What was lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
@@ -46,7 +49,7 @@ def load(
     sources = [open_source(path) for path in paths]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
-    options = registry.Options(_symbol_sources(symbol_paths), folders, embed_sources)
+    options = registry.Options(_symbol_sources(symbol_paths), folders, embed_sources, clock_offset_ns)
     trace = Trace()
     try:
         groups = _groups(sources, format)
@@ -55,6 +58,8 @@ def load(
         readings |= _read_found(found, groups, trace)
         sources += found
         _note_damage(trace, sources)
+        counter = next((r.counter for r in readings.values() if r.counter is not None), None)
+        options = replace(options, counter=counter)
         for importer in registry.IMPORTERS:
             if importer in readings:
                 readings[importer].add_to(trace, options)
@@ -109,6 +114,7 @@ def convert(
     min_duration_ns: int = 0,
     threads: str | Sequence[str] = (),
     embed_sources: bool = False,
+    clock_offset_ns: int | None = None,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
     trace = load(
@@ -119,6 +125,7 @@ def convert(
         min_duration_ns=min_duration_ns,
         threads=threads,
         embed_sources=embed_sources,
+        clock_offset_ns=clock_offset_ns,
     )
     save(trace, output, format=output_format)
     return trace.report

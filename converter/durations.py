@@ -17,6 +17,12 @@ def parse_duration(text: str) -> int:
     return round(float(match[1]) * UNITS_NS[match[2] or "s"])
 
 
+def parse_offset(text: str) -> int:
+    """ "-1.5s" → -1_500_000_000 ns: a duration with or without a sign. Raises UsageError."""
+    sign = text.strip()[:1]
+    return -parse_duration(text.strip()[1:]) if sign == "-" else parse_duration(text.strip().removeprefix("+"))
+
+
 def parse_range(text: str) -> tuple[int | None, int | None]:
     """ "START,END" in durations after the start of the recording; either may be empty. Raises UsageError."""
     start, comma, end = text.partition(",")

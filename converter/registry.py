@@ -12,6 +12,7 @@ from traceferry.io.output import Output
 from traceferry.io.source import Source
 
 if TYPE_CHECKING:
+    from traceferry.clocks.counter import Counter
     from traceferry.model import Trace
 
 HEAD_SIZE = 256
@@ -20,11 +21,15 @@ HEAD_SIZE = 256
 @dataclass(frozen=True)
 class Options:
     """What the user says of the inputs. symbols: binaries and the like that name functions; folders: where more of them
-    may lie; embed_sources: whether the text of source files that lie on this machine may go into the trace."""
+    may lie; embed_sources: whether the text of source files that lie on this machine may go into the trace;
+    clock_offset_ns: what brings the samples onto the clock of the jitted code, None where it is to be found out;
+    counter: how a recording converts the processor's counter, for inputs whose times are such."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
     embed_sources: bool = False
+    clock_offset_ns: int | None = None
+    counter: Counter | None = None
 
 
 class Reading(Protocol):
@@ -33,6 +38,10 @@ class Reading(Protocol):
     @property
     def companions(self) -> Sequence[str]:
         """The files of other formats that these refer to and that belong to the recording, by their recorded paths."""
+
+    @property
+    def counter(self) -> Counter | None:
+        """How to convert the processor's counter into ns, where these files tell."""
 
     def add_to(self, trace: Trace, options: Options) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""

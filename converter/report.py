@@ -148,12 +148,12 @@ KINDS: dict[str, Kind] = {
     "clock_differs": Kind(
         "loss",
         "samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
-        "record with perf record -k CLOCK_MONOTONIC",
+        "record with perf record -k CLOCK_MONOTONIC, or say how far they are apart with --clock-offset",
     ),
     "clock_aligned": Kind(
         "info",
-        "samples and jitted code are on different clocks; they were brought together at a dump's first record",
-        "accurate to some milliseconds; record with perf record -k CLOCK_MONOTONIC to be exact",
+        "samples and jitted code are on different clocks; they were aligned by what both recordings tell",
+        "record with perf record -k CLOCK_MONOTONIC to be exact, or give --clock-offset",
     ),
     "code_of_other_process": Kind(
         "info", "jitted code of a process that the samples do not know", "is it of the same run?"

@@ -12,6 +12,7 @@ import pytest
 from conftest import shared
 from test_kernels import interpreted
 
+from traceferry.clocks.counter import Counter
 from traceferry.errors import FormatError
 from traceferry.importers.perf import perf_kernel, sniff
 from traceferry.importers.perf.decode import read
@@ -624,8 +625,7 @@ def test_pipes(order: str) -> None:
     assert [event.name for event in found.events] == ["cpu-clock:HG", "renamed"]
     assert found.features.hostname == "host"
     assert found.features.build_ids["/lib/y.so"] == ("cd" * 20, 7, 0)
-    assert found.time_conv is not None
-    assert found.time_conv.time_zero == 30
+    assert found.counter == Counter(10, 20, 30)
     assert found.problems == []
 
 

@@ -38,6 +38,7 @@ from support import data_of, events_of, report_of, thread_of
 
 import traceferry
 from traceferry.importers.perf import natives
+from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.natives import read_kallsyms
 from traceferry.importers.perf.spaces import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
@@ -146,34 +147,69 @@ def test_clock_data_tells_the_unix_time() -> None:
     assert trace.clock == Clock("monotonic", (1_795_000_000 - 3) * SECOND)
 
 
-def with_code(clockid: int | None, late: int, mapped: int = START) -> tuple[PerfData, JitDump]:
-    """A dump that is mapped at `mapped`, whose code is announced `late` ns afterwards by its own clock, and samples
-    1 ms before and after that moment, by the recording's clock."""
+def with_code(
+    clockid: int | None, late: int, mapped: int = START, *, apart: int = 0, **header: Any
+) -> tuple[PerfData, JitDump]:
+    """A dump that is mapped at `mapped`, and whose code is announced `late` ns after START and sampled 2 s after it;
+    all its times are `apart` ns ahead of the recording's clock."""
     data = recorded(clockid=clockid).mmap2(PID, PID, 0x7E00_0000_0000, 4096, 0, f"/x/{DUMP}", ts=mapped)
     data.sample(PID, PID, START + 2 * SECOND, CODE)
-    return data, jitdump().load("f", CODE, ts=START + late)
+    return data, jitdump(**header).load("f", CODE, ts=START + late + apart)
+
+
+def moved(trace: Trace) -> int:
+    return int(data_of(trace, PID).samples["ts"][0]) - START - 2 * SECOND
 
 
 def test_one_clock_moves_nothing() -> None:
     trace = read(*with_code(MONOTONIC, 500))
-    assert (stack(trace), reported(trace)) == ("f", {})
-    assert data_of(trace, PID).samples["ts"].tolist() == [START + 2 * SECOND]
+    assert (stack(trace), reported(trace), moved(trace)) == ("f", {}, 0)
 
 
-@pytest.mark.parametrize("apart", [1, 99, -5_000, 5_000])
-def test_another_clock_is_brought_to_the_dump_that_is_mapped(apart: int) -> None:
-    """Clocks that could be the same are left alone, but said."""
-    late = apart * 1_000_000
-    trace = read(*with_code(MONOTONIC_RAW, late))
-    moved = late if not 0 <= apart < 100 else 0
-    assert data_of(trace, PID).samples["ts"].tolist() == [START + 2 * SECOND + moved]
-    assert trace.clock == Clock("monotonic")
-    assert reported(trace) == {"clock_aligned": 1}
-    assert stack(trace) == "f"
+@pytest.mark.parametrize("apart", [0, 300_000, -5 * SECOND, 5 * SECOND])
+def test_the_time_in_the_dumps_header_aligns_clocks(apart: int) -> None:
+    """It is that of the mapping, however late code is compiled. Clocks that may be the same are left alone."""
+    for late in (1_000_000, 1_900_000_000):
+        trace = read(*with_code(None, late, apart=apart, timestamp=START + apart))
+        assert moved(trace) == (apart if abs(apart) > 1_000_000 else 0)
+        assert trace.clock == Clock("monotonic")
+        assert reported(trace) == {"clock_aligned": 1}
+        assert stack(trace) == "f"
+        (issue,) = trace.report
+        assert f"+{(late + apart - moved(trace)) / 1e6:.3f} ms" in issue.detail
+
+
+@pytest.mark.parametrize("apart", [0, -5 * SECOND, 5 * SECOND])
+@pytest.mark.parametrize("timestamp", [0, 1_795_194_426_078_856], ids=["no header time", "wall-clock time"])
+def test_loads_and_samples_align_clocks_within_bounds(apart: int, timestamp: int) -> None:
+    """The code is loaded after the mapping, and before its sample; if these are far apart, they tell too little."""
+    trace = read(*with_code(MONOTONIC_RAW, 1_990_000_000, START + 1_960_000_000, apart=apart, timestamp=timestamp))
+    assert moved(trace) == (apart - 10_000_000 if apart else 0)
+    assert (stack(trace), reported(trace)) == ("f", {"clock_aligned": 1})
+    trace = read(*with_code(MONOTONIC_RAW, 1_000_000_000, apart=apart, timestamp=timestamp))
+    assert (moved(trace), reported(trace)["clock_differs"]) == (0, 1)
+
+
+def test_the_user_says_how_far_clocks_are_apart() -> None:
+    for clockid in (None, MONOTONIC):
+        trace = read(*with_code(clockid, SECOND, apart=-5 * SECOND), options=Options(clock_offset_ns=-5 * SECOND))
+        assert (moved(trace), stack(trace), reported(trace)) == (-5 * SECOND, "f", {"clock_aligned": 1})
+
+
+def test_the_processors_counter_is_converted(tmp_path: Path) -> None:
+    """A dump whose times are ticks, and a recording that tells how the kernel converts them."""
+    data = recorded(clockid=None).sample(PID, PID, START, LIB)
+    data.raw_record(RecordType.TIME_CONV, payload=struct.pack("<QQQ", 10, 2 << 10, 7 * SECOND))
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    (tmp_path / DUMP).write_bytes(jitdump(flags=1).load("f", CODE, ts=5).bytes())
+    trace = traceferry.load([tmp_path / "perf.data", tmp_path / DUMP])
+    assert trace.clock == Clock("sched")
+    assert trace.code["loaded_at"].tolist() == [7 * SECOND + 10]
+    assert "clock_unrelated" not in reported(trace)
 
 
 def test_the_unix_time_moves_with_the_samples() -> None:
-    data, dump = with_code(None, 5 * SECOND)
+    data, dump = with_code(None, SECOND, apart=5 * SECOND, timestamp=START + 5 * SECOND)
     trace = read(data.feature(CLOCK_DATA=(MONOTONIC_RAW, 1_795_000_000 * SECOND, START)), dump)
     assert trace.clock is not None
     sample = int(data_of(trace, PID).samples["ts"][0])
@@ -182,7 +218,7 @@ def test_the_unix_time_moves_with_the_samples() -> None:
 
 
 def test_maps_and_tasks_move_with_the_samples() -> None:
-    data, dump = with_code(None, 5 * SECOND)
+    data, dump = with_code(None, SECOND, apart=5 * SECOND, timestamp=START + 5 * SECOND)
     data.mmap2(PID, PID, 0x50_0000, 4096, 0, "/nowhere/liby.so", ts=START + 3 * SECOND)
     data.mmap2(PID, PID, 0x50_0000, 4096, 0, "/nowhere/libz.so", ts=START + 5 * SECOND)
     data.sample(PID, PID, START + 4 * SECOND, 0x50_0010).sample(PID, PID, START + 6 * SECOND, 0x50_0010)
@@ -195,13 +231,13 @@ def test_maps_and_tasks_move_with_the_samples() -> None:
 @pytest.mark.parametrize("mapped", [0, None], ids=["mapped before the start", "not mapped"])
 def test_clocks_that_nothing_joins(mapped: int | None) -> None:
     """Nothing is moved, and the report says how to record better."""
-    data, dump = with_code(MONOTONIC_RAW, 5 * SECOND, 0 if mapped == 0 else START)
+    data, dump = with_code(MONOTONIC_RAW, SECOND, 0 if mapped == 0 else START, timestamp=START)
     if mapped is None:
         data = recorded(clockid=MONOTONIC_RAW).sample(PID, PID, START + 2 * SECOND, CODE)
     trace = read(data, dump)
     assert reported(trace) == {"clock_differs": 1}
     (issue,) = (issue for issue in trace.report if issue.kind == "clock_differs")
-    assert "-k CLOCK_MONOTONIC" in issue.advice
+    assert all(option in issue.advice for option in ("-k CLOCK_MONOTONIC", "--clock-offset"))
     assert START + 2 * SECOND in data_of(trace, PID).samples["ts"].tolist()
 
 

@@ -32,6 +32,10 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="put the text of source files that the recording names and that are found here into the output",
     )  # fmt: skip
     parser.add_argument(
+        "--clock-offset", metavar="DUR",
+        help="what to add to the times of samples to be on the clock of the jitted code: 1.5s or =-20ms",
+    )  # fmt: skip
+    parser.add_argument(
         "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"
     )
     parser.add_argument(
@@ -43,7 +47,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 def load_trace(arguments: argparse.Namespace) -> Trace:
     from traceferry.api import load
-    from traceferry.durations import parse_duration, parse_range
+    from traceferry.durations import parse_duration, parse_offset, parse_range
 
     return load(
         arguments.inputs,
@@ -53,6 +57,7 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
         min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
         threads=arguments.thread,
         embed_sources=arguments.embed_sources,
+        clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
     )
 
 

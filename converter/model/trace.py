@@ -145,9 +145,13 @@ class Process:
 
 
 class CodeReader(Protocol):
-    """Reads the code objects of one input. rows: which rows of `code` are its own."""
+    """Reads the code objects of one input. rows: which rows of `code` are its own; opened_ts: ns, the time in the
+    input's header, None where it has none. Not all producers take it from the clock of the code."""
 
     rows: range
+
+    @property
+    def opened_ts(self) -> int | None: ...
 
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         """The frames of a byte of a code object, the outermost function first; never empty."""

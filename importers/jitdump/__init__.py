@@ -25,11 +25,12 @@ class Reading:
 
     dumps: Sequence[Dump]
     companions: Sequence[str] = ()
+    counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
         from traceferry.importers.jitdump.map import to_trace
 
-        to_trace(self.dumps, trace, options.embed_sources)
+        to_trace(self.dumps, trace, options)
 
 
 def read(sources: Sequence[Source]) -> Reading:

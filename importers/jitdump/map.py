@@ -8,27 +8,29 @@ from pathlib import Path
 
 import numpy as np
 
-from traceferry.importers.jitdump.decode import Dump, Load, TierRecord
+from traceferry.clocks.counter import Counter
+from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import add_views
 from traceferry.jit.names import Name, Tier, producer_of
 from traceferry.jit.places import Placements, add_category, add_tier
-from traceferry.model import Clock, Input, Trace
+from traceferry.model import Array, Clock, Input, Trace
+from traceferry.registry import Options
 from traceferry.symbols.build_id import debug_id_of
 
 NO_COLOR = "grey"
 
 
-def to_trace(dumps: Sequence[Dump], trace: Trace, embed_sources: bool) -> None:
+def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
     for dump in dumps:
         for problem in dump.problems:
             trace.report.note(
                 problem.kind, problem.count, offset=problem.offset, where=dump.name, detail=problem.detail
             )
-        code = add_code(dump, trace, SourceTexts(dump, trace, embed_sources))
+        code = add_code(dump, trace, SourceTexts(dump, trace, options.embed_sources), options.counter)
         trace.inputs.append(Input(Path(dump.source.path).name, "jitdump", str(dump.header.version), code.producer))
         add_views(code, trace)
     if trace.clock is None:
@@ -49,8 +51,8 @@ class Base:
 class Code:
     """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
 
-    names: what the objects' names mean; offset_ns: what brings the dump's time stamps onto the trace's clock;
-    addresses: of each object, relative to the dump's library.
+    names: what the objects' names mean; addresses: of each object, relative to the dump's library; times: onto the
+    trace's clock.
     """
 
     dump: Dump
@@ -58,7 +60,7 @@ class Code:
     producer: str
     texts: SourceTexts
     lib: int
-    offset_ns: int
+    times: Times
     names: list[Name]
     bases: list[Base]
     addresses: list[int]
@@ -66,6 +68,11 @@ class Code:
     rows: range
 
     # ------------------------------------------------------------ what a CodeReader offers
+
+    @property
+    def opened_ts(self) -> int | None:
+        timestamp = self.dump.header.timestamp
+        return int(self.times.to_ns([timestamp])[0]) if 0 < timestamp < MAX_TS else None
 
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         nth = code - self.rows.start
@@ -121,13 +128,12 @@ class Code:
         )
 
 
-def add_code(dump: Dump, trace: Trace, texts: SourceTexts) -> Code:
+def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | None) -> Code:
     """Rows for every load: its function, symbol, tier, code object and places."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
-    kind = "tsc" if dump.header.flags & FLAGS_ARCH_TIMESTAMP else "monotonic"
-    offset_ns = trace.join_clock(Clock("tsc") if kind == "tsc" else Clock("monotonic"))
+    times = _join_clock(dump, trace, counter)
     meanings = [parsed[name] for name in names]
     bases = _bases(dump, trace, texts, meanings)
     addresses: list[int] = []
@@ -150,14 +156,34 @@ def add_code(dump: Dump, trace: Trace, texts: SourceTexts) -> Code:
         pid=[dump.header.pid] * len(names),
         tid=[load.tid if load.tid < MAX_TID else dump.header.pid for load in dump.loads],
         size=[load.size for load in dump.loads],
-        loaded_at=[load.ts + offset_ns for load in dump.loads],
+        loaded_at=times.to_ns([load.ts for load in dump.loads]),
         bytes_at=[load.code_at for load in dump.loads],
     )
     rows = range(first, first + len(names))
-    code = Code(dump, trace, producer.name, texts, lib, offset_ns, meanings, bases, addresses, symbols, rows)
+    code = Code(dump, trace, producer.name, texts, lib, times, meanings, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
     _place(code, trace)
     return code
+
+
+@dataclass(frozen=True)
+class Times:
+    """counter: of time stamps that are the processor's counter, where a recording tells how to convert it."""
+
+    counter: Counter | None
+    offset_ns: int
+
+    def to_ns(self, timestamps: Sequence[int]) -> Array:
+        """int64 ns on the trace's clock."""
+        if self.counter is not None:
+            return self.counter.to_ns(np.array(timestamps, np.uint64)) + self.offset_ns
+        return np.array(timestamps, np.int64) + self.offset_ns
+
+
+def _join_clock(dump: Dump, trace: Trace, counter: Counter | None) -> Times:
+    if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
+        return Times(None, trace.join_clock(Clock("monotonic")))
+    return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
 
 
 # ---------------------------------------------------------------- functions and tiers
@@ -267,8 +293,10 @@ def _place(code: Code, trace: Trace) -> None:
         )
         placements.add_to(trace)
         return
-    events = [(load.ts, load.at, nth) for nth, load in enumerate(dump.loads)]
-    events += [(move.ts, move.at, -1 - nth) for nth, move in enumerate(dump.moves)]
+    times = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
+    events = [(ts, load.at, nth) for nth, (ts, load) in enumerate(zip(times, dump.loads, strict=True))]
+    moved = code.times.to_ns([move.ts for move in dump.moves]).tolist()
+    events += [(ts, move.at, -1 - nth) for nth, (ts, move) in enumerate(zip(moved, dump.moves, strict=True))]
     for ts, _, nth in sorted(events):
         if nth >= 0:
             load = dump.loads[nth]
@@ -285,6 +313,6 @@ def _place(code: Code, trace: Trace) -> None:
             if at_address.get(move.old_address) == row:
                 del at_address[move.old_address]
         by_index[index] = at_address[address] = row
-        placements.put(row, address, dump.loads[row - code.rows.start].size, ts + code.offset_ns)
+        placements.put(row, address, dump.loads[row - code.rows.start].size, ts)
     trace.report.note("moved_unknown", n_unknown, where=dump.name)
     placements.add_to(trace)

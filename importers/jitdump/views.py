@@ -264,6 +264,7 @@ def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     ts: list[int] = []
     stacks: list[int] = []
     sizes: list[int] = []
+    loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
     n_frames = n_left_out = 0
     for nth, load in enumerate(code.dump.loads):
         if load.inlines is None or load.size == 0:
@@ -275,7 +276,7 @@ def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
             for frame in (code.own_frame(nth),) if is_last else code.frames(nth, begin):
                 stack = trace.stacks.intern(prefix=stack, frame=frame)
                 n_frames += 1
-            ts.append(load.ts + code.offset_ns)
+            ts.append(loaded_at[nth])
             stacks.append(stack)
             sizes.append((load.size if is_last else end) - begin)
             if is_last:

@@ -25,6 +25,7 @@ class Reading:
 
     logs: Sequence[Log]
     companions: Sequence[str] = ()
+    counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
         from traceferry.importers.mono.map import to_trace

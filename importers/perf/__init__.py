@@ -14,6 +14,7 @@ from traceferry.model import Trace
 from traceferry.registry import Options
 
 if TYPE_CHECKING:
+    from traceferry.clocks.counter import Counter
     from traceferry.importers.perf.recording import Recording
 
 
@@ -35,6 +36,12 @@ class Reading:
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
         return list(dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name)))
+
+    @property
+    def counter(self) -> Counter | None:
+        """TIME_CONV of a recording on the scheduler's clock, to which it converts."""
+        plain = (recording for _, recording in self.recordings if not recording.events[0].use_clockid)
+        return next((recording.counter for recording in plain if recording.counter is not None), None)
 
     def add_to(self, trace: Trace, options: Options) -> None:
         from traceferry.importers.perf.map import to_trace

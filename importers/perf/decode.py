@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceferry.clocks.counter import Counter
 from traceferry.errors import FormatError
 from traceferry.importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
 from traceferry.importers.perf.features import FeatureReader, read_build_id
@@ -28,7 +29,7 @@ from traceferry.importers.perf.layout import (
     record_name,
 )
 from traceferry.importers.perf.rare import read_rare
-from traceferry.importers.perf.recording import Event, Problem, Recording, TimeConv
+from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
 from traceferry.importers.perf.stream import N_TYPES, Stream, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
@@ -62,7 +63,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Reco
         ksymbols=rare.ksymbols,
         lost=rare.lost,
         throttles=rare.throttles,
-        time_conv=reader.time_conv,
+        counter=reader.counter,
         problems=[*found.problems(), *rare.problems, *_unknown_records(stream)],
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],
@@ -164,7 +165,7 @@ class UserRecords:
         self.features = FeatureReader(stream.data, header)
         self.attrs: Attrs = []
         self.updated_names: dict[int, str] = {}
-        self.time_conv: TimeConv | None = None
+        self.counter: Counter | None = None
         self.problems: list[Problem] = []
 
     def read(self) -> None:
@@ -190,7 +191,8 @@ class UserRecords:
             case RecordType.EVENT_UPDATE:
                 self._update(fields)
             case RecordType.TIME_CONV:
-                self.time_conv = TimeConv(*fields.u64s(3))
+                shift, mult, zero = fields.u64s(3)
+                self.counter = Counter(shift, mult, zero)
             case RecordType.HEADER_FEATURE:
                 number = fields.u64()
                 self.features.read(number, fields.at, fields.end)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
@@ -23,8 +24,6 @@ from traceferry.model import (
     SCHEDULING,
     WAITING,
     Array,
-    Clock,
-    ClockKind,
     Input,
     Process,
     Sampling,
@@ -35,14 +34,9 @@ from traceferry.model import (
 )
 from traceferry.registry import Options
 
-# clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
-CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
-SCHED_CLOCK: ClockKind = "sched"
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
 DUMMY_EVENT = 9
-# A dump's first record follows its mapping closely. Clocks that agree so far are not moved against each other.
-SAME_CLOCK_NS = 100_000_000
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
@@ -73,7 +67,7 @@ class _Mapper:
         _place_timeless(recording)
         features = recording.features
         main = sampling_event(recording)
-        offset_ns = _join_clock(trace, recording)
+        offset_ns = join_clock(trace, recording, self._options.clock_offset_ns)
         if main is not None:
             trace.sampling = sampling_of(main)
         build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
@@ -160,46 +154,6 @@ def attributes(recording: Recording) -> dict[str, str]:
         "events": ", ".join(event.name for event in recording.events),
     }
     return {key: value for key, value in found.items() if value}
-
-
-# ---------------------------------------------------------------- clocks
-
-
-def _join_clock(trace: Trace, recording: Recording) -> int:
-    """What brings the recording's times onto the trace's clock, in ns."""
-    event = recording.events[0]
-    kind = CLOCKS.get(event.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
-    data = recording.features.clock_data
-    unix_zero = data[1] - data[2] if data is not None else None
-    if kind == "realtime":
-        unix_zero = 0
-    if trace.clock is None or trace.clock.kind == kind:
-        return trace.join_clock(Clock(kind, unix_zero))
-    if unix_zero is not None and trace.clock.unix_zero_ns is not None:
-        return trace.join_clock(Clock(kind, unix_zero))
-    offset = _offset_to_code(trace, recording)
-    if offset is None:
-        trace.report.note("clock_differs", detail=f"{kind} and {trace.clock.kind}")
-        return 0
-    trace.report.note("clock_aligned", detail=f"samples on {kind} were moved by {offset} ns to {trace.clock.kind}")
-    if unix_zero is not None and trace.clock.unix_zero_ns is None:
-        trace.clock = Clock(trace.clock.kind, unix_zero - offset)
-    return offset
-
-
-def _offset_to_code(trace: Trace, recording: Recording) -> int | None:
-    """A dump's mapping is in the recording, and its first record follows it closely."""
-    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
-    for mapped in recording.maps:
-        name = Path(mapped.path).name
-        if not DUMP.fullmatch(name) or mapped.ts == 0:
-            continue
-        libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] == name]
-        loaded = trace.code["loaded_at"][np.isin(lib_of_code, libs)]
-        if len(loaded):
-            apart = int(loaded.min()) - mapped.ts
-            return 0 if 0 <= apart < SAME_CLOCK_NS else apart
-    return None
 
 
 # ---------------------------------------------------------------- processes and threads

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from traceferry.clocks.counter import Counter
 from traceferry.importers.perf.layout import Attr, SampleType
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array
@@ -231,21 +232,13 @@ class Throttle:
     on: bool
 
 
-@dataclass(frozen=True)
-class TimeConv:
-    """ns = time_zero + (counter * time_mult >> time_shift), for times that are the machine's counter."""
-
-    time_shift: int
-    time_mult: int
-    time_zero: int
-
-
 @dataclass
 class Recording:
     """mode: "file", "pipe" or "directory"; unfinalized: the recorder was killed, so features are missing.
 
-    stream: what all offsets refer to: the file itself, then the directory's other files, then what was compressed.
-    spans: (name, begin, end) of the records in it; counts: how many records of each type, "type N" where it is unknown.
+    counter: of TIME_CONV, which converts the processor's counter; stream: what all offsets refer to: the file itself,
+    then the directory's other files, then what was compressed; spans: (name, begin, end) of the records in it; counts:
+    how many records of each type, "type N" where it is unknown.
     """
 
     byte_order: str
@@ -261,7 +254,7 @@ class Recording:
     ksymbols: list[Ksymbol]
     lost: list[Lost]
     throttles: list[Throttle]
-    time_conv: TimeConv | None
+    counter: Counter | None
     problems: list[Problem]
     stream: memoryview
     spans: list[tuple[str, int, int]]

@@ -32,6 +32,7 @@ class Reading:
     sources: Sequence[Source]
     logs: Sequence[Log]
     companions: Sequence[str] = ()
+    counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
         """Raises FormatError for a binary that does not fit."""

@@ -1,0 +1,171 @@
+"""Map: the clock of a recording, and its relation to the clock of the dumps.
+
+Where the two differ and no wall-clock time relates them, the relation follows from events that both files have: a dump
+is mapped and its header written at one time, and code is loaded after that and before it is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from traceferry.importers.perf.layout import USER_MODE
+from traceferry.importers.perf.recording import DUMP, Event, Exit, Mmap, Recording
+from traceferry.model import Array, Clock, ClockKind, Trace
+
+# clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
+CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
+SCHED_CLOCK: ClockKind = "sched"
+# Clocks that may be the same, and differ by less by the dump's header, are not moved.
+SAME_CLOCK_NS = 1_000_000
+# Bounds that are further apart than this do not align clocks.
+MAX_DOUBT_NS = 100_000_000
+# A dump's first record may be a little older than its header: one compiler writes it late. And code may be sampled
+# before its record is written.
+SLACK_NS = 1_000_000_000
+
+
+def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
+    """What brings the recording's times onto the trace's clock, in ns. given_ns: what the user says of it."""
+    kind = clock_of(recording.events[0])
+    data = recording.features.clock_data
+    unix_zero = 0 if kind == "realtime" else data[1] - data[2] if data is not None else None
+    clock = trace.clock
+    if clock is None or (given_ns is None and clock.kind == kind):
+        return trace.join_clock(Clock(kind, unix_zero)) + (given_ns or 0)
+    if given_ns is None and unix_zero is not None and clock.unix_zero_ns is not None:
+        return trace.join_clock(Clock(kind, unix_zero))
+    anchor = Anchor(given_ns, "as --clock-offset says") if given_ns is not None else find_anchor(trace, recording)
+    if anchor.offset_ns is None:
+        trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {anchor.reason}")
+        return 0
+    detail = f"samples on {kind} were moved by {anchor.offset_ns} ns to {clock.kind}, {anchor.reason}"
+    trace.report.note("clock_aligned", detail=detail)
+    if unix_zero is not None and clock.unix_zero_ns is None:
+        trace.clock = Clock(clock.kind, unix_zero - anchor.offset_ns)
+    return anchor.offset_ns
+
+
+def clock_of(event: Event) -> ClockKind:
+    return CLOCKS.get(event.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """offset_ns: from the recording's clock to the trace's, None where it is not known; reason: why, for the report."""
+
+    offset_ns: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump that the recording maps. opened: the time in its header, None where that is on no known clock; loaded:
+    [n] int64 times of its loads, rising; low: the loads are at least so far ahead of the recording's clock, None where
+    nothing tells. All but the mapping on the dump's clock, in ns."""
+
+    mapped: Mmap
+    opened: int | None
+    loaded: Array
+    low: int | None
+
+    @property
+    def high(self) -> int:
+        """The first load follows the mapping."""
+        return int(self.loaded[0]) - self.mapped.ts
+
+
+def find_anchor(trace: Trace, recording: Recording) -> Anchor:
+    dumps = list(_mapped_dumps(trace, recording))
+    if not dumps:
+        return Anchor(None, "no dump is mapped while the recorder runs")
+    low = max((dump.low for dump in dumps if dump.low is not None), default=None)
+    high = min(dump.high for dump in dumps)
+    for dump in dumps:
+        opened = _by_header(dump, recording)
+        if opened is not None:
+            name = Path(dump.mapped.path).name
+            return Anchor(opened, f"by the time in the header of {name}{_bounds(low, high, opened)}")
+    if low is None or high - low > MAX_DOUBT_NS:
+        between = "" if low is None else f", and at least {_ms(low)}"
+        return Anchor(None, f"the loads of the dump tell only that the clocks are at most {_ms(high)} apart{between}")
+    # Code that is sampled before its record is written makes the lower bound too large.
+    low = min(low, high)
+    offset = 0 if low <= 0 <= high else low
+    return Anchor(offset, f"by the first load and the first samples of loaded code{_bounds(low, high, offset)}")
+
+
+def _by_header(dump: Dump, recording: Recording) -> int | None:
+    """A dump's header is written as the dump is mapped. Its time counts where it suits the loads and the samples: some
+    compilers write the wall-clock time instead."""
+    if dump.opened is None:
+        return None
+    offset = dump.opened - dump.mapped.ts
+    span = max((int(recording.samples.ts[-1]) if len(recording.samples) else 0) - dump.mapped.ts, 0)
+    low = dump.high - span if dump.low is None else dump.low
+    if not low - SLACK_NS <= offset <= dump.high + SLACK_NS:
+        return None
+    return 0 if abs(offset) <= SAME_CLOCK_NS and low - SLACK_NS <= 0 <= dump.high + SLACK_NS else offset
+
+
+def _bounds(low: int | None, high: int, offset: int) -> str:
+    """By how much the offset can be wrong, as far as loads and samples tell."""
+    before = f"-{_ms(max(offset - low, 0))} to " if low is not None else ""
+    return f"; loads and samples allow {before}+{_ms(max(high - offset, 0))}"
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.3f} ms"
+
+
+# ---------------------------------------------------------------- what both files tell of a dump
+
+
+def _mapped_dumps(trace: Trace, recording: Recording) -> Iterator[Dump]:
+    """Those that were mapped while the recorder ran, and loaded code."""
+    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
+    lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
+    seen: set[str] = set()
+    for mapped in recording.maps:
+        name = Path(mapped.path).name
+        if mapped.ts == 0 or name in seen or not DUMP.fullmatch(name):
+            continue
+        libs = [row for row, lib_name in enumerate(lib_names) if lib_name == name]
+        code = np.flatnonzero(np.isin(lib_of_code, libs))
+        if len(code):
+            seen.add(name)
+            opened = next((r.opened_ts for r in trace.code_readers if int(code[0]) in r.rows), None)
+            loaded = np.sort(trace.code["loaded_at"][code])
+            yield Dump(mapped, opened, loaded, _lower_bound(trace, recording, mapped.pid, code, int(loaded[-1])))
+
+
+def _lower_bound(trace: Trace, recording: Recording, pid: int, code: Array, last_load: int) -> int | None:
+    """Code is loaded before it is sampled, and before its process ends."""
+    places = trace.places.table()
+    begin, start, size = _only_places(places["address"], places["start_ts"], trace.code["size"][places["code"]],
+                                      np.isin(places["code"], code))  # fmt: skip
+    samples = recording.samples
+    mine = np.flatnonzero((samples.pid == pid) & (samples.cpumode == USER_MODE) & (samples.ts > 0))
+    ip = samples.ip[mine]
+    nth = np.searchsorted(begin, ip, "right") - 1
+    inside = nth >= 0
+    inside[inside] = ip[inside] - begin[nth[inside]] < size[nth[inside]]
+    ahead = (start[nth[inside]] - samples.ts[mine][inside]).tolist()
+    exits = (task for task in recording.tasks if isinstance(task, Exit) and task.pid == task.tid == pid)
+    ahead += [last_load - task.ts for task in exits]
+    return max(ahead, default=None)
+
+
+def _only_places(address: Array, start: Array, size: Array, chosen: Array) -> tuple[Array, Array, Array]:
+    """(address, start, size), by address, of the chosen places at whose addresses nothing else ever lies."""
+    order = np.argsort(address[chosen], kind="stable")
+    begin, start = address[chosen][order], start[chosen][order]
+    length = size[chosen][order].astype(np.uint64)
+    end = begin + length
+    alone = length > 0
+    alone[1:] &= begin[1:] >= np.maximum.accumulate(end)[:-1]
+    alone[:-1] &= end[:-1] <= begin[1:]
+    return begin[alone], start[alone], length[alone]
