@@ -2,6 +2,8 @@
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
 BENCH_ROUNDS ?= 3
+SEEDS ?= 50
+NIGHTLY_KB ?= 8000000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +19,7 @@ JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
 HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench fuzz clean
+.PHONY: help demo test lint large bench nightly fuzz clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +28,7 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
@@ -110,6 +113,13 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/jit.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/symbols.py --rounds $(BENCH_ROUNDS)
+
+nightly: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
+	@for seed in $$(seq $(SEEDS)); do \
+	  echo "seed $$seed"; \
+	  (ulimit -v $(NIGHTLY_KB); TRACEFERRY_HYPOTHESIS=nightly $(BIN)/python -m pytest -q -x --hypothesis-seed=$$seed \
+	    $$(grep -l "import given" tests/test_*.py)) || exit 1; \
+	done
 
 fuzz: $(VENV)/.fuzz
 	@for target in fuzz/fuzz_*.py; do \

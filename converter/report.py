@@ -259,6 +259,12 @@ KINDS: dict[str, Kind] = {
     "output_too_large": Kind(
         "loss", "the viewer can hardly be expected to open an output of this size", "", of_output=True
     ),
+    "sums_saturated": Kind(
+        "loss",
+        "sums beyond 64 bits are shown as 9223372036854775807, the largest number",
+        "times or sizes of the recording are damaged",
+        of_output=True,
+    ),
     # the machine
     "kernels_interpreted": Kind(
         "info",

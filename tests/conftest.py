@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import traceferry
 from traceferry.model import Trace
@@ -30,6 +31,23 @@ def path_of(module: str, suffix: str = ".py") -> Path:
     package = max((name for name in PACKAGES if f"{module}.".startswith(f"{name}.")), key=len)
     parts = module.removeprefix(package).strip(".").split(".")
     return REPO.joinpath(PACKAGES[package], *parts).with_suffix(suffix)
+
+
+# ---------------------------------------------------------------- Hypothesis
+
+# "ci" tries the same examples on every run, so that it cannot fail by luck; "nightly" looks for new ones, and for more.
+settings.register_profile("ci", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+NIGHTLY_FACTOR = int(os.environ.get("TRACEFERRY_EXAMPLES", "10"))
+settings.register_profile(
+    "nightly", settings.get_profile("ci"), derandomize=False, max_examples=100 * NIGHTLY_FACTOR
+)
+PROFILE = os.environ.get("TRACEFERRY_HYPOTHESIS", "ci")
+settings.load_profile(PROFILE)
+
+
+def examples(n: int) -> settings:
+    """How many examples a property is tried with; nightly, NIGHTLY_FACTOR times as many as in "ci"."""
+    return settings(max_examples=n * (NIGHTLY_FACTOR if PROFILE == "nightly" else 1))
 
 
 # ---------------------------------------------------------------- shared recordings

@@ -23,6 +23,13 @@ FLAG_WORDS = {
 }  # fmt: skip
 
 
+class Unprinted(list[Any]):
+    """A list that holds too much for the message of a failed test."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} elements>"
+
+
 class Call(NamedTuple):
     """name: of its function; start, end: on the trace's clock; flags: those of its two rows together."""
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from builders.xray import Basic, Fdr
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import BUILT
 from recordings import content, names
@@ -22,10 +23,7 @@ from traceferry.registry import Options, importer_named
 SMALL = names(r"(?!small5m|l100).*\.xray")
 # A log of up to so many bytes is cut at each of them, a longer one at as many places.
 CUTS = 800
-quietly = settings(
-    deadline=None, max_examples=150,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+quietly = examples(150)
 
 
 def checked(data: bytes) -> Trace | None:

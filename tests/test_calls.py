@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from builders.xray import Fdr
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from streams import NS, START, STEP, fdr, records_of
 from support import all_calls, calls_of, data_of, drawn, report_of, thread_of
@@ -155,7 +156,7 @@ TOKENS = st.sampled_from([*"ABCD", *"abcd", "~a", "~b", "!", "7", "0"])
 STREAMS = st.lists(st.lists(TOKENS, max_size=40).map(" ".join), min_size=1, max_size=4)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200)
 @given(STREAMS, st.sampled_from([1, 2, 3, 5]), st.booleans())
 def test_any_stream_gives_balanced_calls(load: Load, streams: list[str], version: int, big: bool) -> None:
     trace = load(fdr(*streams, version=version, big=big))
@@ -203,7 +204,7 @@ def recorded(trace: Trace, data: Any) -> list[str]:
     return out
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(STREAMS, st.integers(-5, 500), st.integers(0, 500), st.integers(0, 60))
 def test_any_part_of_a_trace_obeys_the_laws(
     load: Load, streams: list[str], start: int, length: int, shortest: int
@@ -217,7 +218,7 @@ def test_any_part_of_a_trace_obeys_the_laws(
     assert kept == sorted(c.name for calls in all_calls(trace) for c in calls if c.end - c.start >= shortest)
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(STREAMS)
 def test_totals_are_the_sums_of_the_calls(load: Load, streams: list[str]) -> None:
     trace = load(fdr(*streams))

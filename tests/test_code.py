@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import stacks_kernel
@@ -26,7 +27,7 @@ from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.jit.places import Placements, live_bytes
 from traceferry.model import Trace
 
-many = settings(deadline=None, max_examples=300)
+many = examples(300)
 TOP = 1 << 64
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from clients import firefox
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import saved
 from test_firefox import ns, paths_of
@@ -152,7 +153,7 @@ def balanced(steps: list[tuple[bool, int, int]]) -> Table:
 
 
 @SUFFIXES
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STREAMS, sizes=st.lists(st.integers(1, 9), max_size=30))
 def test_pieces_give_the_same_bytes(
     steps: list[tuple[bool, int, int]], sizes: list[int], suffix: str, tmp_path: Path

@@ -31,7 +31,8 @@ from builders.gsym import (
     sleb,
     uleb,
 )
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.errors import FormatError
@@ -310,7 +311,7 @@ def walked(calls: tuple[Inline, ...], address: int) -> Iterator[Inline]:
             return
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.sampled_from([A, B]), st.integers(0, 400)), max_size=8),
     st.recursive(st.just([]), calls_from, max_leaves=12),
@@ -589,7 +590,7 @@ def test_files_cut_anywhere(version: int, order: str) -> None:
         use(data[:size])
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     st.sampled_from([V1, V2, elf(ElfPart(".gsym", SHT_PROGBITS, V1))]),
     st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=8),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from builders.jitdump import V8_FREED, Function, Inlined, JitDump
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from jit_recordings import CODE_SIZE, content, dumps, read
 from support import report_of
@@ -24,10 +25,7 @@ from traceferry.model import Trace, laws
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"
 SMALLEST = ("wasmtime/jit-9865.dump", "lli19mc/jit-13217.dump")
-quietly = settings(
-    deadline=None, max_examples=150,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+quietly = examples(150)
 
 
 def checked(data: bytes) -> Trace | None:

@@ -13,6 +13,7 @@ from builders.jitdump import JitDump
 from hypothesis import given
 from hypothesis import strategies as st
 from jit_recordings import content
+from support import Unprinted
 from test_jitdump_bad import CODE, PLACES, WHOLE, checked, quietly
 from test_kernels import content_of, copied, interpreted, is_compiled, kernels_of, outcome, shortened
 
@@ -24,13 +25,13 @@ KERNELS = {name: getattr(jitdump_kernel, name) for name in kernels_of(jitdump_ke
 needs_compiled = pytest.mark.skipif(
     not is_compiled(jitdump_kernel), reason="no kernel is compiled here: python setup.py build_ext --inplace"
 )
-Calls = list[tuple[str, tuple[Any, ...], Any, list[Any]]]
+
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Unprinted:
     """(kernel, arguments before, result, arrays after) of every call during the test."""
-    seen: Calls = []
+    seen = Unprinted()
 
     def watched(name: str) -> Any:
         def call(*arguments: Any) -> Any:
@@ -46,7 +47,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return seen
 
 
-def same_interpreted(calls: Calls) -> None:
+def same_interpreted(calls: Unprinted) -> None:
     for name, before, result, after in calls:
         arguments = copied(before)
         assert getattr(TWIN, name)(*arguments) == result, name
@@ -64,7 +65,7 @@ def many_lines() -> bytes:
     return dump.bytes()
 
 
-def test_every_kernel_is_called(calls: Calls) -> None:
+def test_every_kernel_is_called(calls: Unprinted) -> None:
     """Else the tests below prove nothing about it."""
     checked(many_lines())
     assert {name for name, *_ in calls} == set(KERNELS)
@@ -73,7 +74,7 @@ def test_every_kernel_is_called(calls: Calls) -> None:
 
 @needs_compiled
 @pytest.mark.parametrize("nth", range(len(WHOLE) + 1))
-def test_built_dumps(calls: Calls, nth: int) -> None:
+def test_built_dumps(calls: Unprinted, nth: int) -> None:
     checked([*WHOLE, many_lines()][nth])
     same_interpreted(calls)
 
@@ -83,7 +84,7 @@ def test_built_dumps(calls: Calls, nth: int) -> None:
     "wasmtime/jit-9865.dump", "lli19mc/jit-13217.dump", "php82/jit-7884.dump", "py313/jit-26854.dump",
     "bun-src/jit-10873-10871.dump", "samply-ext/ext-A-big-s102.dump",
 ])  # fmt: skip
-def test_recordings(calls: Calls, name: str) -> None:
+def test_recordings(calls: Unprinted, name: str) -> None:
     checked(content(name))
     same_interpreted(calls)
 
@@ -91,7 +92,7 @@ def test_recordings(calls: Calls, name: str) -> None:
 @needs_compiled
 @quietly
 @given(st.sampled_from(WHOLE), st.lists(st.tuples(PLACES, st.integers(0, 255)), max_size=6))
-def test_damaged_dumps(calls: Calls, dump: bytes, changes: list[tuple[int, int]]) -> None:
+def test_damaged_dumps(calls: Unprinted, dump: bytes, changes: list[tuple[int, int]]) -> None:
     damaged = bytearray(dump)
     for at, value in changes:
         damaged[40 + at % (len(damaged) - 40)] = value
@@ -99,7 +100,7 @@ def test_damaged_dumps(calls: Calls, dump: bytes, changes: list[tuple[int, int]]
     same_interpreted(calls)
 
 
-def test_the_interpreted_kernels_take_bytes(calls: Calls) -> None:
+def test_the_interpreted_kernels_take_bytes(calls: Unprinted) -> None:
     """As the compiled ones do, for the file's bytes."""
     for data in (WHOLE[1], many_lines()[:30_000]):
         checked(data)
@@ -123,7 +124,7 @@ def memory_shortened(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
                 yield (*copied(arguments[:at]), argument[:size], *copied(arguments[at + 1 :]))
 
 
-def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
+def test_arrays_that_are_too_short_raise_value_error(calls: Unprinted) -> None:
     """Interpreted, an index beyond an array's end would raise IndexError; compiled it would be another's memory."""
     for data in (WHOLE[0], WHOLE[3], many_lines()[:30_000]):
         checked(data)

@@ -20,12 +20,13 @@ from builders.jitdump import JitDump
 from builders.mono import Log
 from builders.perf_data import PerfData
 from builders.xray import Fdr
-from conftest import PACKAGES, REPO, module_of, path_of
-from hypothesis import HealthCheck, given, settings
+from conftest import PACKAGES, REPO, examples, module_of, path_of
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import BUILT
 from recordings import content
 from streams import NS, fdr
+from support import Unprinted
 from test_bad_input import WHOLE
 from test_breakpad import use_breakpad
 from test_builders_mono import everything as every_event
@@ -44,9 +45,7 @@ from traceferry.summary.info import summarize
 
 KERNELS = sorted(module_of(path) for folder in PACKAGES.values() for path in (REPO / folder).rglob("*_kernel.py"))
 Arguments = tuple[Any, ...]
-quietly = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+quietly = examples(40)
 
 
 def interpreted(name: str) -> ModuleType:
@@ -87,9 +86,9 @@ def outcome(kernel: Callable[..., Any], arguments: Arguments) -> Any:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Arguments, Any, list[Any]]]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Unprinted:
     """(module, kernel, arguments before, result, arrays after) of every call of a kernel during the test."""
-    seen: list[tuple[str, str, Arguments, Any, list[Any]]] = []
+    seen = Unprinted()
 
     def watch(module: ModuleType, name: str) -> None:
         kernel = getattr(module, name)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from builders import mono
 from builders.mono import BUFFER_HEADER_BYTES, MAIN, Counter, Log, sleb, uleb
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from support import calls_of, data_of, report_of, thread_of
 from test_builders_mono import everything, named
@@ -28,10 +29,7 @@ from traceferry.summary.info import summarize
 OTHER = 0x7F20
 RUN, WORK, TEXT = 0x500, 0x600, 0x2000
 PLACES = st.integers(0, 1 << 16)
-quietly = settings(
-    deadline=None, max_examples=150,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+quietly = examples(150)
 
 
 # ---------------------------------------------------------------- logs
@@ -482,7 +480,7 @@ def test_damaged_logs_are_written_all_the_same(name: str) -> None:
             summarize(trace)
 
 
-@settings(parent=quietly, max_examples=60)
+@examples(60)
 @given(ROWS)
 def test_any_events_are_written(rows: list[Any]) -> None:
     log = Log()

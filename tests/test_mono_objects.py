@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.mono.objects import ObjectTracker
@@ -292,7 +293,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(EVENTS)
 def test_as_the_rules_say(events: list[tuple[str, object]]) -> None:
     model, tracker = Model(), ObjectTracker(moves_recorded=True)

@@ -29,7 +29,8 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from jit_recordings import content
 from test_kernels import content_of, differ, interpreted, is_compiled, kernels_of, outcome, shortened
@@ -44,10 +45,7 @@ from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import EXPORTERS, Options, importer_named
 
-quietly = settings(
-    deadline=None, max_examples=150,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+quietly = examples(150)
 PLACES = st.integers(0, 1 << 16)
 
 

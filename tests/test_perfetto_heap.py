@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from outputs import saved
 from readers import perfetto
+from support import Unprinted
 from test_kernels import copied, interpreted, is_compiled
 from test_perfetto import STATS
 
@@ -469,7 +471,7 @@ GRAPHS = st.integers(1, 12).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(GRAPHS)
 def test_roots_lead_to_everything_and_none_is_needless(graph: tuple[list[list[int]], list[int]]) -> None:
     references, roots = graph
@@ -591,7 +593,7 @@ def kernel_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Kernel
     """(kernel, arguments before, result, arrays after)"""
     if not is_compiled(perfetto_kernel):
         pytest.skip("no kernel is compiled here: python setup.py build_ext --inplace")
-    seen: list[KernelCall] = []
+    seen: list[KernelCall] = Unprinted()
 
     def watch(name: str) -> None:
         kernel = getattr(perfetto_kernel, name)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from outputs import saved
 from readers import perfetto
+from support import Unprinted
 from test_kernels import copied, interpreted, is_compiled
 from test_perfetto import STATS, unknown_fields
 
@@ -571,7 +572,7 @@ def kernel_calls(
     module = importlib.import_module(KERNEL)
     if not is_compiled(module):
         pytest.skip("no kernel is compiled here: python setup.py build_ext --inplace")
-    calls: list[tuple[str, tuple[Any, ...], Any, list[bytes]]] = []
+    calls: list[tuple[str, tuple[Any, ...], Any, list[bytes]]] = Unprinted()
 
     def watch(name: str) -> None:
         kernel = getattr(module, name)

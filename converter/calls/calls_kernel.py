@@ -6,6 +6,8 @@ Every function states what its arrays must hold; the callers in `traceferry.call
 
 import cython
 
+from traceferry.kernels.saturating import minus, plus
+
 LEAVE = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
 OPEN_AT_END = cython.declare(cython.uint, 8)
@@ -326,7 +328,8 @@ def totals(
     sums: cython.longlong[::1],
     state: cython.longlong[::1],
 ):
-    """Adds up a piece of a balanced stream for each function: enters, time in outermost activations, time on top.
+    """Adds up a piece of a balanced stream for each function: enters, time in outermost activations, time on top. Sums
+    of times end at 2^63 - 1.
 
     sums: four values for each function: enters, total ns, self ns, how often it is open now. entered and in_callees:
     for each open call, when it was entered, and the ns that its caller had spent in callees until then. Room needed in
@@ -369,21 +372,21 @@ def totals(
                     bad = True
                     break
                 sp -= 1
-                dur = ts[i] - entered[sp]
-                sums[at + SELF_NS] += dur - callees
-                callees = in_callees[sp] + dur
+                dur = minus(ts[i], entered[sp])
+                sums[at + SELF_NS] = plus(sums[at + SELF_NS], minus(dur, callees))
+                callees = plus(in_callees[sp], dur)
                 sums[at + ACTIVE] -= 1
                 if sums[at + ACTIVE] == 0:
-                    sums[at + TOTAL_NS] += dur
+                    sums[at + TOTAL_NS] = plus(sums[at + TOTAL_NS], dur)
                 i += 1
             elif i + 1 < n and flags[i + 1] & LEAVE:
                 # Most calls call nothing: these need no place among the open ones.
-                dur = ts[i + 1] - ts[i]
+                dur = minus(ts[i + 1], ts[i])
                 sums[at + CALLS] += 1
-                sums[at + SELF_NS] += dur
+                sums[at + SELF_NS] = plus(sums[at + SELF_NS], dur)
                 if sums[at + ACTIVE] == 0:
-                    sums[at + TOTAL_NS] += dur
-                callees += dur
+                    sums[at + TOTAL_NS] = plus(sums[at + TOTAL_NS], dur)
+                callees = plus(callees, dur)
                 i += 2
             else:
                 sums[at + CALLS] += 1

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.heap import heap_kernel
 from traceferry.heap.dominators import bottom_up, immediate_holders, root_kinds
 from traceferry.model import Array, HeapGraph, Trace
@@ -57,9 +58,7 @@ def by_class(trace: Trace, graph: HeapGraph) -> ClassTree:
 
 def counted(group: Array, size: Array, n_groups: int) -> tuple[Array, Array]:
     """(how many there are, sum of their sizes) of each group, int64."""
-    sizes = np.zeros(n_groups, np.int64)
-    np.add.at(sizes, group, size)
-    return np.bincount(group, minlength=n_groups), sizes
+    return np.bincount(group, minlength=n_groups), sums.total_by(group, size, n_groups)
 
 
 class ClassGrowth(NamedTuple):

@@ -11,6 +11,7 @@ Problems (2005), section 2.3. Its nodes are *numbers*: 1, 2... in the order in w
 import cython
 
 from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.saturating import plus
 
 # Indices into the `state` of `merge_classes`.
 N_TREE = cython.declare(cython.int, 0)
@@ -290,7 +291,7 @@ def add_up(
     dominator: cython.const[cython.int][::1],
     size: cython.longlong[::1],
 ):
-    """Adds each node's size to its dominator's, in this order."""
+    """Adds each node's size to its dominator's, in this order. Sizes are not negative; sums end at 2^63 - 1."""
     n: cython.Py_ssize_t = dominator.shape[0]
     if size.shape[0] != n:
         raise ValueError("add_up: an array has the wrong length")
@@ -303,7 +304,7 @@ def add_up(
         for i in range(order.shape[0]):
             node = order[i]
             if dominator[node] >= 0:
-                size[dominator[node]] += size[node]
+                size[dominator[node]] = plus(size[dominator[node]], size[node])
 
 
 def merge_classes(

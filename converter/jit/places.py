@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.jit.names import CATEGORY_COLORS, Tier
 from traceferry.model import Array, Trace
 
@@ -112,6 +113,6 @@ def live_bytes(start_ts: Array, end_ts: Array, size: Array) -> tuple[Array, Arra
     ts = np.concatenate((start_ts, end_ts[ended]))
     change = np.concatenate((size, -size[ended]))
     order = np.argsort(ts, kind="stable")
-    ts, total = ts[order], np.cumsum(change[order])
+    ts, total = ts[order], sums.running(change[order])
     last = np.concatenate((ts[1:] != ts[:-1], [True])) if len(ts) else np.zeros(0, bool)
     return ts[last], total[last]

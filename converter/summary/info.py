@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.calls.balance import CallTotals
 from traceferry.model import Counter, MarkerType, Table, Thread, ThreadData, Trace
 from traceferry.summary.memory import allocations, heap_snapshots
@@ -58,7 +59,7 @@ def summarize(
                 "heap_snapshots": heap_snapshots(trace, process, top),
             }
         )
-    return {
+    summary = {
         "inputs": [
             {"path": i.path, "format": i.format, "version": i.version, "producer": i.producer} for i in trace.inputs
         ],
@@ -75,8 +76,9 @@ def summarize(
         "code_objects": len(trace.code),
         "tiers": _tiers(trace),
         "sources": len(trace.sources),
-        "issues": [issue.as_json() for issue in trace.report],
     }
+    sums.note_saturated(trace.report, summary, where="info")
+    return {**summary, "issues": [issue.as_json() for issue in trace.report]}
 
 
 class _Totals:
@@ -140,7 +142,7 @@ def _tiers(trace: Trace) -> list[Json]:
     for row in sorted(set(tier.tolist())):
         mine = tier == row
         n, n_bytes = by_name.get(names[row], (0, 0))
-        by_name[names[row]] = n + int(mine.sum()), n_bytes + int(size[mine].sum())
+        by_name[names[row]] = n + int(mine.sum()), min(n_bytes + sums.total(size[mine]), sums.LARGEST)
     ranked = sorted(by_name.items(), key=lambda item: (-item[1][1], item[0]))
     return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
 
@@ -193,7 +195,7 @@ def _coverage(trace: Trace, top: int) -> Json | None:
 
 
 def _covered(table: Table) -> Json:
-    return {"statements": int(table["statements"].sum()), "covered": int(table["covered"].sum())}
+    return {"statements": sums.total(table["statements"]), "covered": sums.total(table["covered"])}
 
 
 COVERAGE_NAMES = {"assembly": "assembly", "class_name": "class", "method": "method", "path": "file"}
@@ -201,8 +203,9 @@ COVERAGE_NAMES = {"assembly": "assembly", "class_name": "class", "method": "meth
 
 def _covered_by(trace: Trace, table: Table, keys: tuple[str, ...]) -> list[Json]:
     values, group = np.unique(np.stack([table[key] for key in keys], axis=1), axis=0, return_inverse=True)
-    statements = np.bincount(group.reshape(-1), table["statements"]).astype(np.int64)
-    covered = np.bincount(group.reshape(-1), table["covered"]).astype(np.int64)
+    statements, covered = (
+        sums.total_by(group.reshape(-1), table[name], len(values)) for name in ("statements", "covered")
+    )
     names = [[trace.strings[index] or None for index in row] for row in values.tolist()]
     order = ranked(
         np.arange(len(values)), (statements - covered, statements), lambda row: [name or "" for name in names[row]]

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
 from traceferry.model import Array, HeapGraph, Process, Table, Trace
-from traceferry.summary.totals import BYTES, COUNT, FREED_BYTES, FREED_COUNT, AllocationTotals, ranked
+from traceferry.summary.totals import BYTES, COUNT, FREED_BYTES, FREED_COUNT, AllocationTotals, ranked, total_amounts
 
 Json = dict[str, Any]
 
@@ -19,7 +20,7 @@ def allocations(trace: Trace, totals: AllocationTotals, top: int) -> Json:
     classes = ranked(_allocating(by_class), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
     sites = ranked(_allocating(by_site), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
     return {
-        **_amounts(by_class.sum(axis=0)),
+        **_amounts(total_amounts(by_class)),
         "classes": [
             {"name": trace.strings[row - 1] or UNKNOWN_CLASS, **_amounts(by_class[row])} for row in classes[:top]
         ],
@@ -61,7 +62,7 @@ def heap_snapshots(trace: Trace, process: Process, top: int) -> list[Json]:
                 "ts_ns": snapshot.start_ts,
                 "at_ns": snapshot.start_ts - trace.start_ts,
                 "objects": len(graph.objects),
-                "bytes": int(graph.objects["size"].sum()),
+                "bytes": sums.total(graph.objects["size"]),
                 "references": len(graph.references),
                 "roots": len(graph.roots),
                 "root_kinds": _root_kinds(trace, graph.roots),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.model import Array, MarkerType, Table, Trace
 
 
@@ -80,37 +81,39 @@ class AllocationTotals:
             of_class = _amounts(piece["class_name"], piece["size"])
             self.by_class = _summed(self.by_class, of_class)
             self._by_stack = _summed(self._by_stack, _amounts(piece["stack"], piece["size"]))
-            whole += of_class.sum(axis=0)
+            whole = sums.plus(whole, total_amounts(of_class))
         return whole
 
     def by_site(self, trace: Trace) -> Array:
         """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
         n = len(self._by_stack)
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
-        amounts = np.zeros((n, 4), np.int64)
-        np.add.at(amounts, site_row, self._by_stack)
-        return amounts
+        return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack.T], axis=1)
 
 
 def _amounts(index: Array, size: Array) -> Array:
     """int64[n, 4]: row i is the amounts of index i - 1."""
     row = index.astype(np.int64) + 1
     n = int(row.max()) + 1
-    return np.concatenate((_counted(row[size > 0], size[size > 0], n), _counted(row[size < 0], -size[size < 0], n)), 1)
+    parts = (_counted(row[chosen], sums.magnitudes(size[chosen]), n) for chosen in (size > 0, size < 0))
+    return np.concatenate(list(parts), axis=1)
+
+
+def total_amounts(amounts: Array) -> Array:
+    """int64[4]: the sum of rows of amounts."""
+    return np.array([sums.total(column) for column in amounts.T], np.int64)
 
 
 def _counted(row: Array, size: Array, n: int) -> Array:
     """int64[n, 2]: for each of n rows how often it is named, and the sum of its sizes."""
-    sums = np.zeros(n, np.int64)
-    np.add.at(sums, row, size)
-    return np.stack((np.bincount(row, minlength=n), sums), axis=1)
+    return np.stack((np.bincount(row, minlength=n), sums.total_by(row, size, n)), axis=1)
 
 
 def _summed(one: Array, other: Array) -> Array:
     """The sum of two arrays of amounts; a row that one of them lacks is zero."""
     summed = np.zeros((max(len(one), len(other)), 4), np.int64)
     summed[: len(one)] = one
-    summed[: len(other)] += other
+    summed[: len(other)] = sums.plus(summed[: len(other)], other)
     return summed
 
 
@@ -130,9 +133,9 @@ class MarkerGroup:
 
     def add(self, other: MarkerGroup) -> None:
         self.count += other.count
-        self.total_ns += other.total_ns
+        self.total_ns = min(self.total_ns + other.total_ns, sums.LARGEST)
         self.longest_ns = max(self.longest_ns, other.longest_ns)
-        self.sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        self.sums = tuple(min(a + b, sums.LARGEST) for a, b in zip(self.sums, other.sums, strict=True))
 
 
 class MarkerTotals:
@@ -160,12 +163,13 @@ def _groups(marker_type: MarkerType, table: Table) -> dict[tuple[Any, ...], Mark
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     dur = table["dur"][order]
     counts = np.diff(starts, append=len(order)).tolist()
-    totals, longest = np.add.reduceat(dur, starts).tolist(), np.maximum.reduceat(dur, starts).tolist()
-    sums = [np.add.reduceat(table[key][order], starts).tolist() for key in byte_fields(marker_type)]
+    totals = sums.total_by(group, table["dur"], len(starts)).tolist()
+    longest = np.maximum.reduceat(dur, starts).tolist()
+    n_bytes = [sums.total_by(group, table[key], len(starts)).tolist() for key in byte_fields(marker_type)]
     values = [table[key][order[starts]].tolist() for key in marker_type.group_by]
     return {
         tuple(column[i] for column in values): MarkerGroup(
-            counts[i], totals[i], longest[i], tuple(column[i] for column in sums)
+            counts[i], totals[i], longest[i], tuple(column[i] for column in n_bytes)
         )
         for i in range(len(starts))
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.model import SAMPLES, Array, Counter, Process, Table, Thread, ThreadData, Trace
 
 GECKO_VERSION = 36
@@ -46,7 +47,7 @@ class Activity:
         cpu_ns = data.samples["cpu_ns"]
         return cls(
             samples=int(np.count_nonzero(data.samples["stack"] >= 0)),
-            cpu_ns=int(cpu_ns[cpu_ns > 0].sum()) if np.any(cpu_ns >= 0) else -1,
+            cpu_ns=sums.total(cpu_ns[cpu_ns > 0]) if np.any(cpu_ns >= 0) else -1,
             calls=len(data.calls),
             allocations=len(data.allocations),
             markers=len(data.arguments) + len(data.states) + sum(len(table) for table in data.markers.values()),

@@ -12,6 +12,8 @@ import sys
 
 import cython
 
+from traceferry.kernels.saturating import minus, plus
+
 LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
 
 # ---------------------------------------------------------------- the state
@@ -1554,12 +1556,12 @@ def call_totals(
                         if counting:
                             n_open[id_of(keys, ids, open_methods[depth])] -= 1
                         at = open_sums[depth]
-                        dur = cython.cast(cython.longlong, now) - entered[depth]
-                        sums[at + 2] += dur - callees
-                        callees = in_callees[depth] + dur
+                        dur = minus(cython.cast(cython.longlong, now), entered[depth])
+                        sums[at + 2] = plus(sums[at + 2], minus(dur, callees))
+                        callees = plus(in_callees[depth], dur)
                         sums[at + 3] -= 1
                         if sums[at + 3] == 0:
-                            sums[at + 1] += dur
+                            sums[at + 1] = plus(sums[at + 1], dur)
             p = after
             ts = new_ts
             meth = new_meth

@@ -31,6 +31,7 @@ from traceferry.importers.mono.decode import (
 )
 from traceferry.importers.mono.names import Names
 from traceferry.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
+from traceferry.sums import LARGEST
 
 PIECE = 1 << 16
 FIRST_DEPTH = 1 << 8
@@ -173,19 +174,17 @@ def add_up_calls(
         elif stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
     counts.take(state)
-    end = np.int64(max(span[1], int(state[NOW])))
-    callees = state[CALLEES : CALLEES + 1].view(np.int64)[0]
+    end = max(span[1], int(state[NOW]))
+    callees = int(state[CALLEES : CALLEES + 1].view(np.int64)[0])
     _, sums = totals.tables()
-    # Damaged times may add up beyond 64 bits, as they do in the kernel.
-    with np.errstate(over="ignore"):
-        for depth in range(int(state[DEPTH]) - 1, -1, -1):
-            of = sums[open_sums[depth] : open_sums[depth] + 4]
-            dur = end - entered[depth]
-            of[SELF_NS] += dur - callees
-            of[ACTIVE] -= 1
-            if of[ACTIVE] == 0:
-                of[TOTAL_NS] += dur
-            callees = in_callees[depth] + dur
+    for depth in range(int(state[DEPTH]) - 1, -1, -1):
+        of = sums[open_sums[depth] : open_sums[depth] + 4]
+        dur = min(max(end - int(entered[depth]), 0), LARGEST)
+        of[SELF_NS] = min(int(of[SELF_NS]) + max(dur - callees, 0), LARGEST)
+        of[ACTIVE] -= 1
+        if of[ACTIVE] == 0:
+            of[TOTAL_NS] = min(int(of[TOTAL_NS]) + dur, LARGEST)
+        callees = min(int(in_callees[depth]) + dur, LARGEST)
 
 
 def _as_long(numbers: Array, n: int) -> Array:
