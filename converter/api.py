@@ -10,6 +10,7 @@ from traceferry import registry
 from traceferry.calls import advice
 from traceferry.errors import FormatError, UsageError
 from traceferry.io.companions import companions
+from traceferry.io.decompress import Limit, limit_of
 from traceferry.io.output import open_output
 from traceferry.io.source import Source, open_source
 from traceferry.model import Trace
@@ -30,6 +31,7 @@ def load(
     threads: str | Sequence[str] = (),
     embed_sources: bool = False,
     clock_offset_ns: int | None = None,
+    decompress_limit: int | None = None,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
@@ -38,7 +40,8 @@ def load(
     recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
     keep, see `select_threads`; embed_sources: puts the text of the source files that the recording names, as far as
     they are found here, into the trace; clock_offset_ns: what brings the times of samples onto the clock of the jitted
-    code, where the recorder used another clock.
+    code, where the recorder used another clock; decompress_limit: how many bytes a compressed
+    input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
 
     Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name or thread unknown.
     What was lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
@@ -46,10 +49,11 @@ def load(
     paths = _as_list(inputs)
     if not paths:
         raise UsageError("no input is given")
-    sources = [open_source(path) for path in paths]
+    limit = limit_of(decompress_limit)
+    sources = [open_source(path, limit) for path in paths]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
-    options = registry.Options(_symbol_sources(symbol_paths), folders, embed_sources, clock_offset_ns)
+    options = registry.Options(_symbol_sources(symbol_paths, limit), folders, embed_sources, clock_offset_ns)
     trace = Trace()
     try:
         groups = _groups(sources, format)
@@ -57,9 +61,9 @@ def load(
         found = companions(sources, readings.values(), folders, trace)
         readings |= _read_found(found, groups, trace)
         sources += found
-        _note_damage(trace, sources)
         counter = next((r.counter for r in readings.values() if r.counter is not None), None)
         options = replace(options, counter=counter)
+        _note_losses(trace, [*sources, *options.symbols])
         for importer in registry.IMPORTERS:
             if importer in readings:
                 readings[importer].add_to(trace, options)
@@ -115,6 +119,7 @@ def convert(
     threads: str | Sequence[str] = (),
     embed_sources: bool = False,
     clock_offset_ns: int | None = None,
+    decompress_limit: int | None = None,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
     trace = load(
@@ -126,6 +131,7 @@ def convert(
         threads=threads,
         embed_sources=embed_sources,
         clock_offset_ns=clock_offset_ns,
+        decompress_limit=decompress_limit,
     )
     save(trace, output, format=output_format)
     return trace.report
@@ -165,19 +171,18 @@ def _read_found(found: list[Source], groups: Groups, trace: Trace) -> dict[regis
             trace.report.note("companion_missing", where=bad.path, detail=str(error))
 
 
-def _note_damage(trace: Trace, sources: Sequence[Source]) -> None:
+def _note_losses(trace: Trace, sources: Sequence[Source]) -> None:
     for source in sources:
-        if source.damage:
-            trace.report.note("compression_damaged", where=source.path, detail=source.damage)
+        source.note_losses(trace.report)
 
 
-def _symbol_sources(paths: list[str]) -> list[Source]:
+def _symbol_sources(paths: list[str], limit: Limit) -> list[Source]:
     if not paths:
         return []
     # What reads symbols takes longer to import than a small recording to convert.
     from traceferry.symbols.choose import symbol_files
 
-    return [open_source(path) for path in symbol_files(paths)]
+    return [open_source(path, limit) for path in symbol_files(paths)]
 
 
 def _with_excerpt(error: FormatError, sources: list[Source]) -> FormatError:

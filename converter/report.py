@@ -23,6 +23,11 @@ class Kind:
 KINDS: dict[str, Kind] = {
     # reading
     "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),
+    "decompress_limited": Kind(
+        "loss",
+        "an input holds more compressed data than is decompressed",
+        "--decompress-limit SIZE allows more, if you trust the input",
+    ),
     "truncated": Kind(
         "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
     ),

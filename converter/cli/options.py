@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from traceferry import registry
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from traceferry.report import Report
 
 DONE, LOSSY, FAILED = 0, 1, 2
+SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,15 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="only this thread, and others if it is given again: the number, the name, or a part of the name",
     )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+    add_decompress_limit(parser)
+
+
+def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--decompress-limit", type=_size, metavar="SIZE",
+        help="how much a compressed input may hold, as 500M or 20G, or none (default: 1000 times its size, at least "
+        "16 MiB, at most 16 GiB)",
+    )  # fmt: skip
 
 
 def load_trace(arguments: argparse.Namespace) -> Trace:
@@ -58,6 +69,7 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
         threads=arguments.thread,
         embed_sources=arguments.embed_sources,
         clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        decompress_limit=arguments.decompress_limit,
     )
 
 
@@ -73,3 +85,13 @@ def not_negative(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError("must not be negative")
     return value
+
+
+def _size(text: str) -> int:
+    """In bytes; K, M, G and T are powers of 1024."""
+    if text == "none":
+        return sys.maxsize
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not (number.isascii() and number.isdigit()) or unit not in SIZE_UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write it as 500M or 20G, or none")
+    return int(number) * SIZE_UNITS[unit]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from traceferry.cli.options import DONE, LOSSY, not_negative
+from traceferry.cli.options import DONE, LOSSY, add_decompress_limit, not_negative
 from traceferry.errors import UsageError
 
 
@@ -36,15 +36,18 @@ def add_to(commands: Any) -> None:
     symbols.add_argument(
         "--at", metavar="TIME", help="of a recording, the code of this time after its start (default: the latest)"
     )
+    add_decompress_limit(symbols)
     symbols.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.durations import parse_duration
+    from traceferry.io.decompress import limit_of
     from traceferry.io.source import open_source
     from traceferry.symbols import tool
 
-    source = open_source(arguments.source)
+    limit = limit_of(arguments.decompress_limit)
+    source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
     symbols = tool.open_any(source, at_ns)
     n_different = 0
@@ -53,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lookup:
         sys.stdout.writelines(tool.lookup_text(symbols, source, _addresses(arguments.lookup)))
     if arguments.verify:
-        n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify), None))
+        n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify, limit), None))
         for difference in differences[: arguments.limit]:
             print(tool.as_text(difference.address, difference.mine))
             print(f"  {arguments.verify} has {tool.as_text(difference.address, difference.other)}")
@@ -62,9 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.output or arguments.lookup or arguments.verify):
         for line in tool.describe(symbols, source):
             print(line)
+    for what in filter(None, (source.damage, source.limited)):
+        print(f"{arguments.source}: {what}", file=sys.stderr)
     for offset, what in symbols.problems[: arguments.limit]:
         print(f"{arguments.source}: damaged at offset {offset}: {what}", file=sys.stderr)
-    return LOSSY if n_different or symbols.problems else DONE
+    return LOSSY if n_different or symbols.problems or source.damage or source.limited else DONE
 
 
 def _addresses(words: Sequence[str]) -> Iterator[int]:

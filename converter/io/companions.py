@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from traceferry.errors import FormatError, UsageError
-from traceferry.io.source import COMPRESSED_SUFFIXES, Source, open_source
+from traceferry.io.decompress import COMPRESSED_SUFFIXES
+from traceferry.io.source import Source, open_source
 from traceferry.model import Trace
 from traceferry.registry import Reading, detect
 

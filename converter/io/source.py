@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from traceferry.errors import FormatError, UsageError
+from traceferry.io.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, decompress, is_compressed
+from traceferry.report import Report
 
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-COMPRESSED_SUFFIXES = (".gz", ".zst")
-PIECE = 1 << 20
 # Linux 5.14; the module mmap does not name it.
 MADV_POPULATE_READ = 22 if sys.platform == "linux" else None
 # `perf record --threads` writes such folders.
 FOLDER_MAIN = "data"
+# A FIFO without a writer would be waited for, and a terminal become the process's own. Windows has neither.
+OPEN_FLAGS = os.O_RDONLY
+for _name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):
+    OPEN_FLAGS |= getattr(os, _name, 0)
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,16 @@ class Source:
     """One input.
 
     path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed;
-    damage: how the compression is broken, or ""; parts: where the input is a folder, its numbered files: data.0...
+    damage: how the compression is broken, or ""; limited: how far it was decompressed where a limit ended that, or "";
+    parts: where the input is a folder, its numbered files: data.0...; limit: for what is compressed inside.
     """
 
     path: str
     data: memoryview = field(repr=False)
     damage: str = ""
+    limited: str = ""
     parts: tuple[memoryview, ...] = field(default=(), repr=False)
+    limit: Limit = DEFAULT_LIMIT
 
     def prefetch(self, start: int = 0, end: int | None = None) -> None:
         """Says that these bytes are read next. A mapped file's pages then come at once instead of one by one."""
@@ -61,94 +67,73 @@ class Source:
             name = name.removesuffix(suffix)
         return name
 
+    def note_losses(self, report: Report) -> None:
+        """Reports what of the compressed data is not in `data`."""
+        if self.damage:
+            report.note("compression_damaged", where=self.path, detail=f"{self.path}: {self.damage}")
+        if self.limited:
+            report.note("decompress_limited", where=self.path, detail=f"{self.path}: {self.limited}")
 
-def open_source(path: str) -> Source:
+
+def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
     """Maps the file at `path`, or reads standard input for "-".
 
-    A recording can also be a folder: its file `data`, with data.0 and so on as parts.
+    A recording can also be a folder: its file `data`, with data.0 and so on as parts. limit: of what is compressed.
 
     Raises UsageError if it cannot be read, FormatError if it is empty or its compression is damaged at the start.
     """
-    if path == "-":
-        data, damage = _decompress(sys.stdin.buffer.read(), path)
-        return Source(path, data, damage)
-    main = Path(path) / FOLDER_MAIN
-    if main.is_file():
-        numbered = sorted(Path(path).glob(f"{FOLDER_MAIN}.[0-9]*"), key=lambda p: (len(p.name), p.name))
-        parts = tuple(memoryview(_raw(str(part))) for part in numbered)
-        return Source(path, memoryview(_raw(str(main))), parts=parts)
-    raw = _raw(path)
-    data, damage = _decompress(raw, path)
-    return Source(path, data, damage)
-
-
-def _raw(path: str) -> bytes | mmap.mmap:
     try:
+        if path == "-":
+            return source_of(path, sys.stdin.buffer.read(), limit)
+        main = Path(path) / FOLDER_MAIN
+        if main.is_file():
+            numbered = sorted(Path(path).glob(f"{FOLDER_MAIN}.[0-9]*"), key=lambda p: (len(p.name), p.name))
+            data, *parts = (memoryview(_mapped_regular(str(part))) for part in [main, *numbered])
+            return Source(path, data, parts=tuple(parts), limit=limit)
         with open(path, "rb") as file:
-            return _map_or_read(file)
+            return source_of(path, mapped(file), limit)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
 
 
-def _map_or_read(file: BinaryIO) -> bytes | mmap.mmap:
+def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
+    """The file's bytes, decompressed. Raises FormatError if there are none."""
+    if len(raw) == 0:
+        raise _refused("the file is empty", path)
+    if not is_compressed(memoryview(raw)[:4]):
+        return Source(path, memoryview(raw), limit=limit)
+    data = bytearray()
+    outcome = decompress(raw, data, limit.of(len(raw)))
+    if not data:
+        raise _refused(f"the compression holds no data: {outcome.damage or outcome.limited or 'it is empty'}", path)
+    return Source(path, memoryview(data).toreadonly(), outcome.damage, outcome.limited, limit=limit)
+
+
+def mapped(file: BinaryIO) -> bytes | mmap.mmap:
     """A pipe cannot be mapped, nor can an empty file."""
-    if file.seekable() and file.seek(0, 2):
+    if file.seekable() and file.seek(0, os.SEEK_END):
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return file.read()
 
 
-def _decompress(raw: bytes | mmap.mmap, path: str) -> tuple[memoryview, str]:
-    """(the bytes, how the compression is broken): what comes before the damage counts."""
-    if len(raw) == 0:
-        raise _named(FormatError("the file is empty", 0), path)
-    head = raw[:4]
-    if head.startswith(GZIP_MAGIC):
-        data, damage = _gunzip(raw)
-    elif head == ZSTD_MAGIC:
-        data, damage = _unzstd(raw)
-    else:
-        return memoryview(raw), ""
-    if not data:
-        raise _named(FormatError(f"the compression holds no data: {damage or 'it is empty'}", 0), path)
-    return memoryview(data), damage
+def open_regular(path: str) -> BinaryIO:
+    """Raises OSError where there is no regular file: nothing else is opened, which could wait, or act."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(f"{path}: not a regular file")
+    file = open(os.open(path, OPEN_FLAGS), "rb")  # noqa: SIM115 - for the caller to close
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # replaced in between
+        file.close()
+        raise OSError(f"{path}: not a regular file")
+    return file
 
 
-def _gunzip(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
-    from isal import igzip_lib, isal_zlib
-
-    damage: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # its stub declares an instance
-    return _decompress_frames(raw, GZIP_MAGIC, lambda: isal_zlib.decompressobj(wbits=31), damage)
+def _mapped_regular(path: str) -> bytes | mmap.mmap:
+    with open_regular(path) as file:
+        return mapped(file)
 
 
-def _unzstd(raw: bytes | mmap.mmap) -> tuple[bytes, str]:
-    import zstandard
-
-    return _decompress_frames(
-        raw, ZSTD_MAGIC, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
-    )
-
-
-def _decompress_frames(
-    raw: bytes | mmap.mmap, magic: bytes, decompressor: Callable[[], Any], damage: type[Exception]
-) -> tuple[bytes, str]:
-    """All frames (gzip: members), one after the other, and every whole block of one whose end is missing."""
-    view = memoryview(raw)
-    parts: list[bytes] = []
-    at = 0
-    try:
-        while at < len(view) and bytes(view[at : at + len(magic)]) == magic:
-            frame = decompressor()
-            while at < len(view) and not frame.eof:
-                parts.append(frame.decompress(view[at : at + PIECE]))
-                at = min(at + PIECE, len(view)) - len(frame.unused_data)
-            if not frame.eof:
-                return b"".join(parts), "the compressed data ends too early"
-    except damage as error:
-        return b"".join(parts), f"the compressed data is damaged: {error}"
-    return b"".join(parts), ""
-
-
-def _named(error: FormatError, path: str) -> FormatError:
+def _refused(message: str, path: str) -> FormatError:
+    error = FormatError(message, 0)
     error.path = path
     return error

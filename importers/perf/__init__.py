@@ -58,7 +58,8 @@ def _read(source: Source) -> Recording:
     from traceferry.importers.perf import decode
 
     try:
-        return decode.read(source.data, [(f"data.{nth}", part) for nth, part in enumerate(source.parts)])
+        parts = [(f"data.{nth}", part) for nth, part in enumerate(source.parts)]
+        return decode.read(source.data, parts, source.limit)
     except FormatError as error:
         error.path = source.path
         raise
@@ -68,4 +69,4 @@ def dump(source: Source, offset: int) -> Iterator[str]:
     """The records from `offset` on, a line each."""
     from traceferry.importers.perf.records import records
 
-    yield from records(source.data, offset)
+    yield from records(source.data, offset, limit=source.limit)

@@ -31,20 +31,21 @@ from traceferry.importers.perf.layout import (
 from traceferry.importers.perf.rare import read_rare
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
-from traceferry.importers.perf.stream import N_TYPES, Stream, open_stream
+from traceferry.importers.perf.stream import N_TYPES, Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
+from traceferry.io.decompress import DEFAULT_LIMIT, Limit
 
 DATA_SIZE_AT = 48  # in the header
 RECORD_TYPES = {int(kind) for kind in RecordType}
 
 
-def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Recording:
+def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Recording:
     """A perf.data file or pipe; extra: the names and bytes of the files beside it in the directory that
-    `perf record --threads` writes.
+    `perf record --threads` writes; limit: of what is compressed inside.
 
     Raises FormatError where there is no header, or no event.
     """
-    found = scan(data, extra)
+    found = scan(data, extra, limit)
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
     rare = read_rare(stream, table)
@@ -93,7 +94,7 @@ class Scan:
         return problems
 
 
-def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Scan:
+def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Scan:
     header = checked_header(data)
     begin, end, unfinalized = data_section(data, header)
     stream = open_stream(data, header, begin, end, extra)
@@ -102,6 +103,8 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = ()) -> Scan
         reader.attrs = file_attrs(data, header, reader.problems)
         if not unfinalized and end <= len(data):
             reader.features.read_sections()
+    reader.read()
+    decompress(stream, header, reader.features.features.mmap_len, limit)
     reader.read()
     if not reader.attrs:
         raise FormatError("no event is described, so no record can be read", header.attrs.offset, "perf_event_attr")
@@ -167,10 +170,14 @@ class UserRecords:
         self.updated_names: dict[int, str] = {}
         self.counter: Counter | None = None
         self.problems: list[Problem] = []
+        self._n_read = 0
 
     def read(self) -> None:
-        read = np.flatnonzero(np.isin(self.stream.other_type, USER_TYPES_READ))
-        for at in self.stream.other_at[read].tolist():
+        """The records that the stream has got since the last call."""
+        self.features.data = self.stream.data
+        types, offsets = self.stream.other_type[self._n_read :], self.stream.other_at[self._n_read :]
+        self._n_read += len(types)
+        for at in offsets[np.isin(types, USER_TYPES_READ)].tolist():
             fields = Fields(self.stream.data, self.header.order, at, at + 8)
             kind, misc, size = fields.unpack("IHH")
             fields.end = at + size

@@ -90,6 +90,11 @@ class Features:
     names_of_indexes: dict[int, str] = field(default_factory=dict)
     formats: dict[int, Format] = field(default_factory=dict)
 
+    @property
+    def mmap_len(self) -> int:
+        """How many bytes a COMPRESSED record stands for at most; 0 is unknown."""
+        return self.compressed[-1] if self.compressed is not None else 0
+
 
 @dataclass
 class Samples:

@@ -28,6 +28,7 @@ from traceferry.importers.perf.layout import (
 )
 from traceferry.importers.perf.recording import Event
 from traceferry.importers.perf.stream import Span, Stream, record_headers
+from traceferry.io.decompress import DEFAULT_LIMIT, Limit
 
 SHOWN_BYTES = 64
 HEX_FIELDS = {"ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction"}
@@ -46,12 +47,17 @@ def describe_header(header: Header) -> str:
     return text
 
 
-def records(data: memoryview, offset: int, extra: Sequence[tuple[str, memoryview]] = ()) -> Iterator[str]:
+def records(
+    data: memoryview,
+    offset: int,
+    extra: Sequence[tuple[str, memoryview]] = (),
+    limit: Limit = DEFAULT_LIMIT,
+) -> Iterator[str]:
     """The records from `offset` on; what was compressed comes after everything that was not.
 
     Raises FormatError as `decode.read` does.
     """
-    found = scan(data, extra)
+    found = scan(data, extra, limit)
     printer = _Printer(found.stream, found.header, found.events)
     for span in found.stream.spans:
         for at, kind, misc, size, after in record_headers(found.stream.data, found.header, span):

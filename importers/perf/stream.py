@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
 from traceferry.importers.perf.recording import Problem
+from traceferry.io.decompress import Limit, decompress_stream
 from traceferry.model import Array
 
 SLOT = perf_kernel.STATE_SLOTS
@@ -32,8 +33,9 @@ class Span:
 
 @dataclass
 class Stream:
-    """data: what all offsets refer to; sample_at, other_at: int64 offsets of the records, other_type int32 of all that
-    are no samples; counts: how many there are of each type; sample_bytes: the size of all samples."""
+    """data: what all offsets refer to: the file, then a directory's other files, then what was compressed; sample_at,
+    other_at: int64 offsets of the records, other_type int32 of all that are no samples; counts: how many there are of
+    each type; sample_bytes: the size of all samples."""
 
     data: memoryview
     big: bool
@@ -53,38 +55,26 @@ class Stream:
 def open_stream(
     data: memoryview, header: Header, begin: int, end: int, extra: Sequence[tuple[str, memoryview]] = ()
 ) -> Stream:
-    """begin, end: where the records are in `data`; extra: the other files of a directory, which hold nothing else.
-
-    Where there is more than `data`, the stream is `data`, then the other files, then all that was compressed.
-    """
+    """The records that are not compressed. begin, end: where they are in `data`; extra: the other files of a directory,
+    which hold nothing else."""
     stream = Stream(data, header.big)
     spans = [Span("data", begin, min(end, len(data)))]
-    spans += _append(stream, [(name, [part]) for name, part in extra], compressed=False)
-    inner: list[tuple[str, list[bytes]]] = []
+    if extra:
+        joined = bytearray(data)
+        for name, part in extra:
+            begin = _aligned(joined)
+            joined += part
+            spans.append(Span(name, begin, len(joined)))
+        stream.data = memoryview(joined).toreadonly()
     for span in spans:
-        first = len(stream.other_at)
-        _walk(stream, span)
-        found = np.isin(stream.other_type[first:], COMPRESSED_TYPES)
-        if found.any():
-            inner.append((span.name, _decompressed(stream, header, stream.other_at[first:][found].tolist())))
-    for span in _append(stream, inner, compressed=True):
         _walk(stream, span)
     return stream
 
 
-def _append(stream: Stream, added: Sequence[tuple[str, Sequence[bytes | memoryview]]], compressed: bool) -> list[Span]:
-    """Each begins at a multiple of 8, as its numbers want it."""
-    parts: list[bytes | memoryview] = [stream.data]
-    size = len(stream.data)
-    spans: list[Span] = []
-    for name, pieces in added:
-        parts += [bytes(-size % 8), *pieces]
-        begin = size + -size % 8
-        size = begin + sum(map(len, pieces))
-        spans.append(Span(name, begin, size, compressed))
-    if spans:
-        stream.data = memoryview(b"".join(parts))
-    return spans
+def _aligned(data: bytearray) -> int:
+    """Fills up to where numbers of 8 bytes may begin."""
+    data += bytes(-len(data) % 8)
+    return len(data)
 
 
 def _walk(stream: Stream, span: Span) -> None:
@@ -130,34 +120,57 @@ def _note_end(stream: Stream, span: Span, status: str, at: int) -> None:
 # ---------------------------------------------------------------- compression
 
 
-def _decompressed(stream: Stream, header: Header, offsets: Iterable[int]) -> list[bytes]:
-    """The payloads of all records are one zstd stream, which may never end, and may end and begin again."""
-    import zstandard
+def decompress(stream: Stream, header: Header, mmap_len: int, limit: Limit) -> None:
+    """Adds the records of the COMPRESSED records; those of each span are a zstd stream. mmap_len: of the feature
+    COMPRESSED, in bytes: perf reads, and compresses, so much at a time at most. 0 is unknown."""
+    is_compressed = np.isin(stream.other_type, COMPRESSED_TYPES)
+    if not is_compressed.any():
+        return
+    offsets = stream.other_at[is_compressed]
+    joined = bytearray(stream.data)
+    spans: list[Span] = []
+    for span in stream.spans:
+        inside = offsets[(offsets >= span.begin) & (offsets < span.end)].tolist()
+        if inside:
+            begin = _aligned(joined)
+            _decompress_into(joined, stream, header, inside, mmap_len, limit)
+            spans.append(Span(span.name, begin, len(joined), compressed=True))
+    stream.data = memoryview(joined).toreadonly()
+    for span in spans:
+        _walk(stream, span)
 
-    pieces: list[bytes] = []
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    for at in offsets:
-        payload = compressed_payload(stream.data, header, at)
-        try:
-            while payload:
-                if frame.eof:
-                    frame = zstandard.ZstdDecompressor().decompressobj()
-                pieces.append(frame.decompress(payload))
-                payload = frame.unused_data if frame.eof else b""
-        except zstandard.ZstdError as error:
-            stream.problems.append(Problem("compression_damaged", 1, at, str(error)))
-            break
-    return pieces
+
+def _decompress_into(
+    joined: bytearray, stream: Stream, header: Header, offsets: Sequence[int], mmap_len: int, limit: Limit
+) -> None:
+    payloads = [compressed_payload(stream.data, header, at) for at in offsets]
+    at_most = limit.of(sum(map(len, payloads)))
+    if mmap_len:
+        at_most = min(at_most, mmap_len * len(payloads))
+    at = offsets[0]
+
+    def given() -> Iterator[bytes]:
+        nonlocal at
+        for offset, payload in zip(offsets, payloads, strict=True):
+            at = offset
+            if payload:
+                yield bytes(payload)
+
+    outcome = decompress_stream(given(), joined, at_most)
+    if outcome.damage:
+        stream.problems.append(Problem("compression_damaged", 1, at, outcome.damage))
+    if outcome.limited:
+        stream.problems.append(Problem("decompress_limited", 1, at, outcome.limited))
 
 
-def compressed_payload(data: memoryview, header: Header, at: int) -> bytes:
+def compressed_payload(data: memoryview, header: Header, at: int) -> memoryview:
     kind, _, size = struct.unpack_from(header.order + "IHH", data, at)
     begin, end = at + RECORD_HEADER_SIZE, at + size
     if kind == RecordType.COMPRESSED2 and size >= RECORD_HEADER_SIZE + 8:
         (data_size,) = struct.unpack_from(header.order + "Q", data, begin)
         begin += 8
         end = min(end, begin + data_size)
-    return bytes(data[begin:end])
+    return data[begin:end]
 
 
 # ---------------------------------------------------------------- one record after the other

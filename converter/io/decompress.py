@@ -1,0 +1,179 @@
+"""gzip and zstd, undone up to a limit: what comes before it, and before any damage, counts."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Buffer = bytes | memoryview
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = 0xFD2FB528
+# 0x184D2A50 to 0x184D2A5F: frames that hold no data, as pzstd and the seekable format write them.
+SKIPPABLE_MAGIC = 0x184D2A5
+COMPRESSED_SUFFIXES = (".gz", ".zst")
+# The largest header of a zstd frame, and the type of a block that is one byte, repeated.
+FRAME_HEADER_SIZE = 18
+RLE_BLOCK = 1
+GIVEN = 1 << 20
+PIECE = 1 << 17
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How much one input may decompress to: `size` bytes, and `ratio` times its compressed size or `FREE` bytes,
+    whichever is more; ratio None: any."""
+
+    size: int = 16 << 30
+    ratio: int | None = 1000
+
+    def of(self, n_compressed: int) -> int:
+        """In bytes."""
+        return self.size if self.ratio is None else min(self.size, max(FREE, self.ratio * n_compressed))
+
+
+# Recordings of the same few samples over and over reach 440 to 1.
+FREE = 16 << 20
+DEFAULT_LIMIT = Limit()
+
+
+def limit_of(size: int | None) -> Limit:
+    """The user's limit: so many bytes, whatever the ratio; the default where there is none."""
+    return DEFAULT_LIMIT if size is None else Limit(size, None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How decompressing ended: damage, limited: in words, "" where it did not end so."""
+
+    damage: str = ""
+    limited: str = ""
+
+
+class _DamageError(Exception):
+    """The compressed data ends too early or cannot be read."""
+
+
+def is_compressed(head: Buffer) -> bool:
+    return bytes(head[:2]) == GZIP_MAGIC or _is_zstd(_u32(head, 0))
+
+
+def decompress(raw: bytes | mmap.mmap, into: bytearray, at_most: int) -> Outcome:
+    """Appends what a file of gzip members, or of zstd frames, holds: at most so many bytes."""
+    view = memoryview(raw)
+    return _collect(_gunzipped(view) if bytes(view[:2]) == GZIP_MAGIC else _unzstd_file(view), into, at_most)
+
+
+def decompress_stream(pieces: Iterable[bytes], into: bytearray, at_most: int) -> Outcome:
+    """As `decompress`, of a zstd stream that comes in pieces, of which none is empty. It may end anywhere."""
+    return _collect(_unzstd(_Pieces(pieces)), into, at_most)
+
+
+def _collect(found: Iterable[memoryview], into: bytearray, at_most: int) -> Outcome:
+    end = len(into) + at_most
+    try:
+        for piece in found:
+            if len(into) + len(piece) > end:
+                into += piece[: end - len(into)]
+                return Outcome(limited=f"only the first {at_most} bytes are decompressed")
+            into += piece
+    except _DamageError as error:
+        return Outcome(damage=f"the compressed data {error}")
+    return Outcome()
+
+
+def _gunzipped(view: memoryview) -> Iterator[memoryview]:
+    from isal import igzip_lib
+
+    isal_error: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # its stub declares an instance
+    at = 0
+    while bytes(view[at : at + 2]) == GZIP_MAGIC:
+        member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        while not member.eof:
+            given = view[at : at + GIVEN] if member.needs_input else b""
+            if member.needs_input and not len(given):
+                raise _DamageError("ends too early")
+            at += len(given)
+            try:
+                yield memoryview(member.decompress(given, PIECE))
+            except isal_error as error:
+                raise _DamageError(f"is damaged: {error}") from None
+        at -= len(member.unused_data)
+    _check_rest(view, at)
+
+
+def _unzstd_file(view: memoryview) -> Iterator[memoryview]:
+    end, is_whole = _end_of_frames(view)
+    yield from _unzstd(view[:end])
+    if not is_whole:
+        raise _DamageError("ends too early")
+    _check_rest(view, end)
+
+
+def _unzstd(source: Any) -> Iterator[memoryview]:
+    """source: bytes, or a file. What is yielded holds until the next."""
+    import zstandard
+
+    piece = bytearray(PIECE)
+    reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+    try:
+        while size := reader.readinto1(piece):
+            yield memoryview(piece)[:size]
+    except zstandard.ZstdError as error:
+        raise _DamageError(f"is damaged: {error}") from None
+
+
+class _Pieces:
+    """A file for zstandard, which takes more bytes than it asked for."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+
+    def read(self, _size: int) -> bytes:
+        return next(self._pieces, b"")
+
+
+def _end_of_frames(view: memoryview) -> tuple[int, bool]:
+    """(where the last zstd frame ends, is it whole): zstandard does not tell where it stopped."""
+    import zstandard
+
+    at = 0
+    while _is_zstd(magic := _u32(view, at)):
+        try:
+            at = at + 8 + _u32(view, at + 4) if magic != ZSTD_MAGIC else _end_of_blocks(view, at)
+        except zstandard.ZstdError:  # a cut header, or one that the reader refuses
+            return len(view), False
+        if at > len(view):
+            return len(view), False
+    return at, True
+
+
+def _end_of_blocks(view: memoryview, at: int) -> int:
+    import zstandard
+
+    header = bytes(view[at : at + FRAME_HEADER_SIZE])
+    checksum_size = 4 if zstandard.get_frame_parameters(header).has_checksum else 0
+    at += zstandard.frame_header_size(header)
+    is_last = False
+    while not is_last and at < len(view):
+        # bit 0: the last block; bits 1, 2: its type; from bit 3 on: its size
+        block = int.from_bytes(view[at : at + 3], "little")
+        is_last = bool(block & 1)
+        at += 3 + (1 if block >> 1 & 3 == RLE_BLOCK else block >> 3)
+    return at + checksum_size if is_last else len(view) + 1
+
+
+def _is_zstd(magic: int) -> bool:
+    return magic == ZSTD_MAGIC or magic >> 4 == SKIPPABLE_MAGIC
+
+
+def _u32(view: Buffer, at: int) -> int:
+    return int.from_bytes(view[at : at + 4], "little")
+
+
+def _check_rest(view: memoryview, at: int) -> None:
+    """Zeros may fill a file up; anything else was meant to be something."""
+    if any(bytes(view[begin : begin + GIVEN]).strip(b"\0") for begin in range(at, len(view), GIVEN)):
+        raise _DamageError(f"ends {len(view) - at} bytes before the file, and what follows is not compressed")

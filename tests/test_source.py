@@ -1,0 +1,164 @@
+"""Opening an input: gzip members, zstd frames, how far they are decompressed, and what is damaged."""
+
+import gzip
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from builders import perf_data
+from builders.perf_data import PerfData
+from builders.xray import Fdr
+
+import traceferry
+from traceferry import cli
+from traceferry.errors import FormatError
+from traceferry.importers.perf import decode
+from traceferry.io.decompress import DEFAULT_LIMIT, FREE, Limit
+from traceferry.io.source import Source, open_source
+
+SKIPPABLE = struct.pack("<II", 0x184D2A5E, 5) + b"hello"
+EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)
+# Compresses to about half, in many blocks.
+DATA = b"".join(struct.pack("<II", n, n * 2654435761 & 0xFFFF_FFFF) for n in range(60_000))
+MIB = 1 << 20
+
+
+def checked(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
+def streamed(data: bytes) -> bytes:
+    """Without its size in the header."""
+    compressor = zstandard.ZstdCompressor().compressobj()
+    return compressor.compress(data) + compressor.flush()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[..., Source]:
+    def open_bytes(data: bytes, limit: Limit = DEFAULT_LIMIT) -> Source:
+        (tmp_path / "input").write_bytes(data)
+        return open_source(str(tmp_path / "input"), limit)
+
+    return open_bytes
+
+
+def test_zstd_frames_and_what_is_skipped_between_them(opened: Callable[..., Source]) -> None:
+    one, two = DATA[:70_000], DATA[70_000:]
+    for pack in (zstandard.compress, checked, streamed):
+        for packed in (
+            pack(DATA),
+            pack(one) + pack(two),
+            SKIPPABLE + pack(DATA),
+            pack(one) + SKIPPABLE + EMPTY_SKIPPABLE + pack(two),
+            pack(b"") + pack(DATA) + SKIPPABLE,
+            pack(DATA) + bytes(512),
+        ):
+            source = opened(packed)
+            assert bytes(source.data) == DATA
+            assert (source.damage, source.limited) == ("", "")
+
+
+def test_gzip_members(opened: Callable[..., Source]) -> None:
+    for packed in (gzip.compress(DATA), gzip.compress(DATA[:9]) + gzip.compress(DATA[9:]), gzip.compress(DATA) + b"\0"):
+        source = opened(packed)
+        assert (bytes(source.data), source.damage) == (DATA, "")
+
+
+def test_what_follows_the_compressed_data_is_reported(opened: Callable[..., Source]) -> None:
+    for packed in (zstandard.compress(DATA), gzip.compress(DATA)):
+        source = opened(packed + b"garbage")
+        assert bytes(source.data) == DATA
+        assert "ends 7 bytes before the file" in source.damage
+
+
+def test_cut_anywhere(opened: Callable[..., Source]) -> None:
+    """Whole blocks count; the end of a frame is known from its last block and its checksum."""
+    for pack in (checked, streamed, gzip.compress):
+        packed = pack(DATA)
+        for cut in (1, 3, 4, 5, 100, len(packed) // 2):
+            source = opened(packed[:-cut])
+            assert source.damage == "the compressed data ends too early"
+            assert bytes(source.data) == DATA[: len(source.data)]
+            assert len(source.data) > len(DATA) // 4
+    assert opened(zstandard.compress(DATA) + SKIPPABLE[:-1]).damage == "the compressed data ends too early"
+
+
+def test_damaged_in_the_middle(opened: Callable[..., Source]) -> None:
+    for pack in (checked, gzip.compress):
+        packed = bytearray(pack(DATA))
+        packed[len(packed) // 2 : len(packed) // 2 + 40] = bytes(range(40))
+        source = opened(bytes(packed))
+        assert "the compressed data" in source.damage
+        assert len(source.data) > len(DATA) // 4
+
+
+@pytest.mark.parametrize("data", [SKIPPABLE, SKIPPABLE + b"x", zstandard.compress(b""), gzip.compress(b""), b""])
+def test_nothing_in_it(opened: Callable[..., Source], data: bytes) -> None:
+    with pytest.raises(FormatError):
+        opened(data)
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_the_limit_is_of_size_and_ratio(opened: Callable[..., Source]) -> None:
+    """Small inputs may hold 16 MiB whatever their size; a limit by size alone allows any ratio."""
+    for pack in (zstandard.compress, gzip.compress):
+        packed = pack(bytes(FREE + MIB))
+        for limit, size in (
+            (DEFAULT_LIMIT, max(FREE, 1000 * len(packed))),
+            (Limit(size=100), 100),
+            (Limit(FREE + MIB, None), FREE + MIB),
+            (Limit(FREE + MIB - 1, None), FREE + MIB - 1),
+        ):
+            source = opened(packed, limit)
+            assert len(source.data) == size
+            assert bool(source.limited) == (size < FREE + MIB)
+
+
+def test_the_report_tells_of_the_limit_and_the_option_lifts_it(tmp_path: Path) -> None:
+    log = Fdr()
+    data = log.buffer(1, 1, records=[log.new_cpu(0, 5), log.enter(1, 10), log.exit(1, 10)]).bytes()
+    (tmp_path / "app.xray.zst").write_bytes(zstandard.compress(data))
+    size = str(len(data) - 1)
+    cut = traceferry.load(tmp_path / "app.xray.zst", decompress_limit=len(data) - 1)
+    assert [issue.kind for issue in cut.report if issue.severity == "loss"] == ["decompress_limited"]
+    assert cut.report.lossy
+    output = ["-o", str(tmp_path / "out.json"), "--quiet"]
+    assert cli.main(["convert", str(tmp_path / "app.xray.zst"), *output, "--decompress-limit", size]) == 1
+    for limit in ("none", "1k", "1G", str(len(data))):
+        assert cli.main(["convert", str(tmp_path / "app.xray.zst"), *output, "--decompress-limit", limit]) == 0
+
+
+@pytest.mark.parametrize("size", ["", "x", "1.5G", "-1", "1P", "G", "٣"])
+def test_sizes_that_cannot_be(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["info", "x", f"--decompress-limit={size}"])
+    assert "is not a size" in capsys.readouterr().err
+
+
+def test_decompressing_takes_no_second_copy(opened: Callable[..., Source]) -> None:
+    for pack in (zstandard.compress, streamed, gzip.compress):
+        packed = pack(DATA * 40)
+        tracemalloc.start()
+        source = opened(packed)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(source.data) == 40 * len(DATA)
+        assert peak < 1.3 * len(source.data) + 4 * MIB
+
+
+def test_a_compressed_record_of_perf_holds_no_more_than_perf_reads_at_once() -> None:
+    """The header says how much that is, 1 MiB here; without that the common limit counts."""
+    rounds = struct.pack("<IHH", perf_data.FINISHED_ROUND, 0, 8) * (24 * MIB // 8)
+    data = PerfData().event().comm(7, 7, "app").begin_compressed().append(rounds).end_compressed()
+    assert len(data.bytes()) < 5000
+    found = decode.read(memoryview(data.bytes()))
+    assert [problem.kind for problem in found.problems] == ["decompress_limited"]
+    assert len(found.stream) < 3 * MIB
+    unfinalized = decode.read(memoryview(data.bytes(finalized=False)))
+    assert {problem.kind for problem in unfinalized.problems} == {"decompress_limited", "unfinalized"}
+    assert FREE <= len(unfinalized.stream) < FREE + MIB
