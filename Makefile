@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-SETUP := pyproject.toml setup.py $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -path 'converter/kernels/*.py')
+SETUP := pyproject.toml setup.py $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py')
 TYPING := build/typing/traceferry
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst

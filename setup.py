@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent
 PACKAGE_DIR = {"traceferry": "converter", "traceferry.importers": "importers", "traceferry.exporters": "exporters"}
 # What is compiled: copies of the kernels, by their installed names, with the text of what they share.
 SOURCES = Path("build") / "kernels"
-SHARED = re.compile(r"^from traceferry\.kernels\.(\w+) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
+SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
 def packages() -> list[str]:
@@ -31,20 +31,26 @@ def module_of(path: Path) -> str:
     return ".".join([package, *path.with_suffix("").parts[1:]])
 
 
+def path_of(module: str) -> Path:
+    """ "traceferry.importers.xray.fdr_kernel" → "importers/xray/fdr_kernel.py" """
+    package = max((name for name in PACKAGE_DIR if module.startswith(f"{name}.")), key=len)
+    return ROOT.joinpath(PACKAGE_DIR[package], *module.removeprefix(f"{package}.").split(".")).with_suffix(".py")
+
+
 def files(pattern: str) -> list[Path]:
     return sorted(path.relative_to(ROOT) for folder in PACKAGE_DIR.values() for path in (ROOT / folder).rglob(pattern))
 
 
 def with_shared_text(text: str) -> str:
-    """Cython inlines only within one file: what a kernel imports from traceferry.kernels is put in place of the import,
-    once. Where nothing is compiled, it is an ordinary import."""
+    """Cython inlines only within one file: what a kernel imports from traceferry.kernels, or from a module whose name
+    ends with _inlined, is put in place of the import, once. Where nothing is compiled, it is an ordinary import."""
     done: set[str] = set()
 
     def text_of(match: re.Match[str]) -> str:
         if match[1] in done:
             return ""
         done.add(match[1])
-        return SHARED.sub(text_of, (ROOT / "converter" / "kernels" / f"{match[1]}.py").read_text())
+        return SHARED.sub(text_of, path_of(f"traceferry.{match[1]}").read_text())
 
     return SHARED.sub(text_of, text)
 

@@ -6,6 +6,7 @@ Addresses are as the linker wrote them (`address`), or relative to the lowest lo
 from __future__ import annotations
 
 import io
+import mmap
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +32,13 @@ ELF_DAMAGE = (
 )
 
 
+def stream_of(data: memoryview) -> Any:
+    """A file that pyelftools reads these bytes from, without a copy of them."""
+    if isinstance(data.obj, mmap.mmap) and len(data.obj) == len(data):
+        return data.obj
+    return io.BytesIO(data.obj if isinstance(data.obj, bytes) and len(data.obj) == len(data) else data)
+
+
 class Binary:
     """An ELF executable or shared object, or its debug file.
 
@@ -42,7 +50,7 @@ class Binary:
         self.name = source.name
         self.data = source.data
         try:
-            self.elf = ELFFile(io.BytesIO(source.data))
+            self.elf = ELFFile(stream_of(source.data))
             self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(
                 segment["p_type"] == "PT_INTERP" for segment in self.elf.iter_segments()
             )

@@ -2,9 +2,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from traceferry.symbols.gsym.layout import Layout
+
+DAMAGES: tuple[str, ...]
+
 def find(
     d: memoryview,
-    s: NDArray[Any],
+    layout: Layout,
     addresses: NDArray[Any],
     infos: NDArray[Any],
     starts: NDArray[Any],
@@ -12,13 +16,14 @@ def find(
 ) -> None: ...
 def parts(
     d: memoryview,
-    s: NDArray[Any],
-    info: int,
+    layout: Layout,
+    at: int,
+    spent: NDArray[Any],
     out: NDArray[Any],
 ) -> int: ...
 def rows(
     d: memoryview,
-    s: NDArray[Any],
+    layout: Layout,
     at: int,
     end: int,
     start: int,
@@ -28,7 +33,7 @@ def rows(
 ) -> int: ...
 def nodes(
     d: memoryview,
-    s: NDArray[Any],
+    layout: Layout,
     at: int,
     end: int,
     start: int,
@@ -42,7 +47,7 @@ def nodes(
 ) -> int: ...
 def count(
     d: memoryview,
-    s: NDArray[Any],
+    layout: Layout,
     addresses: NDArray[Any],
     infos: NDArray[Any],
     starts: NDArray[Any],
@@ -56,7 +61,7 @@ def count(
 ) -> None: ...
 def fill(
     d: memoryview,
-    s: NDArray[Any],
+    layout: Layout,
     addresses: NDArray[Any],
     infos: NDArray[Any],
     starts: NDArray[Any],

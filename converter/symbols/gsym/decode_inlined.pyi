@@ -1,0 +1,1 @@
+DAMAGES: tuple[str, ...]

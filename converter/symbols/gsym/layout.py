@@ -1,0 +1,119 @@
+"""The layout of GSYM files, versions 1 and 2, as LLVM's include/llvm/DebugInfo/GSYM documents it, and as it was first
+meant, the proposal of 2018 (llvm-commits, D53379)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAGIC = 0x4753594D
+ADDRESS_SIZES = (1, 2, 4, 8)
+
+
+HEADER_V1 = "IHBBQIII20s"
+
+
+class HeaderV1(NamedTuple):
+    """At offset 0. Behind it come the address table, at the next multiple of 4 the table of info offsets, and at the
+    next one the file table. The room of the uuid is always there, of which uuid_size bytes count."""
+
+    magic: int
+    version: int
+    addr_off_size: int
+    uuid_size: int
+    base_address: int
+    num_addrs: int
+    strtab_offset: int
+    strtab_size: int
+    uuid: bytes
+
+
+HEADER_V2 = "IHBBQI"
+
+
+class HeaderV2(NamedTuple):
+    """At offset 0. Behind it comes the table of sections."""
+
+    magic: int
+    version: int
+    addr_off_size: int
+    strtab_encoding: int
+    base_address: int
+    num_addrs: int
+
+
+SECTION = "IQQ"
+
+
+class Section(NamedTuple):
+    """Of version 2: where something lies, counted from the header. The table ends with type 0."""
+
+    type: int
+    offset: int
+    size: int
+
+
+# Section.type.
+END_OF_SECTIONS, ADDRESS_OFFSETS, INFO_OFFSETS, STRING_TABLE, FILE_TABLE, FUNCTION_INFOS, UUID = range(7)
+SECTION_NAMES = ("", "address offsets", "info offsets", "string table", "file table", "function infos", "uuid")
+
+
+# Version 2 has no limit for it; the longest digests have so many bytes.
+MAX_UUID = 64
+
+ELF_MAGIC = b"\x7fELF"
+ELF_SECTION = ".gsym"
+
+
+class Info(NamedTuple):
+    """A function info: u32 size, the name's string offset; then for each type of data u32 type, u32 length and that
+    many bytes, until type 0. Infos need not be aligned. Here with where the data of each type begins and ends."""
+
+    size: int
+    name: int
+    end: int
+    line_table: int
+    line_table_end: int
+    inlines: int
+    inlines_end: int
+    merged: int
+    merged_end: int
+    call_sites: int
+    call_sites_end: int
+
+
+# The first field of an info, without which there is none.
+INFO_SIZE = 4
+# The least that a node of an inline tree needs, and one of its ranges.
+NODE_BYTES, RANGE_BYTES = 10, 2
+# CallSite.flags.
+INTERNAL_CALL, EXTERNAL_CALL = 1, 2
+
+
+class Layout(NamedTuple):
+    """Where the tables of a file lie, as the kernels need it: offsets and sizes in bytes.
+
+    big: whether numbers are big endian; base: what addresses count from; infos: what info offsets count from, none is
+    read from infos_end on; string_size: of a string offset; n_strings: bytes of the string table; files: the first
+    entry of the file table, behind its count.
+    """
+
+    big: bool
+    base: int
+    addresses: int
+    address_size: int
+    n_addresses: int
+    offsets: int
+    offset_size: int
+    infos: int
+    infos_end: int
+    string_size: int
+    n_strings: int
+    files: int
+    n_files: int
+
+
+class Problem(NamedTuple):
+    """Damage. offset: in the GSYM data, in bytes."""
+
+    offset: int
+    what: str
