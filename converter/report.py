@@ -236,6 +236,12 @@ KINDS: dict[str, Kind] = {
         "the other outputs keep every depth; --range narrows the recording",
         of_output=True,
     ),
+    "callstack_cut": Kind(
+        "loss",
+        "stacks deeper than the viewer can take lost the frames in their middle",
+        "the other outputs keep every depth",
+        of_output=True,
+    ),
     "weights_dropped": Kind(
         "loss",
         "this output format has no sample weights: its call tree counts changes, not time",

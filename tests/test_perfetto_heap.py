@@ -1,27 +1,27 @@
 """Perfetto: calls in pieces, allocations, heap snapshots and numbers of threads of traces that are built here."""
 
-import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import examples
+from conftest import REPO, examples
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import saved
 from readers import perfetto
-from support import Unprinted
-from test_kernels import copied, interpreted, is_compiled
+from test_kernels import copied, interpreted, is_compiled, kernels_of
 from test_perfetto import STATS
+from test_perfetto_samples import everything as sampled
+from test_perfetto_samples import sampled_deep
 
-from traceferry.exporters.perfetto import perfetto_kernel
-from traceferry.exporters.perfetto.heap import ROOT_TYPES, RootType
+from traceferry.exporters.perfetto import calls_kernel, heap_kernel, records_kernel, stacks_kernel
 from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.exporters.perfetto.trace import write
 from traceferry.io.output import Output
@@ -375,7 +375,7 @@ def random_graph(built: Built, n: int, seed: int) -> HeapGraph:
     random = np.random.default_rng(seed)
     counts = random.integers(0, 5, n)
     counts[n // 2] = 200_000  # more than a packet takes usually
-    kinds = [built.text(kind) for kind in (*ROOT_TYPES, "of another recorder")]
+    kinds = [built.text(kind) for kind in (*documented_roots(), "of another recorder")]
     classes = [built.text(f"Class{i}") for i in range(200)] + [-1]
     return HeapGraph(
         Table(
@@ -416,9 +416,28 @@ def classes_of(trace: Trace, graph: HeapGraph) -> list[str]:
 def recorded_roots(trace: Trace, graph: HeapGraph) -> Counter[tuple[int, int]]:
     kinds = [trace.strings[kind] for kind in graph.roots["kind"].tolist()]
     rows = graph.roots["object"].tolist()
-    return Counter(
-        (ROOT_TYPES.get(kind, RootType.VM_INTERNAL).value, row) for kind, row in zip(kinds, rows, strict=True)
-    )
+    types = documented_roots()
+    return Counter((types.get(kind, ROOT_NUMBERS["VM_INTERNAL"]), row) for kind, row in zip(kinds, rows, strict=True))
+
+
+# HeapGraphRoot.Type of heap_graph.proto.
+UNKNOWN_ROOT = 0
+ROOT_NUMBERS = {
+    "JNI_GLOBAL": 1, "JAVA_FRAME": 3, "STICKY_CLASS": 5, "THREAD_OBJECT": 8, "FINALIZING": 10, "DEBUGGER": 11,
+    "REFERENCE_CLEANUP": 12, "VM_INTERNAL": 13,
+}  # fmt: skip
+
+
+@cache
+def documented_roots() -> dict[str, int]:
+    """What FORMATS.md says: kind of root → number of its type."""
+    text = (REPO / "FORMATS.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| kinds of roots |"))
+    groups = (group.split(": ") for group in row.strip("| ").split(" | ")[1].split("; "))
+    found = {kind: ROOT_NUMBERS[name] for kinds, name in groups for kind in kinds.split(", ")}
+    assert found.pop("others") == ROOT_NUMBERS["VM_INTERNAL"]
+    assert len(found) >= 10
+    return found
 
 
 def test_heap_graphs_are_the_snapshots(tmp_path: Path) -> None:
@@ -432,7 +451,7 @@ def test_heap_graphs_are_the_snapshots(tmp_path: Path) -> None:
         assert [
             (one.type, one.size, [number - 1 for number in one.references]) for _, one in sorted(found.objects.items())
         ] == list(wanted)
-        assert Counter((t, n - 1) for t, n in found.roots if t != RootType.UNKNOWN) == recorded_roots(trace, graph)
+        assert Counter((t, n - 1) for t, n in found.roots if t != UNKNOWN_ROOT) == recorded_roots(trace, graph)
 
 
 @pytest.mark.parametrize(
@@ -460,7 +479,7 @@ def test_what_no_recorded_root_keeps_alive(
 ) -> None:
     trace, _ = with_heap(lambda b: graph_of(b, [8] * len(references), references, [(row, "static") for row in roots]))
     (graph,) = read_back(trace, tmp_path).heap_graphs
-    assert [number - 1 for kind, number in graph.roots if kind == RootType.UNKNOWN] == unknown
+    assert [number - 1 for kind, number in graph.roots if kind == UNKNOWN_ROOT] == unknown
 
 
 GRAPHS = st.integers(1, 12).flatmap(
@@ -486,7 +505,7 @@ def test_roots_lead_to_everything_and_none_is_needless(graph: tuple[list[list[in
     write(trace, out, lambda _: None)
     out.finish()
     (found,) = perfetto.parse(b"".join(chunks)).heap_graphs
-    unknown = [number - 1 for kind, number in found.roots if kind == RootType.UNKNOWN]
+    unknown = [number - 1 for kind, number in found.roots if kind == UNKNOWN_ROOT]
     everything = set(range(len(references)))
     assert reached(references, roots + unknown) == everything
     assert all(reached(references, roots + [r for r in unknown if r != one]) != everything for one in unknown)
@@ -573,9 +592,8 @@ def test_a_packet_that_is_missing(tmp_path: Path, tag: bytes, nth: int, error: s
 
 # ---------------------------------------------------------------- kernels
 
-NAMES = ("mark", "tally", "heap_samples", "heap_objects", "reach")
 Call = tuple[str, tuple[Any, ...]]
-KernelCall = tuple[str, tuple[Any, ...], Any, list[bytes]]
+KERNELS = (calls_kernel, heap_kernel, records_kernel, stacks_kernel)
 
 
 def everything() -> Trace:
@@ -588,72 +606,23 @@ def everything() -> Trace:
     return built.trace
 
 
-@pytest.fixture
-def kernel_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[KernelCall]:
-    """(kernel, arguments before, result, arrays after)"""
-    if not is_compiled(perfetto_kernel):
+def test_interpreted_kernels_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if not is_compiled(heap_kernel):
         pytest.skip("no kernel is compiled here: python setup.py build_ext --inplace")
-    seen: list[KernelCall] = Unprinted()
-
-    def watch(name: str) -> None:
-        kernel = getattr(perfetto_kernel, name)
-
-        def watched(*arguments: Any) -> Any:
-            before = copied(arguments)
-            result = kernel(*arguments)
-            seen.append((name, before, result, arrays(arguments)))
-            return result
-
-        monkeypatch.setattr(perfetto_kernel, name, watched)
-
-    for name in NAMES:
-        watch(name)
-    saved(everything(), tmp_path / "out.pftrace")
-    monkeypatch.undo()
-    return seen
-
-
-def arrays(arguments: tuple[Any, ...]) -> list[bytes]:
-    return [bytes(a) for a in arguments if isinstance(a, (np.ndarray, bytearray))]
-
-
-def outcome(kernels: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, list[bytes]]:
-    try:
-        return getattr(kernels, name)(*arguments), arrays(arguments)
-    except ValueError as error:
-        return str(error), []
-
-
-def test_kernels_do_what_their_files_do(kernel_calls: list[KernelCall]) -> None:
-    twin = interpreted(perfetto_kernel.__name__)
-    assert {name for name, *_ in kernel_calls} == set(NAMES)
-    for name, before, result, after in kernel_calls:
-        arguments = copied(before)
-        assert getattr(twin, name)(*arguments) == result
-        assert arrays(arguments) == after
-
-
-def test_kernels_believe_no_length(kernel_calls: list[KernelCall]) -> None:
-    """Each array in turn is too short: both refuse it, or both do the same."""
-    kernels, twin = importlib.import_module(perfetto_kernel.__name__), interpreted(perfetto_kernel.__name__)
-    refused: Counter[str] = Counter()
-    for name, before, _, _ in kernel_calls:
-        for at, argument in enumerate(before):
-            if isinstance(argument, (np.ndarray, bytearray)):
-                for size in {0, len(argument) // 2, max(len(argument) - 1, 0)}:
-                    wanted, found = (outcome(k, name, _cut(before, at, size)) for k in (twin, kernels))
-                    assert found == wanted
-                    refused[name] += isinstance(wanted[0], str)
-    assert sorted(name for name in NAMES if not refused[name]) == []
-
-
-def _cut(arguments: tuple[Any, ...], at: int, size: int) -> tuple[Any, ...]:
-    changed = list(copied(arguments))
-    changed[at] = changed[at][:size]
-    return tuple(changed)
+    made = (everything, sampled, partial(sampled_deep, 600))
+    compiled = [saved(trace(), tmp_path / "compiled.pftrace").read_bytes() for trace in made]
+    for kernels in KERNELS:
+        twin = interpreted(kernels.__name__)
+        for name in kernels_of(kernels):
+            monkeypatch.setattr(kernels, name, getattr(twin, name))
+    assert [saved(trace(), tmp_path / "interpreted.pftrace").read_bytes() for trace in made] == compiled
 
 
 Ints = tuple[int, ...]
+
+
+def kernels_with(name: str) -> ModuleType:
+    return next(kernels for kernels in KERNELS if hasattr(kernels, name))
 
 
 def i32(*values: int) -> Array:
@@ -669,18 +638,18 @@ def reach(starts: Ints = (0, 1), offsets: Ints = (0, 1, 2), references: Ints = (
 
 
 def objects(types: Ints = (1, 1), offsets: Ints = (0, 1, 2), references: Ints = (1, 0)) -> Call:
-    return "heap_objects", (i32(*types), i64(8, 8), i64(*offsets), i32(*references), i64(0), bytearray(100))
+    return "heap_objects", (i32(*types), i64(8, 8), i64(*offsets), i32(*references), 0, bytearray(100))
 
 
 def heap_samples(stacks: Ints = (0,), iids: Ints = (1, 2)) -> Call:
-    return "heap_samples", (i32(*stacks), i32(*iids), np.ones((2, 4), np.int64), i64(0), bytearray(100))
+    return "heap_samples", (i32(*stacks), i32(*iids), np.ones((2, 4), np.int64), 0, bytearray(100))
 
 
 @pytest.mark.parametrize("call", [reach(), objects(), heap_samples()], ids=lambda call: str(call[0]))
 def test_what_kernels_take(call: Call) -> None:
     """So that each call below is refused for the one thing that it changes."""
     name, arguments = call
-    getattr(perfetto_kernel, name)(*copied(arguments))
+    getattr(kernels_with(name), name)(*copied(arguments))
 
 
 @pytest.mark.parametrize(
@@ -697,6 +666,6 @@ def test_what_kernels_take(call: Call) -> None:
 )  # fmt: skip
 def test_what_kernels_refuse(call: Call) -> None:
     name, arguments = call
-    for kernels in (perfetto_kernel, interpreted(perfetto_kernel.__name__)):
+    for kernels in (kernels_with(name), interpreted(kernels_with(name).__name__)):
         with pytest.raises(ValueError, match=name):
             getattr(kernels, name)(*copied(arguments))

@@ -1,6 +1,5 @@
 """Perfetto: samples, callstacks, scheduling, flows and sources of a trace that is built here by hand."""
 
-import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 from outputs import saved
 from readers import perfetto
-from support import Unprinted
-from test_kernels import copied, interpreted, is_compiled
+from support import report_of
 from test_perfetto import STATS, unknown_fields
 
 from traceferry.model import (
@@ -354,19 +352,48 @@ def test_lines_of_inlined_functions(converted: Converted) -> None:
 
 
 def test_many_stacks_in_many_pieces(tmp_path: Path) -> None:
-    """Numbers of one, two and three bytes; a callstack that is longer than a piece."""
+    """Numbers of one, two and three bytes; callstacks that together are longer than a piece."""
     built = Built()
     process = Process(1, "app", START, END)
     built.trace.processes.append(process)
     lib = built.lib("lib")
     frames = [built.trace.frames.intern(func=built.func(f"f{i}"), lib=lib, address=i) for i in range(20_000)]
     stacks = [built.stack(frame) for frame in frames]
-    deep = built.stack(*frames[:17_000] * 10)
-    rows = [(i, stack, 1, -1, -1) for i, stack in enumerate([*stacks, deep])]
+    deep = [built.stack(*frames[-500 - nth :][:500]) for nth in range(200)]
+    rows = [(i, stack, 1, -1, -1) for i, stack in enumerate([*stacks, *deep])]
     built.thread(process, 1, "main", ThreadData(samples=samples_of(*rows)))
     read = perfetto.read(saved(built.trace, tmp_path / "out.pftrace"))
     assert read.errors == []
     assert samples_read(read, "cpu-clock") == samples_of_model(built.trace, "")
+
+
+def sampled_deep(depth: int) -> Trace:
+    """A sample of a stack of each depth."""
+    built = Built()
+    process = Process(NODE, "node", START, END)
+    built.trace.processes.append(process)
+    frames = [built.trace.frames.intern(func=built.func(f"f{nth}")) for nth in range(depth)]
+    stacks, stack = [], -1
+    for frame in frames:
+        stack = built.trace.stacks.intern(prefix=stack, frame=frame)
+        stacks.append(stack)
+    rows = [(at, stack, 1, -1, -1) for at, stack in enumerate(stacks)]
+    built.thread(process, NODE, "main", ThreadData(samples=samples_of(*rows)))
+    return built.trace
+
+
+def test_deep_stacks_lose_the_frames_in_their_middle(tmp_path: Path) -> None:
+    """A callstack lists all of its frames: without a limit the file would grow with the square of the depth."""
+    trace = sampled_deep(3000)
+    names = [f"f{depth}" for depth in range(3000)]
+    path = saved(trace, tmp_path / "out.pftrace")
+    read = perfetto.read(path)
+    assert read.errors == []
+    for depth, sample in enumerate(sorted(read.samples, key=lambda s: s.ts), start=1):
+        cut = [*names[:384], "[frames left out]", *names[depth - 127 : depth]]
+        assert perfetto.names_of(sample.callstack)[::-1] == (names[:depth] if depth <= 512 else cut)
+    assert report_of(trace) == {"callstack_cut": 3000 - 512}
+    assert path.stat().st_size < 3000 * 512 * 4
 
 
 def test_frames_and_stacks_that_come_while_threads_are_loaded(tmp_path: Path) -> None:
@@ -556,72 +583,3 @@ def test_trace_processor_links_markers_and_holds_sources(
         counters = processor.query("SELECT name, unit FROM process_counter_track")
         assert ("JIT code", "bytes") in {(row.name, row.unit) for row in counters}
         assert [(row.name, row.value) for row in processor.query(STATS)] == []
-
-
-# ---------------------------------------------------------------- kernels
-
-KERNEL = "traceferry.exporters.perfetto.perfetto_kernel"
-NAMES = ("callstacks", "samples", "task_states")
-
-
-@pytest.fixture
-def kernel_calls(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> list[tuple[str, tuple[Any, ...], Any, list[bytes]]]:
-    """(kernel, arguments before, result, arrays after)"""
-    module = importlib.import_module(KERNEL)
-    if not is_compiled(module):
-        pytest.skip("no kernel is compiled here: python setup.py build_ext --inplace")
-    calls: list[tuple[str, tuple[Any, ...], Any, list[bytes]]] = Unprinted()
-
-    def watch(name: str) -> None:
-        kernel = getattr(module, name)
-
-        def watched(*arguments: Any) -> Any:
-            before = copied(arguments)
-            result = kernel(*arguments)
-            calls.append((name, before, result, arrays(arguments)))
-            return result
-
-        monkeypatch.setattr(module, name, watched)
-
-    for name in NAMES:
-        watch(name)
-    saved(everything(), tmp_path / "out.pftrace")
-    monkeypatch.undo()
-    return calls
-
-
-def arrays(arguments: tuple[Any, ...]) -> list[bytes]:
-    return [bytes(a) for a in arguments if isinstance(a, (np.ndarray, bytearray))]
-
-
-def test_kernels_do_what_their_files_do(kernel_calls: list[tuple[str, tuple[Any, ...], Any, list[bytes]]]) -> None:
-    twin = interpreted(KERNEL)
-    assert {name for name, *_ in kernel_calls} == set(NAMES)
-    for name, before, result, after in kernel_calls:
-        arguments = copied(before)
-        assert getattr(twin, name)(*arguments) == result
-        assert arrays(arguments) == after
-
-
-def test_kernels_believe_no_length(kernel_calls: list[tuple[str, tuple[Any, ...], Any, list[bytes]]]) -> None:
-    """Each array in turn is too short: both refuse it, or both do the same."""
-    module, twin = importlib.import_module(KERNEL), interpreted(KERNEL)
-    refused: Counter[str] = Counter()
-    for name, before, _, _ in kernel_calls:
-        for at, argument in enumerate(before):
-            if not isinstance(argument, (np.ndarray, bytearray)):
-                continue
-            for size in {0, len(argument) // 2, max(len(argument) - 1, 0)}:
-                outcomes = []
-                for kernels in (module, twin):
-                    arguments = list(copied(before))
-                    arguments[at] = arguments[at][:size]
-                    try:
-                        outcomes.append((getattr(kernels, name)(*arguments), arrays(tuple(arguments))))
-                    except ValueError as error:
-                        outcomes.append((str(error), []))
-                        refused[name] += 1
-                assert outcomes[0] == outcomes[1]
-    assert set(refused) == set(NAMES)

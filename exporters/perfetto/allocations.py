@@ -6,10 +6,12 @@ what is left. Both stand on one sequence and share their callstacks.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
-from traceferry.exporters.perfetto.packets import PIECE, Packet, Packets
+from traceferry.exporters.perfetto import heap_kernel
+from traceferry.exporters.perfetto.packets import Packet, Packets, filled
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
@@ -36,7 +38,7 @@ class Allocations:
             columns = {"ts": made["ts"], "stack": made["stack"], "weight": made["size"]}
             self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
             totals = _longer(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
-            perfetto_kernel.tally(piece["stack"], piece["size"], totals)
+            heap_kernel.tally(piece["stack"], piece["size"], totals)
             self._totals[process.pid] = totals
 
     def finish(self) -> None:
@@ -65,12 +67,11 @@ class Allocations:
             integer(12, 1),  # sampling_interval_bytes
             integer(13, 1),  # orig_sampling_interval_bytes
         )
-        room = bytearray(PIECE)
-        state = np.zeros(1, np.int64)
-        while state[0] < len(stacks):
-            size = perfetto_kernel.heap_samples(stacks, iids, totals, state, room)
-            dump = message(5, *head, bytes(memoryview(room)[:size]))  # process_dumps
-            continued = integer(6, int(state[0] < len(stacks)))
+        kernel = partial(heap_kernel.heap_samples, stacks, iids, totals)
+        pieces = [bytes(piece) for piece, _ in filled(kernel, len(stacks))]
+        for nth, piece in enumerate(pieces, start=1):
+            dump = message(5, *head, piece)  # process_dumps
+            continued = integer(6, int(nth < len(pieces)))
             profile = message(Packet.PROFILE_PACKET, dump, continued, integer(7, index))
             self._packets.write_at(self._trace.end_ts, profile, sequence=stream.sequence)
             index += 1

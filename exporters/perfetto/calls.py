@@ -1,26 +1,29 @@
 """Calls of a thread, as slices on a packet sequence of their own.
 
 Names, categories and source locations are interned, the clock counts differences, about 13 bytes an event, encoded by
-`perfetto_kernel`. A thread's calls come in pieces and may be more than fit into memory; frames may be added to the
+`calls_kernel`. A thread's calls come in pieces and may be more than fit into memory; frames may be added to the
 trace while the pieces are made, so before each piece those of its frames are interned that the sequence does not know
 yet.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto import calls_kernel
 from traceferry.exporters.perfetto.packets import (
     INCREMENTAL,
-    PIECE,
     Annotation,
     Defaults,
     Event,
     EventType,
     Interned,
+    Kernel,
     Packet,
     Packets,
+    filled,
     interned_text,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text
@@ -44,6 +47,7 @@ FUNCTION_ID = "function_id"
 # Interned names of annotations: these on every thread's sequence, then those of the arguments.
 ANNOTATION_IIDS = {name: iid for iid, name in enumerate([*NOTES.values(), FUNCTION_ID], start=1)}
 FIRST_ARGUMENT = len(ANNOTATION_IIDS) + 1
+ARGUMENT, N_CUT = 0, 3  # of the state of the kernel
 FRAME_FIELDS, NOTE_FIELDS = 48, 32  # the longest, in bytes
 
 
@@ -63,43 +67,40 @@ class Calls:
         names = _Names(self._trace)
         arguments = data.arguments
         argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
-        room = _room(arguments)
         sequence = self._packets.sequence()
-        state = np.zeros(5, np.int64)
         first_row = 0
+        state = [0, 0, 0, 0]
         for calls in data.calls.pieces():
             entries = names.new(calls["frame"])
             if first_row == 0:
                 start = int(calls["ts"][0])
-                state[2] = start
+                state = [0, 0, start, 0]
                 entries = [*_annotation_names(ANNOTATION_IIDS | argument_names), *entries]
                 self._begin_sequence(sequence, track, start, entries)
             else:
                 self._packets.intern(sequence, entries)
             of_piece = _arguments_of(arguments, first_row, len(calls))
-            self._write_piece(calls, of_piece, sequence, max_depth, state, room)
+            kernel = self._kernel(calls, of_piece, sequence, max_depth)
+            for packets, state_after in filled(kernel, len(calls), *state):
+                self._packets.out.write(packets)
+                state = state_after
+            state[ARGUMENT] = 0
             first_row += len(calls)
-        self._trace.report.note("depth_cut", int(state[4]), where=f"{index}", detail=f"deeper than {max_depth}")
+        self._trace.report.note("depth_cut", state[N_CUT], where=f"{index}", detail=f"deeper than {max_depth}")
 
     def _begin_sequence(self, sequence: int, track: int, start: int, entries: list[bytes]) -> None:
         """The sequence's clock, then its names."""
         defaults = message(Defaults.TRACK_EVENT_DEFAULTS, integer(Event.TRACK_UUID, track))
         self._packets.begin(sequence, INCREMENTAL, start, defaults, entries)
 
-    def _write_piece(
-        self, calls: Table, arguments: Table, sequence: int, max_depth: int, state: Array, room: bytearray
-    ) -> None:
-        """Depth and time go on in `state`, rows begin anew."""
+    def _kernel(self, calls: Table, arguments: Table, sequence: int, max_depth: int) -> Kernel:
+        """What encodes a piece of the calls; its state: next argument, depth, time of the last event, calls cut."""
         head, head_length, event_at = _heads(*self._fields.table(), sequence)
         iids = (arguments["position"] + FIRST_ARGUMENT).astype(np.int32)
-        view = memoryview(room)
-        state[0] = state[3] = 0
-        while state[0] < len(calls):
-            size = perfetto_kernel.slices(
-                calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids, arguments["value"],
-                head, head_length, event_at, self._notes, self._note_lengths, max_depth, state, room,
-            )  # fmt: skip
-            self._packets.out.write(view[:size])
+        return partial(
+            calls_kernel.slices, calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids,
+            arguments["value"], head, head_length, event_at, self._notes, self._note_lengths, max_depth,
+        )  # fmt: skip
 
 
 class _Names:
@@ -115,7 +116,7 @@ class _Names:
         known = np.zeros(len(self._trace.frames), np.uint8)
         known[: len(self._known)] = self._known
         self._known = known.copy()
-        perfetto_kernel.mark(frames, self._known)
+        calls_kernel.mark(frames, self._known)
         used = np.flatnonzero(self._known != known)
         return [*self._categories(used), *self._frames(used)]
 
@@ -208,18 +209,6 @@ def _arguments_of(arguments: Table, first_row: int, n_rows: int) -> Table:
     low, high = np.searchsorted(arguments["call"], (first_row, first_row + n_rows))
     taken = arguments.take(slice(int(low), int(high)))
     return taken.replaced(call=taken["call"] - first_row)
-
-
-def _room(arguments: Table) -> bytearray:
-    """For a packet with as many arguments as any call has."""
-    most = int(np.bincount(_run_numbers(arguments["call"])).max()) if len(arguments) else 0
-    return bytearray(PIECE + perfetto_kernel.ARGUMENT_ROOM * most)
-
-
-def _run_numbers(values: Array) -> Array:
-    """0, 0, 1, 2, 2: numbers the runs of equal values."""
-    runs: Array = np.cumsum(np.concatenate(([0], values[1:] != values[:-1])))
-    return runs
 
 
 def _heads(fields: Array, lengths: Array, sequence: int) -> tuple[Array, Array, int]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from functools import partial
 
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
-from traceferry.exporters.perfetto.packets import PIECE, Packet, Packets, in_pieces
+from traceferry.exporters.perfetto import heap_kernel
+from traceferry.exporters.perfetto.packets import Packet, Packets, filled, in_pieces
 from traceferry.exporters.perfetto.proto import integer, message, text, varints
 from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace
 
@@ -105,16 +106,8 @@ def _parts(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[list[byte
 
 
 def _objects(graph: HeapGraph, type_ids: Array) -> Iterator[bytes]:
-    room = bytearray(PIECE)
-    state = np.zeros(1, np.int64)
-    while state[0] < len(type_ids):
-        size = perfetto_kernel.heap_objects(
-            type_ids, graph.objects["size"], graph.offsets, graph.references, state, room
-        )
-        if size < 0:
-            room = bytearray(-size)
-        else:
-            yield bytes(memoryview(room)[:size])
+    kernel = partial(heap_kernel.heap_objects, type_ids, graph.objects["size"], graph.offsets, graph.references)
+    return (bytes(piece) for piece, _ in filled(kernel, len(type_ids)))
 
 
 def _roots(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[bytes]:
@@ -143,7 +136,7 @@ def _without_root(graph: HeapGraph) -> Array:
     def search(starts: Array, reached: Array) -> Array:
         """The starts that no start before leads to."""
         begun = np.empty(len(starts), np.int32)
-        size = perfetto_kernel.reach(starts, graph.offsets, graph.references, reached, begun, path)
+        size = heap_kernel.reach(starts, graph.offsets, graph.references, reached, begun, path)
         return begun[:size]
 
     from_roots = np.zeros(n, np.uint8)

@@ -1,11 +1,11 @@
-"""What every room of the Perfetto exporter writes with: field numbers, sequences, tracks and clocks.
+"""What all modules of the Perfetto exporter write with: field numbers, sequences, tracks and clocks.
 
 Field numbers: protos/perfetto/trace of google/perfetto, v59.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
 from traceferry.exporters.perfetto.proto import LENGTH, VARINT, integer, message, text, varint, varints
@@ -150,6 +150,25 @@ def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:
             piece, size = [], 0
     if piece:
         yield piece
+
+
+Kernel = Callable[..., tuple[int, ...]]
+
+
+def filled(kernel: Kernel, n_rows: int, *state: int) -> Iterator[tuple[memoryview, list[int]]]:
+    """What a kernel writes of n_rows rows: (bytes, state) of each piece; the bytes hold until the next one.
+
+    kernel: takes the row to go on at, `state` and a buffer; returns how many bytes it wrote, and the row and the state
+    to go on with. Where one row needs more than the buffer, the first number is the negative of what it needs.
+    """
+    buffer = bytearray(PIECE)
+    position = [0, *state]
+    while position[0] < n_rows:
+        size, *position = kernel(*position, buffer)
+        if size < 0:
+            buffer = bytearray(-size)
+        else:
+            yield memoryview(buffer)[:size], position[1:]
 
 
 class Packets:

@@ -6,17 +6,19 @@ the same stand on one sequence, thread after thread: their times are absolute, a
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto import records_kernel
 from traceferry.exporters.perfetto.packets import (
     MAX_CPUS,
-    PIECE,
     RELATIVE,
     Defaults,
     Interned,
     Packet,
     Packets,
+    filled,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.exporters.perfetto.stacks import CATEGORY_KINDS, Callstacks, Kind, Runs, write_symbols
@@ -108,14 +110,12 @@ class Stream:
         lead += varint(Packet.STACK_SAMPLE << 3 | 2) + b"\0"
         fields_at = len(lead)
         lead += integer(2, task)  # task_context_iid
-        room = bytearray(PIECE)
-        state = np.zeros(1, np.int64)
-        while state[0] < len(samples):
-            size = perfetto_kernel.samples(
-                samples["ts"], samples["stack"], samples["weight"], samples["cpu_ns"], executions,
-                self.callstacks.iids, self._packets.start_ts, lead, fields_at, state, room,
-            )  # fmt: skip
-            self._packets.out.write(memoryview(room)[:size])
+        kernel = partial(
+            records_kernel.samples, samples["ts"], samples["stack"], samples["weight"], samples["cpu_ns"], executions,
+            self.callstacks.iids, self._packets.start_ts, lead, fields_at,
+        )  # fmt: skip
+        for piece, _ in filled(kernel, len(samples)):
+            self._packets.out.write(piece)
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
         """The interned id of a thread."""

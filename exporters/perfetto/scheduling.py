@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto import records_kernel
 from traceferry.exporters.perfetto.packets import (
     MAX_CPUS,
-    PIECE,
     RELATIVE,
     Descriptor,
     Event,
     EventType,
     Packet,
     Packets,
+    filled,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.model import PREEMPTED, RUNNING, WAITING, Table, Thread, Trace
@@ -63,11 +64,10 @@ class Scheduling:
         lead += varint(Packet.GENERIC_KERNEL_TASK_STATE_EVENT << 3 | 2) + b"\0"
         fields_at = len(lead)
         lead += integer(3, thread.tid)
-        room = bytearray(PIECE)
-        state = np.array([0, 0, -1, -1], np.int64)
-        while state[0] < len(ts):
-            size = perfetto_kernel.task_states(ts, states, cpu, packets.start_ts, lead, fields_at, state, room)
-            packets.out.write(memoryview(room)[:size])
+        runs, last_cpu, last_ts = 0, -1, -1
+        kernel = partial(records_kernel.task_states, ts, states, cpu, packets.start_ts, lead, fields_at)
+        for piece, _ in filled(kernel, len(ts), runs, last_cpu, last_ts):
+            packets.out.write(piece)
 
     def _write_states(self, thread_track: int, scheduling: Table) -> None:
         """On a track of the thread's own, for TraceProcessor knows no scheduling without processors."""

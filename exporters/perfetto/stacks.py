@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
-from traceferry.exporters.perfetto.packets import PIECE, Interned, Packet, Packets, in_pieces, interned_text
+from traceferry.exporters.perfetto import stacks_kernel
+from traceferry.exporters.perfetto.packets import Interned, Packet, Packets, filled, in_pieces, interned_text
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.model import Array, GrowingTable, Table, Trace
 
@@ -63,6 +64,11 @@ class Mapping(IntEnum):
 CATEGORY_KINDS = {"Kernel": Kind.KERNEL, "GC": Kind.GC}
 INTERPRETER = "Interpreter"  # a family of tiers
 PLAIN_PIECE = 1 << 14
+# A callstack lists all of its frames, so that the size of all of them grows with the square of the depth. A deeper one
+# keeps its outermost and its innermost frames, with a frame between them that says so.
+MAX_DEPTH, INNERMOST = 512, 127
+OUTERMOST = MAX_DEPTH - INNERMOST - 1
+CUT = "[frames left out]"
 
 Line = tuple[int, int, int]  # a function's name and its file, as indices of strings, -1 is none; line, 0 is unknown
 
@@ -108,12 +114,15 @@ class Place:
 class Runs:
     """The runs of a trace's stacks; stacks and frames may be added while threads are loaded.
 
-    run: for each stack the run that ends with its leaf; above: the stack that ends where this run begins.
+    run: for each stack the run that ends with its leaf; above: the stack that ends where this run begins; depth: how
+    many runs it has; outer: the stack of its OUTERMOST runs, it itself if it has no more.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.run = np.empty(0, np.int32)
         self.above = np.empty(0, np.int32)
+        self.depth = np.empty(0, np.int32)
+        self.outer = np.empty(0, np.int32)
         self.frames: list[tuple[int, ...]] = []  # of each run, the outermost first
         self._trace = trace
         self._places: list[Place | None] = []
@@ -145,8 +154,9 @@ class Runs:
         depth = np.where((frames["code"] >= 0) | ((frames["lib"] >= 0) & (address >= 0)), depth, 0)
         prefix, frame = trace.stacks["prefix"][first:], trace.stacks["frame"][first:]
         self._alone = np.concatenate((self._alone, np.full(len(frames) - len(self._alone), -1, np.int32)))
-        self.run = np.concatenate((self.run, np.empty(len(frame), np.int32)))
-        self.above = np.concatenate((self.above, np.empty(len(frame), np.int32)))
+        more = np.empty(len(frame), np.int32)
+        self.run, self.above = np.concatenate((self.run, more)), np.concatenate((self.above, more))
+        self.depth, self.outer = np.concatenate((self.depth, more)), np.concatenate((self.outer, more))
 
         level = np.where(prefix >= 0, depth[frame], 0)
         outer = np.flatnonzero(level == 0)
@@ -162,6 +172,7 @@ class Runs:
             numbers = [self._number((*self.frames[pair >> 32], pair & 0xFFFF_FFFF)) for pair in pairs.tolist()]
             self.run[first + rows] = np.array(numbers, np.int32)[which]
             self.above[first + rows] = self.above[prefix[rows]]
+        stacks_kernel.cut_depths(self.above, first, OUTERMOST, self.depth, self.outer)
 
     def _number_alone(self, frames: Array) -> None:
         new = frames[self._alone[frames] < 0]
@@ -348,6 +359,8 @@ class Callstacks:
         self._sequence = sequence
         self._n = 0
         self._n_frames = 0
+        self._cut_iid = 0  # of the frame CUT, 0 is none yet
+        self._n_cut = 0
         self._frame_iids = np.empty(0, np.int32)  # of each run, 0 is none yet
         self._mapping_iids: dict[Module, int] = {}
         self._sent: set[tuple[Interned, int]] = set()
@@ -366,20 +379,28 @@ class Callstacks:
         self._n += len(new)
         self.iids[new] = np.arange(first, first + len(new))
 
+        self._note_cut(int(np.count_nonzero(runs.depth[new] > MAX_DEPTH)))
         new_runs = np.empty(len(runs.frames), np.int32)
         is_plain = runs.plain()
-        state = np.array([0, self._n_frames, 0], np.int64)
-        room = bytearray(PIECE)
-        while state[0] < len(new):
-            size = perfetto_kernel.callstacks(new, runs.above, runs.run, self._frame_iids, new_runs, first, state, room)
-            if size < 0:
-                room = bytearray(-size)
-            self._frames(new_runs[: state[2]], int(state[1]), is_plain)
-            state[2] = 0
-            if size > 0:
-                entries = message(Packet.INTERNED_DATA, bytes(memoryview(room)[:size]))
-                self._packets.write(entries, sequence=self._sequence)
-        self._n_frames = int(state[1])
+        kernel = partial(
+            stacks_kernel.callstacks, new, runs.above, runs.run, runs.depth, runs.outer, MAX_DEPTH, INNERMOST,
+            self._cut_iid, self._frame_iids, new_runs, first,
+        )  # fmt: skip
+        for piece, (n_frames,) in filled(kernel, len(new), self._n_frames):
+            self._frames(new_runs[: n_frames - self._n_frames], n_frames, is_plain)
+            self._n_frames = n_frames
+            self._packets.write(message(Packet.INTERNED_DATA, bytes(piece)), sequence=self._sequence)
+
+    def _note_cut(self, n: int) -> None:
+        if n and not self._cut_iid:
+            self._n_frames = self._cut_iid = self._n_frames + 1
+            entries: list[bytes] = []
+            name = self._string(Interned.FUNCTION_NAMES, self._trace.strings.intern(CUT), entries)
+            frame = (integer(Frame.IID, self._cut_iid), integer(Frame.FUNCTION_NAME_ID, name))
+            self._packets.intern(self._sequence, [*entries, message(Interned.FRAMES, *frame)])
+        self._n_cut += n
+        where, detail = f"{self._sequence}", f"deeper than {MAX_DEPTH}"
+        self._trace.report.note("callstack_cut", self._n_cut, where=where, detail=detail)
 
     def _frames(self, runs: Array, last_iid: int, plain: Array) -> None:
         """Interns the frames that got the numbers up to last_iid. plain: see `Runs.plain`."""
@@ -405,7 +426,7 @@ class Callstacks:
         for at in range(0, len(frames), PLAIN_PIECE):
             piece = slice(at, at + PLAIN_PIECE)
             room = bytearray(56 * len(frames[piece]))
-            size = perfetto_kernel.plain_frames(
+            size = stacks_kernel.plain_frames(
                 names[piece], paths[piece], lines[piece], kinds[piece], mappings[piece], rows["address"][piece],
                 iids[piece], room,
             )  # fmt: skip

@@ -1,16 +1,17 @@
 """Perfetto protobuf traces.
 
-Calls, samples, allocations, heap snapshots, scheduling, markers and sources each have a room of their own. Everything
+Calls, samples, allocations, heap snapshots, scheduling, markers and sources each have a module of their own. What is
 rare is on sequence 1 with absolute times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from traceferry.exporters.perfetto import perfetto_kernel
+from traceferry.exporters.perfetto import records_kernel
 from traceferry.exporters.perfetto.allocations import Allocations
 from traceferry.exporters.perfetto.calls import Calls
 from traceferry.exporters.perfetto.events import write_events, write_states
@@ -19,13 +20,13 @@ from traceferry.exporters.perfetto.packets import (
     BOOT,
     CLOCKS,
     MONOTONIC_COARSE,
-    PIECE,
     REALTIME,
     Descriptor,
     Event,
     EventType,
     Packet,
     Packets,
+    filled,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
@@ -136,10 +137,9 @@ class _Writer:
         lead += integer(Packet.TIMESTAMP_CLOCK_ID, self._packets.clock)
         event = integer(Event.TYPE, EventType.COUNTER) + integer(Event.TRACK_UUID, track)
         bits = counter.values["value"].view(np.uint64)
-        room, state = bytearray(PIECE), np.zeros(1, np.int64)
-        while state[0] < len(bits):
-            size = perfetto_kernel.counter_values(counter.values["ts"], bits, lead, event, state, room)
-            self._packets.out.write(memoryview(room)[:size])
+        kernel = partial(records_kernel.counter_values, counter.values["ts"], bits, lead, event)
+        for piece, _ in filled(kernel, len(bits)):
+            self._packets.out.write(piece)
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
         identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name

@@ -1,0 +1,28 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def tally(stack: NDArray[Any], size: NDArray[Any], totals: NDArray[Any]) -> None: ...
+def heap_samples(
+    stacks: NDArray[Any],
+    callstack_iid: NDArray[Any],
+    totals: NDArray[Any],
+    row: int,
+    out: bytearray,
+) -> tuple[int, int]: ...
+def heap_objects(
+    type_id: NDArray[Any],
+    size: NDArray[Any],
+    offsets: NDArray[Any],
+    references: NDArray[Any],
+    row: int,
+    out: bytearray,
+) -> tuple[int, int]: ...
+def reach(
+    starts: NDArray[Any],
+    offsets: NDArray[Any],
+    references: NDArray[Any],
+    reached: NDArray[Any],
+    begun: NDArray[Any],
+    path: NDArray[Any],
+) -> int: ...
