@@ -50,7 +50,7 @@ def with_shared_text(text: str) -> str:
         if match[1] in done:
             return ""
         done.add(match[1])
-        return SHARED.sub(text_of, path_of(f"traceferry.{match[1]}").read_text())
+        return SHARED.sub(text_of, path_of(f"traceferry.{match[1]}").read_text(encoding="utf-8"))
 
     return SHARED.sub(text_of, text)
 

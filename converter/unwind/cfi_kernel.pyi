@@ -1,0 +1,53 @@
+from traceferry.model import Array
+
+def records(
+    d: Array, big: bool, is_debug: bool, state: Array, place: Array, start: Array, end: Array, cie: Array
+) -> None: ...
+def ranges(
+    d: Array,
+    big: bool,
+    word: int,
+    address: int,
+    encoding: Array,
+    segment_size: Array,
+    has_data: Array,
+    start: Array,
+    end: Array,
+    first: Array,
+    size: Array,
+    code: Array,
+    at: Array,
+) -> None: ...
+def run(
+    d: Array,
+    big: bool,
+    word: int,
+    n_registers: int,
+    fde_first: Array,
+    fde_end: Array,
+    fde_code: Array,
+    fde_stop: Array,
+    fde_cie: Array,
+    cie_code: Array,
+    cie_stop: Array,
+    cie_code_factor: Array,
+    cie_data_factor: Array,
+    cie_column: Array,
+    cie_signal: Array,
+    state: Array,
+    row_pc: Array,
+    row_rule: Array,
+    cfa_kind: Array,
+    cfa_register: Array,
+    cfa_value: Array,
+    column: Array,
+    signal: Array,
+    first: Array,
+    entry_register: Array,
+    entry_kind: Array,
+    entry_value: Array,
+    slots: Array,
+    kinds: Array,
+    values: Array,
+    at: Array,
+) -> None: ...

@@ -1,0 +1,35 @@
+"""What unwinding needs to know of a processor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Registers are DWARF numbers, below n_registers. word_size: bytes; return_column: where call-frame information
+    leaves the return address; link_register: holds the return address of a function without a frame, -1 where calls
+    push it; address_bits: of an address in user memory, the bits above may hold a signature.
+
+    Sources: the System V psABIs for i386 and x86-64 (DWARF register number mapping), Arm's AADWARF64.
+    """
+
+    name: str
+    word_size: int
+    n_registers: int
+    sp: int
+    frame_pointer: int
+    return_column: int
+    link_register: int
+    callee_saved: tuple[int, ...]
+    address_bits: int
+
+    @property
+    def callee_saved_mask(self) -> int:
+        return sum(1 << register for register in self.callee_saved)
+
+
+X86_64 = Machine("x86-64", 8, 17, 7, 6, 16, -1, (3, 6, 12, 13, 14, 15), 64)
+I386 = Machine("i386", 4, 9, 4, 5, 8, -1, (3, 5, 6, 7), 32)
+# Registers 31 and 32 are sp and pc. Return addresses may be signed; their upper bits are no part of the address.
+AARCH64 = Machine("AArch64", 8, 33, 31, 29, 30, 30, tuple(range(19, 30)), 48)
