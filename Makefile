@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-SETUP := pyproject.toml setup.py $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py')
+KERNELS := $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py')
 TYPING := build/typing/traceferry
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
@@ -19,7 +19,7 @@ JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
 HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench nightly fuzz clean
+.PHONY: help demo test lint large bench nightly fuzz dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make dist    sdist and wheel, each tried in an empty environment; on Linux also a manylinux wheel"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
 
@@ -42,21 +43,34 @@ $(VENV)/.tools:
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) cannot create an environment; on Debian and Ubuntu: apt install python3-venv"; rm -rf $(VENV); exit 1; }
-	@$(PIP) install "setuptools>=77" "cython>=3.1"
+	@$(PIP) install "setuptools>=77" "cython>=3.2"
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.tools $(SETUP)
-	@echo "installing traceferry (with a C compiler, its kernels are compiled, which takes a moment)"
-	@$(PIP) install --no-build-isolation --editable .
+$(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
+	@echo "installing traceferry"
+	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
+# Compiles what changed. An editable install would compile all kernels each time.
+$(VENV)/.kernels: $(VENV)/.installed $(KERNELS)
+	@echo "compiling the kernels, if there is a C compiler (about a minute, the first time)"
+	@mkdir -p build; $(BIN)/python setup.py -q build_ext --inplace 2>build/kernels.log || { tail -20 build/kernels.log; exit 1; }
+	@touch $@
+
+# What an extra of pyproject.toml needs, without installing the project again.
+EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\n')" >$(VENV)/$(1).txt && $(PIP) install -r $(VENV)/$(1).txt
+
+$(VENV)/.dev: $(VENV)/.kernels
 	@echo "installing what the tests need"
-	@$(PIP) install --no-build-isolation --editable '.[dev]'
+	@$(call EXTRA,dev)
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.dev
-	@$(PIP) install --no-build-isolation --editable '.[dev,fuzz]'
+	@$(call EXTRA,fuzz)
+	@touch $@
+
+$(VENV)/.dist: $(VENV)/.tools pyproject.toml
+	@$(call EXTRA,dist)
 	@touch $@
 
 # npm writes this file last. Where there is no npm, one comes from the Python package index.
@@ -68,7 +82,7 @@ $(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VEN
 
 # ---------------------------------------------------------------- what is made
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.kernels
 	@mkdir -p demo
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.json.gz --quiet
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.pftrace --quiet
@@ -108,7 +122,7 @@ lint: $(VENV)/.dev $(TYPING)
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -m large
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/xray.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/jit.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
@@ -127,7 +141,10 @@ fuzz: $(VENV)/.fuzz
 	  FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python "$$target" || exit 1; \
 	done
 
+dist: $(VENV)/.dist
+	PYTHON="$(PYTHON)" .ci/dist $(BIN)/python
+
 clean:
-	rm -rf $(VENV) $(CLIENTS)/node_modules build demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS)/node_modules build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find converter importers exporters tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find converter importers exporters -name '*.so' -delete

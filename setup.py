@@ -1,17 +1,23 @@
 """Compiles the kernels where there is a C compiler; without one they run as the ordinary Python files they are.
 
+TRACEFERRY_KERNELS=0 compiles none.
+
 The folders at the root are installed as one package: see PACKAGE_DIR.
 """
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 PACKAGE_DIR = {"traceferry": "converter", "traceferry.importers": "importers", "traceferry.exporters": "exporters"}
+# Cython's own code for memory views, 20,000 lines of C, is compiled once and not in each kernel.
+MEMORYVIEWS = "traceferry.kernels.memoryviews"
 # What is compiled: copies of the kernels, by their installed names, with the text of what they share.
 SOURCES = Path("build") / "kernels"
 SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
@@ -67,24 +73,44 @@ def copy(path: Path) -> Path:
     return target
 
 
-def extensions(n_jobs: int) -> list[Extension]:
-    for path in files("*.pxd"):
-        copy(path)
-    modules = cythonize(
-        [Extension(module_of(path), [str(copy(path))], extra_compile_args=["-O3"]) for path in files("*_kernel.py")],
-        build_dir="build/cython",
-        nthreads=n_jobs,
-    )
-    for module in modules:
-        module.optional = True  # cythonize() drops it; with it a failed compilation is a warning
-    return modules
+class BuildKernels(build_ext):
+    """Nothing is translated to C before something is built: metadata and sdist need no kernel."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extensions(self) -> None:
+        if self.compiler.compiler_type == "unix":
+            for extension in self.extensions:
+                extension.extra_compile_args = ["-O3", "-g0"]
+        super().build_extensions()
+
+    def run(self) -> None:
+        for path in files("*.pxd"):
+            copy(path)
+        made = cythonize(
+            [Extension(e.name, [str(copy(Path(s))) for s in e.sources]) for e in self.extensions],
+            build_dir="build/cython",
+            nthreads=self.parallel if sys.platform == "linux" else 0,
+            shared_utility_qualified_name=MEMORYVIEWS,
+        )
+        for extension, translated in zip(self.extensions, made, strict=True):
+            extension.sources = translated.sources
+        super().run()
+
+
+def extensions() -> list[Extension]:
+    if os.environ.get("TRACEFERRY_KERNELS") == "0":
+        return []
+    kernels = [Extension(module_of(path), [str(path)], optional=True) for path in files("*_kernel.py")]
+    return [*kernels, Extension(MEMORYVIEWS, [], optional=True)]
 
 
 if __name__ == "__main__":
-    jobs = os.cpu_count() or 1
     setup(
         packages=packages(),
         package_dir=PACKAGE_DIR,
-        ext_modules=extensions(jobs),
-        options={"build_ext": {"parallel": jobs}},
+        ext_modules=extensions(),
+        cmdclass={"build_ext": BuildKernels},
     )
