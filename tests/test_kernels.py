@@ -34,6 +34,7 @@ from test_calls import STREAMS
 from test_gsym import use_gsym
 from test_heap import use_heap
 from test_mono_objects import use_tracker
+from test_unwind import use_unwind
 
 import traceferry
 from traceferry.calls.balance import count_lasting
@@ -198,6 +199,7 @@ def test_every_kernel_is_called(calls: Calls) -> None:
     use_tracker()
     use_gsym()
     use_breakpad()
+    use_unwind()
     called = {(module, name) for module, name, *_ in calls}
     missing = {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))} - called
     assert missing <= GROWING
@@ -237,6 +239,7 @@ def test_heaps_and_symbols(calls: Calls) -> None:
     use_tracker()
     use_gsym()
     use_breakpad()
+    use_unwind()
     same_interpreted(calls)
 
 
@@ -317,6 +320,7 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     use_tracker()
     use_gsym()
     use_breakpad()
+    use_unwind()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()
     for module, name, before, _, _ in list(calls):

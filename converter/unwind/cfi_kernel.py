@@ -104,6 +104,8 @@ def records(
                 cie[n] = field - pointer
             n += 1
             p = field + length
+        if n < room and 0 < size - p < 4:
+            state[2] = 1
     state[0] = p
     state[1] = n
 

@@ -1,0 +1,267 @@
+"""User stacks of built programs, whose right answer is known; and rules that real programs seldom have."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from builders.cfi import (
+    CALLEE_SAVED,
+    RBP,
+    RBX,
+    RIP,
+    RSP,
+    EhFrame,
+    Function,
+    Stack,
+    cfa_is,
+    def_cfa,
+    program,
+    saved_at,
+    saved_where,
+    sleb,
+    undefined,
+)
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.unwind import unwind_inlined as names
+from traceferry.unwind.cfi import Problems, Section
+from traceferry.unwind.machine import X86_64
+from traceferry.unwind.modules import Module
+from traceferry.unwind.spaces import NO_MODULE, AddressSpace
+from traceferry.unwind.unwinder import Chains, Unwinder, UserStacks
+
+BIAS = 0x5555_0000_0000
+ORDER = (*CALLEE_SAVED, RBP, RSP, RIP)  # in which registers are recorded here
+
+
+def module(frame: EhFrame, **more: object) -> Module:
+    section = Section(memoryview(bytes(frame.data)), frame.address)
+    return Module("app", X86_64, False, (section,), **more)  # type: ignore[arg-type]
+
+
+def unwind(
+    registers: dict[int, int], dump: bytes, app: Module, is_whole: bool = False, bias: int = BIAS
+) -> tuple[list[int], str, Unwinder]:
+    """Addresses, how the stack ended, and who unwound it."""
+    recorded = b"".join(struct.pack("<Q", registers.get(register, 0)) for register in ORDER)
+    unwinder = Unwinder([app])
+    space = AddressSpace()
+    space.map(bias, bias + 0x10000, bias, 0)
+    stacks = UserStacks(
+        X86_64, False, np.frombuffer(recorded + dump, np.uint8),
+        np.array([register if register in registers else -1 for register in ORDER], np.int32),
+        np.zeros(1, np.int64), np.array([len(recorded)]), np.array([len(dump)]),
+        np.array([names.IS_WHOLE_STACK * is_whole], np.uint8),
+    )  # fmt: skip
+    chains = unwinder.unwind(stacks, np.zeros(1, np.int64), space)
+    return chains.pc.tolist(), end_of(chains), unwinder
+
+
+ENDS = ("COMPLETE", "TRUNCATED", "ELSEWHERE", "NO_CFI", "BAD_ADDRESS", "BAD_CFA", "LOST_REGISTER", "LIMIT")
+
+
+def end_of(chains: Chains) -> str:
+    return next(name for name in ENDS if getattr(names, name) == int(chains.end[0]))
+
+
+FUNCTIONS = st.lists(
+    st.tuples(st.lists(st.sampled_from(CALLEE_SAVED), unique=True), st.integers(0, 20), st.booleans()),
+    min_size=1, max_size=6,
+).map(lambda rows: [Function(0x1000 + 256 * n, tuple(s), w, fp) for n, (s, w, fp) in enumerate(rows)])  # fmt: skip
+
+
+def called(functions: Sequence[Function], path: Sequence[int]) -> Stack:
+    stack = Stack()
+    for depth, nth in enumerate([0, *path]):
+        function = functions[nth % len(functions)] if depth == 0 else functions[nth % max(len(functions) - 1, 1)]
+        if depth and len(functions) > 1:
+            function = functions[1 + nth % (len(functions) - 1)]
+        elif depth:
+            break
+        placed = Function(
+            BIAS + function.start, function.saves, function.n_locals, function.has_frame_pointer, function.body
+        )
+        stack.call(placed, seed=depth)
+    return stack
+
+
+@examples(100)
+@given(FUNCTIONS, st.lists(st.integers(0, 5), max_size=30), st.data())
+def test_stacks_of_any_program(functions: list[Function], path: list[int], data: st.DataObject) -> None:
+    """Whole; and cut at any byte, the frames up to there."""
+    app = module(program(functions))
+    registers, dump, pcs = called(functions, path).sample()
+    found, end, _ = unwind(registers, dump, app)
+    assert (found, end) == (pcs, "COMPLETE")
+    size = data.draw(st.integers(0, len(dump)))
+    found, end, _ = unwind(registers, dump[:size], app)
+    assert found == pcs[: len(found)]
+    assert end == ("COMPLETE" if found == pcs else "TRUNCATED")
+
+
+@examples(60)
+@given(FUNCTIONS, st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8))
+def test_any_bytes_end_the_stack_or_not(functions: list[Function], changes: list[tuple[int, int]]) -> None:
+    """Damaged call-frame information and dumps give some stack, whose first frame is the sample's own address."""
+    frame = program(functions)
+    registers, dump, pcs = called(functions, [1, 2, 3, 4]).sample()
+    damaged = bytearray(dump)
+    for at, value in changes:
+        frame.data[at % len(frame.data)] = value
+        if damaged:
+            damaged[at % len(damaged)] = value
+    found, _, _ = unwind(registers, bytes(damaged), module(frame))
+    assert found[0] == pcs[0]
+
+
+LEAF, CALLER = Function(0x1100, (), 0, False), Function(0x1000, (), 0, False)
+
+
+def one_call(leaf_code: bytes, augmentation: bytes = b"zR") -> Module:
+    frame = EhFrame().fde(0x1000, 256, undefined(RIP)).fde(0x1100, 256, leaf_code, augmentation)
+    return module(frame)
+
+
+def test_a_realigned_stack() -> None:
+    """gcc: the CFA is stored below rbp, and registers are saved relative to rbp."""
+    code = cfa_is(b"\x76" + sleb(-8) + b"\x06") + saved_where(RBP, b"\x76" + sleb(0)) + saved_at(RIP, 1)
+    sp = 0x7FFF_0000_0000
+    words = [0, sp + 64, 0x77, 0, 0, 0, 0, BIAS + 0x1064]  # rbp is sp + 16: there the saved one, below it the CFA
+    registers = {RSP: sp, RBP: sp + 16, RIP: BIAS + 0x1164}
+    found, end, _ = unwind(registers, struct.pack("<8Q", *words), one_call(code))
+    assert (found, end) == ([BIAS + 0x1164, BIAS + 0x1064], "COMPLETE")
+
+
+def test_a_register_of_which_the_slot_was_popped_keeps_its_value() -> None:
+    """The rule says that rbx is below the stack pointer: the epilogue has popped it already."""
+    caller = def_cfa(RBX, 16) + saved_at(RIP, 1)
+    frame = EhFrame().fde(0x1000, 256, caller).fde(0x1100, 256, saved_at(RBX, 2)).fde(0x1200, 256, undefined(RIP))
+    sp = 0x7FFF_0000_0000
+    registers = {RSP: sp, RBX: sp + 16, RIP: BIAS + 0x1164}
+    found, end, _ = unwind(registers, struct.pack("<4Q", BIAS + 0x1064, 0, 0, BIAS + 0x1264), module(frame))
+    assert (found, end) == ([BIAS + 0x1164, BIAS + 0x1064, BIAS + 0x1264], "COMPLETE")
+
+
+def test_a_register_that_is_not_known_ends_the_stack() -> None:
+    """rax is not kept across calls; in the first frame a register that was not recorded is not 0."""
+    app = one_call(def_cfa(RBX, 16))
+    assert unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), app)[1] == "LOST_REGISTER"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_whole", "end"),
+    [
+        ([0], False, "COMPLETE"),  # a return address of 0
+        ([], False, "TRUNCATED"),
+        ([], True, "ELSEWHERE"),  # the dump ends where the stack does
+        ([0x1234], False, "BAD_ADDRESS"),
+    ],
+)
+def test_ends(words: list[int], is_whole: bool, end: str) -> None:
+    found = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, struct.pack(f"<{len(words)}Q", *words), one_call(b""), is_whole)
+    assert found[:2] == ([BIAS + 0x1164], end)
+
+
+def test_a_circle_ends() -> None:
+    """A CFA that does not rise."""
+    app = one_call(def_cfa(RBX, 8))
+    registers = {RSP: 0x7000, RBX: 0x7000, RIP: BIAS + 0x1164}
+    assert unwind(registers, struct.pack("<2Q", BIAS + 0x1165, 0), app)[1] == "BAD_CFA"
+
+
+def test_an_expression_that_does_not_end() -> None:
+    app = one_call(cfa_is(b"\x2f" + struct.pack("<h", -3)))
+    assert unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), app)[1] == "BAD_CFA"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (b"\x38", 8),  # lit8
+        (b"\x08\x10\x35\x1c", 11),  # const1u 16, lit5, minus
+        (b"\x09\xff\x32\x22", 1),  # const1s -1, lit2, plus
+        (b"\x34\x33\x24", 32),  # lit4, lit3, shl
+        (b"\x09\xf0\x32\x26\x1f", 4),  # const1s -16, lit2, shra, neg
+        (b"\x31\x32\x2d\x35\x24", 32),  # lit1 < lit2, lit5, shl
+        (b"\x30\x28\x01\x00\x38", 8),  # lit0, bra 1: not taken; lit8
+        (b"\x31\x28\x01\x00\x37\x38", 8),  # lit1, bra 1: taken, over lit7; lit8
+        (b"\x09\xf8\x32\x1b\x1f", 4),  # const1s -8, lit2, div, neg
+        (b"\x31\x32\x33\x17\x1c\x22", 2),  # lit1, lit2, lit3, rot: 3, 1, 2; minus, plus
+    ],
+)
+def test_expressions(expression: bytes, value: int) -> None:
+    """The CFA is the stack pointer and the value: the return address lies there."""
+    sp = 0x7000
+    dump = bytearray(64)
+    dump[value : value + 8] = struct.pack("<Q", BIAS + 0x1064)
+    code = cfa_is(b"\x77" + sleb(8) + expression + b"\x22")  # breg7 + 8
+    found, end, _ = unwind({RSP: sp, RIP: BIAS + 0x1164}, bytes(dump), one_call(code))
+    assert (found, end) == ([BIAS + 0x1164, BIAS + 0x1064], "COMPLETE")
+
+
+def test_without_call_frame_information_the_frame_pointer_is_taken() -> None:
+    frame = EhFrame().fde(0x1000, 256, undefined(RIP))
+    registers = {RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x3000}
+    words = struct.pack("<4Q", 1, 2, 0x7FFF, BIAS + 0x1064)
+    found, end, _ = unwind(registers, words, module(frame))
+    assert (found, end) == ([BIAS + 0x3000, BIAS + 0x1064], "COMPLETE")
+    assert unwind({**registers, RBP: 0x7011}, words, module(frame))[1] == "NO_CFI"
+
+
+def test_the_entry_point_is_the_end() -> None:
+    """The dynamic linker's _start has no call-frame information."""
+    app = module(EhFrame().fde(0x1000, 256, b""), entry_point=0x3000)
+    assert unwind({RSP: 0x7000, RIP: BIAS + 0x3002}, bytes(8), app)[:2] == ([BIAS + 0x3002], "COMPLETE")
+
+
+def test_the_first_frame_may_be_in_a_plt() -> None:
+    app = module(EhFrame().fde(0x1000, 256, undefined(RIP)), plt=((0x3000, 0x3100),))
+    found, end, _ = unwind({RSP: 0x7000, RIP: BIAS + 0x3010}, struct.pack("<Q", BIAS + 0x1064), app)
+    assert (found, end) == ([BIAS + 0x3010, BIAS + 0x1064], "COMPLETE")
+
+
+@pytest.mark.parametrize("size", range(0, 64, 3))
+def test_a_section_cut_anywhere(size: int) -> None:
+    """What is whole is used; the rest is counted."""
+    frame = EhFrame().fde(0x1000, 256, undefined(RIP)).fde(0x1100, 256, b"")
+    ends = [0]
+    while ends[-1] < len(frame.data):
+        ends.append(ends[-1] + 4 + struct.unpack_from("<I", frame.data, ends[-1])[0])
+    frame.data = frame.data[:size]
+    _, end, unwinder = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), module(frame))
+    assert end == ("NO_CFI" if size < ends[-1] else "BAD_ADDRESS")
+    assert unwinder.problems[0][0].is_cut == (size not in ends)
+
+
+def test_instructions_that_are_unknown_end_the_rows_and_are_counted() -> None:
+    app = one_call(b"\x44\x3f")  # advance 4, then an opcode that nobody defines
+    _, end, unwinder = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), app)
+    assert end == "NO_CFI"
+    assert unwinder.problems[0] == [Problems(1, False)]
+
+
+def test_mappings_cut_what_they_overlap() -> None:
+    space = AddressSpace()
+    space.map(0x1000, 0x9000, 0, 1)
+    space.map(0x3000, 0x4000, 0x100, 2)
+    space.unmap(0x6000, 0x7000)
+    child = space.copy()
+    space.map(0, 0x10000, 0, NO_MODULE)
+    starts, ends, bias, module_ = (column.tolist() for column in child.columns())
+    assert starts == [0x1000, 0x3000, 0x4000, 0x7000]
+    assert ends == [0x3000, 0x4000, 0x6000, 0x9000]
+    assert (bias, module_) == ([0, 0x100, 0, 0], [1, 2, 1, 1])
+    assert len(space.columns()[0]) == 1
+
+
+def use_unwind() -> None:
+    """Calls every kernel."""
+    functions = [Function(0x1000, (3, 12), 2, True), Function(0x1100, (13,), 3, False)]
+    registers, dump, _ = called(functions, [0, 0]).sample()
+    unwind(registers, dump, module(program(functions)))
+    unwind({RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x5000}, bytes(64), one_call(cfa_is(b"\x77\x08")))
