@@ -1,6 +1,7 @@
 # make demo and make test need nothing but Python 3.11 or newer; everything they install stays in this folder.
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
+SANITIZE_SECONDS ?= 300
 BENCH_ROUNDS ?= 3
 SEEDS ?= 50
 NIGHTLY_KB ?= 8000000
@@ -18,8 +19,13 @@ SAMPLES := fixtures/jit/java17/perf.data.zst
 JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
 HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
+SANITIZED := build/sanitize
+KERNEL_TESTS := tests/test_kernels.py tests/test_gsym.py tests/test_breakpad.py tests/test_calls.py tests/test_heap.py
+CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64 \
+  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench nightly fuzz dist clean
+.PHONY: help demo test lint large bench nightly fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +36,7 @@ help:
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make sanitize run the kernels' tests and each fuzz target, SANITIZE_SECONDS=$(SANITIZE_SECONDS), with kernels that check every index"
 	@echo "make dist    sdist and wheel, each tried in an empty environment; on Linux also a manylinux wheel"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
@@ -48,7 +55,7 @@ $(VENV)/.tools:
 
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
 	@echo "installing traceferry"
-	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable .
+	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable '.[symbols]'
 	@touch $@
 
 # Compiles what changed. An editable install would compile all kernels each time.
@@ -139,6 +146,21 @@ fuzz: $(VENV)/.fuzz
 	@for target in fuzz/fuzz_*.py; do \
 	  echo "$$target for $(FUZZ_SECONDS) seconds"; \
 	  FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python "$$target" || exit 1; \
+	done
+
+# The kernels with bounds checks, AddressSanitizer and UndefinedBehaviorSanitizer, installed into a folder that is looked
+# into before the environment's. Python's own allocator would hide where a block ends.
+$(SANITIZED)/.installed: $(VENV)/.fuzz $(KERNELS) $(shell find converter importers exporters -name '*.py')
+	@echo "compiling the kernels with sanitizers"
+	@rm -rf $(SANITIZED)/site
+	@TRACEFERRY_SANITIZE=1 $(PIP) install --no-deps --no-build-isolation --target $(SANITIZED)/site .
+	@touch $@
+
+sanitize: $(SANITIZED)/.installed
+	$(CHECKED) $(BIN)/python -m pytest -q -p no:cacheprovider $(KERNEL_TESTS)
+	@for target in fuzz/fuzz_*.py; do \
+	  echo "$$target for $(SANITIZE_SECONDS) seconds"; \
+	  $(CHECKED) FUZZ_SECONDS=$(SANITIZE_SECONDS) $(BIN)/python "$$target" || exit 1; \
 	done
 
 dist: $(VENV)/.dist

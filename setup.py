@@ -19,7 +19,13 @@ PACKAGE_DIR = {"traceferry": "converter", "traceferry.importers": "importers", "
 # Cython's own code for memory views, 20,000 lines of C, is compiled once and not in each kernel.
 MEMORYVIEWS = "traceferry.kernels.memoryviews"
 # What is compiled: copies of the kernels, by their installed names, with the text of what they share.
-SOURCES = Path("build") / "kernels"
+# TRACEFERRY_SANITIZE=1 compiles them in a folder of its own, so that what reads or writes outside an array ends the
+# program: see `make sanitize`.
+SANITIZE = bool(os.environ.get("TRACEFERRY_SANITIZE"))
+BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
+SOURCES = BUILD / "kernels"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
+FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS] if SANITIZE else ["-O3", "-g0"]
 SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
@@ -61,6 +67,12 @@ def with_shared_text(text: str) -> str:
     return SHARED.sub(text_of, text)
 
 
+def with_checks(text: str) -> str:
+    """Cython raises IndexError for an index that is outside, also in functions that promise to raise nothing."""
+    text = re.sub(r"\b(boundscheck|initializedcheck|nonecheck)=False", r"\1=True", text)
+    return text.replace("exceptval(check=False)", "exceptval(check=True)").replace(" noexcept", " except *")
+
+
 def copy(path: Path) -> Path:
     """Written only if it changes, so that what did not change is not compiled again."""
     target = SOURCES.joinpath(*module_of(path).split(".")).with_suffix(path.suffix)
@@ -68,6 +80,8 @@ def copy(path: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").touch()
     text = with_shared_text(path.read_text(encoding="utf-8"))
+    if SANITIZE:
+        text = with_checks(text)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")
     return target
@@ -83,7 +97,9 @@ class BuildKernels(build_ext):
     def build_extensions(self) -> None:
         if self.compiler.compiler_type == "unix":
             for extension in self.extensions:
-                extension.extra_compile_args = ["-O3", "-g0"]
+                extension.extra_compile_args = FLAGS
+                extension.extra_link_args = SANITIZERS
+                extension.optional = not SANITIZE
         super().build_extensions()
 
     def run(self) -> None:
@@ -91,7 +107,7 @@ class BuildKernels(build_ext):
             copy(path)
         made = cythonize(
             [Extension(e.name, [str(copy(Path(s))) for s in e.sources]) for e in self.extensions],
-            build_dir="build/cython",
+            build_dir=str(BUILD / "cython"),
             nthreads=self.parallel if sys.platform == "linux" else 0,
             shared_utility_qualified_name=MEMORYVIEWS,
         )
@@ -113,4 +129,5 @@ if __name__ == "__main__":
         package_dir=PACKAGE_DIR,
         ext_modules=extensions(),
         cmdclass={"build_ext": BuildKernels},
+        options={"build": {"build_base": str(BUILD)}},
     )

@@ -216,6 +216,11 @@ KINDS: dict[str, Kind] = {
     ),
     # symbols
     "symbols_damaged": Kind("loss", "parts of a file of symbols that cannot be read were left out", ""),
+    "symbolic_missing": Kind(
+        "info",
+        "addresses in a binary were looked up without the library symbolic, which is slower",
+        "pip install 'traceferry[symbols]' installs it; the answers are the same",
+    ),
     "symbols_by_offset": Kind(
         "info",
         "functions of a library that is not here were looked up by their offset in its file",

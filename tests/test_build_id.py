@@ -68,5 +68,5 @@ def test_real_programs(program: str, tmp_path: Path) -> None:
     path.write_bytes(content(program))
     binary = Binary(open_source(str(path)))
     found = build_id_of(open_source(str(path)).data)
-    assert found == binary.code_id
+    assert found == binary.build_id
     assert debug_id_of(found) == binary.debug_id

@@ -1,5 +1,7 @@
-"""ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says."""
+"""ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says, with symbolic and
+without it."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from recordings import content, names, path_of
 
+import traceferry
 from traceferry.io.source import Source, open_source
 from traceferry.symbols import Binary, Frames
 from traceferry.symbols.build_id import build_id_of
@@ -56,11 +59,63 @@ def test_no_address() -> None:
 def test_each_distinct_address_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     symbols = opened(elf_with_instr_map(FUNCTIONS))
-    answer = symbols._answer
-    monkeypatch.setattr(symbols, "_answer", lambda address: (asked.append(address), answer(address))[1])
+    answer = symbols._answer_of_symbolic
+    monkeypatch.setattr(symbols, "_answer_of_symbolic", lambda address: (asked.append(address), answer(address))[1])
     found = symbols.lookup(np.array([0x3000, 0x2000, 0x3000, 0x2000, 0x2000], np.uint64))
     assert asked == [0x2000, 0x3000]
     assert [stack[0][0] for stack in stacks(found)] == ["_Z4workiPKc", "main", "_Z4workiPKc", "main", "main"]
+
+
+@pytest.fixture
+def without_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it is not installed."""
+    monkeypatch.setitem(sys.modules, "symbolic", None)
+    monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda: False)
+
+
+def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """At the start, middle and end of each function, and behind it; ids and processors, too."""
+    from symbolic import Archive
+
+    n_inlined = 0
+    for name in PROGRAMS:
+        symbols, data = program(name, tmp_path), content(name)
+        bounds = sizes_of(symbols.binary).items()
+        places = sorted({start + at for start, size in bounds for at in (0, size // 3, size // 2, size - 1, size)})
+        addresses = np.array(places, np.uint64)
+        wanted = symbols.lookup(addresses)
+        with monkeypatch.context() as within:
+            within.setattr("traceferry.symbols.elf.has_symbolic", lambda: False)
+            found = symbols.lookup(addresses)
+            assert symbols.is_slow
+        assert not symbols.is_slow
+        for address, one, other in zip(places, stacks(found), stacks(wanted), strict=True):
+            assert one == other, f"{name} {address:#x}"
+            n_inlined += len(one) > 1
+        assert (found.start == wanted.start).all()
+        assert (found.size == wanted.size).all()
+        assert symbols.problems == []
+        archive = next(Archive.from_bytes(data).iter_objects())
+        assert symbols.binary.arch == archive.arch
+        if archive.code_id:
+            debug_id = archive.debug_id.replace("-", "").upper() + "0"
+            assert (symbols.binary.build_id, symbols.binary.debug_id) == (archive.code_id, debug_id)
+    assert n_inlined > 100
+
+
+@pytest.mark.usefixtures("without_symbolic")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_without_symbolic_every_shape_of_symbol_table(machine: str) -> None:
+    symbols = opened(elf_with_instr_map(FUNCTIONS, machine=machine))
+    asked = np.array([0x3001, 0x2000, 0, (1 << 64) - 1], np.uint64)
+    assert stacks(symbols.lookup(asked)) == [[("_Z4workiPKc", "", 0)], [("main", "", 0)], [], []]
+
+
+@pytest.mark.usefixtures("without_symbolic")
+def test_without_symbolic_a_report_says_what_to_install(tmp_path: Path) -> None:
+    trace = traceferry.load(path_of("fdr-c19-pie-pool.xray"), symbols=[path_of("19/pool-pie")])
+    (issue,) = (issue for issue in trace.report if issue.kind == "symbolic_missing")
+    assert "traceferry[symbols]" in issue.as_text()
 
 
 def program(name: str, folder: Path) -> ElfSymbols:
@@ -103,7 +158,7 @@ def sizes_of(binary: Binary) -> dict[int, int]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_build_id(name: str, tmp_path: Path) -> None:
     symbols = program(name, tmp_path)
-    assert symbols.build_id == symbols.binary.code_id == build_id_of(memoryview(content(name)))
+    assert symbols.build_id == build_id_of(memoryview(content(name)))
     assert symbols.build_id
 
 

@@ -1,4 +1,4 @@
-"""An ELF binary: its sections through pyelftools, its debug information through symbolic.
+"""An ELF binary: its sections through pyelftools, its debug information through symbolic where that is installed.
 
 Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
 """
@@ -16,7 +16,7 @@ from elftools.elf.relocation import RelocationSection
 
 from traceferry.errors import FormatError
 from traceferry.io.source import Source
-from traceferry.symbols.build_id import build_id_of
+from traceferry.symbols.build_id import build_id_of, debug_id_of
 
 # pyelftools lets all of these escape on damaged files, besides its own error.
 ELF_DAMAGE = (
@@ -34,9 +34,15 @@ ELF_DAMAGE = (
 
 def stream_of(data: memoryview) -> Any:
     """A file that pyelftools reads these bytes from, without a copy of them."""
-    if isinstance(data.obj, mmap.mmap) and len(data.obj) == len(data):
+    owner = owner_of(data)
+    return owner if isinstance(owner, mmap.mmap) else io.BytesIO(owner)
+
+
+def owner_of(data: memoryview) -> bytes | mmap.mmap:
+    """What holds these bytes and no others: a copy, if nothing does."""
+    if isinstance(data.obj, (bytes, mmap.mmap)) and len(data.obj) == len(data):
         return data.obj
-    return io.BytesIO(data.obj if isinstance(data.obj, bytes) and len(data.obj) == len(data) else data)
+    return bytes(data)
 
 
 class Binary:
@@ -119,53 +125,68 @@ class Binary:
             return []
 
     @cached_property
-    def _object(self) -> Any:
+    def symcache(self) -> Any:
+        """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
+        are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not installed."""
         from symbolic import Archive
+        from symbolic._lowlevel import ffi
         from symbolic.exceptions import SymbolicError
 
+        # Nothing is copied; what symbolic makes is its own.
+        data = ffi.from_buffer("uint8_t[]", owner_of(self.data))
         try:
-            # symbolic reads from these as long as the object lives, and does not keep them itself.
-            self._bytes = bytes(self.data)
-            self._archive = Archive.from_bytes(self._bytes)
-            return next(iter(self._archive.iter_objects()), None)
+            archive = Archive.from_bytes(data)
+            first = next(iter(archive.iter_objects()), None)
+            return first.make_symcache() if first is not None else None
         except SymbolicError:
             return None
 
     @cached_property
-    def symcache(self) -> Any:
-        """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
-        are relative to the lowest loaded segment, and have 32 bits."""
-        from symbolic.exceptions import SymbolicError
-
-        try:
-            return self._object.make_symcache() if self._object is not None else None
-        except SymbolicError:
-            return None
-
-    @property
     def build_id(self) -> str:
-        """In hex, "" where there is none. Unlike `code_id`, it costs only a look at the headers."""
+        """In hex, "" where there is none."""
         return build_id_of(self.data)
 
-    @property
+    @cached_property
     def debug_id(self) -> str:
-        """Breakpad's form of the build id: 33 or more hex digits, or ""."""
-        text = str(self._object.debug_id or "") if self._object is not None else ""
-        return (text.replace("-", "").upper() + "0") if text else ""
+        """Breakpad's form of the build id: 33 hex digits; without a build id, of a hash of the code."""
+        return debug_id_of(self.build_id or self._hash_of_code(), big_endian=not self.little_endian)
 
-    @property
-    def code_id(self) -> str:
-        return str(self._object.code_id or "") if self._object is not None else ""
+    def _hash_of_code(self) -> str:
+        """As Breakpad makes it: the first page of .text in pieces of 16 bytes, combined by XOR."""
+        try:
+            text = self.section(".text")
+        except FormatError:
+            text = None
+        hashed = bytearray(16)
+        for nth, byte in enumerate(text[1][:HASHED_BYTES] if text is not None else b""):
+            hashed[nth % 16] ^= byte
+        return hashed.hex()
 
     @property
     def arch(self) -> str:
-        return str(self._object.arch or "") if self._object is not None else ""
+        """The processor as viewers name it; "unknown" for others."""
+        return ARCHITECTURES.get((self.elf["e_machine"], self.word_size), "unknown")
 
     def _unreadable(self, error: Exception) -> FormatError:
         unreadable = FormatError(f"no readable ELF file: {error or type(error).__name__}", 0, "ELF")
         unreadable.path = self.path
         return unreadable
 
+
+# What Breakpad hashes where a file has no build id.
+HASHED_BYTES = 4096
+
+# (e_machine, bytes of a word) → name.
+ARCHITECTURES = {
+    ("EM_386", 4): "x86",
+    ("EM_X86_64", 8): "x86_64",
+    ("EM_AARCH64", 8): "arm64",
+    ("EM_ARM", 4): "arm",
+    ("EM_PPC", 4): "ppc",
+    ("EM_PPC64", 8): "ppc64",
+    ("EM_MIPS", 4): "mips",
+    ("EM_MIPS", 8): "mips64",
+}
 
 # r_info_type of R_<machine>_RELATIVE, from the processors' ABI supplements.
 RELATIVE_RELOCATIONS = {

@@ -69,8 +69,10 @@ def build_id_in(notes: bytes, byte_order: str) -> str:
     return ""
 
 
-def debug_id_of(build_id: str) -> str:
-    """Breakpad's form of a build id in hex: its first 16 bytes as a Microsoft GUID, and an age of 0."""
+def debug_id_of(build_id: str, big_endian: bool = False) -> str:
+    """Breakpad's form of a build id in hex: its first 16 bytes as a Microsoft GUID, whose numbers are in the byte order
+    of the file that it is of, and an age of 0."""
     raw = bytes.fromhex(build_id)[:16].ljust(16, b"\0")
-    swapped = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
-    return swapped.hex().upper() + "0"
+    if not big_endian:
+        raw = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
+    return raw.hex().upper() + "0"

@@ -79,7 +79,11 @@ def matching(symbols: Sequence[Symbols], build_id: str, name: str) -> Symbols | 
 
 
 def note_problems(report: Report, symbols: Symbols) -> None:
-    """What was damaged where it was looked at."""
+    """What was damaged where it was looked at, and whether look-ups could have been faster."""
+    from traceferry.symbols.elf import ElfSymbols
+
+    if isinstance(symbols, ElfSymbols) and symbols.is_slow:
+        report.note("symbolic_missing", 1, where=symbols.path, detail=symbols.name)
     if symbols.problems:
         offset, what = symbols.problems[0]
         detail = f"{symbols.name}: {what}"

@@ -1,10 +1,11 @@
-"""An ELF binary behind the interface: names, lines and inlined functions through symbolic, sizes from the symbol table,
-whole functions from DWARF."""
+"""An ELF binary behind the interface: names, lines and inlined functions of addresses through symbolic, sizes from the
+symbol table, whole functions from DWARF. Without symbolic, the project's own reader of DWARF answers look-ups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,11 @@ from traceferry.symbols.interface import Frames, Function
 from traceferry.symbols.one_by_one import NOTHING, Answer, look_up
 
 if TYPE_CHECKING:
+    from traceferry.symbols.dwarf.lookup import DwarfLookup
     from traceferry.symbols.gsym.reader import Gsym
 
 SYMBOL_TABLES = (".symtab", ".dynsym")
+STRING_TABLES = {".symtab": ".strtab", ".dynsym": ".dynstr"}
 # Elf64_Sym and Elf32_Sym, without their names.
 SYMBOL_64 = (
     ("st_name", "u4"),
@@ -39,6 +42,8 @@ SYMBOL_32 = (
 )
 TYPE_BITS = 15
 STT_FUNC, STT_GNU_IFUNC = 2, 10
+SHN_UNDEF = 0
+MAX_NAME = 1 << 16
 # symbolic's addresses have 32 bits.
 MAX_RELATIVE = 1 << 32
 # What it gives as the address of an inlined function.
@@ -82,7 +87,20 @@ class ElfSymbols:
             return None
 
     def lookup(self, addresses: Array) -> Frames:
-        return look_up(addresses, self._answer) if self.embedded is None else self.embedded.lookup(addresses)
+        if self.embedded is not None:
+            return self.embedded.lookup(addresses)
+        return look_up(addresses, self._answer_of_symbolic if has_symbolic() else self._own.answer)
+
+    @cached_property
+    def _own(self) -> DwarfLookup:
+        from traceferry.symbols.dwarf.lookup import DwarfLookup
+
+        return DwarfLookup(self.binary, self._named_functions(), self._lost)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether symbolic would answer look-ups faster, were it installed."""
+        return self.embedded is None and not has_symbolic()
 
     def functions(self) -> Iterator[Function]:
         from traceferry.symbols.dwarf.functions import functions
@@ -97,7 +115,7 @@ class ElfSymbols:
         embedded = self.embedded.problems if self.embedded is not None else ()
         return [*sorted(self._problems), *embedded]
 
-    def _answer(self, address: int) -> Answer:
+    def _answer_of_symbolic(self, address: int) -> Answer:
         from symbolic.exceptions import SymbolicError
 
         relative = address - self.base
@@ -119,24 +137,48 @@ class ElfSymbols:
         """Start → size of the functions of the symbol tables; of several that start together the longest."""
         sizes: dict[int, int] = {}
         for table in SYMBOL_TABLES:
-            start, size = self._functions_in(table)
-            order = np.argsort(size, kind="stable")
-            sizes |= dict(zip(start[order].tolist(), size[order].tolist(), strict=True))
+            symbols = self._functions_in(table)
+            symbols = symbols[symbols["st_size"] > 0]
+            symbols = symbols[np.argsort(symbols["st_size"], kind="stable")]
+            sizes |= dict(zip(symbols["st_value"].tolist(), symbols["st_size"].tolist(), strict=True))
         return sizes
 
-    def _functions_in(self, table: str) -> tuple[Array, Array]:
-        """(start, size) of a table's functions that have a size, uint64."""
+    def _named_functions(self) -> Iterator[tuple[int, int, str]]:
+        """(start, size, name) of the functions of .symtab, or of .dynsym where a file has no other."""
+        for table in SYMBOL_TABLES:
+            symbols = self._functions_in(table)
+            if len(symbols):
+                break
+        names = self._content(STRING_TABLES[table])
+        symbols = symbols[(symbols["st_shndx"] != SHN_UNDEF) & (symbols["st_name"] < len(names))]
+        columns = (symbols["st_value"].tolist(), symbols["st_size"].tolist(), symbols["st_name"].tolist())
+        for start, size, at in zip(*columns, strict=True):
+            name = names[at : max(names.find(b"\0", at, at + MAX_NAME), at)].decode("utf-8", "replace")
+            if name:
+                yield start, size, name
+
+    def _functions_in(self, table: str) -> Array:
+        """The functions of a symbol table, with the fields of SYMBOL_64."""
         order = "<" if self.binary.little_endian else ">"
         fields = SYMBOL_64 if self.binary.word_size == 8 else SYMBOL_32
         entry = np.dtype([(name, order + code) for name, code in fields])
-        try:
-            section = self.binary.section(table)
-        except FormatError:
-            section = None
-        data = section[1] if section is not None else b""
+        data = self._content(table)
         symbols = np.frombuffer(data, entry, len(data) // entry.itemsize)
-        is_function = np.isin(symbols["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC)) & (symbols["st_size"] > 0)
-        return symbols["st_value"][is_function].astype(np.uint64), symbols["st_size"][is_function].astype(np.uint64)
+        return symbols[np.isin(symbols["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))]
+
+    def _content(self, section: str) -> bytes:
+        """No bytes where the section is missing or damaged."""
+        try:
+            found = self.binary.section(section)
+        except FormatError:
+            found = None
+        return found[1] if found is not None else b""
+
+
+@cache
+def has_symbolic() -> bool:
+    """Whether symbolic is installed: pip install 'traceferry[symbols]'."""
+    return find_spec("symbolic") is not None
 
 
 def _line(number: int | None) -> int:

@@ -205,7 +205,7 @@ def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
             lib = trace.libs.intern(
                 name=strings.intern(binary.name),
                 debug_id=strings.intern(binary.debug_id),
-                code_id=strings.intern(binary.code_id),
+                code_id=strings.intern(binary.build_id),
                 arch=strings.intern(binary.arch),
             )
             if address >= 0:

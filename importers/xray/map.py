@@ -312,4 +312,4 @@ def _describe(trace: Trace, logs: Sequence[Log], objects: Sequence[Object]) -> N
     trace.attributes["tsc_is_constant"] = str(first.constant_tsc).lower()
     trace.attributes["tsc_is_nonstop"] = str(first.nonstop_tsc).lower()
     for o in objects:
-        trace.attributes[f"object_{o.number}"] = f"{o.binary.name} {o.binary.code_id}".strip()
+        trace.attributes[f"object_{o.number}"] = f"{o.binary.name} {o.binary.build_id}".strip()

@@ -18,6 +18,7 @@ FUNCTION_EFFORT = 16
 ROW_EFFORT = 4
 MAX_LEB = 10  # bytes: 64 bits
 MAX_NAME = 1 << 16
+TEXT_PIECE = 64
 
 Order = Literal["little", "big"]
 Skip = Callable[[int], int]
@@ -91,15 +92,15 @@ SECTIONS = ("info", "abbrev", "line", "ranges", "rnglists", "addr", "str_offsets
 # ---------------------------------------------------------------- decode
 
 
-class Section(bytes):
-    """The bytes of a section, decompressed, and its name, as .debug_info; no bytes where there is none."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """name: as .debug_info; bytes: of the section, decompressed, none where a file has no such section."""
 
     name: str
+    bytes: memoryview
 
-    def __new__(cls, name: str, data: bytes) -> Section:
-        section = super().__new__(cls, data)
-        section.name = name
-        return section
+    def __len__(self) -> int:
+        return len(self.bytes)
 
 
 @dataclass
@@ -144,39 +145,64 @@ def sections_of(binary: Binary) -> Sections | None:
     try:
         if not binary.elf.has_dwarf_info():
             return None
-        dwarf = binary.elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+        held = {name: _section(binary, name) for name in SECTIONS}
     except (*ELF_DAMAGE, zlib.error) as error:
         raise FormatError(f"the debug sections are unreadable: {error or type(error).__name__}", None, "ELF") from None
-    held = {
-        name: Section(f".debug_{name}", section.stream.getvalue() if section is not None else b"")
-        for name in SECTIONS
-        for section in (getattr(dwarf, f"debug_{name}_sec"),)
-    }
     texts = {"debug_str": held.pop("str"), "debug_line_str": held.pop("line_str")}
     return Sections("little" if binary.little_endian else "big", texts=texts, **held)
+
+
+def _section(binary: Binary, name: str) -> Section:
+    """Not copied, unless it is compressed."""
+    section = binary.elf.get_section_by_name(f".debug_{name}")
+    if section is None:
+        packed = binary.elf.get_section_by_name(f".zdebug_{name}")
+        return Section(f".debug_{name}", memoryview(_inflated(packed.data()) if packed is not None else b""))
+    if section.compressed or section["sh_type"] == "SHT_NOBITS":
+        return Section(section.name, memoryview(b"" if section["sh_type"] == "SHT_NOBITS" else section.data()))
+    begin = int(section["sh_offset"])
+    return Section(section.name, binary.data[begin : begin + int(section["sh_size"])])
+
+
+def _inflated(packed: bytes) -> bytes:
+    """What .zdebug sections hold: "ZLIB", u64 size in big endian, a zlib stream."""
+    if packed[:4] != b"ZLIB":
+        raise FormatError("a .zdebug section does not begin with ZLIB", 0, "ELF")
+    size = int.from_bytes(packed[4:12], "big")
+    inflated = zlib.decompressobj().decompress(packed[12:], size + 1)
+    if len(inflated) != size:
+        raise FormatError(f"a .zdebug section holds {len(inflated)} bytes, not the {size} that it declares", 0, "ELF")
+    return inflated
 
 
 def number_at(data: Section, at: int, size: int, order: Order) -> int:
     if not 0 <= at <= len(data) - size:
         raise FormatError(f"a number of {size} bytes lies behind the end", at, data.name)
-    return int.from_bytes(data[at : at + size], order)
+    return int.from_bytes(data.bytes[at : at + size], order)
 
 
 def text_at(data: Section, at: int) -> tuple[str, int]:
     """(the text, where the next byte is). Raises FormatError if it has no end."""
-    end = data.find(0, at, at + MAX_NAME) if 0 <= at < len(data) else -1
-    if end < 0:
-        raise FormatError("a text has no end", at, data.name)
-    return data[at:end].decode("utf-8", "replace"), end + 1
+    size = TEXT_PIECE
+    while 0 <= at < len(data):
+        piece = bytes(data.bytes[at : at + size])
+        end = piece.find(0)
+        if end >= 0:
+            return piece[:end].decode("utf-8", "replace"), at + end + 1
+        if len(piece) < size or size >= MAX_NAME:
+            break
+        size *= 4
+    raise FormatError("a text has no end", at, data.name)
 
 
 def uleb_at(data: Section, at: int) -> tuple[int, int]:
     """(the ULEB128 number, where the next byte is)"""
-    if 0 <= at < len(data) and data[at] < 0x80:
-        return data[at], at + 1
+    view = data.bytes
+    if 0 <= at < len(view) and view[at] < 0x80:
+        return view[at], at + 1
     value = shift = 0
-    for place in range(at, min(at + MAX_LEB, len(data))):
-        byte = data[place]
+    for place in range(at, min(at + MAX_LEB, len(view))):
+        byte = view[place]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, place + 1
@@ -231,7 +257,7 @@ class Coding:
         if size in ("uleb", "sleb"):
             return self._after_leb
         if size == "string":
-            return lambda place: self.data.index(0, place) + 1
+            return lambda place: text_at(self.data, place)[1]
         if size == "indirect":
             return lambda place: self.value_at(form, place)[2]
         return lambda place: self._after_block(str(size), place)
@@ -244,7 +270,7 @@ class Coding:
         return self.offset_size if size in ("offset", "ref_addr") else None
 
     def _after_leb(self, at: int) -> int:
-        data = self.data
+        data = self.data.bytes
         while data[at] >= 0x80:
             at += 1
         return at + 1

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from elftools.elf.sections import SymbolTableSection
 
@@ -145,6 +146,14 @@ def debug_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Functi
         yield from DebugInfo(sections, text, lost).functions()
 
 
+class Piece(NamedTuple):
+    """One of the ranges of a function. entry: its DW_TAG_subprogram."""
+
+    begin: int
+    end: int
+    entry: Entry
+
+
 class DebugInfo:
     """The units of a file, and what their entries mean."""
 
@@ -152,25 +161,31 @@ class DebugInfo:
         self._sections = sections
         self._text = text
         self._lost = lost
-        self._units: list[Unit] = []
+        self.units: list[Unit] = []
         self._tables: dict[int, LineTable] = {}
         try:
             for unit in units_of(sections):
-                self._units.append(unit)
+                self.units.append(unit)
         except FormatError as error:
             lost(error)
-        self._offsets = [unit.offset for unit in self._units]
+        self._offsets = [unit.offset for unit in self.units]
 
     def functions(self) -> Iterator[Function]:
-        for unit in self._units:
-            if unit.kind not in (UT_TYPE, UT_SPLIT_TYPE):
-                try:
-                    yield from self._functions_of(unit)
-                except FormatError as error:
-                    self._lost(error)
+        for unit in self.units:
+            for piece in self.code_of(unit):
+                function = self.function(piece)
+                if function is not None:
+                    yield function
 
-    def _functions_of(self, unit: Unit) -> Iterator[Function]:
-        elsewhere = unit.root.text(AT_DWO_NAME) or unit.root.text(AT_GNU_DWO_NAME)
+    def code_of(self, unit: Unit) -> Iterator[Piece]:
+        """The pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
+        if unit.kind in (UT_TYPE, UT_SPLIT_TYPE):
+            return
+        try:
+            elsewhere = unit.root.text(AT_DWO_NAME) or unit.root.text(AT_GNU_DWO_NAME)
+        except FormatError as error:
+            self._lost(error)
+            return
         if elsewhere:
             self._lost(FormatError(f"the debug information of a unit is in another file, {elsewhere}", unit.offset))
         entries = unit.entries
@@ -179,20 +194,27 @@ class DebugInfo:
         for entry in entries.values():
             if entry.tag == TAG_SUBPROGRAM:
                 try:
-                    yield from self._parts_of(entry)
+                    ranges = entry.ranges()
                 except FormatError as error:
                     self._lost(error)
+                    continue
+                for begin, end in ranges:
+                    if begin < end < begin + MAX_SIZE and is_code(self._text, begin):
+                        yield Piece(begin, end, entry)
 
-    def _parts_of(self, entry: Entry) -> Iterator[Function]:
-        """A function for each range of the entry: none where it is a declaration, or was not linked in."""
-        ranges = [(b, e) for b, e in entry.ranges() if b < e < b + MAX_SIZE and is_code(self._text, b)]
-        name = self._name_of(entry) if ranges else ""
-        if not name:
-            return
-        for begin, end in ranges:
+    def function(self, piece: Piece) -> Function | None:
+        """A function for each piece of code; None without a name."""
+        try:
+            name = self._name_of(piece.entry)
+            if not name:
+                return None
             self._sections.spend(FUNCTION_EFFORT)
-            lines = self._lines_in(entry, begin, end)
-            yield Function(name, begin, end - begin, lines, self._inlined_in(entry, [(begin, end)], 1))
+            lines = self._lines_in(piece.entry, piece.begin, piece.end)
+            calls = self._inlined_in(piece.entry, [(piece.begin, piece.end)], 1)
+        except FormatError as error:
+            self._lost(error)
+            return None
+        return Function(name, piece.begin, piece.end - piece.begin, lines, calls)
 
     # ------------------------------------------------ lines
 
@@ -310,4 +332,4 @@ class DebugInfo:
 
     def _entry_at(self, offset: int) -> Entry | None:
         nth = bisect_right(self._offsets, offset) - 1
-        return self._units[nth].entries.get(offset) if nth >= 0 else None
+        return self.units[nth].entries.get(offset) if nth >= 0 else None

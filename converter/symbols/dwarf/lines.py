@@ -113,7 +113,8 @@ def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
 
 def _run(header: Header, sequences: list[Sequence]) -> None:
     """Appends the sequences of the program. Every opcode takes a byte at least, so it ends."""
-    data, order = header.coding.data, header.coding.order
+    section, order = header.coding.data, header.coding.order
+    data = section.bytes
     step, line_base, line_range = header.instruction_size, header.line_base, header.line_range
     opcode_base = len(header.opcode_lengths) + 1
     const_add = (255 - opcode_base) // line_range * step
@@ -141,9 +142,9 @@ def _run(header: Header, sequences: list[Sequence]) -> None:
             line += line_base + change
             add_row()
         elif opcode == 0:
-            length, at = uleb_at(data, at)
+            length, at = uleb_at(section, at)
             if not 0 < length <= end - at:
-                raise FormatError("an extended opcode ends behind the program", at, data.name)
+                raise FormatError("an extended opcode ends behind the program", at, section.name)
             if data[at] == LNE_END_SEQUENCE:
                 if sequence.addresses:
                     sequence.end = address
@@ -153,26 +154,26 @@ def _run(header: Header, sequences: list[Sequence]) -> None:
             elif data[at] == LNE_SET_ADDRESS:
                 address = int.from_bytes(data[at + 1 : at + length], order) & ADDRESS_MASK
             elif data[at] == LNE_DEFINE_FILE:
-                header.files.append(text_at(data, at + 1)[0])
+                header.files.append(text_at(section, at + 1)[0])
             at += length
         elif opcode == LNS_COPY:
             add_row()
         elif opcode == LNS_ADVANCE_PC:
-            advance, at = uleb_at(data, at)
+            advance, at = uleb_at(section, at)
             address = (address + advance * step) & ADDRESS_MASK
         elif opcode == LNS_ADVANCE_LINE:
-            change, at = sleb_at(data, at)
+            change, at = sleb_at(section, at)
             line += change
         elif opcode == LNS_SET_FILE:
-            file, at = uleb_at(data, at)
+            file, at = uleb_at(section, at)
         elif opcode == LNS_CONST_ADD_PC:
             address = (address + const_add) & ADDRESS_MASK
         elif opcode == LNS_FIXED_ADVANCE_PC:
-            address = (address + number_at(data, at, 2, order)) & ADDRESS_MASK
+            address = (address + number_at(section, at, 2, order)) & ADDRESS_MASK
             at += 2
         else:
             for _ in range(header.opcode_lengths[opcode - 1]):
-                _, at = uleb_at(data, at)
+                _, at = uleb_at(section, at)
 
 
 def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
@@ -196,7 +197,7 @@ def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
     at += 3 if version >= 4 else 2
     line_base = (number_at(data, at, 1, order) ^ 0x80) - 0x80
     line_range, opcode_base = number_at(data, at + 1, 1, order), number_at(data, at + 2, 1, order)
-    opcode_lengths = data[at + 3 : at + 2 + opcode_base]
+    opcode_lengths = bytes(data.bytes[at + 3 : at + 2 + opcode_base])
     if line_range == 0 or opcode_base == 0 or len(opcode_lengths) < opcode_base - 1:
         raise FormatError("the special opcodes make no sense", at, ".debug_line")
     at += 2 + opcode_base

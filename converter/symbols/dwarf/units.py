@@ -99,18 +99,29 @@ class Shape:
 
 
 def shapes_at(sections: Sections, at: int, coding: Coding) -> dict[int, Shape]:
-    """Code → abbreviation, of the table at `at` in .debug_abbrev."""
-    abbrev = sections.abbrev
+    """Code → abbreviation, of the table at `at` in .debug_abbrev; of equal codes the first."""
     shapes: dict[int, Shape] = {}
+    for code, shape in _shapes_from(sections, at, coding):
+        shapes.setdefault(code, shape)
+    return shapes
+
+
+def shape_of(sections: Sections, at: int, coding: Coding, code: int) -> Shape | None:
+    """One abbreviation of the table at `at`; that of a unit's first entry mostly is the first."""
+    return next((shape for one, shape in _shapes_from(sections, at, coding) if one == code), None)
+
+
+def _shapes_from(sections: Sections, at: int, coding: Coding) -> Iterator[tuple[int, Shape]]:
+    abbrev = sections.abbrev
     while True:
         code, at = uleb_at(abbrev, at)
         if code == 0:
-            return shapes
+            return
         tag, at = uleb_at(abbrev, at)
         has_children = number_at(abbrev, at, 1, "little") != 0
         attributes, at = _attributes_at(abbrev, at + 1)
         sections.spend(1 + len(attributes))
-        shapes[code] = Shape(tag, has_children, attributes, _steps(attributes, coding, at, abbrev))
+        yield code, Shape(tag, has_children, attributes, _steps(attributes, coding, at, abbrev))
 
 
 def _attributes_at(abbrev: Section, at: int) -> tuple[Attributes, int]:
@@ -244,13 +255,14 @@ class Unit:
         return entries
 
     def _walk(self, entries: dict[int, Entry]) -> None:
-        data, end, shapes = self.coding.data, self.end, self._shapes
+        section, end, shapes = self.coding.data, self.end, self._shapes
+        data = section.bytes
         above: list[Entry | None] = []
         parent: Entry | None = None
         at = self.at
         while at < end:
             offset = at
-            code, at = (data[at], at + 1) if data[at] < 0x80 else uleb_at(data, at)
+            code, at = (data[at], at + 1) if data[at] < 0x80 else uleb_at(section, at)
             if code == 0:
                 if not above:
                     break
@@ -273,16 +285,22 @@ class Unit:
     @cached_property
     def root(self) -> Entry:
         code, at = uleb_at(self.coding.data, self.at)
-        if code not in self._shapes:
+        known = self._tables.get(self._table_key)
+        shape = shape_of(self.sections, self._abbrev, self.coding, code) if known is None else known.get(code)
+        if shape is None:
             raise undeclared(code, self.at)
-        return Entry(self, self.at, at, self._shapes[code], None)
+        return Entry(self, self.at, at, shape, None)
 
     @cached_property
     def _shapes(self) -> dict[int, Shape]:
-        key = (self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size)
+        key = self._table_key
         if key not in self._tables:
             self._tables[key] = shapes_at(self.sections, self._abbrev, self.coding)
         return self._tables[key]
+
+    @property
+    def _table_key(self) -> tuple[int, ...]:
+        return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
 
     def text(self, meaning: str, value: Any) -> str:
         """What a value of this meaning says; "" if it is no text."""
