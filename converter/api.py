@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ def load(
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
     threads: str | Sequence[str] = (),
-    embed_sources: bool = False,
+    embed_sources: bool | Paths = False,
     clock_offset_ns: int | None = None,
     decompress_limit: int | None = None,
 ) -> Trace:
@@ -38,10 +39,10 @@ def load(
     inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions;
     format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
     recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
-    keep, see `select_threads`; embed_sources: puts the text of the source files that the recording names, as far as
-    they are found here, into the trace; clock_offset_ns: what brings the times of samples onto the clock of the jitted
-    code, where the recorder used another clock; decompress_limit: how many bytes a compressed
-    input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
+    keep, see `select_threads`; embed_sources: folders; the text of source files that the recording names and that are
+    in one of them goes into the trace; True is the working folder; clock_offset_ns: what brings the times of samples
+    onto the clock of the jitted code, where the recorder used another clock; decompress_limit: how many bytes a
+    compressed input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
 
     Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name or thread unknown.
     What was lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
@@ -53,12 +54,14 @@ def load(
     sources = [open_source(path, limit) for path in paths]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
-    options = registry.Options(_symbol_sources(symbol_paths, limit), folders, embed_sources, clock_offset_ns)
+    options = registry.Options(
+        _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources), clock_offset_ns, limit=limit
+    )
     trace = Trace()
     try:
         groups = _groups(sources, format)
         readings = _read(groups)
-        found = companions(sources, readings.values(), folders, trace)
+        found = companions(sources, readings.values(), folders, trace, limit)
         readings |= _read_found(found, groups, trace)
         sources += found
         counter = next((r.counter for r in readings.values() if r.counter is not None), None)
@@ -117,7 +120,7 @@ def convert(
     time_range: tuple[int | None, int | None] | None = None,
     min_duration_ns: int = 0,
     threads: str | Sequence[str] = (),
-    embed_sources: bool = False,
+    embed_sources: bool | Paths = False,
     clock_offset_ns: int | None = None,
     decompress_limit: int | None = None,
 ) -> Report:
@@ -139,6 +142,15 @@ def convert(
 
 def _as_list(paths: Paths) -> list[str]:
     return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
+
+
+def _embedded_folders(given: bool | Paths) -> list[str]:
+    """Absolute, without links."""
+    paths = ["."] if given is True else [] if given is False else _as_list(given)
+    for path in paths:
+        if not Path(path).is_dir():
+            raise UsageError(f"{path}: not a folder of source files")
+    return [os.path.realpath(path) for path in paths]
 
 
 Groups = dict[registry.Importer, list[Source]]

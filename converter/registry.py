@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from traceferry.errors import FormatError, UsageError
+from traceferry.io.decompress import DEFAULT_LIMIT, Limit
 from traceferry.io.output import Output
 from traceferry.io.source import Source
 
@@ -21,23 +22,33 @@ HEAD_SIZE = 256
 @dataclass(frozen=True)
 class Options:
     """What the user says of the inputs. symbols: binaries and the like that name functions; folders: where more of them
-    may lie; embed_sources: whether the text of source files that lie on this machine may go into the trace;
+    may lie; embed_sources: folders of which source files' text may go into the trace, absolute and without links;
     clock_offset_ns: what brings the samples onto the clock of the jitted code, None where it is to be found out;
-    counter: how a recording converts the processor's counter, for inputs whose times are such."""
+    counter: how a recording converts the processor's counter, for inputs whose times are such; limit: of what is
+    compressed."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
-    embed_sources: bool = False
+    embed_sources: Sequence[str] = ()
     clock_offset_ns: int | None = None
     counter: Counter | None = None
+    limit: Limit = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A file that belongs to a recording. path: as recorded; format: the only importer that may read it, by name."""
+
+    path: str
+    format: str
 
 
 class Reading(Protocol):
     """Files of one format, decoded, on their way into a trace."""
 
     @property
-    def companions(self) -> Sequence[str]:
-        """The files of other formats that these refer to and that belong to the recording, by their recorded paths."""
+    def companions(self) -> Sequence[Companion]:
+        """The files of other formats that these refer to and that belong to the recording."""
 
     @property
     def counter(self) -> Counter | None:

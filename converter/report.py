@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+SHOWN_DETAILS = 3
 Severity = Literal["info", "loss", "error"]
 
 
@@ -27,6 +28,12 @@ KINDS: dict[str, Kind] = {
         "loss",
         "an input holds more compressed data than is decompressed",
         "--decompress-limit SIZE allows more, if you trust the input",
+    ),
+    "files_read": Kind("info", "files that the recording names were read", ""),
+    "file_refused": Kind(
+        "loss",
+        "files that the recording names were not read",
+        "give them as inputs, or with --symbols, if you trust them",
     ),
     "truncated": Kind(
         "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
@@ -184,6 +191,14 @@ KINDS: dict[str, Kind] = {
     ),
     "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out", ""),
     "inline_cycle": Kind("error", "an inlined function's callers went in a circle; the stack was ended", ""),
+    "sources_embedded": Kind(
+        "info", "the text of source files of this machine is in the output", "do not share it if it should not be read"
+    ),
+    "source_outside": Kind(
+        "info",
+        "source files that the recording names were left out: they are in no folder of --embed-sources",
+        "--embed-sources DIR names a folder, and others if it is given again",
+    ),
     "source_replaced": Kind(
         "info", "a source was embedded again with another text", "code loaded before keeps the text before"
     ),
@@ -292,13 +307,19 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Issue:
-    """One kind of loss with its sum over all places: count, the first offset if any, a detail in words."""
+    """One kind of loss with its sum over all places: count, the first offset if any, details in words."""
 
     kind: str
     count: int
     offset: int | None
-    detail: str
+    details: tuple[str, ...]
     advice: str
+
+    @property
+    def detail(self) -> str:
+        """The first of the details."""
+        more = f"; and {len(self.details) - SHOWN_DETAILS} more" if len(self.details) > SHOWN_DETAILS else ""
+        return "; ".join(self.details[:SHOWN_DETAILS]) + more
 
     @property
     def severity(self) -> Severity:
@@ -316,6 +337,7 @@ class Issue:
             "offset": self.offset,
             "title": self.title,
             "detail": self.detail,
+            "details": self.details,
             "advice": self.advice,
         }
 
@@ -359,7 +381,7 @@ class Report:
                     kind,
                     sum(count for count, _, _, _ in notes),
                     min(offsets, default=None),
-                    _few(detail for _, _, detail, _ in notes if detail),
+                    tuple(dict.fromkeys(detail for _, _, detail, _ in notes if detail)),
                     next((advice for *_, advice in notes if advice is not None), declared.advice),
                 )
 
@@ -367,9 +389,3 @@ class Report:
     def lossy(self) -> bool:
         """True where the input had lost or damaged data: exit status 1."""
         return any(issue.severity != "info" and not KINDS[issue.kind].of_output for issue in self)
-
-
-def _few(details: Iterable[str]) -> str:
-    unique = list(dict.fromkeys(details))
-    more = f"; and {len(unique) - 3} more" if len(unique) > 3 else ""
-    return "; ".join(unique[:3]) + more

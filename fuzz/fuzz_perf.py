@@ -29,7 +29,7 @@ from builders.perf_data import (
 if TYPE_CHECKING:
     from traceferry.io.source import Source
     from traceferry.model import Trace
-    from traceferry.registry import ImporterModule, Options, Reading
+    from traceferry.registry import Companion, ImporterModule, Options, Reading
 
 PID = 7
 LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000
@@ -57,14 +57,14 @@ class Meeting:
         self._reading = reading
 
     @property
-    def companions(self) -> Sequence[str]:
+    def companions(self) -> Sequence[Companion]:
         return self._reading.companions
 
     def add_to(self, trace: Trace, options: Options) -> None:
         from traceferry.importers import jitdump
         from traceferry.io.source import Source
 
-        assert all(isinstance(path, str) for path in self.companions)
+        assert all(isinstance(one.path, str) for one in self.companions)
         jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
         self._reading.add_to(trace, options)
 

@@ -205,7 +205,8 @@ def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> 
     assert "entry_lost" in done.err
     assert "profiler.firefox.com" in done.err
     issues = {issue["kind"]: issue for issue in json.loads((folder / "report.json").read_text())["issues"]}
-    assert issues["entry_lost"].keys() == {"kind", "severity", "count", "offset", "title", "detail", "advice"}
+    keys = {"kind", "severity", "count", "offset", "title", "detail", "details", "advice"}
+    assert issues["entry_lost"].keys() == keys
     assert (issues["entry_lost"]["severity"], issues["entry_lost"]["count"]) == ("loss", 1)
 
 

@@ -45,7 +45,7 @@ def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    return {k: n for k, n in report_of(trace).items() if k not in ("code_unknown", "kernels_interpreted")}
+    return {k: n for k, n in report_of(trace).items() if k not in ("code_unknown", "files_read", "kernels_interpreted")}
 
 
 PLACES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {

@@ -57,7 +57,7 @@ TraceProcessor = Callable[[Path], Any]
 def _loaded(name: str, embed_sources: bool) -> Trace:
     if name.endswith(BY_HAND):
         return _sampled(path_of(name.removesuffix(BY_HAND)))
-    return traceferry.load(path_of(name), embed_sources=embed_sources)
+    return traceferry.load(path_of(name), embed_sources=path_of(name).parent if embed_sources else False)
 
 
 def _sampled(dump: Path) -> Trace:

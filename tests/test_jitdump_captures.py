@@ -388,7 +388,7 @@ def test_repaired_files_are_those_of_the_names(name: str) -> None:
 def test_sources_that_bun_wrote_are_embedded_when_asked() -> None:
     """The paths in the dump are those of another machine; the files lie beside it, in fixtures/jit the program too."""
     path = path_of("bun-src/jit-10873-10871.dump")
-    trace = traceferry.load(path, embed_sources=True)
+    trace = traceferry.load(path, embed_sources=path.parent)
     assert laws.check(trace) == []
     texts = trace.sources["text"].tolist()
     names = [Path(strings_of(trace, "sources", "path", row)).name for row in range(len(texts))]

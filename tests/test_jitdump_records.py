@@ -948,7 +948,7 @@ def test_files_are_read_only_when_asked(tmp_path: Path) -> None:
 
 
 def test_files_beside_the_dump_and_at_their_paths(tmp_path: Path) -> None:
-    trace = traceferry.load(dump_beside_sources(tmp_path), embed_sources=True)
+    trace = traceferry.load(dump_beside_sources(tmp_path), embed_sources=tmp_path)
     assert laws.check(trace) == []
     assert texts_in(trace) == {
         "embedded.c": "from the dump\n", "beside.c": "beside\n", "path.c": "at its path\n",
@@ -962,7 +962,7 @@ def test_names_that_are_no_files(tmp_path: Path) -> None:
     entries = [(CODE + nth, 1, 0, file) for nth, file in enumerate([*files, "file://[oops/x"])]
     path = tmp_path / "jit-1.dump"
     path.write_bytes(JitDump().debug_info(CODE, entries).load("f", CODE).bytes())
-    assert texts_in(traceferry.load(path, embed_sources=True)) == {}
+    assert texts_in(traceferry.load(path, embed_sources="/")) == {}
 
 
 # ---------------------------------------------------------------- DEBUG_INFO2, variant A

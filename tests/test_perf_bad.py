@@ -105,7 +105,7 @@ def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
         importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, Options())
     try:
         reading = perf.read([Source("/nowhere/perf.data", memoryview(data))])
-        assert all(isinstance(path, str) for path in reading.companions)
+        assert all(isinstance(one.path, str) for one in reading.companions)
         reading.add_to(trace, Options())
     except FormatError:
         return None

@@ -123,8 +123,9 @@ def category(trace: Trace) -> str:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    """What the report says, but for addresses in no known code."""
-    return {kind: n for kind, n in report_of(trace).items() if kind not in ("code_unknown", "kernels_interpreted")}
+    """What the report says, but for addresses in no known code, and files that were read."""
+    left_out = ("code_unknown", "files_read", "kernels_interpreted")
+    return {kind: n for kind, n in report_of(trace).items() if kind not in left_out}
 
 
 # ---------------------------------------------------------------- clocks

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from traceferry.cli import convert, dump, formats, info, symbols
-from traceferry.cli.options import FAILED
+from traceferry.cli.options import FAILED, with_values
 from traceferry.errors import FormatError, UsageError
 
 COMMANDS = (convert, info, dump, symbols, formats)
@@ -18,7 +18,7 @@ COMMANDS = (convert, info, dump, symbols, formats)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(with_values(sys.argv[1:] if argv is None else argv))
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceferry import registry
+from traceferry.io.source import is_recording_folder
 
 if TYPE_CHECKING:
     from traceferry.model import Trace
@@ -30,8 +33,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="input format, instead of detecting it: " + ", ".join(i.name for i in registry.IMPORTERS),
     )  # fmt: skip
     parser.add_argument(
-        "--embed-sources", action="store_true",
-        help="put the text of source files that the recording names and that are found here into the output",
+        "--embed-sources", action="append", nargs="?", const=".", default=[], metavar="DIR",
+        help="put the text of source files that the recording names and that are in this folder into the output; once "
+        "more for each other folder (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
         "--clock-offset", metavar="DUR",
@@ -46,6 +50,21 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
     add_decompress_limit(parser)
+
+
+def with_values(words: Sequence[str]) -> list[str]:
+    """Gives --embed-sources a value where what follows it is an input: argparse takes any word for its folder."""
+    words = list(words)
+    for nth, word in enumerate(words):
+        following = Path(words[nth + 1]) if nth + 1 < len(words) else None
+        if word == "--embed-sources" and following is not None and not _is_folder_of_sources(following):
+            words[nth] = "--embed-sources=."
+    return words
+
+
+def _is_folder_of_sources(path: Path) -> bool:
+    """A recording can be a folder, too. What does not exist is taken for a mistyped folder."""
+    return not path.exists() or (path.is_dir() and not is_recording_folder(path))
 
 
 def add_decompress_limit(parser: argparse.ArgumentParser) -> None:

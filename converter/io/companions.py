@@ -1,45 +1,64 @@
-"""Files that a recording refers to: found where it was made, beside it, or in the folders of symbols."""
+"""Files that belong to a recording: found where it was made, beside it, or in the folders of symbols."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from traceferry.errors import FormatError, UsageError
-from traceferry.io.decompress import COMPRESSED_SUFFIXES
-from traceferry.io.source import Source, open_source
+from traceferry.io.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit
+from traceferry.io.named_files import open_named
+from traceferry.io.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Reading, detect
+from traceferry.registry import HEAD_SIZE, Companion, Reading, importer_named
+from traceferry.report import Report
 
 
 def companions(
-    sources: Sequence[Source], readings: Iterable[Reading], folders: Sequence[str], trace: Trace
+    sources: Sequence[Source],
+    readings: Iterable[Reading],
+    folders: Sequence[str],
+    trace: Trace,
+    limit: Limit = DEFAULT_LIMIT,
 ) -> list[Source]:
     """Opens what the readings refer to and the user has not named already; the report tells what is not there."""
     given = {source.name for source in sources}
-    beside = [str(Path(source.path).parent) for source in sources if source.path != "-"]
     found: list[Source] = []
-    for recorded in dict.fromkeys(path for reading in readings for path in reading.companions):
-        name = Path(recorded).name
+    for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
+        name = Path(companion.path).name
         if name in given:
             continue
         given.add(name)
-        source = _first([recorded, *(str(Path(folder) / name) for folder in [*beside, *folders])])
+        source = _first(_places(companion.path, sources, folders), companion, trace.report, limit)
         if source is None:
-            trace.report.note("companion_missing", where=recorded, detail=recorded)
+            trace.report.note("companion_missing", where=companion.path, detail=companion.path)
         else:
             found.append(source)
     return found
 
 
-def _first(paths: Iterable[str]) -> Source | None:
-    for path in paths:
+def places_beside(sources: Iterable[Source], folders: Sequence[str], name: str) -> Iterator[tuple[str, str]]:
+    """(path, what the user has named there) of a file beside the inputs, then in the folders."""
+    for source in sources:
+        if source.path != "-":
+            yield str(Path(source.path).parent / name), source.path
+    for folder in folders:
+        yield str(Path(folder) / name), folder
+
+
+def _places(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A path that is not absolute tells nothing: the program's folder is not known."""
+    if os.path.isabs(recorded):
+        yield recorded, ""
+    yield from places_beside(sources, folders, Path(recorded).name)
+
+
+def _first(places: Iterable[tuple[str, str]], companion: Companion, report: Report, limit: Limit) -> Source | None:
+    """What only has such a name is not it."""
+    sniff = importer_named(companion.format).module.sniff
+    for path, beside in places:
         for candidate in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
-            try:
-                if Path(candidate).is_file():
-                    source = open_source(candidate)
-                    detect(source)  # what only has such a name is not it
-                    return source
-            except (UsageError, FormatError, OSError, ValueError):
-                continue
+            source = open_named(candidate, report, beside=beside, limit=limit)
+            if source is not None and sniff(source.data[:HEAD_SIZE]):
+                return source
     return None

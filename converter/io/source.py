@@ -25,6 +25,10 @@ for _name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):
     OPEN_FLAGS |= getattr(os, _name, 0)
 
 
+class NotRegularError(OSError):
+    """A FIFO, a device, a socket or a folder."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One input.
@@ -85,16 +89,21 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
     try:
         if path == "-":
             return source_of(path, sys.stdin.buffer.read(), limit)
-        main = Path(path) / FOLDER_MAIN
-        if main.is_file():
+        if is_recording_folder(Path(path)):
             numbered = sorted(Path(path).glob(f"{FOLDER_MAIN}.[0-9]*"), key=lambda p: (len(p.name), p.name))
-            data, *parts = (memoryview(_mapped_regular(str(part))) for part in [main, *numbered])
+            files = [Path(path) / FOLDER_MAIN, *numbered]
+            data, *parts = (memoryview(_mapped_regular(str(file))) for file in files)
             return Source(path, data, parts=tuple(parts), limit=limit)
         with open(path, "rb") as file:
             return source_of(path, mapped(file), limit)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
+
+
+def is_recording_folder(path: Path) -> bool:
+    """Did `perf record --threads` write it?"""
+    return (path / FOLDER_MAIN).is_file()
 
 
 def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
@@ -118,13 +127,13 @@ def mapped(file: BinaryIO) -> bytes | mmap.mmap:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Raises OSError where there is no regular file: nothing else is opened, which could wait, or act."""
+    """Raises NotRegularError for anything else, without opening it: a FIFO could wait, a device act."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(f"{path}: not a regular file")
+        raise NotRegularError("it is not a regular file")
     file = open(os.open(path, OPEN_FLAGS), "rb")  # noqa: SIM115 - for the caller to close
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # replaced in between
         file.close()
-        raise OSError(f"{path}: not a regular file")
+        raise NotRegularError("it is not a regular file")
     return file
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 NT_GNU_BUILD_ID = 3
+CODE = 1  # both PT_LOAD and SHT_PROGBITS
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,32 @@ def build_id_of(data: memoryview) -> str:
 
 
 def _notes(data: memoryview, order: str, table: _Table) -> Iterator[bytes]:
+    for begin, size in _parts(data, order, table, table.note):
+        yield bytes(data[begin : begin + size])
+
+
+def _parts(data: memoryview, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
+    """(offset, size) of what the entries of this type tell of."""
     (at,) = struct.unpack_from(order + table.word, data, table.place)
     entry_size, n_entries = struct.unpack_from(order + "HH", data, table.counts)
     for nth in range(n_entries):
         entry = at + nth * entry_size
-        if struct.unpack_from(order + "I", data, entry + table.type_at)[0] == table.note:
+        if struct.unpack_from(order + "I", data, entry + table.type_at)[0] == kind:
             (begin,) = struct.unpack_from(order + table.word, data, entry + table.offset_at)
             (size,) = struct.unpack_from(order + table.word, data, entry + table.size_at)
-            yield bytes(data[begin : begin + size])
+            yield begin, size
+
+
+def has_code_at(data: memoryview, begin: int, end: int) -> bool:
+    """Does the code of an ELF file, or what follows it for unwinding, lie exactly there in the file?"""
+    try:
+        if bytes(data[:4]) != b"\x7fELF":
+            return False
+        order = "<" if data[5] == 1 else ">"
+        parts = [part for table in TABLES.get(data[4], ()) for part in _parts(data, order, table, CODE)]
+    except (struct.error, IndexError, OverflowError):
+        return False
+    return any(at == begin for at, _ in parts) and any(at + size == end for at, size in parts)
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:

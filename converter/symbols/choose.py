@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from traceferry.errors import FormatError
-from traceferry.io.source import Source
+from traceferry.io.source import Source, open_regular
 from traceferry.report import Report
 from traceferry.symbols.build_id import debug_id_of
 from traceferry.symbols.interface import Symbols
@@ -56,7 +56,7 @@ def symbol_files(paths: Iterable[str]) -> list[str]:
 
 def _begins_as_symbols(file: Path) -> bool:
     try:
-        with open(file, "rb") as opened:
+        with open_regular(str(file)) as opened:
             return opened.read(LONGEST_MAGIC).startswith(MAGICS)
     except OSError:
         return False

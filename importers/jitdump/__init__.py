@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.importers.jitdump.layout import read_header
 from traceferry.io.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Options
+from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.jitdump.decode import Dump
@@ -24,7 +24,7 @@ class Reading:
     """Decoded dumps. companions: the source files that a dump names are none, since people share what is converted."""
 
     dumps: Sequence[Dump]
-    companions: Sequence[str] = ()
+    companions: Sequence[Companion] = ()
     counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from traceferry.importers.jitdump.decode import Dump
+from traceferry.io.named_files import is_inside, read_named
 from traceferry.model import Trace
 
 MAX_TEXT = 64 << 20
@@ -14,14 +17,20 @@ MAX_TEXT = 64 << 20
 
 class SourceTexts:
     """Rows of the trace's sources for one dump. A file that is embedded twice is two sources: code that was loaded
-    before the second one keeps the first."""
+    before the second one keeps the first.
 
-    def __init__(self, dump: Dump, trace: Trace, embed: bool) -> None:
+    folders: where the files lie whose text may be read, absolute and without links.
+    """
+
+    def __init__(self, dump: Dump, trace: Trace, folders: Sequence[str]) -> None:
         self._trace = trace
-        self._folder = Path(dump.source.path).parent
-        self._embed = embed
+        self._dump = dump
+        self._folders = folders
         self._embedded: dict[str, tuple[list[int], list[int]]] = {}
         self._rows: dict[str, int] = {"": -1}
+        self._read_paths: set[str] = set()
+        self._listed = ""
+        self._n_characters = 0
         n_replaced = 0
         for source in dump.sources:
             numbers, rows = self._embedded.setdefault(source.path, ([], []))
@@ -39,7 +48,7 @@ class SourceTexts:
             return rows[max(bisect_left(numbers, nth) - 1, 0)]
         row = self._rows.get(path)
         if row is None:
-            row = self._rows[path] = self._add(path, self._read(path) if self._embed else None)
+            row = self._rows[path] = self._add(path, self._read(path) if self._folders else None)
         return row
 
     def _add(self, path: str, text: str | None) -> int:
@@ -48,15 +57,44 @@ class SourceTexts:
         )
 
     def _read(self, path: str) -> str | None:
-        """The file at its path, or of its name beside the dump."""
+        """The first of the candidates that lies in a folder of the user's, all links resolved."""
+        report = self._trace.report
+        for candidate in self._candidates(path):
+            try:
+                real = os.path.realpath(candidate)
+                if not os.path.isfile(real):
+                    continue
+            except (OSError, ValueError):  # not a path
+                continue
+            folder = next((folder for folder in self._folders if is_inside(real, folder)), None)
+            if folder is None:
+                report.note("source_outside", where=real, detail=real)
+                continue
+            text = read_named(real, report, at_most=MAX_TEXT, beside=folder)
+            if text is not None:
+                self._note_read(real, len(text))
+                return text
+        return None
+
+    def _note_read(self, path: str, n_characters: int) -> None:
+        """Files are read until the last thread is loaded: each time the note is replaced by one of all."""
+        if path in self._read_paths:
+            return
+        self._read_paths.add(path)
+        self._n_characters += n_characters
+        self._listed += f", {path}" if self._listed else path
+        detail = f"{self._n_characters} characters of {self._listed}"
+        self._trace.report.note("sources_embedded", len(self._read_paths), where=self._dump.name, detail=detail)
+
+    def _candidates(self, path: str) -> Iterator[str]:
+        """The file at its path, from each folder if that is not absolute; then the file of its name beside the dump."""
         try:
             local = unquote(urlsplit(path).path) if path.startswith("file://") else path
         except ValueError:  # no host is written like that
-            return None
-        for candidate in (Path(local), self._folder / Path(local).name):
-            try:
-                if candidate.is_file() and candidate.stat().st_size <= MAX_TEXT:
-                    return candidate.read_text("utf-8", "replace")
-            except (OSError, ValueError):
-                continue
-        return None
+            return
+        if os.path.isabs(local):
+            yield local
+        else:
+            yield from (os.path.join(folder, local) for folder in self._folders)
+        if self._dump.source.path != "-":
+            yield str(Path(self._dump.source.path).parent / Path(local).name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.importers.mono.layout import MAGIC
 from traceferry.io.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Options
+from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.mono.decode import Log
@@ -24,7 +24,7 @@ class Reading:
     """Decoded logs. companions: a log refers to no other file."""
 
     logs: Sequence[Log]
-    companions: Sequence[str] = ()
+    companions: Sequence[Companion] = ()
     counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:

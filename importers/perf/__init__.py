@@ -11,7 +11,7 @@ from traceferry.errors import FormatError
 from traceferry.importers.perf.layout import is_magic
 from traceferry.io.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Options
+from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.clocks.counter import Counter
@@ -30,12 +30,13 @@ class Reading:
     recordings: Sequence[tuple[Source, Recording]]
 
     @property
-    def companions(self) -> Sequence[str]:
+    def companions(self) -> Sequence[Companion]:
         """The jitdumps that the recorded processes mapped."""
         from traceferry.importers.perf.recording import DUMP
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
-        return list(dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name)))
+        dumps = dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name))
+        return [Companion(path, "jitdump") for path in dumps]
 
     @property
     def counter(self) -> Counter | None:

@@ -16,6 +16,8 @@ from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
 from traceferry.importers.perf.spaces import Spaces
 from traceferry.importers.perf.stacks import stacks_of
+from traceferry.io.companions import places_beside
+from traceferry.io.named_files import read_named
 from traceferry.io.source import Source
 from traceferry.model import (
     PREEMPTED,
@@ -37,6 +39,8 @@ from traceferry.registry import Options
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
 DUMMY_EVENT = 9
+# A line of a perf-PID.map takes some 100 bytes.
+MAX_MAP_FILE = 256 << 20
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
@@ -84,14 +88,14 @@ class _Mapper:
 
     def _map_file(self, pid: int) -> str:
         """perf-PID.map: beside the recording, with the symbols, or where it was written if this is that machine."""
-        folders = [str(Path(self._source.path).parent), *self._options.folders]
+        name = f"perf-{pid}.map"
+        places = list(places_beside([self._source], self._options.folders, name))
         if self._recording.features.hostname and self._recording.features.hostname == platform.node():
-            folders.append("/tmp")
-        for folder in folders:
-            try:
-                return (Path(folder) / f"perf-{pid}.map").read_text("utf-8", "replace")
-            except (OSError, ValueError):
-                continue
+            places.append((f"/tmp/{name}", ""))
+        for path, beside in places:
+            text = read_named(path, self._trace.report, at_most=MAX_MAP_FILE, beside=beside)
+            if text is not None:
+                return text
         return ""
 
     def _note_losses(self, spaces: Spaces) -> None:

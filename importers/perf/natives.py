@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.errors import FormatError, UsageError
+from traceferry.errors import FormatError
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap
-from traceferry.io.source import Source, open_source
+from traceferry.io.named_files import open_named
+from traceferry.io.source import Source
 from traceferry.jit.names import Name, producer_of
 from traceferry.jit.places import add_category, add_tier
 from traceferry.model import Array, Trace
 from traceferry.registry import Options
-from traceferry.symbols.build_id import build_id_in, build_id_of, debug_id_of
+from traceferry.symbols.build_id import build_id_in, build_id_of, debug_id_of, has_code_at
 
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
@@ -56,6 +58,14 @@ class Library:
         return offset if self.binary is None else self.binary.relative(offset)
 
 
+@dataclass(frozen=True)
+class _Local:
+    """The file at a recorded path; differs: why it is another one than was recorded, or ""."""
+
+    source: Source | None
+    differs: str = ""
+
+
 class Natives:
     """Frames of native code, each made once. build_ids: hex, by the recorded path."""
 
@@ -63,6 +73,7 @@ class Natives:
         self._trace = trace
         self._build_ids = build_ids
         self._sources = options.symbols
+        self._limit = options.limit
         self._libraries: dict[tuple[str, str], Library] = {}
         self._library_of: dict[int, Library] = {}  # by the mapping's place among all
         self._categories: dict[str, int] = {}
@@ -187,12 +198,12 @@ class Natives:
         build_id = mapped.build_id or self._build_ids.get(path, "")
         library = self._libraries.get((path, build_id))
         if library is None:
-            library = self._libraries[path, build_id] = self._open(path, build_id)
+            library = self._libraries[path, build_id] = self._open(mapped, path, build_id)
         return library
 
-    def _open(self, path: str, build_id: str) -> Library:
+    def _open(self, mapped: Mmap, path: str, build_id: str) -> Library:
         name = Path(path).name
-        symbols, binary = (None, None) if path.startswith("[") else self._find(path, name, build_id)
+        symbols, binary = (None, None) if path.startswith("[") else self._find(mapped, path, name, build_id)
         intern = self._trace.strings.intern
         row = self._trace.libs.intern(
             name=intern(name),
@@ -202,16 +213,15 @@ class Natives:
         )
         return Library(row, name, symbols, binary)
 
-    def _find(self, path: str, name: str, build_id: str) -> tuple[Symbols | None, Binary | None]:
+    def _find(self, mapped: Mmap, path: str, name: str, build_id: str) -> tuple[Symbols | None, Binary | None]:
         """What names the file's code, and the file. The user's files come first; where no build id is recorded, after
         that of the recorded path, if a JIT compiler's code is in it."""
-        local = self._local(path) if build_id or JITTED_OBJECT.fullmatch(name) else None
-        here = build_id_of(local.data) if local is not None else ""
-        own = self._opened(local) if local is not None and (not build_id or here == build_id) else None
+        local = self._local(path, build_id) if build_id else self._jitted_object(mapped)
+        own = self._opened(local.source) if local.source is not None else None
         given, refusal = self._given_for(name, build_id)
         found = (given or own) if build_id else (own or given)
-        if found is None and (refusal or local is not None):
-            detail = refusal or f"recorded {build_id}, here {here or 'one without a build id'}"
+        if found is None and (refusal or local.differs):
+            detail = refusal or local.differs
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {detail}")
         return found, self._binary_of(found, own) if found is not None else None
 
@@ -245,11 +255,36 @@ class Natives:
 
         return sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
 
-    def _local(self, path: str) -> Source | None:
-        try:
-            return open_source(path) if Path(path).is_file() else None
-        except (UsageError, FormatError, OSError, ValueError):
+    def _local(self, path: str, build_id: str) -> _Local:
+        """The file at the recorded path, if it is of that build."""
+        here: list[str] = []
+
+        def is_that_build(head: memoryview) -> bool:
+            here.append(build_id_of(head))
+            return here[0] == build_id
+
+        source = self._open_local(path, is_that_build)
+        differs = here and here[0] != build_id
+        detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
+        return _Local(source, detail)
+
+    def _jitted_object(self, mapped: Mmap) -> _Local:
+        """What `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and nothing
+        else: another recording's file of that name has code of another size."""
+        if not JITTED_OBJECT.fullmatch(Path(mapped.path).name):
+            return _Local(None)
+        source = self._open_local(mapped.path)
+        if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+            return _Local(source)
+        return _Local(None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others")
+
+    def _open_local(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
+        if not os.path.isabs(path):
             return None
+        source = open_named(path, self._trace.report, is_right=is_right, limit=self._limit)
+        if source is not None:
+            source.note_losses(self._trace.report)
+        return source
 
     def _opened(self, source: Source) -> Symbols | None:
         from traceferry.symbols.choose import open_symbols
@@ -276,6 +311,7 @@ class Natives:
         recorded = self._build_ids.get(KERNEL, "")
         try:
             if self._is_this_machine and recorded and recorded == _running_kernel():
+                self._trace.report.note("files_read", where=str(KALLSYMS), detail=str(KALLSYMS))
                 return read_kallsyms(KALLSYMS.read_text("ascii", "replace"))
         except OSError:
             pass

@@ -10,7 +10,7 @@ from traceferry.errors import FormatError
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
 from traceferry.io.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Options
+from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.xray.log import Log
@@ -31,7 +31,7 @@ class Reading:
 
     sources: Sequence[Source]
     logs: Sequence[Log]
-    companions: Sequence[str] = ()
+    companions: Sequence[Companion] = ()
     counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
