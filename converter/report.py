@@ -273,7 +273,13 @@ KINDS: dict[str, Kind] = {
         "loss", "this output format has no place for a table of the recording", "", of_output=True
     ),
     "counters_dropped": Kind(
-        "info", "counters that never change are not in the output", "info and Perfetto show all", of_output=True
+        "info", "counters that never change are not in the output", "info shows all", of_output=True
+    ),
+    "sources_hidden": Kind(
+        "info",
+        "source texts are in the output, but the viewer shows them only in a plugin that is off at first",
+        "turn on org.chromium.V8 on the page Plugins, or open ui.perfetto.dev/#!/?enablePlugins=org.chromium.V8",
+        of_output=True,
     ),
     "root_names_dropped": Kind(
         "info",

@@ -44,7 +44,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
         for part, part_data in parts(thread, data):
             json.item()
             activities.append(Activity.of(part, part_data))
-            _write_thread(json, trace, process, part, part_data, frames, schemas)
+            _write_thread(json, trace, process, part, part_data, frames, schemas, categories)
         del data, part_data
         progress(thread.n_records)
     json.close(b"]")
@@ -117,6 +117,7 @@ def _write_thread(
     data: ThreadData,
     frames: Frames,
     schemas: Schemas,
+    categories: Categories,
 ) -> None:
     strings, stacks = ThreadStrings(), ThreadStacks(trace, data)
     head = firefox.thread_head(trace, process, thread)
@@ -133,7 +134,7 @@ def _write_thread(
     json.key("markers")
     _open_table(json, ("name", "startTime", "endTime", "phase", "category", "data"))
     backtraces = SyncProfiles(trace, process, thread, stacks)
-    markers = _marker_rows(trace, thread, data, schemas, strings, backtraces)
+    markers = _marker_rows(trace, thread, data, schemas, strings, backtraces, categories)
     json.rows(chain(markers, allocation_rows(trace, thread, data.allocations, strings, backtraces)))
     json.close(b"}")
     used, frame = np.unique(stacks.paths.frame, return_inverse=True)
@@ -276,12 +277,13 @@ def _marker_rows(
     schemas: Schemas,
     strings: ThreadStrings,
     backtraces: SyncProfiles,
+    categories: Categories,
 ) -> Iterator[list[Any]]:
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
-        name = strings.index(columns.name)
+        name, category = strings.index(columns.name), categories.of_markers(columns.category)
         is_interval = bool(columns.dur.any())
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6
         ends = starts + columns.dur / 1e6
         for start, end, row in zip(starts.tolist(), ends.tolist(), columns.data, strict=True):
-            yield [name, start, end if is_interval else None, phase, 0, row]
+            yield [name, start, end if is_interval else None, phase, category, row]

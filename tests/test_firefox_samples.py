@@ -49,6 +49,7 @@ LOADED = MarkerType(
     (MarkerField("function", "Function", "text"), MarkerField("size", "Size", "bytes"),
      MarkerField("address", "Address", "hex"), MarkerField("took", "Took", "duration")),
     label="{function}",
+    category="JIT",
 )  # fmt: skip
 TRACEPOINT = MarkerType(
     "sched:sched_wakeup",
@@ -56,6 +57,7 @@ TRACEPOINT = MarkerType(
     (MarkerField("type", "type", "integer"), MarkerField("cause", "cause", "text"),
      MarkerField("type_", "type_", "text")),
     label="{type} {cause}",
+    category="Scheduling",
 )  # fmt: skip
 SAME_NAME = MarkerType("JIT code", "Another producer's", (MarkerField("text", "Text", "text"),))
 
@@ -543,6 +545,30 @@ def test_marker_stacks_are_causes(recording: Recording, profile: dict[str, Any])
         None, {"stack": recording.stack["inlined"], "time": 2, "tid": 100},
         None, {"stack": recording.stack["native"], "time": 4, "tid": 100},
     ]  # fmt: skip
+
+
+def test_markers_have_categories_with_colors(profile: dict[str, Any]) -> None:
+    categories, strings = profile["meta"]["categories"], profile["shared"]["stringArray"]
+    found = {
+        (strings[name], categories[category]["name"], categories[category]["color"])
+        for thread in profile["threads"]
+        for name, category in zip(thread["markers"]["name"], thread["markers"]["category"], strict=True)
+    }
+    assert {
+        ("JIT code", "JIT", "purple"), ("sched:sched_wakeup", "Scheduling", "darkgrey"), ("JIT code", "Other", "grey"),
+        ("Off CPU", "Scheduling", "darkgrey"),
+    } <= found  # fmt: skip
+
+
+def test_what_weighs_bytes_is_not_among_the_threads(profile: dict[str, Any]) -> None:
+    sizes = [t for t in profile["threads"] if t["samples"]["weightType"] == "bytes"]
+    assert [(t["pid"], t["processName"], t["tid"]) for t in sizes] == [
+        (f"{pid} sizes", f"{name}: sizes", thread["name"])
+        for thread in sizes
+        for pid, name in [(thread["pid"].split()[0], thread["processName"].removesuffix(": sizes"))]
+    ]
+    assert sizes
+    assert not {t["pid"] for t in sizes} & {t["pid"] for t in profile["threads"] if t not in sizes}
 
 
 def test_flows_that_join_markers(profile: dict[str, Any]) -> None:

@@ -428,7 +428,7 @@ def test_gecko_is_loaded(name: str, tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- Perfetto: the independent reader
 
-CODE_SIZE = "code_size"
+CODE_SIZE = "total_code_size"
 Sample = tuple[int, int, int, int, tuple[str, ...]]
 
 
@@ -445,7 +445,7 @@ def samples_of(trace: Trace) -> dict[str, Counter[Sample]]:
         table = thread.load().samples
         columns = (table[column].tolist() for column in ("ts", "weight", "stack"))
         found[source_of(trace, thread)].update(
-            (process.pid, thread.tid, ts, weight, paths.names(stack))
+            (process.pid, 0 if thread.sample_unit else thread.tid, ts, weight, paths.names(stack))
             for ts, weight, stack in zip(*columns, strict=True)
         )
     return {source: samples for source, samples in found.items() if samples}
@@ -479,17 +479,20 @@ def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None
     assert len(read.slices) + len(read.instants) == sum(
         map(len, (table for _, thread in trace.threads for table in thread.load().markers.values()))
     )
-    assert {read.threads[t.uuid].name for t in read.tracks.values() if t.uuid in read.threads} == {
-        thread.name for _, thread in trace.threads
+    threads = [read.threads[t.uuid] for t in read.tracks.values() if t.uuid in read.threads]
+    assert {t.name or f"thread {t.tid}" for t in threads} == {
+        thread.name for _, thread in trace.threads if not thread.sample_unit
     }
 
 
 # ---------------------------------------------------------------- Perfetto: trace_processor
 
 LEAVES = """
-SELECT sample.source AS source, process.pid AS pid, thread.tid AS tid, sample.callsite_id AS callsite, count(*) AS n
+SELECT sample.source AS source, process.pid AS pid, coalesce(thread.tid, 0) AS tid, sample.callsite_id AS callsite,
+  count(*) AS n
 FROM stack_sample AS sample JOIN stack_sample_task_context AS task ON task.id = sample.task_context_id
-JOIN thread USING (utid) JOIN process USING (upid) GROUP BY 1, 2, 3, 4
+LEFT JOIN thread ON thread.utid = task.utid JOIN process ON process.upid = coalesce(task.upid, thread.upid)
+GROUP BY 1, 2, 3, 4
 """
 LAST_VALUES = """
 SELECT process.pid AS pid, track.name AS name, value, max(ts) FROM counter
@@ -509,7 +512,8 @@ def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_p
         data = thread.load()
         for stack, n in Counter(data.samples["stack"].tolist()).items():
             if stack >= 0:
-                wanted[source_of(trace, thread), process.pid, thread.tid, paths.names(stack)[0]] += n
+                tid = 0 if thread.sample_unit else thread.tid
+                wanted[source_of(trace, thread), process.pid, tid, paths.names(stack)[0]] += n
         for table in data.markers.values():
             flows.update(table["flow"].tolist())
             n_rows += len(table)
@@ -557,7 +561,7 @@ def test_switches_without_processors_are_states(tmp_path: Path, trace_processor:
     wanted = Counter({(tid, ts, STATE_NAMES[state]): n for (tid, ts, state), n in switches_of(trace).items()})
     assert wanted.total() == 2425
     assert {read.tracks[state.track].name for state in read.states} == {"Scheduling"}
-    assert Counter((state.tid, state.ts, state.value) for state in read.states) == wanted
+    assert Counter((state.tid, state.ts, state.value) for state in read.states if state.value) == wanted
     assert read.runs == []
     with trace_processor(path) as processor:
         (row,) = processor.query(

@@ -20,15 +20,14 @@ from readers import perfetto
 from support import calls_of
 from test_jit_clients import Paths, Sums, functions_of, needs_client, sums
 from test_perfetto import NOTES, STATS
-from test_perfetto_heap import classes_of, recorded_roots, references_of
+from test_perfetto_heap import UNKNOWN_ROOT, classes_of, recorded_roots, references_of
 from test_perfetto_samples import CALLSITES
 
 import traceferry
-from traceferry.exporters.perfetto.heap import RootType
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.heap.views import NO_SITE
-from traceferry.model import LEAVE, HeapGraph, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import LEAVE, HeapGraph, MarkerType, Process, Table, Thread, ThreadData, Trace
 from traceferry.model import Counter as ModelCounter
 
 RECORDINGS = names(".mlpd")
@@ -289,17 +288,33 @@ def test_perfetto_slices_are_the_calls(converted: Converted) -> None:
         assert found[number] == wanted
 
 
+UNITS_OF_FIELDS = {"duration": "_ns", "bytes": "_bytes"}
+
+
+def shown_keys(marker_type: MarkerType) -> list[str]:
+    return [field.key + UNITS_OF_FIELDS.get(field.format, "") for field in marker_type.fields]
+
+
 def test_perfetto_slices_and_instants_are_the_markers(converted: Converted) -> None:
     """With their fields and stacks."""
     read, paths = converted.read, Paths(converted.trace)
     found = Counter(
-        (converted.number_of[one.pid, one.tid], one.name, one.ts, getattr(one, "dur", 0), frozenset(one.args.items()),
-         tuple(perfetto.names_of(one.callstack)))
+        (converted.number_of[one.pid, one.tid], read.tracks[one.track].name, one.name, one.categories, one.ts,
+         getattr(one, "dur", 0), frozenset(one.args.items()), tuple(perfetto.names_of(one.callstack)))
         for one in (*read.slices, *read.instants)
-        if "event" in one.categories
+        if one.track not in read.threads
     )  # fmt: skip
     wanted = Counter(
-        (number, marker_type.name, ts, dur, frozenset(zip(keys, fields, strict=True)), paths.names(stack))
+        (
+            number,
+            marker_type.name,
+            dict(zip(keys, fields, strict=True)).get(marker_type.named_by, marker_type.name),
+            (marker_type.category,),
+            ts,
+            dur,
+            frozenset(zip(shown_keys(marker_type), fields, strict=True)),
+            paths.names(stack),
+        )
         for number, (_, _, data) in enumerate(converted.threads)
         for marker_type, table in data.markers.items()
         for keys in [[field.key for field in marker_type.fields]]
@@ -367,11 +382,12 @@ def test_perfetto_heap_graphs_are_the_heap_shots(converted: Converted) -> None:
         objects = [(o.type, o.size, [number - 1 for number in o.references]) for _, o in sorted(found.objects.items())]
         sizes = graph.objects["size"].tolist()
         assert objects == list(zip(classes_of(converted.trace, graph), sizes, references_of(graph), strict=True))
-        roots = Counter((kind, number - 1) for kind, number in found.roots if kind != RootType.UNKNOWN)
+        roots = Counter((kind, number - 1) for kind, number in found.roots if kind != UNKNOWN_ROOT)
         assert roots == recorded_roots(converted.trace, graph)
 
 
-UNITS = {"ns": "1", "count": "2", "bytes": "3"}
+# What the viewer writes well: seconds and bytes with prefixes, plain numbers without a unit.
+UNITS = {"ns": ("s", 1e9), "count": ("None", 1), "bytes": ("3", 1)}
 
 
 def values_of(counter: ModelCounter) -> list[tuple[int, float]]:
@@ -381,9 +397,11 @@ def values_of(counter: ModelCounter) -> list[tuple[int, float]]:
 def test_perfetto_counters_are_the_counters(converted: Converted) -> None:
     found = sorted((c.pid, c.name, str(c.unit or c.unit_name), c.values) for c in converted.read.counters.values())
     wanted = sorted(
-        (process.pid, c.name, UNITS.get(c.unit, c.unit), values_of(c))
+        (process.pid, c.name, unit, [(ts, value / divisor) for ts, value in values_of(c)])
         for process in converted.trace.processes
         for c in process.counters
+        if len(process.counters) <= 32 or len({value for _, value in values_of(c)}) > 1
+        for unit, divisor in [UNITS.get(c.unit, (c.unit, 1))]
     )
     assert found == wanted
 
@@ -391,7 +409,8 @@ def test_perfetto_counters_are_the_counters(converted: Converted) -> None:
 # ---------------------------------------------------------------- Perfetto: trace_processor
 
 EVENTS = """
-SELECT pid, tid, slice.category = 'event' AS is_marker, iif(slice.category = 'event', slice.name, '') AS name,
+SELECT pid, tid, extract_arg(slice.arg_set_id, 'correlation_id') IS NOT NULL AS is_marker,
+  iif(extract_arg(slice.arg_set_id, 'correlation_id') IS NOT NULL, thread_track.name, '') AS name,
   count(*) AS n, sum(dur) AS dur, min(dur) AS shortest
 FROM slice JOIN thread_track ON track_id = thread_track.id JOIN thread USING (utid) JOIN process USING (upid)
 GROUP BY 1, 2, 3, 4

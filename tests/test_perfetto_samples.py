@@ -233,7 +233,7 @@ def names_of(trace: Trace, stack: int) -> tuple[str, ...]:
 def samples_of_model(trace: Trace, unit: str) -> list[Row]:
     """(pid, tid, ts, names, weight)"""
     return sorted(
-        (process.pid, thread.tid, ts, names_of(trace, stack), weight)
+        (process.pid, 0 if unit else thread.tid, ts, names_of(trace, stack), weight)
         for process, thread in trace.threads
         if thread.sample_unit == unit
         for table in [thread.load().samples]
@@ -255,7 +255,7 @@ def samples_read(read: perfetto.Trace, source: str) -> list[Row]:
 def test_no_reader_finds_an_error(converted: Converted) -> None:
     trace, read, path = converted
     assert read.errors == []
-    assert {issue.kind for issue in trace.report} <= {"kernels_interpreted"}
+    assert {issue.kind for issue in trace.report} <= {"kernels_interpreted", "sources_hidden"}
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="no package perfetto")
     parsed = protos.Trace.FromString(path.read_bytes())
     assert [field for packet in parsed.packet for field in unknown_fields(packet)] == []
@@ -272,23 +272,23 @@ def test_the_same_trace_gives_the_same_bytes(converted: Converted, tmp_path: Pat
 def test_samples_read_again_are_the_same(converted: Converted) -> None:
     trace, read, _ = converted
     assert samples_read(read, "cpu-clock") == samples_of_model(trace, "")
-    assert samples_read(read, "code_size") == samples_of_model(trace, "bytes")
+    assert samples_read(read, "total_code_size") == samples_of_model(trace, "bytes")
     assert len({s.sequence for s in read.samples}) == 2
 
 
 def test_what_samples_count(converted: Converted) -> None:
     _, read, _ = converted
     units = {name: unit for s in read.samples for name, (unit, _) in s.counters.items()}
-    assert units == {"cpu-clock": 1, "code_size": 4, "CPU time": 1}
+    assert units == {"cpu-clock, ns": 1, "total code size, bytes": 4, "CPU time, ns": 1}
     main = [s for s in read.samples if s.tid == NODE]
-    assert [s.counters.get("CPU time") for s in main] == [None, *((1, i) for i in range(20))]
+    assert [s.counters.get("CPU time, ns") for s in main] == [None, *((1, i) for i in range(20))]
 
 
 def test_processor_and_mode(converted: Converted) -> None:
     _, read, _ = converted
     worker = [(s.cpu, s.mode) for s in read.samples if s.tid == NODE + 1]
     assert worker == [(1, 1), (1, 1), (0, 2)]
-    assert {(s.cpu, s.mode) for s in read.samples if s.source == "code_size"} == {(None, None)}
+    assert {(s.cpu, s.mode) for s in read.samples if s.source == "total_code_size"} == {(None, None)}
     main = [s.cpu for s in read.samples if s.tid == NODE]
     assert main == [None if i % 3 == 0 else i % 3 - 1 for i in range(21)]
     # Nothing says in which mode what had no stack was.
@@ -428,7 +428,7 @@ def test_threads_take_turns_on_a_processor(converted: Converted) -> None:
 def test_without_processors_scheduling_is_a_state(converted: Converted) -> None:
     _, read, _ = converted
     states = [(s.tid, s.ts - START, s.value) for s in read.states if read.tracks[s.track].name == "Scheduling"]
-    assert states == [(APP, 0, "Running"), (APP, 10, "Waiting"), (APP, 20, "Preempted")]
+    assert states == [(APP, 0, "Running"), (APP, 10, "Waiting"), (APP, 20, "Preempted"), (APP, END - START, "")]
 
 
 def test_a_thread_number_that_is_used_again(tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_rows_that_do_two_things_at_one_time(tmp_path: Path) -> None:
 
 def test_markers_keep_stacks_and_flows(converted: Converted) -> None:
     trace, read, _ = converted
-    intervals = {(s.ts - START, s.dur, s.args["size"], s.flows, tuple(perfetto.names_of(s.callstack)))
+    intervals = {(s.ts - START, s.dur, s.args["size_bytes"], s.flows, tuple(perfetto.names_of(s.callstack)))
                  for s in read.slices}  # fmt: skip
     compiled = trace.threads[0][1].load().markers[COMPILED]
     rows = zip(*(compiled[name].tolist() for name in ("ts", "dur", "size", "flow", "stack")), strict=True)
@@ -529,7 +529,7 @@ def test_trace_processor_expands_the_same_samples(converted: Converted, trace_pr
                 callsite = row.parent
             return tuple(found)
 
-        for source, unit in (("cpu-clock", ""), ("code_size", "bytes")):
+        for source, unit in (("cpu-clock", ""), ("total_code_size", "bytes")):
             rows = list(processor.query(FRAMES.format(source=source)))
             # The view leaves out samples without a stack.
             wanted = Counter((tid, ts, names) for _, tid, ts, names, _ in samples_of_model(trace, unit) if names)
@@ -537,7 +537,7 @@ def test_trace_processor_expands_the_same_samples(converted: Converted, trace_pr
         assert {row.mapping for row in callsites.values()} >= {"/libc.so.6", "/JIT [Sparkplug] jit-100.dump-0"}
         assert {row.build_id for row in callsites.values() if row.mapping == "/libc.so.6"} == {BUILD_ID}
         sessions = list(processor.query("SELECT source, timebase_unit AS unit FROM stack_sample_session"))
-        assert {(row.source, row.unit) for row in sessions} == {("cpu-clock", "ns"), ("code_size", "bytes")}
+        assert {(row.source, row.unit) for row in sessions} == {("cpu-clock", "ns"), ("total_code_size", "bytes")}
         assert len(sessions) == 2
         weights = "FROM stack_sample_counter AS counter JOIN stack_sample_counter_track AS track"
         (row,) = processor.query(

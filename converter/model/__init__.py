@@ -21,6 +21,7 @@ from traceferry.model.schema import (
     HEAP_TABLES,
     LEAVE,
     LIBS,
+    MARKER_COLORS,
     MARKER_COLUMNS,
     OPEN_AT_END,
     OPEN_AT_START,
@@ -42,6 +43,7 @@ from traceferry.model.schema import (
     Array,
     Column,
     FieldFormat,
+    MarkerCategory,
     MarkerField,
     MarkerType,
     TableSpec,
@@ -70,10 +72,10 @@ from traceferry.model.trace import (
 
 __all__ = [
     "ALLOCATIONS", "ARGUMENTS", "CALLS", "CATEGORIES", "CODE", "COUNTER_VALUES", "COVERAGE", "ENTRY_LOST",
-    "FIELD_DTYPES", "FRAMES", "FUNCS", "GLOBAL_TABLES", "HEAP_OBJECTS", "HEAP_ROOTS", "HEAP_TABLES", "LEAVE",
-    "LIBS", "MARKER_COLUMNS", "OPEN_AT_END", "OPEN_AT_START", "PLACES", "PREEMPTED", "RUNNING", "SAMPLES",
+    "FIELD_DTYPES", "FRAMES", "FUNCS", "GLOBAL_TABLES", "HEAP_OBJECTS", "HEAP_ROOTS", "HEAP_TABLES", "LEAVE", "LIBS",
+    "MARKER_COLORS", "MARKER_COLUMNS", "OPEN_AT_END", "OPEN_AT_START", "PLACES", "PREEMPTED", "RUNNING", "SAMPLES",
     "SCHEDULING", "SOURCES", "STACKS", "STATES", "SYMBOLS", "TAIL", "THREAD_TABLES", "TIERS", "TS", "UNWOUND",
     "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat", "GrowingTable",
-    "HeapGraph", "HeapSnapshot", "Input", "MarkerField", "MarkerType", "Process", "Sampling", "StreamedTable",
-    "Strings", "Table", "TableSpec", "Thread", "ThreadData", "Trace", "describe",
+    "HeapGraph", "HeapSnapshot", "Input", "MarkerCategory", "MarkerField", "MarkerType", "Process", "Sampling",
+    "StreamedTable", "Strings", "Table", "TableSpec", "Thread", "ThreadData", "Trace", "describe",
 ]  # fmt: skip

@@ -293,23 +293,36 @@ FIELD_DTYPES: dict[FieldFormat, str] = {
 
 @dataclass(frozen=True)
 class MarkerField:
-    """key: the column's name; label: for people; format: how to show it."""
+    """key: the column's name; label: for people; format: how to show it; optional: 0 and "" say that it is unknown."""
 
     key: str
     label: str
     format: FieldFormat
+    optional: bool = False
+
+
+# What markers are about, each with one of the Firefox Profiler's colour names.
+MarkerCategory = Literal["GC", "JIT", "Locks", "Exceptions", "Loader", "I/O", "Memory", "Scheduling", "Other"]
+MARKER_COLORS: dict[MarkerCategory, str] = {
+    "GC": "orange", "JIT": "purple", "Locks": "magenta", "Exceptions": "red", "Loader": "brown", "I/O": "lightblue",
+    "Memory": "green", "Scheduling": "darkgrey", "Other": "grey",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class MarkerType:
     """What an importer declares of its own events. label: a template for a short text, fields in braces;
-    group_by: the fields by whose values `info` counts them."""
+    group_by: the fields by whose values `info` counts them; category: what they are about; named_by, colored_by: the
+    fields that name an event, and that choose its colour, in a viewer that shows only names."""
 
     name: str
     doc: str
     fields: tuple[MarkerField, ...]
     label: str = ""
     group_by: tuple[str, ...] = ()
+    category: MarkerCategory = "Other"
+    named_by: str = ""
+    colored_by: str = ""
 
     @property
     def spec(self) -> TableSpec:

@@ -13,7 +13,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from traceferry.model import LEAVE, PREEMPTED, RUNNING, WAITING, Array, MarkerType, Table, Thread, ThreadData, Trace
+from traceferry.model import (
+    LEAVE,
+    PREEMPTED,
+    RUNNING,
+    WAITING,
+    Array,
+    MarkerCategory,
+    MarkerType,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
 FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
@@ -37,11 +49,13 @@ class Backtraces(Protocol):
 
 @dataclass(frozen=True)
 class MarkerColumns:
-    """The markers of one thread and one type: int64 ts and dur in ns, their name, and each one's data in that order."""
+    """The markers of one thread and one type: int64 ts and dur in ns, their name and category, and each one's data in
+    that order."""
 
     ts: Array
     dur: Array
     name: str
+    category: MarkerCategory
     data: Iterator[dict[str, Any]]
 
 
@@ -77,7 +91,7 @@ def markers_of(
     for marker_type, table in data.markers.items():
         columns.append(_event_markers(marker_type, table, schemas, flows, backtraces))
     for track in np.unique(data.states["track"]).tolist():
-        columns.append(_state_markers(trace, data.states.take(data.states["track"] == track), schemas))
+        columns.append(_state_markers(trace, thread, data.states.take(data.states["track"] == track), schemas))
     if len(data.scheduling):
         columns.append(_off_cpu_markers(thread, data.scheduling, schemas))
     return columns
@@ -115,7 +129,7 @@ def _call_markers(trace: Trace, data: ThreadData, schemas: Schemas) -> MarkerCol
             yield {"type": schema["name"], "function": function, **{f"arg{i}": v for i, v in enumerate(shown)}}
             at += n
 
-    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", rows_data())
+    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", "Other", rows_data())
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:
@@ -176,7 +190,7 @@ def _event_markers(
             rows = _with(backtraces.key, rows, table["stack"].tolist(), backtraces.of(table["stack"], table["ts"]))
         return rows
 
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, rows_data())
+    return MarkerColumns(table["ts"], table["dur"], marker_type.name, marker_type.category, rows_data())
 
 
 def _with(
@@ -208,8 +222,8 @@ def _values(column: Array, form: str) -> list[Any]:
 # ---------------------------------------------------------------- states
 
 
-def _state_markers(trace: Trace, states: Table, schemas: Schemas) -> MarkerColumns:
-    """Each state until the track's next one; the last until the end of the recording."""
+def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas) -> MarkerColumns:
+    """Each state until the track's next one; the last until the thread's end."""
     track = trace.strings[int(states["track"][0])]
     schema = schemas.get(
         ("state", track),
@@ -220,7 +234,7 @@ def _state_markers(trace: Trace, states: Table, schemas: Schemas) -> MarkerColum
         tableLabel="{marker.data.value}",
         chartLabel="{marker.data.value}",
     )
-    ends = np.append(states["ts"][1:], trace.end_ts)
+    ends = np.append(states["ts"][1:], max(thread.end_ts, int(states["ts"][-1])))
     is_state = states["value"] >= 0
 
     def rows_data() -> Iterator[dict[str, Any]]:
@@ -228,7 +242,7 @@ def _state_markers(trace: Trace, states: Table, schemas: Schemas) -> MarkerColum
             yield {"type": schema["name"], "value": trace.strings[value]}
 
     ts = states["ts"][is_state]
-    return MarkerColumns(ts, ends[is_state] - ts, track, rows_data())
+    return MarkerColumns(ts, ends[is_state] - ts, track, "Scheduling" if track == "CPU" else "Other", rows_data())
 
 
 def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> MarkerColumns:
@@ -253,4 +267,5 @@ def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> Mar
             row = {"type": schema["name"], "state": OFF_CPU.get(state, "off")}
             yield {**row, "cpu": cpu} if cpu >= 0 else row
 
-    return MarkerColumns(off["ts"], ends[scheduling["state"] != RUNNING] - off["ts"], "Off CPU", rows_data())
+    dur = ends[scheduling["state"] != RUNNING] - off["ts"]
+    return MarkerColumns(off["ts"], dur, "Off CPU", "Scheduling", rows_data())

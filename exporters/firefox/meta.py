@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 
 from traceferry import sums
-from traceferry.model import SAMPLES, Array, Counter, Process, Table, Thread, ThreadData, Trace
+from traceferry.exporters.counters import shown_counters
+from traceferry.model import (
+    MARKER_COLORS,
+    SAMPLES,
+    Array,
+    Counter,
+    MarkerCategory,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
 
 GECKO_VERSION = 36
 PROCESSED_VERSION = 70
@@ -17,7 +29,6 @@ PROCESSED_VERSION = 70
 CALLS_INTERVAL_MS = 0.001
 DEFAULT_INTERVAL_MS = 1.0
 # Stacks keep their category in a byte.
-MANY_COUNTERS = 32
 MAX_CATEGORIES = 256
 # What the viewer shows by itself where nothing is said: the busiest threads down to a part of the busiest.
 MAX_VISIBLE = 15
@@ -191,6 +202,9 @@ class Categories:
         self._entry("Other", "grey")
         self.update()
 
+    def of_markers(self, category: MarkerCategory) -> int:
+        return self._entry(category, MARKER_COLORS[category])
+
     def update(self) -> None:
         """Takes what the trace has by now; what was there before keeps its indices."""
         trace = self._trace
@@ -262,16 +276,7 @@ def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]]) -> list[di
     first_thread: dict[int, int] = {}
     for i, (process, _) in enumerate(threads):
         first_thread.setdefault(id(process), i)
-    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in _shown_counters(trace, p)]
-
-
-def _shown_counters(trace: Trace, process: Process) -> list[Counter]:
-    """The viewer puts all of them before the threads: of many only those that change."""
-    if len(process.counters) <= MANY_COUNTERS:
-        return process.counters
-    changing = [c for c in process.counters if np.ptp(c.values["value"]) > 0]
-    trace.report.note("counters_dropped", len(process.counters) - len(changing), where=str(process.pid))
-    return changing
+    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in shown_counters(trace, p)]
 
 
 def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> dict[str, Any]:

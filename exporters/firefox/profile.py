@@ -30,7 +30,7 @@ GRAPH_PIXELS = 1000
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile: threads one after the other, the shared tables last. progress: told of records done."""
     json = JsonWriter(out)
-    strings, stacks, schemas = StringArray(trace), Stacks(trace), Schemas()
+    strings, stacks, schemas, categories = StringArray(trace), Stacks(trace), Schemas(), Categories(trace)
     threads = threads_of(trace)
     written: list[tuple[Process, Thread]] = []
     activities: list[Activity] = []
@@ -44,7 +44,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
             json.item()
             written.append((process, part))
             activities.append(Activity.of(part, part_data))
-            _write_thread(json, trace, process, part, part_data, stacks, strings, schemas)
+            _write_thread(json, trace, process, part, part_data, stacks, strings, schemas, categories)
         # Peak memory is one thread: this one goes before the next comes.
         del data, part_data
         progress(thread.n_records - thread.n_records // 2)
@@ -53,7 +53,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
         _write_empty_thread(json)
     json.close(b"]")
     # Only now: while threads were loaded and gone through, functions may have been added.
-    categories = Categories(trace)
+    categories.update()
     json.key("meta")
     json.value(meta(trace, activities, categories, schemas.all))
     json.member("libs", libs(trace))
@@ -75,9 +75,10 @@ def _write_thread(
     stacks: Stacks,
     strings: StringArray,
     schemas: Schemas,
+    categories: Categories,
 ) -> None:
     json.open(b"{")
-    json.members(thread_head(trace, process, thread))
+    json.members(thread_head(trace, process, thread) | _view_head(process, thread))
     json.key("samples")
     json.open(b"{")
     if len(data.calls) or not (len(data.samples) or trace.sampling):
@@ -88,7 +89,7 @@ def _write_thread(
     write_allocations(json, trace, thread, data.allocations, stacks)
     json.key("markers")
     causes = Causes(trace.start_ts, thread.tid, stacks)
-    _write_markers(json, trace, markers_of(trace, thread, data, schemas, strings, causes), strings)
+    _write_markers(json, trace, markers_of(trace, thread, data, schemas, strings, causes), strings, categories)
     json.close(b"}")
 
 
@@ -113,6 +114,13 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
         "pausedRanges": [],
         "showMarkersInTimeline": True,
     }
+
+
+def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
+    """What weighs bytes is no thread of the process: these views stand together, after its threads."""
+    if not thread.sample_unit:
+        return {}
+    return {"pid": f"{process.pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
 
 
 def _write_empty_thread(json: JsonWriter) -> None:
@@ -171,11 +179,14 @@ class Causes:
         return ({"stack": s, "time": t, "tid": tid} for s, t in zip(written, at_ms, strict=True))
 
 
-def _write_markers(json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray) -> None:
+def _write_markers(
+    json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray, categories: Categories
+) -> None:
     ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - trace.start_ts
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
     names = np.repeat(np.array([strings.index(c.name) for c in columns], np.int32), n_rows)
+    category = np.repeat(np.array([categories.of_markers(c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
     json.open(b"{")
     json.key("data")
@@ -184,6 +195,6 @@ def _write_markers(json: JsonWriter, trace: Trace, columns: list[MarkerColumns],
     json.millis("startTime", ts)
     json.millis("endTime", np.where(is_interval, ts + dur, -1))
     json.ints("phase", np.where(is_interval, INTERVAL, INSTANT))
-    json.ints("category", np.zeros(len(ts), np.int32))
+    json.ints("category", category)
     json.member("length", len(ts))
     json.close(b"}")

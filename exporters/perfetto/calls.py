@@ -62,44 +62,40 @@ class Calls:
 
     def write(self, data: ThreadData, track: int, index: int) -> None:
         """index: of the thread, for the report."""
-        # An event inside the deepest call nests one deeper than it.
-        max_depth = MAX_DEPTH - 1 if data.markers else MAX_DEPTH
         names = _Names(self._trace)
         arguments = data.arguments
         argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
         sequence = self._packets.sequence()
         first_row = 0
-        state = [0, 0, 0, 0]
+        state = [0, 0, self._packets.start_ts, 0]
         for calls in data.calls.pieces():
             entries = names.new(calls["frame"])
             if first_row == 0:
-                start = int(calls["ts"][0])
-                state = [0, 0, start, 0]
                 entries = [*_annotation_names(ANNOTATION_IIDS | argument_names), *entries]
-                self._begin_sequence(sequence, track, start, entries)
+                self._begin_sequence(sequence, track, entries)
             else:
                 self._packets.intern(sequence, entries)
             of_piece = _arguments_of(arguments, first_row, len(calls))
-            kernel = self._kernel(calls, of_piece, sequence, max_depth)
+            kernel = self._kernel(calls, of_piece, sequence)
             for packets, state_after in filled(kernel, len(calls), *state):
                 self._packets.out.write(packets)
                 state = state_after
             state[ARGUMENT] = 0
             first_row += len(calls)
-        self._trace.report.note("depth_cut", state[N_CUT], where=f"{index}", detail=f"deeper than {max_depth}")
+        self._trace.report.note("depth_cut", state[N_CUT], where=f"{index}", detail=f"deeper than {MAX_DEPTH}")
 
-    def _begin_sequence(self, sequence: int, track: int, start: int, entries: list[bytes]) -> None:
+    def _begin_sequence(self, sequence: int, track: int, entries: list[bytes]) -> None:
         """The sequence's clock, then its names."""
         defaults = message(Defaults.TRACK_EVENT_DEFAULTS, integer(Event.TRACK_UUID, track))
-        self._packets.begin(sequence, INCREMENTAL, start, defaults, entries)
+        self._packets.begin(sequence, INCREMENTAL, defaults, entries)
 
-    def _kernel(self, calls: Table, arguments: Table, sequence: int, max_depth: int) -> Kernel:
+    def _kernel(self, calls: Table, arguments: Table, sequence: int) -> Kernel:
         """What encodes a piece of the calls; its state: next argument, depth, time of the last event, calls cut."""
         head, head_length, event_at = _heads(*self._fields.table(), sequence)
         iids = (arguments["position"] + FIRST_ARGUMENT).astype(np.int32)
         return partial(
             calls_kernel.slices, calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids,
-            arguments["value"], head, head_length, event_at, self._notes, self._note_lengths, max_depth,
+            arguments["value"], head, head_length, event_at, self._notes, self._note_lengths, MAX_DEPTH,
         )  # fmt: skip
 
 

@@ -11,11 +11,14 @@ import numpy as np
 from traceferry.exporters.perfetto.packets import Annotation, Descriptor, Event, EventType, Packets
 from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, message, text, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
-from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, ThreadData, Trace
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace
+
+# The viewer shows the name of an argument and a number.
+UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
-    """Instants on the thread's own track, inside the call that they happened in; intervals on tracks of theirs."""
+    """Each type on tracks of its own below the thread's: instants between calls would hide them."""
     for marker_type, table in data.markers.items():
         if len(table) == 0:
             continue
@@ -28,15 +31,24 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
         if np.any(table["dur"]):
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
-            packets.write_events(sequence, table["ts"], EventType.INSTANT, thread_track, events)
+            packets.write_events(
+                sequence, table["ts"], EventType.INSTANT, _track(marker_type, thread_track, packets), events
+            )
+
+
+def _track(marker_type: MarkerType, thread_track: int, packets: Packets) -> int:
+    return packets.write_track(integer(Descriptor.PARENT_UUID, thread_track), text(Descriptor.NAME, marker_type.name))
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
     """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
     its number for itself, none."""
-    head = text(Event.NAME, marker_type.name) + text(Event.CATEGORIES, "event")
+    category = text(Event.CATEGORIES, marker_type.category)
+    names = _texts(Event.NAME, table, marker_type.named_by, marker_type.name)
+    # The viewer chooses the colour by it.
+    colors = _texts(Event.CORRELATION_ID_STR, table, marker_type.colored_by, marker_type.category)
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
-    heads = [head] * len(table)
+    heads = (name + category + color for name, color in zip(names, colors, strict=True))
     for fields, callstack, flow in zip(
         zip(heads, *columns, strict=True), callstacks, table["flow"].tolist(), strict=True
     ):
@@ -46,6 +58,13 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
         if flow > 0:
             event += fixed64(Event.FLOW_IDS, flow)
         yield event
+
+
+def _texts(field: Event, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
+    """For each row its text in the column `key`, or the other text."""
+    values = table[key].tolist() if key else [""] * len(table)
+    written = {value: text(field, value or otherwise) for value in dict.fromkeys(values)}
+    return map(written.__getitem__, values)
 
 
 def _write_intervals(
@@ -58,8 +77,7 @@ def _write_intervals(
     tracks: list[int] = []
     for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
         if lane == len(tracks):
-            parent = integer(Descriptor.PARENT_UUID, thread_track)
-            tracks.append(packets.write_track(parent, text(Descriptor.NAME, marker_type.name)))
+            tracks.append(_track(marker_type, thread_track, packets))
         packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], events[row])
         packets.write_event(sequence, end, EventType.SLICE_END, tracks[lane])
 
@@ -89,7 +107,7 @@ def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
         yield last
 
 
-def write_states(trace: Trace, states: Table, thread_track: int, packets: Packets) -> None:
+def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int, packets: Packets) -> None:
     strings = trace.strings
     for name in np.unique(states["track"]).tolist():
         track = packets.write_track(
@@ -101,14 +119,17 @@ def write_states(trace: Trace, states: Table, thread_track: int, packets: Packet
         rows = states.take(states["track"] == name)
         for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
             packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
+        packets.end_state(sequence, thread, int(rows["ts"][-1]), track)
 
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
-    """Of each row. Values come again and again, so each is written once."""
-    name = text(Annotation.NAME, field.key)
+    """Of each row, empty where it is unknown. Values come again and again, so each is written once."""
+    name = text(Annotation.NAME, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
     distinct = dict.fromkeys(values.tolist())
     written = dict(zip(distinct, _shown(field.format, distinct), strict=True))
     whole = {value: message(Event.DEBUG_ANNOTATIONS, name, shown) for value, shown in written.items()}
+    if field.optional:
+        whole |= {0: b"", "": b""}
     return map(whole.__getitem__, values.tolist())
 
 

@@ -7,6 +7,7 @@ messages that it names.
 
 import cython
 
+from traceferry.kernels.saturating import minus, plus
 from traceferry.kernels.varints import size_of, size_of_long, varint
 
 # Columns of the totals of allocations.
@@ -37,10 +38,10 @@ def tally(
                 bad = True
                 break
             if s >= 0 and size[i] > 0:
-                totals[s, ALLOCATED] += size[i]
+                totals[s, ALLOCATED] = plus(totals[s, ALLOCATED], size[i])
                 totals[s, N_ALLOCATED] += 1
             elif s >= 0 and size[i] < 0:
-                totals[s, FREED] -= size[i]
+                totals[s, FREED] = plus(totals[s, FREED], minus(0, size[i]))
                 totals[s, N_FREED] += 1
     if bad:
         raise ValueError("tally: a stack that is not there")

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from traceferry.exporters.perfetto.proto import LENGTH, VARINT, integer, message, text, varint, varints
 from traceferry.io.output import Output
-from traceferry.model import Array, ClockKind
+from traceferry.model import Array, ClockKind, Thread
 
 CLOCKS: dict[ClockKind, int] = {
     "realtime": 1, "monotonic": 3, "monotonic_raw": 5, "boot": 6, "sched": 10, "tsc": 6,
@@ -69,6 +69,7 @@ class Descriptor(IntEnum):
     PARENT_UUID = 5
     COUNTER = 8
     SIBLING_ORDER_RANK = 12
+    DESCRIPTION = 14
     STATE = 18
 
 
@@ -85,6 +86,7 @@ class Event(IntEnum):
     SOURCE_LOCATION_IID = 34
     DOUBLE_COUNTER_VALUE = 44
     FLOW_IDS = 47
+    CORRELATION_ID_STR = 53
     CALLSTACK_IID = 56
 
 
@@ -218,8 +220,10 @@ class Packets:
         self.write(message(Packet.TRACK_DESCRIPTOR, integer(Descriptor.UUID, self._n_tracks), *fields))
         return self._n_tracks
 
-    def begin(self, sequence: int, clock: int, start_ts: int, defaults: bytes, interned: list[bytes]) -> None:
-        """Gives a sequence its clock, INCREMENTAL or RELATIVE, which starts at start_ts, and its defaults."""
+    def begin(self, sequence: int, clock: int, defaults: bytes, interned: list[bytes]) -> None:
+        """Gives a sequence its clock, INCREMENTAL or RELATIVE, and its defaults. The viewer marks each time at which a
+        clock starts, so all start with the recording."""
+        start_ts = self.start_ts
         zero = start_ts if clock == INCREMENTAL else 0
         own = integer(1, clock) + integer(2, zero) + (integer(3, 1) if clock == INCREMENTAL else b"")  # is_incremental
         self.write(
@@ -233,6 +237,10 @@ class Packets:
             message(Packet.INTERNED_DATA, *interned),
             sequence=sequence,
         )
+
+    def end_state(self, sequence: int, thread: Thread, last_ts: int, track: int) -> None:
+        """The last state holds until the thread's end: the viewer takes an empty one for none."""
+        self.write_event(sequence, max(thread.end_ts, last_ts), EventType.STATE, track, text(Event.NAME, ""))
 
     def intern(self, sequence: int, entries: list[bytes]) -> None:
         for piece in in_pieces(entries):

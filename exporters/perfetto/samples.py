@@ -35,6 +35,7 @@ N_MODES = 3
 UNNAMED = Sampling("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
 CPU_TIME = 1  # the interned id of a counter
+NO_THREAD = -1
 
 
 class Samples:
@@ -62,12 +63,12 @@ class Samples:
 
     def _sampling(self, thread: Thread) -> Sampling:
         """A thread whose samples weigh something else is a view; its name says of what: "code size", "code size of
-        jit-1.dump"."""
+        jit-1.dump". The viewer sorts the tracks by this word: those of views follow those of what ran."""
         unit = thread.sample_unit
         if not unit:
             return self._trace.sampling or UNNAMED
         words = thread.name.partition(" of ")[0].lower().split()
-        return Sampling("_".join(words) or unit, unit, 0)
+        return Sampling("_".join(["total", *words]), unit, 0)
 
     def stream(self, sampling: Sampling) -> Stream:
         if sampling not in self._streams:
@@ -89,12 +90,12 @@ class Stream:
         self._has_processors = sampling.unit != BYTES
         event = sampling.event or UNNAMED.event
         unit = integer(3, UNITS[sampling.unit]) if sampling.unit in UNITS else text(4, sampling.unit)
-        counter = message(2, text(2, event), unit)
-        cpu_time = (integer(1, CPU_TIME), text(2, "CPU time"), integer(3, UNITS["ns"]))
+        # The viewer shows the name of a counter without its unit.
+        counter = message(2, text(2, f"{event.replace('_', ' ')}, {sampling.unit}"), unit)
+        cpu_time = (integer(1, CPU_TIME), text(2, "CPU time, ns"), integer(3, UNITS["ns"]))
         packets.begin(
             self.sequence,
             RELATIVE,
-            packets.start_ts,
             message(Defaults.STACK_SAMPLE_DEFAULTS, text(1, event), counter),
             [message(Interned.STACK_SAMPLE_COUNTER_DESCRIPTORS, *cpu_time)],
         )
@@ -118,11 +119,13 @@ class Stream:
             self._packets.out.write(piece)
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
-        """The interned id of a thread."""
-        key = process.pid, thread.tid
+        """The interned id of a thread; of a view, that of its process."""
+        key = process.pid, thread.tid if not thread.sample_unit else NO_THREAD
         if key not in self._tasks:
             self._tasks[key] = len(self._tasks) + 1
-            task = (integer(1, self._tasks[key]), integer(2, process.pid), integer(3, thread.tid))
+            task = [integer(1, self._tasks[key]), integer(2, process.pid)]
+            if key[1] != NO_THREAD:
+                task.append(integer(3, thread.tid))
             entries.append(message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task))
         return self._tasks[key]
 

@@ -45,7 +45,7 @@ class Scheduling:
         if len(scheduling) == 0 or thread.tid == IDLE:
             return
         if np.any((runs < 0) | (runs >= MAX_CPUS)):
-            self._write_states(track, scheduling)
+            self._write_states(thread, track, scheduling)
         else:
             self._write_task_states(thread, index, scheduling)
 
@@ -53,7 +53,7 @@ class Scheduling:
         packets = self._packets
         if not self._sequence:
             self._sequence = packets.sequence()
-            packets.begin(self._sequence, RELATIVE, packets.start_ts, b"", [])
+            packets.begin(self._sequence, RELATIVE, b"", [])
         ts, states, cpu = (scheduling[name] for name in ("ts", "state", "cpu"))
         if self._number_is_reused[index] and states[-1] == RUNNING:
             # Another thread of this number has not started before this one has stopped.
@@ -69,7 +69,7 @@ class Scheduling:
         for piece, _ in filled(kernel, len(ts), runs, last_cpu, last_ts):
             packets.out.write(piece)
 
-    def _write_states(self, thread_track: int, scheduling: Table) -> None:
+    def _write_states(self, thread: Thread, thread_track: int, scheduling: Table) -> None:
         """On a track of the thread's own, for TraceProcessor knows no scheduling without processors."""
         track = self._packets.write_track(
             integer(Descriptor.PARENT_UUID, thread_track),
@@ -79,3 +79,4 @@ class Scheduling:
         sequence = self._packets.sequence()
         for ts, state in zip(scheduling["ts"].tolist(), scheduling["state"].tolist(), strict=True):
             self._packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, NAMES[state]))
+        self._packets.end_state(sequence, thread, int(scheduling["ts"][-1]), track)

@@ -2,7 +2,8 @@
 
 A Perfetto trace has no place for them but in V8's scripts. So they are scripts of an isolate that never ran: its code
 range lies where no code is, and each script has a function whose bytecode makes trace_processor take it in. They are
-in the table v8_js_script, and in the viewer's tab "V8 Script Sources".
+in the table v8_js_script, and in the tab "V8 Script Sources" of the viewer's plugin org.chromium.V8, which is off at
+first.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ def write_sources(trace: Trace, packets: Packets) -> None:
         return
     process = _process_of_code(trace)
     tid = process.threads[0].tid if process.threads else process.pid
+    trace.report.note("sources_hidden", len(with_text), where="perfetto")
     sequence = packets.sequence()
     code_range = integer(1, NOWHERE) + integer(2, NOWHERE)  # base_address, size
     isolate = (integer(1, ISOLATE), integer(2, process.pid), integer(3, 0), message(4, code_range))  # isolate_id
-    packets.begin(sequence, INCREMENTAL, packets.start_ts, b"", [message(Interned.V8_ISOLATE, *isolate)])
+    packets.begin(sequence, INCREMENTAL, b"", [message(Interned.V8_ISOLATE, *isolate)])
     for iid, source in enumerate(with_text, start=1):
         path = trace.strings[int(trace.sources["path"][source])]
         source_text = trace.texts[int(trace.sources["text"][source])]

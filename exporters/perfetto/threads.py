@@ -1,8 +1,9 @@
 """Numbers of threads.
 
 trace_processor knows a thread by its process and its number, and of a stack sample's thread (StackSample.TaskContext)
-it reads 32 bits. So a thread whose number is longer, or is another thread's of the process, gets one of its own; the
-recorded number stands in its name then.
+it reads 32 bits. So a thread whose number is longer, or is another thread's of the process, gets one of its own. A
+recorded number of another thread stands in its name then; one that is longer is a pointer, and makes names that the
+viewer cuts: it stands in the track's description.
 """
 
 from __future__ import annotations
@@ -54,5 +55,7 @@ def _threads(process: Process, keeps: list[bool], taken: set[int]) -> Iterator[T
 
 
 def _name(thread: Thread) -> str:
-    recorded = f"{thread.tid:#x}" if thread.tid > MAX_TID else f"{thread.tid}"
+    if thread.tid > MAX_TID:
+        return thread.name.replace(f" ({thread.tid:#x})", "")
+    recorded = f"{thread.tid}"
     return thread.name if recorded in thread.name else f"{thread.name} ({recorded})".lstrip()

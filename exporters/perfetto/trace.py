@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.perfetto import records_kernel
 from traceferry.exporters.perfetto.allocations import Allocations
 from traceferry.exporters.perfetto.calls import Calls
@@ -36,7 +37,9 @@ from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.io.output import Output
 from traceferry.model import Counter, Process, Thread, ThreadData, Trace
 
-COUNTER_UNITS = {"ns": 1, "count": 2, "bytes": 3}  # perfetto.protos.CounterDescriptor.Unit
+# (unit, unit_name, how many of the recorded unit it is). The viewer writes a prefix to seconds and bytes: "700 us", "64
+# KB", but "700e3 ns"; and to a number without unit none, but "65 count".
+COUNTER_UNITS = {"ns": (text(6, "s"), 1e9), "count": (b"", 1.0), "bytes": (integer(3, 3), 1.0)}
 CARRIED = {"calls", "arguments", "samples", "allocations", "states", "scheduling"}
 
 
@@ -65,6 +68,7 @@ class _Writer:
     def __init__(self, trace: Trace, out: Output) -> None:
         self._trace = trace
         self._numbered = renumbered(trace)
+        self._recorded_tids = [thread.tid for _, thread in trace.threads]
         self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
         self._packets = Packets(out, self._clock, trace.start_ts)
         self._calls = Calls(trace, self._packets)
@@ -122,32 +126,46 @@ class _Writer:
             message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
         )
         self._process_tracks[process.pid] = track
-        for counter in process.counters:
-            self._counter(counter, track)
+        # The first part of a counter's name, "Mono GC: collections", is a track around all that have it.
+        groups: dict[str, int] = {}
+        for counter in shown_counters(self._trace, process):
+            section, _, rest = counter.name.partition(": ")
+            if rest and section not in groups:
+                parent = integer(Descriptor.PARENT_UUID, track)
+                groups[section] = self._packets.write_track(parent, text(Descriptor.NAME, section))
+            counter_track = self._counter(counter, groups[section] if rest else track)
+            groups.setdefault(counter.name, counter_track)
 
-    def _counter(self, counter: Counter, process_track: int) -> None:
-        known = COUNTER_UNITS.get(counter.unit)
-        unit = integer(3, known) if known else text(6, counter.unit)  # unit, unit_name
+    def _counter(self, counter: Counter, parent: int) -> int:
+        unit, divisor = COUNTER_UNITS.get(counter.unit, (text(6, counter.unit), 1.0))
         track = self._packets.write_track(
-            integer(Descriptor.PARENT_UUID, process_track),
+            integer(Descriptor.PARENT_UUID, parent),
             text(Descriptor.NAME, counter.name),
             message(Descriptor.COUNTER, unit),
         )
         lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._packets.sequence())
         lead += integer(Packet.TIMESTAMP_CLOCK_ID, self._packets.clock)
         event = integer(Event.TYPE, EventType.COUNTER) + integer(Event.TRACK_UUID, track)
-        bits = counter.values["value"].view(np.uint64)
+        bits = (counter.values["value"] / divisor).view(np.uint64)
         kernel = partial(records_kernel.counter_values, counter.values["ts"], bits, lead, event)
         for piece, _ in filled(kernel, len(bits)):
             self._packets.out.write(piece)
+        return track
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
-        identity = (integer(1, process.pid), integer(2, thread.tid), text(5, thread.name))  # pid, tid, thread_name
-        return self._packets.write_track(
+        identity = [integer(1, process.pid), integer(2, thread.tid)]  # pid, tid
+        # The viewer shows the number beside the name.
+        if thread.name != f"thread {thread.tid}":
+            identity.append(text(5, thread.name))  # thread_name
+        fields = [
             integer(Descriptor.PARENT_UUID, self._process_tracks[process.pid]),
             message(Descriptor.THREAD, *identity),
             integer(Descriptor.SIBLING_ORDER_RANK, index),
-        )
+        ]
+        recorded = self._recorded_tids[index]
+        if recorded != thread.tid:
+            fields.append(text(Descriptor.DESCRIPTION, f"recorded thread number {recorded:#x}"))
+        return self._packets.write_track(*fields)
 
     def threads(self, progress: Callable[[int], None]) -> None:
         for index, (process, thread) in enumerate(self._numbered.threads):
@@ -159,7 +177,8 @@ class _Writer:
 
     def whole_thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
         """Its tables exist only in here: peak memory is one thread, or a piece of one that is streamed."""
-        track = self.thread(process, thread, index)
+        # What weighs bytes is a view of the process.
+        track = 0 if thread.sample_unit else self.thread(process, thread, index)
         data = thread.load()
         progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
@@ -168,5 +187,5 @@ class _Writer:
         self._allocations.write(process, thread, data.allocations)
         self._scheduling.write(thread, index, track, data.scheduling)
         write_events(data, track, self._packets, self._samples)
-        write_states(self._trace, data.states, track, self._packets)
+        write_states(self._trace, thread, data.states, track, self._packets)
         progress(thread.n_records - thread.n_records // 2)

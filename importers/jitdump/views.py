@@ -33,15 +33,18 @@ LOADED = MarkerType(
     "The JIT compiler loaded a function's code",
     (
         MarkerField("function", "Function", "text"),
-        MarkerField("tier", "Tier", "text"),
+        MarkerField("tier", "Tier", "text", optional=True),
         MarkerField("kind", "Kind", "text"),
         MarkerField("size", "Size", "bytes"),
         MarkerField("address", "Address", "hex"),
-        MarkerField("file", "File", "text"),
-        MarkerField("line", "Line", "integer"),
-        MarkerField("inlined", "Inlined functions", "text"),
+        MarkerField("file", "File", "text", optional=True),
+        MarkerField("line", "Line", "integer", optional=True),
+        MarkerField("inlined", "Inlined functions", "text", optional=True),
     ),
     label="{function} {tier}",
+    category="JIT",
+    named_by="function",
+    colored_by="tier",
 )
 MAX_INLINED = 32  # names of inlined functions in one marker
 MAX_INLINED_FRAMES = 1 << 20  # in the tree of code sizes

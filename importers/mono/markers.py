@@ -36,6 +36,7 @@ PAUSE = MarkerType(
     ),
     label="generation {generation}",
     group_by=("generation",),
+    category="GC",
 )
 COLLECTION = MarkerType(
     "GC collection",
@@ -43,6 +44,7 @@ COLLECTION = MarkerType(
     (MarkerField("generation", "Generation", "integer"),),
     label="generation {generation}",
     group_by=("generation",),
+    category="GC",
 )
 PHASE = MarkerType(
     "GC phase",
@@ -50,6 +52,7 @@ PHASE = MarkerType(
     (MarkerField("phase", "Phase", "text"), MarkerField("generation", "Generation", "integer")),
     label="{phase}",
     group_by=("phase",),
+    category="GC",
 )
 CONTENTION = MarkerType(
     "Lock contention",
@@ -61,6 +64,7 @@ CONTENTION = MarkerType(
     ),
     label="{class_name} {object} {outcome}",
     group_by=("class_name", "object", "outcome"),
+    category="Locks",
 )
 EXCEPTION = MarkerType(
     "Exception",
@@ -72,6 +76,7 @@ EXCEPTION = MarkerType(
     ),
     label="{type_name}",
     group_by=("type_name",),
+    category="Exceptions",
 )
 CLAUSE = MarkerType(
     "Exception clause",
@@ -84,6 +89,7 @@ CLAUSE = MarkerType(
     ),
     label="{kind} in {method}",
     group_by=("kind",),
+    category="Exceptions",
 )
 JIT = MarkerType(
     "JIT compilation",
@@ -94,6 +100,8 @@ JIT = MarkerType(
         MarkerField("address", "Address", "hex"),
     ),
     label="{method}",
+    category="JIT",
+    named_by="method",
 )
 HELPER = MarkerType(
     "JIT helper",
@@ -106,6 +114,7 @@ HELPER = MarkerType(
     ),
     label="{kind} {helper}",
     group_by=("kind",),
+    category="JIT",
 )
 METADATA = MarkerType(
     "Metadata",
@@ -118,6 +127,7 @@ METADATA = MarkerType(
     ),
     label="{what} {event}: {title}",
     group_by=("what", "event"),
+    category="Loader",
 )
 HANDLE = MarkerType(
     "GC handle",
@@ -131,14 +141,16 @@ HANDLE = MarkerType(
     ),
     label="{kind} handle {event}",
     group_by=("kind", "event"),
+    category="GC",
 )
-FINALIZERS = MarkerType("Finalizers", "Objects were finalized, one after the other", ())
+FINALIZERS = MarkerType("Finalizers", "Objects were finalized, one after the other", (), category="GC")
 FINALIZER = MarkerType(
     "Finalizer",
     "An object was finalized",
     (MarkerField("class_name", "Class", "text"), MarkerField("object", "Object", "hex")),
     label="{class_name}",
     group_by=("class_name",),
+    category="GC",
 )
 ROOT = MarkerType(
     "GC root",
@@ -152,8 +164,9 @@ ROOT = MarkerType(
     ),
     label="{kind} {event}",
     group_by=("event", "kind"),
+    category="GC",
 )
-SHOT = MarkerType("Heap shot", "The profiler walked the heap", ())
+SHOT = MarkerType("Heap shot", "The profiler walked the heap", (), category="Memory")
 SYNC = MarkerType(
     "Sync point",
     "The profiler wrote what it had: what follows in the file is later",

@@ -9,9 +9,21 @@ import numpy as np
 
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Field, decode_fields
-from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
+from traceferry.model import Array, FieldFormat, MarkerCategory, MarkerField, MarkerType, Table
 
 INT64 = 1 << 63
+# What the tracepoints of a subsystem of the kernel are about.
+SUBSYSTEMS: dict[MarkerCategory, str] = {
+    "I/O": "block ext4 xfs btrfs f2fs nfs jbd2 iomap io_uring writeback filemap scsi nvme net sock skb tcp udp",
+    "Scheduling": "sched irq softirq workqueue timer power signal task cgroup",
+    "Locks": "lock rcu futex",
+    "Exceptions": "exceptions mce",
+    "Memory": "kmem vmscan compaction oom migrate huge_memory tlb percpu",
+    "Loader": "module initcall",
+}
+CATEGORIES = {subsystem: category for category, names in SUBSYSTEMS.items() for subsystem in names.split()}
+# Of the kernel's own counters.
+FAULTS = ("page-faults", "minor-faults", "major-faults", "faults")
 
 
 def event_markers(
@@ -28,7 +40,7 @@ def event_markers(
             continue
         fields = _fields(event)
         name = _unique_name(event, recording.events)
-        marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields))
+        marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), category=_category(event))
         columns: dict[str, Any] = {"ts": recording.samples.ts[mine] + offset_ns, "stack": stack[mine]}
         columns |= {"cpu": recording.samples.cpu[mine]}
         if event.tracepoint is None:
@@ -43,6 +55,15 @@ def _unique_name(event: Event, events: Sequence[Event]) -> str:
     """Two events of one name are told apart by their places."""
     same = [other.index for other in events if other.name == event.name]
     return event.name if len(same) == 1 else f"{event.name} #{same.index(event.index) + 1}"
+
+
+def _category(event: Event) -> MarkerCategory:
+    subsystem, _, tracepoint = event.name.partition(":")
+    if tracepoint:
+        return CATEGORIES.get(subsystem, "Other")
+    if event.name == "context-switches" or event.name.startswith("cpu-migrations"):
+        return "Scheduling"
+    return "Memory" if event.name in FAULTS else "Other"
 
 
 def label(fields: Sequence[MarkerField]) -> str:
