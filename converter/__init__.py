@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from traceferry.api import convert, load, save
     from traceferry.model import Trace
 
-__all__ = ["FormatError", "Trace", "TraceferryError", "UsageError", "convert", "load", "save"]
+    __version__: str
+
+__all__ = ["FormatError", "Trace", "TraceferryError", "UsageError", "__version__", "convert", "load", "save"]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from traceferry.model import Trace
 
         return Trace
-    raise AttributeError(f"module 'converter' has no attribute {name!r}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("traceferry")
+    raise AttributeError(f"module 'traceferry' has no attribute {name!r}")

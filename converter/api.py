@@ -9,6 +9,7 @@ from pathlib import Path
 
 from traceferry import registry
 from traceferry.calls import advice
+from traceferry.durations import format_duration
 from traceferry.errors import FormatError, UsageError
 from traceferry.io.companions import companions
 from traceferry.io.decompress import Limit, limit_of
@@ -44,10 +45,11 @@ def load(
     onto the clock of the jitted code, where the recorder used another clock; decompress_limit: how many bytes a
     compressed input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
 
-    Raises FormatError if an input cannot be read at all, UsageError if a file is missing or a name or thread unknown.
-    What was lost on the way is in `trace.report`; some of it is found only when a thread is loaded.
+    Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
+    or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
     """
-    paths = _as_list(inputs)
+    given = _as_list(inputs)
+    paths = _distinct(given)
     if not paths:
         raise UsageError("no input is given")
     limit = limit_of(decompress_limit)
@@ -58,6 +60,7 @@ def load(
         _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources), clock_offset_ns, limit=limit
     )
     trace = Trace()
+    trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:
         groups = _groups(sources, format)
         readings = _read(groups)
@@ -77,11 +80,7 @@ def load(
     if threads:
         trace = select_threads(trace, [threads] if isinstance(threads, str) else threads)
     if time_range is not None:
-        start, end = time_range
-        zero = trace.start_ts
-        trace = select_range(
-            trace, trace.start_ts if start is None else zero + start, trace.end_ts if end is None else zero + end
-        )
+        trace = _in_range(trace, *time_range)
     return select_lasting(trace, min_duration_ns) if min_duration_ns > 0 else trace
 
 
@@ -138,6 +137,25 @@ def convert(
     )
     save(trace, output, format=output_format)
     return trace.report
+
+
+def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:
+    """start_ns, end_ns: after the start of the recording. Raises UsageError if nothing lies between."""
+    begins, ends = trace.start_ts, trace.end_ts
+    start, end = start_ns or 0, ends - begins if end_ns is None else end_ns
+    if start > ends - begins or end < max(start, 0):
+        asked = f"starts at {format_duration(start)}" if start > 0 else "ends before the recording starts"
+        raise UsageError(f"the range {asked}; the recording lasts {format_duration(ends - begins)}")
+    return select_range(trace, begins + start, begins + end)
+
+
+def _distinct(paths: list[str]) -> list[str]:
+    """Without those that are a file that comes before."""
+    return list({path if path == "-" else os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
+
+
+def _repeated(given: list[str], paths: list[str]) -> set[str]:
+    return {path for path in given if path not in paths or given.count(path) > 1}
 
 
 def _as_list(paths: Paths) -> list[str]:

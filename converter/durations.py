@@ -7,14 +7,18 @@ import re
 from traceferry.errors import UsageError
 
 UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+LONGEST_NS = 1 << 63
 
 
 def parse_duration(text: str) -> int:
     """ "20ms" → 20_000_000 ns; a number without a unit is in seconds. Raises UsageError."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s|m)?\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s|m)?\s*", text, re.ASCII)
     if match is None:
-        raise UsageError(f"{text!r} is no duration: write a number and ns, us, ms, s or m, as 1.5s or 20us")
-    return round(float(match[1]) * UNITS_NS[match[2] or "s"])
+        raise UsageError(f"{text!r} is not a valid duration: write a number and ns, us, ms, s or m, as 1.5s or 20us")
+    ns = float(match[1]) * UNITS_NS[match[2] or "s"]
+    if ns >= LONGEST_NS:
+        raise UsageError(f"{text!r} is not a valid duration: it is longer than 292 years")
+    return round(ns)
 
 
 def parse_offset(text: str) -> int:
@@ -27,17 +31,22 @@ def parse_range(text: str) -> tuple[int | None, int | None]:
     """ "START,END" in durations after the start of the recording; either may be empty. Raises UsageError."""
     start, comma, end = text.partition(",")
     if not comma:
-        raise UsageError(f"{text!r} is no range: write START,END, as 1s,1.5s or 200ms,")
+        raise UsageError(f"{text!r} is not a valid range: write START,END, as 1s,1.5s or 200ms,")
     begins = parse_duration(start) if start.strip() else None
     ends = parse_duration(end) if end.strip() else None
     if begins is not None and ends is not None and ends < begins:
-        raise UsageError(f"{text!r} is no range: it ends before it starts")
+        raise UsageError(f"{text!r} is not a valid range: it ends before it starts")
     return begins, ends
 
 
 def format_duration(ns: int) -> str:
-    """Three digits and the unit that suits: 1.23ms."""
-    for unit in ("s", "ms", "us"):
-        if ns >= UNITS_NS[unit]:
-            return f"{ns / UNITS_NS[unit]:.3g}{unit}" if ns < 1000 * UNITS_NS[unit] else f"{ns // UNITS_NS[unit]}{unit}"
-    return f"{ns}ns"
+    """Three significant digits and the unit that suits: 1.23ms. From 1000 s on, whole seconds. `parse_duration` reads
+    all of them."""
+    if ns < UNITS_NS["us"]:
+        return f"{ns}ns"
+    for unit in ("us", "ms", "s"):
+        text = f"{ns / UNITS_NS[unit]:.3g}"
+        # 999.6us has three digits as 1ms, not as 1e+03us.
+        if float(text) < 1000:
+            return f"{text}{unit}"
+    return f"{ns // UNITS_NS['s']}s"

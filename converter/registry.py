@@ -21,8 +21,8 @@ HEAD_SIZE = 256
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says of the inputs. symbols: binaries and the like that name functions; folders: where more of them
-    may lie; embed_sources: folders of which source files' text may go into the trace, absolute and without links;
+    """How the user wants inputs to be read. symbols: files that name functions; folders: where to look for more;
+    embed_sources: folders of which source files' text may go into the trace, absolute and without links;
     clock_offset_ns: what brings the samples onto the clock of the jitted code, None where it is to be found out;
     counter: how a recording converts the processor's counter, for inputs whose times are such; limit: of what is
     compressed."""
@@ -62,7 +62,7 @@ class ImporterModule(Protocol):
     """What a module of importers/ offers."""
 
     def sniff(self, head: memoryview) -> bool:
-        """Is this the beginning of such a file? Strict where the format has no magic number."""
+        """Whether a file that begins so is of this format. Strict where the format has no magic number."""
 
     def read(self, sources: Sequence[Source]) -> Reading:
         """Decodes the files, together. Raises FormatError if there is nothing that can be read."""
@@ -149,14 +149,14 @@ def importer_named(name: str) -> Importer:
     for importer in IMPORTERS:
         if importer.name == name:
             return importer
-    raise UsageError(f"unknown input format {name!r}; there are: {', '.join(i.name for i in IMPORTERS)}")
+    raise UsageError(f"unknown input format {name!r}; known formats: {', '.join(i.name for i in IMPORTERS)}")
 
 
 def exporter_named(name: str) -> Exporter:
     for exporter in EXPORTERS:
         if exporter.name == name:
             return exporter
-    raise UsageError(f"unknown output format {name!r}; there are: {', '.join(e.name for e in EXPORTERS)}")
+    raise UsageError(f"unknown output format {name!r}; known formats: {', '.join(e.name for e in EXPORTERS)}")
 
 
 def exporter_for(path: str) -> Exporter:
@@ -166,17 +166,17 @@ def exporter_for(path: str) -> Exporter:
         if plain.endswith(exporter.suffixes):
             return exporter
     suffixes = ", ".join(s for e in EXPORTERS for s in e.suffixes)
-    raise UsageError(f"{path}: no format has this suffix; there are {suffixes}, each also with .gz (or use --to)")
+    raise UsageError(f"{path}: no output format has this suffix; known: {suffixes}, each also with .gz (or use --to)")
 
 
 def detect(source: Source) -> Importer:
-    """By the first bytes; the suffix only decides the order of the message."""
+    """By the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
     for importer in IMPORTERS:
         if importer.module.sniff(head):
             return importer
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
-    hint = f"; to read it as {by_suffix.name} all the same: --from {by_suffix.name}" if by_suffix else ""
-    error = FormatError(f"no format that is known{hint} (see: traceferry formats)", 0)
+    hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
+    error = FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0)
     error.path = source.path
     raise error

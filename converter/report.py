@@ -249,6 +249,9 @@ KINDS: dict[str, Kind] = {
     "function_without_name": Kind(
         "info", "functions for which the symbols have no name are shown by number", "is the binary stripped?"
     ),
+    # what was asked for
+    "input_repeated": Kind("info", "an input that is given twice is read once", ""),
+    "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", ""),
     # what an exporter cannot carry
     "depth_cut": Kind(
         "loss",
@@ -371,11 +374,14 @@ class Report:
         detail: str = "",
         advice: str | None = None,
     ) -> None:
-        """kind: a key of KINDS; where: what tells this place from others; advice: instead of the declared one."""
+        """kind: a key of KINDS; count: 0 takes back what was noted before; where: what tells this place from others;
+        advice: instead of the declared one."""
         if kind not in KINDS:
             raise KeyError(f"undeclared kind of issue: {kind}")
         if count > 0:
             self._notes[kind, where] = (count, offset, detail, advice)
+        else:
+            self._notes.pop((kind, where), None)
 
     def __iter__(self) -> Iterator[Issue]:
         """The issues in the order of their declaration, each kind once."""
@@ -393,5 +399,10 @@ class Report:
 
     @property
     def lossy(self) -> bool:
-        """True where the input had lost or damaged data: exit status 1."""
+        """Whether the input has lost or damaged data."""
         return any(issue.severity != "info" and not KINDS[issue.kind].of_output for issue in self)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the input is damaged."""
+        return any(issue.severity == "error" for issue in self)

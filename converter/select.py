@@ -27,15 +27,25 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
         for thread in process.threads:
             thread.start_ts, thread.end_ts = _clamp(thread.start_ts, thread.end_ts, start_ts, end_ts)
         for counter in process.counters:
-            ts = counter.values["ts"]
-            counter.values = counter.values.take((ts >= start_ts) & (ts <= end_ts))
+            counter.values = _values_within(counter.values, start_ts, end_ts)
         process.heap_snapshots = [s for s in process.heap_snapshots if start_ts <= s.start_ts and s.end_ts <= end_ts]
     return selected
 
 
 def select_lasting(trace: Trace, min_ns: int) -> Trace:
-    """Without the calls shorter than min_ns; their time counts for their callers. Events stay."""
-    return _changed(trace, lambda data: _with_calls(data, lambda calls: calls_lasting(calls, min_ns)))
+    """Without the calls shorter than min_ns; their time counts for their callers. Events stay. If no thread has calls,
+    the report says so once all are loaded."""
+    some_thread_has_calls = False
+
+    def change(data: ThreadData) -> ThreadData:
+        nonlocal some_thread_has_calls
+        # To count the rows of a streamed table is to make them all; importers stream only what is there.
+        has_calls = type(data.calls) is StreamedTable or len(data.calls) > 0
+        some_thread_has_calls = some_thread_has_calls or has_calls
+        trace.report.note("min_duration_unused", int(not some_thread_has_calls))
+        return _with_calls(data, lambda calls: calls_lasting(calls, min_ns))
+
+    return _changed(trace, change)
 
 
 def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
@@ -66,7 +76,7 @@ def _threads_called(trace: Trace, text: str) -> list[Thread]:
     known = [f"{thread.tid} {thread.name}".strip() for thread in threads[:THREADS_LISTED]] or ["none"]
     more = len(threads) - THREADS_LISTED
     known += [f"and {more} more"] if more > 0 else []
-    raise UsageError(f"no thread is called {text!r}; there are: {', '.join(known)}")
+    raise UsageError(f"no thread has the number or name {text!r}; threads: {', '.join(known)}")
 
 
 def _number(text: str) -> int | None:
@@ -138,6 +148,14 @@ def _allocations_within(allocations: Table, start_ts: int, end_ts: int) -> Table
 
 def _within(table: Table, start_ts: int, end_ts: int) -> Table:
     return table.take((table["ts"] >= start_ts) & (table["ts"] <= end_ts))
+
+
+def _values_within(values: Table, start_ts: int, end_ts: int) -> Table:
+    """The values in the range; the last one before it holds when the range begins."""
+    first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], end_ts, "right")
+    starts_anew = first < len(values) and values["ts"][first] == start_ts
+    cut = values.take(slice(first - int(first > 0 and not starts_anew), stop))
+    return cut.replaced(ts=np.maximum(cut["ts"], start_ts))
 
 
 def _markers_within(table: Table, start_ts: int, end_ts: int) -> Table:

@@ -1,10 +1,11 @@
-"""The command line: what it writes, where, what it says, and its exit status (design.md, "The command line")."""
+"""The command line: what it writes, where, what it reports, and its exit status."""
 
 import gzip
 import io
 import json
 import os
-import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,6 +110,32 @@ def test_beside_the_input(
     assert name in done.err
 
 
+@pytest.mark.parametrize("words", [["app.xray", "-oo.json"], ["-o", "o.json", "app.xray"], ["./info", "-oo.json"]])
+def test_a_file_is_converted(run: Run, folder: Path, words: list[str]) -> None:
+    (folder / "info").write_bytes(WHOLE.bytes())
+    assert run(*words).status == 0
+    assert is_firefox((folder / "o.json").read_bytes())
+
+
+def test_version(run: Run) -> None:
+    from importlib.metadata import version
+
+    assert run("--version") == (0, f"traceferry {traceferry.__version__}\n", "")
+    assert traceferry.__version__ == version("traceferry")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("shtab", reason="the package shtab is not installed")
+    script = run("completion", shell).out
+    assert all(word in script for word in ("convert", "min-duration", "fail-on", "embed-sources"))
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    missing = run("completion", shell)
+    assert (missing.status, missing.err) == (
+        2, "traceferry: completion needs the package shtab: pip install 'traceferry[completion]'\n",
+    )  # fmt: skip
+
+
 def test_to_wins_over_the_suffix(run: Run, folder: Path) -> None:
     assert run("convert", "app.xray", "-o", "trace.out", "--to", "perfetto").status == 0
     assert is_perfetto((folder / "trace.out").read_bytes())
@@ -201,7 +228,7 @@ def test_thread(run: Run, folder: Path, options: list[str], tids: list[int]) -> 
 
 def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> None:
     done = run("convert", "lossy.xray", "-o", "o.json", "--report", "report.json")
-    assert done.status == 1
+    assert done.status == 0
     assert "entry_lost" in done.err
     assert "profiler.firefox.com" in done.err
     issues = {issue["kind"]: issue for issue in json.loads((folder / "report.json").read_text())["issues"]}
@@ -210,23 +237,57 @@ def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> 
     assert (issues["entry_lost"]["severity"], issues["entry_lost"]["count"]) == ("loss", 1)
 
 
+def test_an_input_given_twice_is_read_once(run: Run, folder: Path) -> None:
+    (folder / "link.xray").symlink_to("app.xray")
+    once = run("info", "app.xray").out
+    assert [line for line in once.splitlines() if "input_repeated" in line] == []
+    done = run("info", "app.xray", "link.xray", "./app.xray", "--json")
+    (issue,) = (issue for issue in json.loads(done.out)["issues"] if issue["kind"] == "input_repeated")
+    assert (issue["count"], issue["detail"]) == (2, "./app.xray, link.xray")
+    assert [i["path"] for i in json.loads(done.out)["inputs"]] == ["app.xray"]
+
+
 def test_quiet(run: Run, folder: Path) -> None:
     done = run("convert", "lossy.xray", "-o", "o.json", "--quiet")
-    assert done == (1, "", "")
+    assert done == (0, "", "")
 
 
 @pytest.mark.parametrize("command", [["convert", "{}", "-o", "o.json"], ["info", "{}"], ["info", "{}", "--json"]])
-@pytest.mark.parametrize(("name", "status"), [("app.xray", 0), ("lossy.xray", 1), ("none.xray", 2)])
-def test_exit_status(run: Run, command: list[str], name: str, status: int) -> None:
-    assert run(*(part.format(name) for part in command)).status == status
-
-
-def test_damaged_data_is_exit_status_1(run: Run, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "plain", "on_loss", "on_damage"),
+    [("app.xray", 0, 0, 0), ("lossy.xray", 0, 1, 0), ("damaged.xray", 0, 1, 1), ("none.xray", 2, 2, 2)],
+)
+def test_exit_status(
+    run: Run, folder: Path, command: list[str], name: str, plain: int, on_loss: int, on_damage: int
+) -> None:
     (folder / "damaged.xray").write_bytes(DAMAGED)
-    done = run("convert", "damaged.xray", "-o", "o.json")
+    words = [part.format(name) for part in command]
+    assert [run(*words, *more).status for more in ([], ["--fail-on", "loss"], ["--fail-on", "damage"])] == [
+        plain, on_loss, on_damage,
+    ]  # fmt: skip
+
+
+def test_damaged_data_is_converted(run: Run, folder: Path) -> None:
+    (folder / "damaged.xray").write_bytes(DAMAGED)
+    done = run("convert", "damaged.xray", "-o", "o.json", "--fail-on", "damage")
     assert done.status == 1
     assert "truncated" in done.err
     assert is_firefox((folder / "o.json").read_bytes())
+
+
+def test_check(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "damaged.xray").write_bytes(DAMAGED)
+    assert run("check", "app.xray", "--symbols", "app")[:2] == (0, "passed: the trace is valid\n")
+    lossy = run("check", "lossy.xray")
+    assert (lossy.status, lossy.out.splitlines()[-1]) == (1, "failed: the trace is valid")
+    assert "entry_lost" in lossy.out
+    assert run("check", "lossy.xray", "--fail-on", "damage").status == 0
+    assert run("check", "damaged.xray", "--fail-on", "damage").status == 1
+    assert run("check", "none.xray").status == 2
+    monkeypatch.setattr("traceferry.model.laws.check", lambda _: ["calls are not balanced"])
+    broken = run("check", "app.xray")
+    assert broken.status == 1
+    assert "broken law: calls are not balanced" in broken.out
 
 
 # ---------------------------------------------------------------- failures
@@ -235,20 +296,24 @@ FAILURES = {
     "missing input": (["convert", "none.xray", "-o", "o.json"], "none.xray: cannot be read: No such file"),
     "a folder as input": (["convert", "sub", "-o", "o.json"], "sub: cannot be read"),
     "empty file": (["convert", "empty", "-o", "o.json"], "empty: the file is empty"),
-    "no known format": (["convert", "text", "-o", "o.json"], "text: no format that is known"),
+    "no known format": (["convert", "text", "-o", "o.json"], "text: unrecognised input format"),
     "too short": (["convert", "short.xray", "-o", "o.json"], "short.xray"),
     "unsupported version": (["convert", "v9.xray", "-o", "o.json", "--from", "xray"], "version 9"),
-    "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no format has this suffix"),
+    "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no output format has this suffix"),
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
+    "neither a file nor a command": (["frobnicate"], "frobnicate: neither a file nor a command; commands: convert"),
+    "range after the end": (["app.xray", "--range", "9s,"], "the range starts at 9s; the recording lasts 1ms"),
+    "duration of centuries": (["app.xray", "--min-duration", "9" * 400], "is not a valid duration: it is longer than"),
+    "look-ups only": (["symbols", "app", "--json"], "--json needs --lookup"),
     "unknown input format": (["convert", "app.xray", "--from", "mp3"], "unknown input format 'mp3'"),
     "output in no folder": (["convert", "app.xray", "-o", "no/o.json"], "no/o.json: cannot be written"),
     "output is a folder": (["convert", "app.xray", "-o", "sub.json"], "sub.json: cannot be written"),
     "no format for standard output": (["convert", "app.xray", "-o", "-"], "--to"),
     "no output for standard input": (["convert", "-"], "-o OUT"),
-    "bad range": (["convert", "app.xray", "--range", "5"], "'5' is no range"),
+    "bad range": (["convert", "app.xray", "--range", "5"], "'5' is not a valid range"),
     "range backwards": (["convert", "app.xray", "--range", "2s,1s"], "ends before it starts"),
-    "bad duration": (["convert", "app.xray", "--min-duration", "5 parsecs"], "'5 parsecs' is no duration"),
-    "no such thread": (["convert", "app.xray", "--thread", "ui"], "no thread is called 'ui'; there are: 1 app, 2"),
+    "bad duration": (["convert", "app.xray", "--min-duration", "5 parsecs"], "'5 parsecs' is not a valid duration"),
+    "no such thread": (["convert", "app.xray", "--thread", "ui"], "no thread has the number or name 'ui'; threads: 1"),
     "missing symbols": (["convert", "app.xray", "--symbols", "nothing"], "nothing: cannot be read"),
     "symbols that are none": (["convert", "app.xray", "--symbols", "text"], "text: no readable ELF"),
     "symbols of another program": (["convert", "app.xray", "--symbols", "other"], "other: as symbols"),
@@ -278,7 +343,8 @@ def test_failures_are_one_sentence(run: Run, folder: Path, arguments: list[str],
 
 
 def test_usage_errors_are_exit_status_2(run: Run) -> None:
-    for arguments in ([], ["convert"], ["frobnicate"], ["dump", "app.xray", "--offset", "-1"]):
+    """Options are not abbreviated, so that a new one never changes what a script means."""
+    for arguments in ([], ["convert"], ["dump", "app.xray", "--offset", "-1"], ["info", "app.xray", "--js"], ["--ver"]):
         assert run(*arguments).status == 2
 
 
@@ -310,8 +376,6 @@ def test_a_failure_while_writing_leaves_nothing(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_device(run: Run, folder: Path) -> None:
     with open("/dev/full", "wb") as full:
-        import subprocess
-        import sys
 
         repo = Path(traceferry.__file__).parents[1]
         command = [sys.executable, "-m", "traceferry", "convert", str(folder / "app.xray"), "-o", "-"]
@@ -353,7 +417,7 @@ def shape(value: Any) -> Any:
 
 
 def test_info_json_is_the_interface(run: Run) -> None:
-    """The keys and types that scripts rely on: design.md. More may come, none may go."""
+    """The keys and types that scripts rely on. More may come, none may go."""
     log, (program,) = path_of("fdr-c19-pie-events.xray"), binaries_of("fdr-c19-pie-events.xray")
     done = run("info", str(log), "--symbols", str(program), "--json")
     found = shape(json.loads(done.out))
@@ -371,7 +435,7 @@ def test_info_json_is_the_interface(run: Run) -> None:
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
     (process,) = found["processes"]
-    assert process.keys() == {"pid", "name", "threads", "counters", "heap_snapshots"}
+    assert process.keys() == {"pid", "name", "threads", "views", "counters", "heap_snapshots"}
     assert process["threads"][0].items() >= thread.items()
     assert set(process["threads"][0]["markers"].values()) == {"int"}
     assert found["functions"].keys() == {"total", "top"}
@@ -459,6 +523,31 @@ def test_dump_of_damaged_data_ends_with_words(run: Run, folder: Path) -> None:
     assert "cut" in done.out.splitlines()[-1]
 
 
+COMMAND = [sys.executable, "-m", "traceferry"]
+
+
+def test_a_reader_that_closes_the_pipe(folder: Path) -> None:
+    """As `| head` does: what was asked for is printed, and no message. A conversion, though, has failed."""
+    (folder / "long.xray").write_bytes(fdr(" ".join(["A", "a"] * 20_000)).bytes())
+    for command, status in ((["dump", "long.xray"], 0), (["long.xray", "-o", "-", "--to", "firefox", "--quiet"], 2)):
+        with subprocess.Popen([*COMMAND, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert len(process.stdout.read(10)) == 10
+            process.stdout.close()
+            assert (process.stderr.read(), process.wait()) == (b"", status)
+
+
+def test_a_terminal_that_lacks_characters(folder: Path) -> None:
+    (folder / "app").write_bytes(elf_with_instr_map([("größe→", 0x2000, [0, 1]), ("f", 0x3000, [0, 1])]))
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    info = ["info", "app.xray", "--symbols", "app"]
+    for command, words in ((["dump", "--model"], b"-> strings"), (info, b"gr\xf6\xdfe\\u2192")):
+        done = subprocess.run([*COMMAND, *command], capture_output=True, check=False, env=environment)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert words in done.stdout
+
+
 def test_dump_model(run: Run) -> None:
     from traceferry.model import GLOBAL_TABLES, THREAD_TABLES
 
@@ -473,11 +562,12 @@ def test_formats(run: Run) -> None:
         assert words in text
 
 
-@pytest.mark.parametrize("command", [[], ["convert"], ["info"], ["dump"], ["formats"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.COMMANDS)])
 def test_help(run: Run, command: list[str]) -> None:
     done = run(*command, "--help")
     assert done.status == 0
-    assert re.search("usage: traceferry", done.out)
+    assert done.out.startswith("usage: traceferry")
+    assert not command or f"\n  traceferry {command[0].removeprefix('convert')}".rstrip() in done.out
 
 
 # ---------------------------------------------------------------- the library

@@ -223,6 +223,38 @@ def test_heap_snapshots_and_counters_in_a_range() -> None:
     assert part.counters[0].values["value"].tolist() == [2]
 
 
+COUNTERS = {
+    (0, 60): [(0, 1), (20, 2), (50, 3)],
+    (10, 60): [(10, 1), (20, 2), (50, 3)],
+    (20, 40): [(20, 2)],
+    (21, 40): [(21, 2)],
+    (51, 60): [(51, 3)],
+    (21, 50): [(21, 2), (50, 3)],
+}
+
+
+def test_a_counter_keeps_the_value_that_it_has_when_the_range_begins() -> None:
+    values = Table(COUNTER_VALUES, {"ts": [0, 20, 50], "value": [1, 2, 3]})
+    late = Table(COUNTER_VALUES, {"ts": [55, 55], "value": [1, 2]})
+    counters = [Counter("heap", "bytes", "", values), Counter("late", "bytes", "", late)]
+    for (start, end), wanted in COUNTERS.items():
+        part = select_range(trace_of(ThreadData(), counters=counters), start, end)
+        heap, after = (counter.values for counter in part.processes[0].counters)
+        assert list(zip(heap["ts"].tolist(), heap["value"].tolist(), strict=True)) == wanted, (start, end)
+        assert after["ts"].tolist() == ([55, 55] if end >= 55 else [])
+        assert laws.check(part) == []
+
+
+def test_a_duration_without_calls_is_reported() -> None:
+    """Once all threads are loaded: the first ones may have none."""
+    calling = ThreadData(calls=calls_table([(0, 0, 0), (9, 0, LEAVE)]))
+    for data, wanted in ((ThreadData(), ["min_duration_unused"]), (calling, [])):
+        part = select_lasting(trace_of(ThreadData(), Thread(8, "", False, 0, END, lambda data=data: data)), 5)  # type: ignore[misc]
+        for _, thread in part.threads:
+            thread.load()
+        assert [issue.kind for issue in part.report] == wanted
+
+
 # ---------------------------------------------------------------- threads
 
 THREADS = [(7, "main"), (8, "worker"), (9, "worker-1"), (0x7F00_0000_0010, "pool"), (8, "worker"), (12, "9")]
@@ -252,7 +284,7 @@ def test_threads_by_number_or_name(wanted: list[str], chosen: list[int]) -> None
 
 @pytest.mark.parametrize("wanted", ["nobody", "77", "0xzz", "Worker"])
 def test_no_such_thread(wanted: str) -> None:
-    with pytest.raises(UsageError, match=f"no thread is called '{wanted}'; there are: 7 main, 8 worker, 9 worker-1"):
+    with pytest.raises(UsageError, match=f"number or name '{wanted}'; threads: 7 main, 8 worker, 9 worker-1"):
         select_threads(with_threads(), ["main", wanted])
 
 

@@ -128,7 +128,8 @@ def test_the_report_tells_of_the_limit_and_the_option_lifts_it(tmp_path: Path) -
     assert [issue.kind for issue in cut.report if issue.severity == "loss"] == ["decompress_limited"]
     assert cut.report.lossy
     output = ["-o", str(tmp_path / "out.json"), "--quiet"]
-    assert cli.main(["convert", str(tmp_path / "app.xray.zst"), *output, "--decompress-limit", size]) == 1
+    limited = ["--fail-on", "loss", "--decompress-limit", size]
+    assert cli.main(["convert", str(tmp_path / "app.xray.zst"), *output, *limited]) == 1
     for limit in ("none", "1k", "1G", str(len(data))):
         assert cli.main(["convert", str(tmp_path / "app.xray.zst"), *output, "--decompress-limit", limit]) == 0
 

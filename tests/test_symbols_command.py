@@ -343,11 +343,11 @@ def test_the_ends_of_memory(run: Run, kind: str, address: int) -> None:
 
 
 MISTAKES = {
-    "no number": (["app.sym", "--lookup", "main"], "'main' is no address: write it in hex"),
-    "no number, after a good one": (["app.sym", "--lookup", "0x1000", "0x"], "'0x' is no address"),
+    "no number": (["app.sym", "--lookup", "main"], "'main' is not a valid address: write it in hex"),
+    "no number, after a good one": (["app.sym", "--lookup", "0x1000", "0x"], "'0x' is not a valid address"),
     "more than 64 bits": (["app.sym", "--lookup", "0x10000000000000000"], "more than 64 bits"),
-    "no number on standard input": (["app.sym", "--lookup", "-"], "'words' is no address"),
-    "no time": (["jit-1.dump", "--at", "soon"], "'soon' is no duration"),
+    "no number on standard input": (["app.sym", "--lookup", "-"], "'words' is not a valid address"),
+    "no time": (["jit-1.dump", "--at", "soon"], "'soon' is not a valid duration"),
     "a time of what has none": (["app.sym", "--at", "1s"], "only a recording's code has a time"),
     "no file": (["none"], "none: cannot be read"),
     "no file to verify with": (["app.sym", "--verify", "none"], "none: cannot be read"),
@@ -395,7 +395,7 @@ def test_damage_is_said(run: Run, words: list[str]) -> None:
     whole = breakpad().bytes()
     Path("app.sym").write_bytes(whole + b"FUNC x\n")
     done = run("app.sym", *words)
-    assert done.status == 1
+    assert done.status == 0
     assert f"app.sym: damaged at offset {len(whole)}: no record of a Breakpad symbol file" in done.err
     Path("app.sym").write_bytes(whole)
     undamaged = run("app.sym", *words)
@@ -410,7 +410,7 @@ def test_a_damaged_function_of_gsym_is_lost_and_no_other(run: Run) -> None:
     done = run("app.gsym", "--lookup", "0x1010", "0x1080")
     assert done.out == "0x1010: main + 0 at src/a.c:10\n0x1080: nothing is known\n"
     assert "a string in it is outside the string table" in done.err
-    assert done.status == 1
+    assert done.status == 0
 
 
 # ---------------------------------------------------------------- code of recordings

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from traceferry.cli import convert, dump, formats, info, symbols
-from traceferry.cli.options import FAILED, with_values
+from traceferry.cli import check, completion, convert, dump, formats, info, symbols
+from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.errors import FormatError, UsageError
 
-COMMANDS = (convert, info, dump, symbols, formats)
+COMMANDS = {
+    "convert": convert,
+    "info": info,
+    "check": check,
+    "dump": dump,
+    "symbols": symbols,
+    "formats": formats,
+    "completion": completion,
+}
+GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written."""
-    arguments = _parser().parse_args(with_values(sys.argv[1:] if argv is None else argv))
+    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found; 2 nothing was written."""
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _escape_what_cannot_be_encoded()
+    arguments = argparse.Namespace()
     try:
+        words = _with_command(list(sys.argv[1:] if argv is None else argv))
+        arguments = parser().parse_args(with_values(words))
         with _no_garbage_collection():
             status = arguments.run(arguments)
         sys.stdout.flush()
@@ -33,11 +47,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"traceferry: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # Nobody reads on; the interpreter must not complain about it at its end.
+        # The reader of the pipe has closed it, as `head` does. Python must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED if arguments.run is convert.run else DONE
     except KeyboardInterrupt:
         print("traceferry: interrupted", file=sys.stderr)
     return FAILED
+
+
+def _with_command(words: list[str]) -> list[str]:
+    """`traceferry FILE` means `traceferry convert FILE`."""
+    if not words or words[0] in COMMANDS or words[0] in GLOBAL_OPTIONS:
+        return words
+    first = words[0]
+    if not first.startswith("-") and not os.path.lexists(first):
+        raise UsageError(f"{first}: neither a file nor a command; commands: {', '.join(COMMANDS)}")
+    return ["convert", *words]
+
+
+def _escape_what_cannot_be_encoded() -> None:
+    """A terminal's encoding may lack characters of the names in a recording."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -52,13 +84,28 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class _Version(argparse.Action):
+    """Finds the version out only if it is asked for."""
+
+    def __call__(self, of: argparse.ArgumentParser, *_: Any) -> None:
+        from traceferry import __version__
+
+        print(f"traceferry {__version__}")
+        of.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    of_all = argparse.ArgumentParser(
         prog="traceferry",
-        description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.",
-        epilog="exit status: 0 done; 1 done, and the input had lost or damaged data; 2 nothing written",
+        usage="traceferry [COMMAND] ...",
+        description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
+        "`traceferry FILE` means `traceferry convert FILE`; `traceferry COMMAND --help` explains a command.",
+        epilog="exit status: 0 done, 1 found what --fail-on, check or symbols --verify look for, 2 nothing was written",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
+    of_all.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = of_all.add_subparsers(required=True, metavar="COMMAND", prog="traceferry")
+    for command in COMMANDS.values():
         command.add_to(commands)
-    return parser
+    return of_all

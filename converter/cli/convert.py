@@ -9,32 +9,42 @@ from contextlib import contextmanager
 from typing import Any
 
 from traceferry import registry
-from traceferry.cli.options import add_input_options, load_trace, status_of
+from traceferry.cli.options import (
+    PROGRAM,
+    RECORDING,
+    add_command,
+    add_fail_on,
+    add_input_options,
+    load_trace,
+    status_of,
+)
 from traceferry.cli.progress import Progress
 from traceferry.errors import UsageError
 
 
 def add_to(commands: Any) -> None:
-    example = registry.IMPORTERS[0].example
-    convert = commands.add_parser(
+    examples = [f"traceferry {importer.example} -o out.json.gz" for importer in registry.IMPORTERS]
+    convert = add_command(
+        commands,
         "convert",
-        help="make a file that a viewer opens",
-        description="Converts one or several recordings into one file that a viewer opens.",
-        epilog=f"examples:\n  traceferry convert {example}\n"
-        f"  traceferry convert {example} -o out.pftrace --min-duration 10us\n"
-        f"  traceferry convert {example} -o out.json.gz --range 1s,1.5s\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="make a file that a viewer opens (the default command)",
+        description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
+        "reported on standard error.",
+        examples="\n".join(examples)
+        + f"\ntraceferry {RECORDING} -o out.pftrace --range 1s,1.5s"
+        + f"\ntraceferry {PROGRAM} --symbols libapp.so --min-duration 10us",
     )
     add_input_options(convert)
     convert.add_argument(
         "-o", "--output", metavar="OUT",
-        help="where to; the suffix chooses the format: .json, .gecko.json, .pftrace or .perfetto-trace, each also with "
-        ".gz; - is standard output (default: beside the first input)",
+        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace or .perfetto-trace, each also "
+        "with .gz; - is standard output (default: beside the first input)",
     )  # fmt: skip
     convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
     convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
-    convert.add_argument("--quiet", action="store_true", help="say nothing but errors")
-    convert.set_defaults(run=run)
+    convert.add_argument("--quiet", action="store_true", help="print errors only")
+    add_fail_on(convert)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(issue.as_text(), file=sys.stderr)
         if output != "-":
             print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
-    return status_of(trace.report)
+    return status_of(trace.report, arguments.fail_on)
 
 
 def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
@@ -71,7 +81,7 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
 
 @contextmanager
 def report_to(trace: Any, path: str | None) -> Iterator[None]:
-    """Opens the report's file first: if it cannot be written, nothing is."""
+    """Opens the report's file first: if it cannot be written, neither is the output."""
     if path is None:
         yield
         return

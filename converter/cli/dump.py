@@ -8,23 +8,27 @@ from itertools import islice
 from typing import Any
 
 from traceferry import registry
-from traceferry.cli.options import DONE, LOSSY, add_decompress_limit, not_negative
+from traceferry.cli.options import DONE, RECORDING, add_command, add_decompress_limit, add_format_option, not_negative
 from traceferry.errors import UsageError
 
 
 def add_to(commands: Any) -> None:
-    dump = commands.add_parser(
+    dump = add_command(
+        commands,
         "dump",
-        help="print the records of a recording",
-        description="Prints the records as they stand in the file, a line each, with their offsets.",
+        run,
+        summary="print the records of a recording",
+        description="Prints the records in the order of the file, one on each line, with their offsets.",
+        examples=f"traceferry dump {RECORDING} --limit 20\n"
+        f"traceferry dump {RECORDING} --offset 0x1f40 --limit 5\n"
+        "traceferry dump --model",
     )
     dump.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
-    dump.add_argument("--from", dest="format", metavar="NAME", help="input format, instead of detecting it")
-    dump.add_argument("--offset", type=not_negative, default=0, metavar="N", help="start there; 0x1f is read as hex")
-    dump.add_argument("--limit", type=not_negative, default=None, metavar="N", help="at most so many lines")
+    add_format_option(dump)
+    dump.add_argument("--offset", type=not_negative, default=0, metavar="N", help="start at this offset; 0x1f is hex")
+    dump.add_argument("--limit", type=not_negative, default=None, metavar="N", help="print at most N lines")
     dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
     add_decompress_limit(dump)
-    dump.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,4 +48,4 @@ def run(arguments: argparse.Namespace) -> int:
         print(line)
     for what in filter(None, (source.damage, source.limited)):
         print(f"{arguments.input}: {what}", file=sys.stderr)
-    return LOSSY if source.damage or source.limited else DONE
+    return DONE

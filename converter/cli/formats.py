@@ -6,12 +6,18 @@ import argparse
 from typing import Any
 
 from traceferry import registry
-from traceferry.cli.options import DONE
+from traceferry.cli.options import DONE, add_command
 
 
 def add_to(commands: Any) -> None:
-    formats = commands.add_parser("formats", help="list what it reads and writes")
-    formats.set_defaults(run=run)
+    add_command(
+        commands,
+        "formats",
+        run,
+        summary="list the formats",
+        description="Lists the formats that can be read and written, and whether the kernels are compiled.",
+        examples="traceferry formats",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

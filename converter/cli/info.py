@@ -5,28 +5,42 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from traceferry.cli.options import add_input_options, load_trace, not_negative, status_of
+from traceferry.cli.options import (
+    PROGRAM,
+    RECORDING,
+    add_command,
+    add_fail_on,
+    add_input_options,
+    load_trace,
+    not_negative,
+    status_of,
+)
 from traceferry.cli.progress import Progress
 
 
 def add_to(commands: Any) -> None:
-    info = commands.add_parser(
+    info = add_command(
+        commands,
         "info",
-        help="say what is in a recording",
-        description="Threads, counts, time, the functions with most time of their own, allocations, heap snapshots, "
+        run,
+        summary="summarize a recording",
+        description="Prints threads, counts, time, the functions with most self time, allocations, heap snapshots, "
         "counters, groups of events, code coverage, and what was lost.",
+        examples=f"traceferry info {RECORDING} --top 50 --sort total\n"
+        f"traceferry info {PROGRAM} --thread main\n"
+        f"traceferry info {RECORDING} --json | jq .functions.top",
     )
     add_input_options(info)
-    info.add_argument("--json", action="store_true", help="as JSON, an interface for scripts (see FORMATS.md)")
+    info.add_argument("--json", action="store_true", help="print JSON for scripts (see FORMATS.md)")
     info.add_argument(
         "--top", type=not_negative, default=20, metavar="N",
-        help="how many functions, classes, sites... of each list (default: 20)",
+        help="the length of each list of functions, classes, sites... (default: 20)",
     )  # fmt: skip
     info.add_argument(
         "--sort", choices=("self", "total", "calls", "samples"), default="self",
-        help="which functions come first: by time of their own (the default), total time, calls or samples",
+        help="the order of functions: by self time (default), total time, calls or samples",
     )  # fmt: skip
-    info.set_defaults(run=run)
+    add_fail_on(info)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,4 +57,4 @@ def run(arguments: argparse.Namespace) -> int:
         print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     else:
         print(as_text(summary))
-    return status_of(trace.report)
+    return status_of(trace.report, arguments.fail_on)

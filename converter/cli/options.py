@@ -1,12 +1,13 @@
-"""What several commands share: options of inputs, their values, loading, exit statuses."""
+"""What several commands share: their parsers, the options of inputs and what these mean, exit statuses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from traceferry import registry
 from traceferry.io.source import is_recording_folder
@@ -15,8 +16,35 @@ if TYPE_CHECKING:
     from traceferry.model import Trace
     from traceferry.report import Report
 
-DONE, LOSSY, FAILED = 0, 1, 2
+# Exit statuses.
+DONE = 0
+FOUND = 1  # what --fail-on, --verify or check looks for
+FAILED = 2  # nothing was written
+
+HELP_WIDTH = 78
+# Of the formats, for --help: a recording of samples or code, and one of calls with its program.
+RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, -1))
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+FailOn = Literal["loss", "damage"]
+FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A parser for one command. examples: of command lines, one in each line."""
+    lines = "".join(f"\n  {example}" for example in examples.splitlines())
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(description, HELP_WIDTH),
+        epilog=f"examples:{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +53,10 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
-        help="the program that was recorded, once more for each shared object in the order of their loading; or a "
-        "folder of such files, and of others that the recording refers to",
+        help="the recorded program; repeat the option for each shared object, in the order of loading; a folder "
+        "stands for all such files in it",
     )  # fmt: skip
-    parser.add_argument(
-        "--from", dest="format", metavar="NAME",
-        help="input format, instead of detecting it: " + ", ".join(i.name for i in registry.IMPORTERS),
-    )  # fmt: skip
+    add_format_option(parser)
     parser.add_argument(
         "--embed-sources", action="append", nargs="?", const=".", default=[], metavar="DIR",
         help="put the text of source files that the recording names and that are in this folder into the output; once "
@@ -39,14 +64,15 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--clock-offset", metavar="DUR",
-        help="what to add to the times of samples to be on the clock of the jitted code: 1.5s or =-20ms",
+        help="add this to the times of samples, to be on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
     parser.add_argument(
-        "--range", metavar="START,END", help="only this part, in time after the start: 1s,1.5s or 200ms, or ,3s"
-    )
+        "--range", metavar="START,END",
+        help="keep only this part, in time after the recording's start: 1s,1.5s or 200ms, or ,3s",
+    )  # fmt: skip
     parser.add_argument(
         "--thread", action="append", default=[], metavar="NAME-OR-TID",
-        help="only this thread, and others if it is given again: the number, the name, or a part of the name",
+        help="keep only this thread: its number, its name, or a part of its name; repeat the option for several",
     )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
     add_decompress_limit(parser)
@@ -75,6 +101,19 @@ def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(importer.name for importer in registry.IMPORTERS)
+    parser.add_argument("--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}")
+
+
+def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) -> None:
+    parser.add_argument(
+        "--fail-on", choices=FAIL_ON, default=default,
+        help="exit status 1 if the input has lost or damaged data (loss), or only if it is damaged (damage); "
+        f"default: {default or 'exit status 0 in either case'}",
+    )  # fmt: skip
+
+
 def load_trace(arguments: argparse.Namespace) -> Trace:
     from traceferry.api import load
     from traceferry.durations import parse_duration, parse_offset, parse_range
@@ -92,15 +131,16 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
     )
 
 
-def status_of(report: Report) -> int:
-    return LOSSY if report.lossy else DONE
+def status_of(report: Report, fail_on: FailOn | None) -> int:
+    failed = report.lossy if fail_on == "loss" else report.damaged if fail_on == "damage" else False
+    return FOUND if failed else DONE
 
 
 def not_negative(text: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 0:
         raise argparse.ArgumentTypeError("must not be negative")
     return value

@@ -7,37 +7,42 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from traceferry.cli.options import DONE, LOSSY, add_decompress_limit, not_negative
+from traceferry.cli.options import DONE, FOUND, add_command, add_decompress_limit, add_fail_on, not_negative
 from traceferry.errors import UsageError
 
 
 def add_to(commands: Any) -> None:
-    symbols = commands.add_parser(
+    symbols = add_command(
+        commands,
         "symbols",
-        help="make a GSYM file, look addresses up, check symbols",
-        description="Makes a GSYM file of a binary's debug information, of Breakpad symbols or of a recording's jitted "
-        "code; prints what runs at addresses, with inlined functions; checks one file of symbols against another.",
-        epilog="examples:\n  traceferry symbols app -o app.gsym\n"
-        "  traceferry symbols app.gsym --lookup 0x1234 0x5678\n"
-        "  traceferry symbols app.gsym --verify app\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        summary="make a GSYM file, look up addresses, compare symbols",
+        description="Makes a GSYM file from a binary's debug information, from Breakpad symbols or from a recording's "
+        "jitted code; prints the functions at addresses, with inlined ones; compares two files of symbols "
+        "(exit status 1 if they differ).",
+        examples="traceferry symbols app -o app.gsym\n"
+        "traceferry symbols app.gsym --lookup 0x1234 0x5678\n"
+        "traceferry symbols app.gsym --json --lookup - < addresses.txt\n"
+        "traceferry symbols app.gsym --verify app",
     )
     symbols.add_argument(
         "source", metavar="SOURCE", help="an ELF, GSYM or Breakpad file, or a recording of jitted code"
     )
     symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
     symbols.add_argument(
-        "--lookup", nargs="+", metavar="ADDR", help="print what runs there, in hex as linked; - reads standard input"
-    )
+        "--lookup", nargs="+", metavar="ADDR",
+        help="print the functions at these addresses, in hex, as linked; - reads addresses from standard input",
+    )  # fmt: skip
+    symbols.add_argument("--json", action="store_true", help="print look-ups as JSON, one object on each line")
     symbols.add_argument(
         "--verify", metavar="FILE", help="compare with this file at the start, middle and end of each function"
     )
-    symbols.add_argument("--limit", type=not_negative, default=20, metavar="N", help="print so many differences")
+    symbols.add_argument("--limit", type=not_negative, default=20, metavar="N", help="print at most N differences")
     symbols.add_argument(
         "--at", metavar="TIME", help="of a recording, the code of this time after its start (default: the latest)"
     )
     add_decompress_limit(symbols)
-    symbols.set_defaults(run=run)
+    add_fail_on(symbols)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.io.source import open_source
     from traceferry.symbols import tool
 
+    if arguments.json and not arguments.lookup:
+        raise UsageError("--json needs --lookup")
     limit = limit_of(arguments.decompress_limit)
     source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
@@ -54,7 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         print(tool.make_gsym(symbols, source, arguments.output), file=sys.stderr)
     if arguments.lookup:
-        sys.stdout.writelines(tool.lookup_text(symbols, source, _addresses(arguments.lookup)))
+        addresses = _addresses(arguments.lookup)
+        if arguments.json:
+            sys.stdout.writelines(_as_json(tool.lookup_data(symbols, source, addresses)))
+        else:
+            sys.stdout.writelines(tool.lookup_text(symbols, source, addresses))
     if arguments.verify:
         n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify, limit), None))
         for difference in differences[: arguments.limit]:
@@ -69,11 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.source}: {what}", file=sys.stderr)
     for offset, what in symbols.problems[: arguments.limit]:
         print(f"{arguments.source}: damaged at offset {offset}: {what}", file=sys.stderr)
-    return LOSSY if n_different or symbols.problems or source.damage or source.limited else DONE
+    is_damaged = bool(symbols.problems or source.damage)
+    is_lossy = is_damaged or (bool(source.limited) and arguments.fail_on == "loss")
+    return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE
+
+
+def _as_json(found: Iterator[dict[str, Any]]) -> Iterator[str]:
+    import orjson
+
+    for one in found:
+        yield orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def _addresses(words: Sequence[str]) -> Iterator[int]:
-    """"-" stands for the words of standard input."""
+    """"-" stands for the first word of each line of standard input."""
     for word in words:
         if word == "-":
             yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))
@@ -88,7 +108,7 @@ def _address(word: str) -> int:
     except ValueError:
         address = -1
     if address < 0:
-        raise UsageError(f"{word!r} is no address: write it in hex, as 0x401000")
+        raise UsageError(f"{word!r} is not a valid address: write it in hex, as 0x401000")
     if address >= 1 << 64:
-        raise UsageError(f"{word!r} is no address: it has more than 64 bits")
+        raise UsageError(f"{word!r} is not a valid address: it has more than 64 bits")
     return address

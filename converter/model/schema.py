@@ -351,7 +351,7 @@ def describe() -> str:
         for spec in specs:
             lines += ["", f"  {spec.name}: {spec.doc}"]
             for c in spec.columns:
-                notes = [c.dtype, c.unit, f"→ {c.refers_to}" if c.refers_to else ""]
+                notes = [c.dtype, c.unit, f"-> {c.refers_to}" if c.refers_to else ""]
                 lines.append(f"    {c.name:12} {' '.join(n for n in notes if n):20} {c.doc}")
         lines.append("")
     return "\n".join(lines)

@@ -47,14 +47,20 @@ def summarize(
     processes: list[Json] = []
     for process in trace.processes:
         threads: list[Json] = []
+        views: list[Json] = []
         for thread in process.threads:
-            threads.append(totals.add(thread, thread.load()))
+            data = thread.load()
+            if thread.sample_unit:
+                views.append(_view(thread, data))
+            else:
+                threads.append(totals.add(thread, data))
             progress(thread.n_records)
         processes.append(
             {
                 "pid": process.pid,
                 "name": process.name,
                 "threads": threads,
+                "views": views,
                 "counters": [_counter(counter) for counter in process.counters],
                 "heap_snapshots": heap_snapshots(trace, process, top),
             }
@@ -95,17 +101,25 @@ class _Totals:
         n_calls = self.calls.add(data.calls)
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
-        if not thread.sample_unit:
-            self.samples.add(data.samples["stack"])
+        self.samples.add(data.samples["stack"])
         return {
             "tid": thread.tid,
             "name": thread.name,
             "samples": len(data.samples),
-            "sample_unit": thread.sample_unit or None,
             "calls": n_calls,
             "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
             "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
         }
+
+
+def _view(thread: Thread, data: ThreadData) -> Json:
+    """Of a table of sizes that is shown as a thread: its samples are not time."""
+    return {
+        "name": thread.name,
+        "unit": thread.sample_unit,
+        "samples": len(data.samples),
+        "total": sums.total(data.samples["weight"]),
+    }
 
 
 def _functions(trace: Trace, calls: CallTotals, counts: SampleTotals, top: int, sort: str) -> list[Json]:

@@ -70,11 +70,10 @@ def _process(process: Json) -> list[str]:
     lines = ["", f"process {process['pid']} {process['name']}"]
     width = max((len(str(thread["tid"])) for thread in process["threads"]), default=0)
     for thread in process["threads"]:
-        if not thread["sample_unit"]:
-            allocations = {"allocations": thread["allocations"]["count"]}
-            counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **thread["markers"]}
-            held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-            lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
+        allocations = {"allocations": thread["allocations"]["count"]}
+        counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **thread["markers"]}
+        held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
     return lines
 
 

@@ -1,0 +1,80 @@
+"""Outputs that are too large for a viewer: the advice names options that the command takes and that are enough."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.xray import Fdr
+from streams import NS, START
+
+import traceferry
+from traceferry import registry
+from traceferry.calls.advice import what_would_fit
+from traceferry.durations import parse_duration, parse_range
+from traceferry.errors import UsageError
+
+# So many calls of so many ns each, one after the other.
+CALLS = {20: 4000, 200: 400, 2_000: 40, 999_700: 4}
+
+
+def log() -> Fdr:
+    made = Fdr(frequency=NS)
+    records = [made.new_cpu(0, START)]
+    for ns, n in CALLS.items():
+        records += [made.enter(1, 1), made.exit(1, ns)] * n
+    return made.buffer(1, pid=1, records=records)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "app.xray"
+    path.write_bytes(log().bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"),
+    [
+        (1.0, "--min-duration 32ns or --range 0,84.4us"),
+        (0.11, "--min-duration 316ns or --range 0,9.24us"),
+        (0.012, "--min-duration 316ns or --range 0,1us"),
+        (0.002, "--min-duration 3.16us or --range 0,167ns"),
+        (0.0001, "--min-duration 1ms or --range 0,8ns"),
+    ],
+)
+def test_the_shortest_duration_that_is_enough(recording: Path, share: float, wanted: str) -> None:
+    """4444 calls in 4.2 ms, 4000 of them in the first 84 us; a tenth of what the viewer takes stays free."""
+    assert what_would_fit(traceferry.load(recording), 1_000_000, int(1_000_000 * share)) == f"{wanted} would fit"
+
+
+def test_a_recording_without_calls_is_cut_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "empty.xray"
+    path.write_bytes(Fdr(frequency=NS).bytes())
+    assert what_would_fit(traceferry.load(path), 100, 50) == "--range 0,0ns would fit"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".pftrace", ".gecko.json"])
+def test_the_advice_helps(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    output = tmp_path / f"out{suffix}"
+    assert [issue for issue in traceferry.convert(recording, output) if issue.kind == "output_too_large"] == []
+    limit = output.stat().st_size // 2
+    monkeypatch.setattr(registry, "EXPORTERS", tuple(replace(e, viewer_limit=limit) for e in registry.EXPORTERS))
+    report = traceferry.convert(recording, output)
+    (issue,) = (issue for issue in report if issue.kind == "output_too_large")
+    assert re.fullmatch(r"0\.0 GB for \S+, uncompressed", issue.detail)
+    assert not report.lossy
+    match = re.fullmatch(r"--min-duration (\S+) or --range (\S+) would fit", issue.advice)
+    assert match
+    for options in ({"min_duration_ns": parse_duration(match[1])}, {"time_range": parse_range(match[2])}):
+        after = traceferry.convert(recording, output, **options)  # type: ignore[arg-type]
+        assert [issue for issue in after if issue.kind == "output_too_large"] == []
+        assert output.stat().st_size <= limit
+
+
+def test_ranges_outside_the_recording(recording: Path) -> None:
+    for time_range in ((10**9, None), (None, -1), (10, 5)):
+        with pytest.raises(UsageError, match=r"the range .*; the recording lasts 4\.\d+ms"):
+            traceferry.load(recording, time_range=time_range)
