@@ -13,9 +13,11 @@ from builders.xray import Fdr
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from streams import NS, START, STEP, fdr, records_of
+from streams import NS, START, STEP, fdr, number_of, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, report_of, thread_of
 
+from traceferry.calls import balance
+from traceferry.importers.xray import fdr as fdr_pieces
 from traceferry.model import ENTRY_LOST, LEAVE, OPEN_AT_START, TAIL, Trace, laws
 from traceferry.select import select_lasting, select_range
 from traceferry.summary.info import summarize
@@ -280,3 +282,41 @@ def test_a_step_is_what_the_notation_says(load: Load) -> None:
     thread = thread_of(trace, 1)
     assert thread.end_ts - thread.start_ts == STEP
     assert calls_of(trace, thread.load())[0].end == thread.end_ts
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def with_arguments(stream: str) -> Fdr:
+    """A log of a stream in which every enter has an argument, which counts them."""
+    log = Fdr(frequency=NS)
+    records, _ = records_of(log, stream, START)
+    letters = [token for token in stream.split() if token.strip("~").isalpha()]
+    for nth, letter in reversed(list(enumerate(letters))):
+        at = [i for i, record in enumerate(records) if len(record) == 8][nth]
+        if letter.isupper():
+            records[at : at + 1] = [log.enter_arg(number_of(letter), STEP), log.argument(nth)]
+    return log.buffer(1, pid=1, walltime=wall(START), records=records)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STREAMS, st.integers(1, 5), st.booleans())
+def test_long_threads_are_balanced_anew_for_each_reader(
+    load: Load, monkeypatch: pytest.MonkeyPatch, streams: list[str], size: int, has_arguments: bool
+) -> None:
+    """Calls, the rows of arguments and the report are the same, whether calls are kept or made in pieces of any size,
+    orphans and their callers in different ones."""
+    log = with_arguments(streams[0]) if has_arguments else fdr(*streams)
+
+    def loaded() -> tuple[Any, ...]:
+        trace = load(log)
+        data = [thread.load() for _, thread in trace.threads]
+        columns = [[d.calls[name].tolist() for name in ("ts", "frame", "flags")] for d in data]
+        lengths = [len(d.calls) for d in data]
+        return columns, lengths, [d.arguments["call"].tolist() for d in data], report_of(trace)
+
+    kept = loaded()
+    with monkeypatch.context() as patch:
+        patch.setattr(balance, "KEPT_ROWS", 0)
+        patch.setattr(fdr_pieces, "SCRATCH", size)
+        assert loaded() == kept

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.calls import calls_kernel
+from traceferry.calls import balance_kernel, calls_kernel
 from traceferry.model import (
     CALLS,
     ENTRY_LOST,
-    LEAVE,
     OPEN_AT_START,
     Array,
     GrowingTable,
@@ -19,106 +20,165 @@ from traceferry.model import (
 )
 from traceferry.report import Report
 
-NOT_FOUND = 128
-# Of the four sums of a function.
-ENTERS, TOTAL_NS, SELF_NS, ACTIVE = range(4)
+SLOT = balance_kernel.STATE_SLOTS
+ORPHAN = balance_kernel.ORPHAN_COLUMNS
+FIRST_DEPTH = 1 << 8
+# Balanced calls of a thread that are kept; of longer threads they are made again each time.
+KEPT_ROWS = 1 << 24
+NO_ROWS = np.empty(0, np.int64)
+
+
+class Raw(NamedTuple):
+    """A piece of what was recorded of a thread.
+
+    ts: int64, in ns; key: int32, by which a leave finds its enter; frame: int32, of enters (of leaves without an enter,
+    too, where these are noted); flags: uint8: 0, LEAVE, LEAVE | TAIL, LEAVE | UNWOUND; marks: int64, rising rows of the
+    piece that enter and of which the rows in the result are wanted; -1 is the last row before the piece.
+    """
+
+    ts: Array
+    key: Array
+    frame: Array
+    flags: Array
+    marks: Array = NO_ROWS
 
 
 class Balancer:
-    """Takes the stream of one thread piece by piece, and makes a table of CALLS that obeys the model's laws.
+    """Balances the recorded calls of one thread in one pass, in memory that does not grow with their number.
 
-    n_rows: how many rows will come at most; frames must be below n_frames.
+    start_ts: before it nothing happens; None: the first time stamp. missing: int64 [n, 4], as `Orphans.missing` makes
+    them. notes_orphans: whether leaves without an enter are noted, for a second pass that is given their enters; else
+    they are left out and counted.
     """
 
-    def __init__(self, n_rows: int, n_frames: int) -> None:
-        # Room for the worst case; memory that is not written is not used.
-        self._ts, self._frame = np.empty(2 * n_rows, np.int64), np.empty(2 * n_rows, np.int32)
-        self._flags = np.empty(2 * n_rows, np.uint8)
-        self._stack, self._n_open = np.empty(n_rows, np.int64), np.zeros(n_frames, np.int32)
-        self._state = np.zeros(9, np.int64)
+    def __init__(self, start_ts: int | None = None, missing: Array = NO_ROWS, notes_orphans: bool = False) -> None:
+        self._missing = missing.ravel()
+        self._notes = notes_orphans
+        self._has_start = start_ts is not None
+        self._state = np.zeros(SLOT["size"], np.int64)
+        self._state[SLOT["now"]] = start_ts or 0
+        self._key, self._frame = np.empty(FIRST_DEPTH, np.int32), np.empty(FIRST_DEPTH, np.int32)
+        self._row, self._lists = np.empty(FIRST_DEPTH, np.int64), np.empty(2 * FIRST_DEPTH + 2, np.int64)
+        self._n_open = np.zeros(0, np.int32)
+        self._orphans = NO_ROWS
         self._marks: list[Array] = []
 
-    def add(self, ts: Array, frame: Array, flags: Array, marks: Array) -> None:
-        """int64 ts in ns, int32 frame, uint8 flags (0, LEAVE, LEAVE | TAIL, LEAVE | UNWOUND); marks: int64, rising rows
-        of the piece whose place in the result `finish` tells, -1 for the last row before the piece."""
-        if self._state[0] == 0 and len(ts):
-            self._state[6] = ts[0]
-        out_marks = np.empty(len(marks), np.int64)
-        calls_kernel.match(
-            ts,
-            frame,
-            flags,
-            self._ts,
-            self._frame,
-            self._flags,
-            self._stack,
-            self._n_open,
-            marks,
-            out_marks,
-            self._state,
-        )
+    def __getitem__(self, name: str) -> int:
+        """What `balance_kernel` counts: depth, n_written (rows so far), n_unwound, n_backwards, max_backwards,
+        n_orphans."""
+        return int(self._state[SLOT[name]])
+
+    def add(self, raw: Raw, n_keys: int) -> Table:
+        """CALLS; n_keys: one more than the largest key so far."""
+        n = len(raw.ts)
+        if n and not self._has_start:
+            self._state[SLOT["now"]], self._has_start = raw.ts[0], True
+        self._make_room(n, n_keys)
+        depth = self["depth"]
+        room = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
+        ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+        marks = np.empty(len(raw.marks), np.int64)
+        n_rows = balance_kernel.balance(
+            raw.ts, raw.key, raw.frame, raw.flags, raw.marks, self._missing, self._key, self._frame, self._row,
+            self._n_open, self._lists, self._orphans, ts, frame, flags, marks, self._state,
+        )  # fmt: skip
         if len(marks):
-            self._marks.append(out_marks)
+            self._marks.append(marks)
+        return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
 
-    def finish(self, end_ts: int, report: Report, where: str) -> tuple[Table, Array]:
-        """The table, and the rows of all marks in it. What is open is left at end_ts; what had to be added or closed is
-        noted in the report under `where`."""
-        calls_kernel.close(end_ts, self._ts, self._frame, self._flags, self._stack, self._state)
-        n_rows, n_unwound, n_open, n_backwards, n_orphans, max_backwards = (int(n) for n in self._state[:6])
-        calls = Table(CALLS, {"ts": self._ts[:n_rows], "frame": self._frame[:n_rows], "flags": self._flags[:n_rows]})
-        marks = np.concatenate([np.zeros(0, np.int64), *self._marks])
-        report.note("unwound", n_unwound, where=where)
-        report.note("open_at_end", n_open, where=where)
-        report.note("clock_backwards", n_backwards, where=where, detail=f"by at most {max_backwards} ns")
-        if n_orphans:
-            calls, marks = _adopt_orphans(calls, marks, n_orphans, report, where)
-        return calls, marks
+    def close(self, end_ts: int) -> Table:
+        """CALLS: what is open is left at end_ts."""
+        depth = self["depth"]
+        ts, frame, flags = np.empty(depth, np.int64), np.empty(depth, np.int32), np.empty(depth, np.uint8)
+        balance_kernel.close(end_ts, self._frame, self._row, self._lists, self._orphans, ts, frame, flags, self._state)
+        return Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
 
+    @property
+    def marks(self) -> Array:
+        """int64: the rows of all marks so far."""
+        return np.concatenate([NO_ROWS, *self._marks])
 
-def _adopt_orphans(calls: Table, marks: Array, n_orphans: int, report: Report, where: str) -> tuple[Table, Array]:
-    """Gives every leave that has no enter one: see `calls_kernel.adopt` for where."""
-    n = len(calls)
-    ts, frame, flags = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)
-    enter_at = np.empty(n_orphans, np.int64)
-    new_marks = np.empty(len(marks), np.int64)
-    counts = np.zeros(6, np.int64)
-    calls_kernel.adopt(
-        calls["ts"], calls["frame"], calls["flags"], ts, frame, flags,
-        np.empty(n + 1, np.int64), np.empty(n, np.uint8), enter_at, marks, new_marks, counts,
-    )  # fmt: skip
-    ts, frame, flags = ts[: counts[0]], frame[: counts[0]], flags[: counts[0]]
-    leave_at = np.flatnonzero(flags & NOT_FOUND)
-    flags[leave_at] &= ~np.uint8(NOT_FOUND)
-    from_start = np.flatnonzero(enter_at < 0)
-    inside = np.flatnonzero(enter_at >= 0)
-    report.note("entry_missing", len(from_start), where=where)
-    report.note("entry_lost", len(inside), where=where)
+    def orphans(self) -> Array:
+        """int64 [n, 6], after `close`: the leaves without an enter; the columns are ORPHAN."""
+        return self._orphans[: len(ORPHAN) * self["n_orphans"]].reshape(-1, len(ORPHAN))
 
-    # The last one left was entered first.
-    outermost_first = from_start[::-1]
-    place = np.concatenate((np.zeros(len(from_start), np.int64), enter_at[inside]))
-    entered = np.concatenate((leave_at[outermost_first], leave_at[inside]))
-    before = np.where(flags[place] & LEAVE, np.maximum(place - 1, 0), place)
-    new_flags = np.repeat(np.array([OPEN_AT_START, ENTRY_LOST], np.uint8), (len(from_start), len(inside)))
-    order = np.argsort(place, kind="stable")
-    place = place[order]
-    table = Table(
-        CALLS,
-        {
-            "ts": np.insert(ts, place, ts[before[order]]),
-            "frame": np.insert(frame, place, frame[entered[order]]),
-            "flags": np.insert(flags, place, new_flags[order]),
-        },
-    )
-    return table, new_marks + np.searchsorted(place, new_marks, side="right")
+    def _make_room(self, n: int, n_keys: int) -> None:
+        deepest = self["depth"] + n + len(self._missing) // 4 - self["n_inserted"]
+        if deepest > len(self._key):
+            self._key, self._frame, self._row = (_longer(a, deepest) for a in (self._key, self._frame, self._row))
+            self._lists = _longer(self._lists, len(self._key) + 1)[: 2 * len(self._key) + 2]
+        if n_keys > len(self._n_open):
+            self._n_open = np.concatenate((self._n_open, np.zeros(n_keys - len(self._n_open), np.int32)))
+        if self._notes:
+            self._orphans = _longer(self._orphans, len(ORPHAN) * (self["n_orphans"] + n))
 
 
-class CallStream(StreamedTable):
-    """A stream of calls that can be added up without making its rows. add_up: does so."""
+def missing_enters(orphans: Array) -> Array:
+    """int64 [n, 4]: row of the stream before which it belongs, key, frame and flags of each enter that was lost.
 
-    def __init__(self, make: Callable[[], Iterator[Table]], n_rows: int, add_up: Callable[[CallTotals], None]) -> None:
-        super().__init__(CALLS, make, n_rows)
-        self.add_up = add_up
+    An orphan that nothing outlives was open since the thread's start: the last one left was entered first.
+    """
+    inside = orphans[:, ORPHAN["inside"]] != 0
+    ordered = np.concatenate((orphans[~inside][::-1], orphans[inside]))
+    n_from_start = len(orphans) - np.count_nonzero(inside)
+    row = ordered[:, ORPHAN["place"]].copy()
+    row[:n_from_start] = 0
+    flags = np.repeat([OPEN_AT_START, ENTRY_LOST], (n_from_start, len(orphans) - n_from_start))
+    missing = np.column_stack((row, ordered[:, ORPHAN["key"]], ordered[:, ORPHAN["frame"]], flags)).astype(np.int64)
+    return missing[np.argsort(row, kind="stable")]
+
+
+@dataclass(frozen=True)
+class RecordedCalls:
+    """The calls of one thread of a recording that can be read repeatedly. n_keys: one more than the largest key."""
+
+    read: Callable[[], Iterator[Raw]]
+    n_keys: int
+    end_ts: int
+
+    def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
+        """(CALLS, int64 rows of the marks). first: what `read` reads, already begun. What is open is left at end_ts;
+        what had to be added or closed is noted in the report under `where`."""
+        balancer = Balancer(notes_orphans=True)
+        kept = self._kept(balancer, first)
+        report.note("unwound", balancer["n_unwound"], where=where)
+        report.note("open_at_end", balancer["depth"], where=where)
+        report.note(
+            "clock_backwards", balancer["n_backwards"], where=where, detail=f"by at most {balancer['max_backwards']} ns"
+        )
+        orphans = balancer.orphans()
+        if len(orphans) == 0:
+            return self._table(kept, balancer["n_written"], NO_ROWS), balancer.marks
+        n_inside = int(np.count_nonzero(orphans[:, ORPHAN["inside"]]))
+        report.note("entry_missing", len(orphans) - n_inside, where=where)
+        report.note("entry_lost", n_inside, where=where)
+        missing = missing_enters(orphans)
+        second = Balancer(missing=missing)
+        kept = self._kept(second, self.read())
+        return self._table(kept, second["n_written"], missing), second.marks
+
+    def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> list[Table] | None:
+        """The calls, None where they are too many to keep."""
+        kept: list[Table] = []
+        for piece in self._pass(balancer, pieces):
+            if balancer["n_written"] <= KEPT_ROWS:
+                kept.append(piece)
+            else:
+                kept.clear()
+        return kept if balancer["n_written"] <= KEPT_ROWS else None
+
+    def _table(self, kept: list[Table] | None, n_rows: int, missing: Array) -> Table:
+        if kept is not None:
+            names = [column.name for column in CALLS.columns]
+            return Table(CALLS, {name: np.concatenate([t[name] for t in kept]) for name in names} if kept else None)
+        return StreamedTable(CALLS, lambda: self._pass(Balancer(missing=missing), self.read()), n_rows)
+
+    def _pass(self, balancer: Balancer, pieces: Iterable[Raw]) -> Iterator[Table]:
+        for raw in pieces:
+            if len(made := balancer.add(raw, self.n_keys)):
+                yield made
+        if len(made := balancer.close(self.end_ts)):
+            yield made
 
 
 class CallTotals:
@@ -136,9 +196,6 @@ class CallTotals:
 
     def add(self, calls: Table) -> int:
         """Adds a thread; returns how many calls it has."""
-        if isinstance(calls, CallStream):
-            calls.add_up(self)
-            return len(calls) // 2
         n_rows = 0
         state = np.zeros(2, np.int64)
         for piece in calls.pieces():
@@ -150,12 +207,6 @@ class CallTotals:
             )  # fmt: skip
         _check_balanced(state)
         return n_rows // 2
-
-    def tables(self) -> tuple[Array, Array]:
-        """For who adds up by other means: int32 func of each frame so far; int64 sums, four for each func: enters,
-        total ns, self ns, how often it is open now."""
-        self._make_room(0)
-        return self._func_of_frame, self._sums.reshape(-1)
 
     def _make_room(self, depth: int) -> None:
         if len(self._func_of_frame) < len(self._frames):

@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from traceferry.calls.balance import CallStream, CallTotals
 from traceferry.importers.mono.allocations import Allocations
 from traceferry.importers.mono.counters import counters
 from traceferry.importers.mono.coverage import add_coverage
@@ -22,7 +21,7 @@ from traceferry.importers.mono.names import Names
 from traceferry.importers.mono.samples import read_samples
 from traceferry.importers.mono.shots import Shot, Shots, find_shots
 from traceferry.importers.mono.threads import UNKNOWN_TID, Life, Lives
-from traceferry.importers.mono.walks import CallCounts, StackTable, add_up_calls, call_pieces
+from traceferry.importers.mono.walks import CallCounts, StackTable, call_pieces
 from traceferry.model import (
     ALLOCATIONS,
     CALLS,
@@ -235,16 +234,11 @@ class _Loader:
 
     def _calls(self) -> Table:
         n = self._count("enter")
-        return CallStream(self._call_pieces, 2 * n, self._add_up) if n else Table(CALLS)
+        return StreamedTable(CALLS, self._call_pieces, 2 * n) if n else Table(CALLS)
 
     def _call_pieces(self) -> Iterator[Table]:
         counts = CallCounts()
         yield from call_pieces(*self._of_calls, self.shift_ns, counts)
-        self._note(counts)
-
-    def _add_up(self, totals: CallTotals) -> None:
-        counts = CallCounts()
-        add_up_calls(*self._of_calls, totals, counts)
         self._note(counts)
 
     @property
@@ -264,9 +258,7 @@ class _Loader:
         _note_nameless(self.trace, self.log, self.frames)
 
     def _allocations(self) -> Table:
-        made = Allocations(
-            self.trace, self.log, self.frames, self.life, self.known, self.span, self.shift_ns
-        )
+        made = Allocations(self.trace, self.log, self.frames, self.life, self.known, self.span, self.shift_ns)
         n = made.n_rows
         return StreamedTable(ALLOCATIONS, made.pieces, n) if n else Table(ALLOCATIONS)
 

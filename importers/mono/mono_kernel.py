@@ -12,8 +12,6 @@ import sys
 
 import cython
 
-from traceferry.kernels.saturating import minus, plus
-
 LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
 
 # ---------------------------------------------------------------- the state
@@ -61,8 +59,6 @@ N_STACKS = cython.declare(cython.int, 32)
 N_SECOND = cython.declare(cython.int, 33)
 # Times of calls are lowered to this one.
 MAX_TS = cython.declare(cython.int, 34)
-# The ns that the innermost open call has spent in callees.
-CALLEES = cython.declare(cython.int, 35)
 # The lengths of the table of names when it was last looked through.
 CHECKED = cython.declare(cython.int, 36)
 N_STATE = cython.declare(cython.int, 40)
@@ -174,7 +170,7 @@ def load8(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.ul
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.ulonglong, cython.ulonglong, cython.Py_ssize_t))
-def taken_apart(w: cython.ulonglong):
+def decode_packed(w: cython.ulonglong):
     """Of eight bytes that begin with an enter or leave: the differences of time and method, and its length; 0 where it
     is longer than that, or the numbers than usual.
 
@@ -451,9 +447,7 @@ def described(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def counted(
-    d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1]
-) -> cython.void:
+def counted(d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1]) -> cython.void:
     """Values of counters: index, type, value: of a text its place, or 0."""
     index: cython.ulonglong
     type_: cython.ulonglong
@@ -504,9 +498,7 @@ def is_timed(kind: cython.uint, version: cython.ulonglong) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def step(
-    d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1]
-) -> cython.bint:
+def step(d: cython.const[cython.uchar][::1], s: cython.ulonglong[::1], items: cython.ulonglong[::1]) -> cython.bint:
     """Reads the event at s[AT] into s and items. False: s[BAD] says why not, and s[EVENT_AT] where."""
     version: cython.ulonglong = s[VERSION]
     s[EVENT_AT] = s[AT]
@@ -908,7 +900,7 @@ def scan(
                     kind = w & 0xFF
                     if kind & 0xCF != 3 or kind == 3:
                         break
-                    delta, difference, length = taken_apart(w)
+                    delta, difference, length = decode_packed(w)
                     if length == 0:
                         break
                     p += length
@@ -1129,11 +1121,7 @@ def frames_of(
     n: cython.Py_ssize_t = wanted.shape[0]
     i: cython.Py_ssize_t
     number: cython.int
-    if (
-        ts.shape[0] != n
-        or found.shape[0] != n
-        or not is_table(keys, ids, frames, defined_at, defined_ts, defined)
-    ):
+    if ts.shape[0] != n or found.shape[0] != n or not is_table(keys, ids, frames, defined_at, defined_ts, defined):
         raise ValueError("frames_of: an array has the wrong length")
     for i in range(n):
         number = id_of(keys, ids, wanted[i])
@@ -1216,35 +1204,27 @@ def calls(
     defined_at: cython.const[cython.int][::1],
     defined_ts: cython.const[cython.longlong][::1],
     defined: cython.const[cython.int][::1],
-    open_methods: cython.ulonglong[::1],
-    open_frames: cython.int[::1],
-    n_open: cython.int[::1],
+    shift_ns: cython.longlong,
     out_ts: cython.longlong[::1],
+    out_key: cython.int[::1],
     out_frame: cython.int[::1],
     out_flags: cython.uchar[::1],
     items: cython.ulonglong[::1],
     s: cython.ulonglong[::1],
 ):
-    """The balanced calls of the buffers of one thread, a piece at a time: from row 0 on, s[N_ROWS] of them.
+    """The enters and leaves of the buffers of one thread, as recorded, a piece at a time: from row 0 on, s[N_ROWS] of
+    them: time (at most s[MAX_TS], moved by shift_ns), the method's number, its frame at that time (of enters), flags.
 
-    A leave closes the innermost open call of its method, and those above as UNWOUND, as does a leave by an exception. A
-    leave of nothing that is open is ignored: methods of the runtime leave without having entered. Times that fall are
-    raised to s[NOW], the latest so far, and those beyond s[MAX_TS] lowered to it.
-
-    The buffers are whole. n_open: a number for each frame of frames, zeros at the start. Returns DONE, ROWS_FULL,
-    DEPTH_FULL (open_methods and open_frames need more room), ASKS_METHOD (s[ASKED] is not in the table) or ITEMS_FULL.
+    s[N_IGNORED] counts leaves of methods that are not in the table: nothing has entered them. The buffers are whole.
+    Returns DONE, ROWS_FULL, ASKS_METHOD (s[ASKED] is entered and not in the table) or ITEMS_FULL.
     """
     n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
     room: cython.Py_ssize_t = out_ts.shape[0]
-    deepest: cython.Py_ssize_t = open_methods.shape[0]
-    depth: cython.Py_ssize_t = s[DEPTH] if s.shape[0] >= N_STATE else -1
     if (
-        depth < 0
-        or depth > deepest
-        or open_frames.shape[0] != deepest
+        s.shape[0] < N_STATE
+        or out_key.shape[0] != room
         or out_frame.shape[0] != room
         or out_flags.shape[0] != room
-        or n_open.shape[0] < frames.shape[0]
         or not are_inside(buffers, n_buffers, d.shape[0])
         or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
     ):
@@ -1256,7 +1236,6 @@ def calls(
     after: cython.Py_ssize_t
     length: cython.Py_ssize_t
     n: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
     w: cython.ulonglong
     delta: cython.ulonglong
     difference: cython.ulonglong
@@ -1266,11 +1245,9 @@ def calls(
     new_ts: cython.ulonglong
     new_meth: cython.ulonglong
     mask: cython.ulonglong = s[PTR_MASK]
-    now: cython.ulonglong = s[NOW]
     max_ts: cython.ulonglong = s[MAX_TS]
-    number: cython.int
-    searched: cython.ulonglong = s[SEARCHED]
-    counting: cython.bint = searched > 65536
+    number: cython.int = -1
+    known: cython.ulonglong = 0
     begun: cython.bint = s[BEGUN] != 0
     with cython.nogil:
         while True:
@@ -1279,7 +1256,7 @@ def calls(
                 w = load8(d, p)
                 kind = w & 0xFF
                 if kind & 0xCF == 3 and kind != 3:
-                    delta, difference, length = taken_apart(w)
+                    delta, difference, length = decode_packed(w)
             if length != 0:
                 after = p + length
                 new_ts = wrapped(ts + delta)
@@ -1316,64 +1293,27 @@ def calls(
                     ts = new_ts
                     meth = new_meth
                     continue
-            if kind == 0x23:
+            if n == room:
+                result = ROWS_FULL
+                break
+            if number < 0 or known != new_meth:
                 number = id_of(keys, ids, new_meth)
-                if number < 0:
-                    s[ASKED] = new_meth
-                    result = ASKS_METHOD
-                    break
-                if n == room:
-                    result = ROWS_FULL
-                    break
-                if depth == deepest:
-                    result = DEPTH_FULL
-                    break
-                if new_ts > now:
-                    now = new_ts if new_ts < max_ts else max_ts
-                elif new_ts < now:
-                    s[N_BACKWARDS] += 1
-                open_methods[depth] = new_meth
-                open_frames[depth] = frame_at(frames, defined_at, defined_ts, defined, number, new_ts)
-                out_ts[n] = now
-                out_frame[n] = open_frames[depth]
-                out_flags[n] = 0
-                depth += 1
+                known = new_meth
+            if number >= 0:
+                out_ts[n] = cython.cast(cython.longlong, new_ts if new_ts < max_ts else max_ts) + shift_ns
+                out_key[n] = number
+                if kind == 0x23:
+                    out_frame[n] = frame_at(frames, defined_at, defined_ts, defined, number, new_ts)
+                    out_flags[n] = 0
+                else:
+                    out_flags[n] = LEAVES if kind == 0x13 else LEAVES | UNWOUND
                 n += 1
-                if counting:
-                    n_open[number] += 1
+            elif kind == 0x23:
+                s[ASKED] = new_meth
+                result = ASKS_METHOD
+                break
             else:
-                q = depth - 1
-                if q < 0 or open_methods[q] != new_meth:
-                    if counting:
-                        number = id_of(keys, ids, new_meth)
-                        if number < 0 or n_open[number] == 0:
-                            q = -1
-                    while q >= 0 and open_methods[q] != new_meth:
-                        q -= 1
-                if q < 0:
-                    s[N_IGNORED] += 1
-                    searched += depth
-                    if searched > 65536 and not counting:
-                        counting = True
-                        for q in range(depth):
-                            n_open[id_of(keys, ids, open_methods[q])] += 1
-                else:
-                    if n + depth - q > room:
-                        result = ROWS_FULL
-                        break
-                    if new_ts > now:
-                        now = new_ts if new_ts < max_ts else max_ts
-                    elif new_ts < now:
-                        s[N_BACKWARDS] += 1
-                    s[N_UNWOUND] += depth - q - 1
-                    while depth > q:
-                        depth -= 1
-                        if counting:
-                            n_open[id_of(keys, ids, open_methods[depth])] -= 1
-                        out_ts[n] = now
-                        out_frame[n] = open_frames[depth]
-                        out_flags[n] = LEAVES if kind == 0x13 and depth == q else LEAVES | UNWOUND
-                        n += 1
+                s[N_IGNORED] += 1
             p = after
             ts = new_ts
             meth = new_meth
@@ -1383,198 +1323,7 @@ def calls(
     s[END] = end
     s[TS] = ts
     s[METHOD] = meth
-    s[NOW] = now
-    s[DEPTH] = depth
-    s[SEARCHED] = searched
     s[N_ROWS] = n
-    return result
-
-
-def call_totals(
-    d: cython.const[cython.uchar][::1],
-    buffers: cython.const[cython.ulonglong][::1],
-    keys: cython.const[cython.ulonglong][::1],
-    ids: cython.const[cython.int][::1],
-    frames: cython.const[cython.int][::1],
-    defined_at: cython.const[cython.int][::1],
-    defined_ts: cython.const[cython.longlong][::1],
-    defined: cython.const[cython.int][::1],
-    open_methods: cython.ulonglong[::1],
-    open_sums: cython.int[::1],
-    entered: cython.longlong[::1],
-    in_callees: cython.longlong[::1],
-    n_open: cython.int[::1],
-    func_of_frame: cython.const[cython.int][::1],
-    sums: cython.longlong[::1],
-    items: cython.ulonglong[::1],
-    s: cython.ulonglong[::1],
-):
-    """Adds up the calls of one thread, those that `calls` would make, without making them.
-
-    sums: four values for each function: enters, total ns of outermost activations, self ns, how often it is open now.
-    Of each open call: where its sums begin, when it was entered, the ns that its caller had spent in callees until
-    then; s[CALLEES] are those of the innermost. Returns what `calls` does; ROWS_FULL for a frame that func_of_frame or
-    sums have no place for.
-    """
-    n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
-    n_frames: cython.Py_ssize_t = func_of_frame.shape[0]
-    n_funcs: cython.Py_ssize_t = sums.shape[0] // 4
-    deepest: cython.Py_ssize_t = open_methods.shape[0]
-    depth: cython.Py_ssize_t = s[DEPTH] if s.shape[0] >= N_STATE else -1
-    if (
-        depth < 0
-        or depth > deepest
-        or open_sums.shape[0] != deepest
-        or entered.shape[0] != deepest
-        or in_callees.shape[0] != deepest
-        or n_open.shape[0] < frames.shape[0]
-        or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
-    ):
-        raise ValueError("call_totals: an array has the wrong length")
-    result: cython.int = DONE
-    row: cython.Py_ssize_t = s[BUFFER]
-    p: cython.Py_ssize_t = s[AT]
-    end: cython.Py_ssize_t = s[END]
-    after: cython.Py_ssize_t
-    length: cython.Py_ssize_t
-    callees: cython.longlong = cython.cast(cython.longlong, s[CALLEES])
-    dur: cython.longlong
-    at: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    w: cython.ulonglong
-    delta: cython.ulonglong
-    difference: cython.ulonglong
-    kind: cython.uint
-    ts: cython.ulonglong = s[TS]
-    meth: cython.ulonglong = s[METHOD]
-    new_ts: cython.ulonglong
-    new_meth: cython.ulonglong
-    mask: cython.ulonglong = s[PTR_MASK]
-    now: cython.ulonglong = s[NOW]
-    max_ts: cython.ulonglong = s[MAX_TS]
-    number: cython.int
-    searched: cython.ulonglong = s[SEARCHED]
-    counting: cython.bint = searched > 65536
-    begun: cython.bint = s[BEGUN] != 0
-    with cython.nogil:
-        while True:
-            length = 0
-            if p + 8 <= end:
-                w = load8(d, p)
-                kind = w & 0xFF
-                if kind & 0xCF == 3 and kind != 3:
-                    delta, difference, length = taken_apart(w)
-            if length != 0:
-                after = p + length
-                new_ts = wrapped(ts + delta)
-                new_meth = (meth + difference) & mask
-            elif p >= end:
-                if begun:
-                    row += 1
-                    begun = False
-                if row >= n_buffers:
-                    break
-                begin(s, buffers, row)
-                begun = True
-                p = s[AT]
-                end = s[END]
-                ts = s[TS]
-                meth = s[METHOD]
-                continue
-            else:
-                s[AT] = p
-                s[TS] = ts
-                s[METHOD] = meth
-                if not step(d, s, items):
-                    if s[BAD] == NO_ROOM:
-                        result = ITEMS_FULL
-                        break
-                    p = end
-                    continue
-                kind = s[KIND]
-                after = s[AT]
-                new_ts = s[TS]
-                new_meth = s[METHOD]
-                if kind & 0xCF != 3 or kind == 3:
-                    p = after
-                    ts = new_ts
-                    meth = new_meth
-                    continue
-            if kind == 0x23:
-                number = id_of(keys, ids, new_meth)
-                if number < 0:
-                    s[ASKED] = new_meth
-                    result = ASKS_METHOD
-                    break
-                if depth == deepest:
-                    result = DEPTH_FULL
-                    break
-                at = frame_at(frames, defined_at, defined_ts, defined, number, new_ts)
-                if at >= n_frames or func_of_frame[at] < 0 or func_of_frame[at] >= n_funcs:
-                    result = ROWS_FULL
-                    break
-                at = 4 * func_of_frame[at]
-                if new_ts > now:
-                    now = new_ts if new_ts < max_ts else max_ts
-                elif new_ts < now:
-                    s[N_BACKWARDS] += 1
-                sums[at] += 1
-                sums[at + 3] += 1
-                open_methods[depth] = new_meth
-                open_sums[depth] = at
-                entered[depth] = now
-                in_callees[depth] = callees
-                callees = 0
-                depth += 1
-                if counting:
-                    n_open[number] += 1
-            else:
-                q = depth - 1
-                if q < 0 or open_methods[q] != new_meth:
-                    if counting:
-                        number = id_of(keys, ids, new_meth)
-                        if number < 0 or n_open[number] == 0:
-                            q = -1
-                    while q >= 0 and open_methods[q] != new_meth:
-                        q -= 1
-                if q < 0:
-                    s[N_IGNORED] += 1
-                    searched += depth
-                    if searched > 65536 and not counting:
-                        counting = True
-                        for q in range(depth):
-                            n_open[id_of(keys, ids, open_methods[q])] += 1
-                else:
-                    if new_ts > now:
-                        now = new_ts if new_ts < max_ts else max_ts
-                    elif new_ts < now:
-                        s[N_BACKWARDS] += 1
-                    s[N_UNWOUND] += depth - q - 1
-                    while depth > q:
-                        depth -= 1
-                        if counting:
-                            n_open[id_of(keys, ids, open_methods[depth])] -= 1
-                        at = open_sums[depth]
-                        dur = minus(cython.cast(cython.longlong, now), entered[depth])
-                        sums[at + 2] = plus(sums[at + 2], minus(dur, callees))
-                        callees = plus(in_callees[depth], dur)
-                        sums[at + 3] -= 1
-                        if sums[at + 3] == 0:
-                            sums[at + 1] = plus(sums[at + 1], dur)
-            p = after
-            ts = new_ts
-            meth = new_meth
-    s[BEGUN] = begun
-    s[BUFFER] = row
-    s[AT] = p
-    s[END] = end
-    s[TS] = ts
-    s[METHOD] = meth
-    s[NOW] = now
-    s[DEPTH] = depth
-    s[SEARCHED] = searched
-    s[CALLEES] = cython.cast(cython.ulonglong, callees) & ALL
     return result
 
 
@@ -2058,7 +1807,6 @@ if not cython.compiled:
     add_key = plain_integers(add_key)
     frames_of = plain_integers(frames_of)
     calls = plain_integers(calls)
-    call_totals = plain_integers(call_totals)
     enter_stacks = plain_integers(enter_stacks)
     sites = plain_integers(sites)
     hits = plain_integers(hits)

@@ -296,11 +296,7 @@ def list_alive(
             out[i] = -1
             if status[slot] == FREE or status[slot] == VACATED:
                 continue
-            if (
-                classes[i] != class_name[slot]
-                and classes[i] != UNKNOWN_CLASS
-                and class_name[slot] != UNKNOWN_CLASS
-            ):
+            if classes[i] != class_name[slot] and classes[i] != UNKNOWN_CLASS and class_name[slot] != UNKNOWN_CLASS:
                 continue
             if since[slot] < now and status[slot] == YOUNG:
                 status[slot] = OLD

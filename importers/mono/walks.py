@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.calls.balance import ACTIVE, SELF_NS, TOTAL_NS, CallTotals
+from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import mono_kernel
 from traceferry.importers.mono.decode import (
     ASKS_METHOD,
@@ -30,14 +30,13 @@ from traceferry.importers.mono.decode import (
     windows,
 )
 from traceferry.importers.mono.names import Names
-from traceferry.model import CALLS, LEAVE, OPEN_AT_END, Array, Table, Trace
-from traceferry.sums import LARGEST
+from traceferry.model import Array, Table, Trace
 
 PIECE = 1 << 16
 FIRST_DEPTH = 1 << 8
 # Places in the kernels' state.
-ASKED, DEPTH, NOW, N_IGNORED, N_UNWOUND, N_BACKWARDS = 25, 26, 27, 28, 29, 30
-N_STACKS, N_SECOND, MAX_TS, CALLEES = 32, 33, 34, 35
+ASKED, N_IGNORED = 25, 28
+N_STACKS, N_SECOND, MAX_TS = 32, 33, 34
 
 
 class StackTable:
@@ -106,85 +105,38 @@ class CallCounts:
     backwards: int = 0
     open_at_end: int = 0
 
-    def take(self, state: Array) -> None:
-        """Of a kernel that is done."""
-        self.ignored, self.unwound = int(state[N_IGNORED]), int(state[N_UNWOUND])
-        self.backwards, self.open_at_end = int(state[N_BACKWARDS]), int(state[DEPTH])
-
 
 def call_pieces(
     log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, counts: CallCounts
 ) -> Iterator[Table]:
     """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock,
-    which becomes the trace's by adding shift_ns. counts are set when the last piece has been made."""
-    state = log.layout.state()
-    state[NOW], state[MAX_TS] = span
-    open_methods, open_frames = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
-    n_open = np.zeros(len(methods.frames), np.int32)
-    items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
-    for stop in _stops(log, buffers):
-        n_open = _as_long(n_open, len(methods.frames))
-        ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
-        stopped = stop.why = mono_kernel.calls(
-            log.source.data, stop.buffers, *methods.arrays, open_methods, open_frames, n_open, ts, frame, flags, items,
-            state,
-        )  # fmt: skip
-        n = int(state[N_ROWS])
-        if stopped == ASKS_METHOD:
-            methods.ask(int(state[ASKED]))
-        elif stopped == DEPTH_FULL:
-            open_methods, open_frames = grown(open_methods), grown(open_frames)
-        elif stopped == ITEMS_FULL:
-            items = room_for(items, int(state[N_ITEMS]))
-        elif stopped == ROWS_FULL and n == 0:
-            room *= 2
-        if n:
-            columns = {"ts": ts[:n] + shift_ns if shift_ns else ts[:n], "frame": frame[:n], "flags": flags[:n]}
-            yield Table(CALLS, columns)
-    depth = int(state[DEPTH])
-    counts.take(state)
-    if depth:
-        ts = np.full(depth, max(span[1], int(state[NOW])) + shift_ns)
-        flags = np.full(depth, LEAVE | OPEN_AT_END, np.uint8)
-        yield Table(CALLS, {"ts": ts, "frame": open_frames[:depth][::-1].copy(), "flags": flags})
+    which becomes the trace's by adding shift_ns. counts are set when the last piece has been made.
 
-
-def add_up_calls(
-    log: Log, buffers: Array, methods: Names, span: tuple[int, int], totals: CallTotals, counts: CallCounts
-) -> None:
-    """Adds the calls that `call_pieces` makes of the same arguments to totals, which takes half the time."""
+    Leaves without an enter are left out: methods of the runtime leave without having entered.
+    """
     state = log.layout.state()
-    state[NOW], state[MAX_TS] = span
-    open_methods, open_sums = np.empty(FIRST_DEPTH, np.uint64), np.empty(FIRST_DEPTH, np.int32)
-    entered, in_callees = np.empty(FIRST_DEPTH, np.int64), np.empty(FIRST_DEPTH, np.int64)
-    n_open = np.zeros(len(methods.frames), np.int32)
+    state[MAX_TS] = span[1]
+    balancer = Balancer(span[0] + shift_ns)
     items = np.empty(FIRST_ITEMS, np.uint64)
+    ts, key, frame, flags = (np.empty(PIECE, dtype) for dtype in ("i8", "i4", "i4", "u1"))
     for stop in _stops(log, buffers):
-        n_open = _as_long(n_open, len(methods.frames))
-        func_of_frame, sums = totals.tables()
-        stopped = stop.why = mono_kernel.call_totals(
-            log.source.data, stop.buffers, *methods.arrays, open_methods, open_sums, entered, in_callees, n_open,
-            func_of_frame, sums, items, state,
-        )  # fmt: skip
+        stopped = stop.why = mono_kernel.calls(
+            log.source.data, stop.buffers, *methods.arrays, shift_ns, ts, key, frame, flags, items, state
+        )
+        n = int(state[N_ROWS])
+        if n:
+            made = balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames))
+            if len(made):
+                yield made
         if stopped == ASKS_METHOD:
             methods.ask(int(state[ASKED]))
-        elif stopped == DEPTH_FULL:
-            open_methods, open_sums = grown(open_methods), grown(open_sums)
-            entered, in_callees = grown(entered), grown(in_callees)
         elif stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
-    counts.take(state)
-    end = max(span[1], int(state[NOW]))
-    callees = int(state[CALLEES : CALLEES + 1].view(np.int64)[0])
-    _, sums = totals.tables()
-    for depth in range(int(state[DEPTH]) - 1, -1, -1):
-        of = sums[open_sums[depth] : open_sums[depth] + 4]
-        dur = min(max(end - int(entered[depth]), 0), LARGEST)
-        of[SELF_NS] = min(int(of[SELF_NS]) + max(dur - callees, 0), LARGEST)
-        of[ACTIVE] -= 1
-        if of[ACTIVE] == 0:
-            of[TOTAL_NS] = min(int(of[TOTAL_NS]) + dur, LARGEST)
-        callees = min(int(in_callees[depth]) + dur, LARGEST)
+    counts.ignored = int(state[N_IGNORED]) + balancer["n_orphans"]
+    counts.unwound, counts.backwards = balancer["n_unwound"], balancer["n_backwards"]
+    counts.open_at_end = balancer["depth"]
+    if counts.open_at_end:
+        yield balancer.close(span[1] + shift_ns)
 
 
 def _as_long(numbers: Array, n: int) -> Array:

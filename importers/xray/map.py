@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.calls.balance import Balancer
+from traceferry.calls.balance import Raw, RecordedCalls
 from traceferry.clocks.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
 from traceferry.importers.xray.layout import Function
-from traceferry.importers.xray.log import Event, Log, ThreadLog
+from traceferry.importers.xray.log import Event, Log, Piece, ThreadLog
 from traceferry.io.source import Source
 from traceferry.model import (
     ARGUMENTS,
@@ -223,32 +223,47 @@ class ThreadLoader:
     where: str
 
     def __call__(self) -> ThreadData:
-        balancer = Balancer(self.log.n_rows, len(self.trace.frames))
-        values, cpu_ticks, cpus = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint16)]
-        events: list[Event] = []
-        n_stray = n_guessed = 0
-        for piece in self.log.pieces():
-            balancer.add(self.rate.to_ns(piece.ticks), piece.value, piece.kind, piece.argument_row)
-            if len(piece.argument_value):
-                values.append(piece.argument_value)
-            if len(piece.cpu):
-                cpu_ticks.append(piece.cpu_ticks)
-                cpus.append(piece.cpu)
-            events += piece.events
-            n_stray += piece.n_stray_arguments
-            n_guessed += piece.n_times_guessed
-        report = self.trace.report
-        report.note("stray_argument", n_stray, where=self.where)
-        report.note("event_time_guessed", n_guessed, where=self.where)
-        calls, rows = balancer.finish(self.end_ts, report, self.where)
+        side = _Side()
+        recorded = RecordedCalls(lambda: map(self._raw, self.log.pieces()), len(self.trace.frames), self.end_ts)
+        calls, rows = recorded.balanced(self._first(side), self.trace.report, self.where)
         start_ts = self.rate.tick_to_ns(self.log.min_tick)
-        cpu_ts = np.clip(self.rate.to_ns(np.concatenate(cpu_ticks)), start_ts, self.end_ts)
+        cpu_ts = np.clip(self.rate.to_ns(np.concatenate(side.cpu_ticks)), start_ts, self.end_ts)
         return ThreadData(
             calls=calls,
-            arguments=_arguments(rows, np.concatenate(values)),
-            states=_cpu_states(self.trace, cpu_ts, np.concatenate(cpus)),
-            markers=_markers(events, self.rate, start_ts, self.end_ts),
+            arguments=_arguments(rows, np.concatenate(side.values)),
+            states=_cpu_states(self.trace, cpu_ts, np.concatenate(side.cpus)),
+            markers=_markers(side.events, self.rate, start_ts, self.end_ts),
         )
+
+    def _first(self, side: _Side) -> Iterator[Raw]:
+        for piece in self.log.pieces():
+            side.take(piece)
+            yield self._raw(piece)
+        self.trace.report.note("stray_argument", side.n_stray, where=self.where)
+        self.trace.report.note("event_time_guessed", side.n_guessed, where=self.where)
+
+    def _raw(self, piece: Piece) -> Raw:
+        """An id has one frame, by which a leave finds its enter."""
+        return Raw(self.rate.to_ns(piece.ticks), piece.value, piece.value, piece.kind, piece.argument_row)
+
+
+class _Side:
+    """What a thread's pieces hold beside calls."""
+
+    def __init__(self) -> None:
+        self.values, self.cpu_ticks, self.cpus = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, "u2")]
+        self.events: list[Event] = []
+        self.n_stray = self.n_guessed = 0
+
+    def take(self, piece: Piece) -> None:
+        if len(piece.argument_value):
+            self.values.append(piece.argument_value)
+        if len(piece.cpu):
+            self.cpu_ticks.append(piece.cpu_ticks)
+            self.cpus.append(piece.cpu)
+        self.events += piece.events
+        self.n_stray += piece.n_stray_arguments
+        self.n_guessed += piece.n_times_guessed
 
 
 def _arguments(rows: Array, values: Array) -> Table:
