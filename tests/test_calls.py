@@ -299,7 +299,7 @@ def with_arguments(stream: str) -> Fdr:
     return log.buffer(1, pid=1, walltime=wall(START), records=records)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(STREAMS, st.integers(1, 5), st.booleans())
 def test_long_threads_are_balanced_anew_for_each_reader(
     load: Load, monkeypatch: pytest.MonkeyPatch, streams: list[str], size: int, has_arguments: bool
