@@ -219,17 +219,17 @@ def said_by(symbols: Symbols) -> list[Any]:
     import numpy as np
 
     functions = list(islice(symbols.functions(), MAX_FUNCTIONS))
-    frames = symbols.lookup(np.array(_asked(functions), np.uint64))
+    frames = symbols.lookup(np.array(asked_of(functions), np.uint64))
     stacks = stacks_of(frames)
     for version in (1, 2):
         check_written(functions, symbols.base, bytes.fromhex(symbols.build_id)[:MAX_UUID], version)
     return [functions, stacks, frames.start.tolist(), frames.size.tolist(), list(symbols.problems)]
 
 
-def _asked(functions: Sequence[Function]) -> list[int]:
-    """Edges, what lies in front of them, and the ends of memory."""
-    edges = {at for function in functions for at in _edges(function)}
-    return sorted({at % (1 << 64) for edge in edges for at in (edge - 1, edge)} | {0, (1 << 64) - 1})
+def asked_of(functions: Sequence[Function]) -> list[int]:
+    """Edges, what lies in front of them and half of memory away, powers of two, and the ends of memory."""
+    edges = {at for function in functions for at in _edges(function)} | {1 << bits for bits in range(65)}
+    return sorted({at % (1 << 64) for edge in edges for at in (edge - 1, edge, edge + (1 << 63))})
 
 
 def _edges(function: Function) -> Iterator[int]:
@@ -279,7 +279,7 @@ def check_written(functions: Sequence[Function], base: int, uuid: bytes, version
     assert [function.name for function in held] == [_text(function.name) for function in kept]
     gone = {(function.start, function.size) for function in kept} ^ given.keys()
     assert all(size == 0 and any(f.start <= start < f.start + f.size for f in kept) for start, size in gone)
-    addresses = _asked(functions)
+    addresses = asked_of(functions)
     stacks = stacks_of(gsym.lookup(np.array(addresses, np.uint64)))
     starts = [function.start for function in kept]
     for address, stack in zip(addresses, stacks, strict=True):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
-from common import ROOT, run_symbols, said_by
+from common import MAX_FUNCTIONS, ROOT, asked_of, run_symbols, said_by, stacks_of
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -114,14 +115,20 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def said(data: bytes) -> list[Any]:
-    """All that the reader says of the bytes; a FormatError says that they are no such file."""
+    """All that the readers say of the bytes, with symbolic and without; a FormatError: they are no such file."""
+    import numpy as np
+
     from traceferry.errors import FormatError
     from traceferry.io.source import Source
     from traceferry.symbols.binary import Binary
     from traceferry.symbols.elf import ElfSymbols
+    from traceferry.symbols.one_by_one import look_up
 
     try:
-        return said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data)))))
+        symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))))
+        addresses = np.array(asked_of(list(islice(symbols.functions(), MAX_FUNCTIONS))), np.uint64)
+        alone = stacks_of(look_up(addresses, symbols._own.answer))
+        return [alone, said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data)))))]
     except FormatError as error:
         return [error.message, error.offset]
 

@@ -1,4 +1,4 @@
-"""Function ids become names, files and lines through the instrumented binaries (specs/xray.md, section 5)."""
+"""Function ids become names, files and lines through the instrumented binaries."""
 
 from collections.abc import Callable
 from pathlib import Path

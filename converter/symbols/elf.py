@@ -128,7 +128,7 @@ class ElfSymbols:
         if not found:
             return NOTHING
         outermost = int(found[-1].sym_addr)
-        start = outermost + self.base if outermost != NO_START else 0
+        start = (outermost + self.base) % (1 << 64) if outermost != NO_START else 0
         frames = [(str(frame.symbol), str(frame.full_path or ""), _line(frame.line)) for frame in found]
         return Answer(start, self._sizes.get(start, 0), frames)
 

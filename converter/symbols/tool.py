@@ -26,6 +26,7 @@ from traceferry.symbols.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 17
+MAX_ADDRESS = (1 << 64) - 1
 MERGED = "merged functions"  # a part of a GSYM file
 
 Shown = tuple[str, str, int]  # a frame: name, source, line
@@ -242,7 +243,7 @@ def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
     functions = symbols.functions()
     while bunch := list(islice(functions, AT_ONCE)):
         ends = (at for f in bunch for at in (f.start, f.start + f.size // 2, f.start + max(f.size, 1) - 1))
-        addresses = np.array(sorted(set(ends)), np.uint64)
+        addresses = np.array(sorted({at for at in ends if at <= MAX_ADDRESS}), np.uint64)
         n_compared += len(addresses)
         differences += _differences(symbols, other, addresses)
     return n_compared, differences

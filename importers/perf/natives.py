@@ -322,7 +322,7 @@ def _found(symbols: Symbols, addresses: Sequence[int]) -> dict[int, Found]:
     """Addresses are relative to the lowest that is loaded."""
     from traceferry.symbols.shown import shown_frames
 
-    found = symbols.lookup(np.array([symbols.base + address for address in addresses], np.uint64))
+    found = symbols.lookup(np.array([(symbols.base + address) % (1 << 64) for address in addresses], np.uint64))
     frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
     first, start = found.first.tolist(), found.start.tolist()
     return {
