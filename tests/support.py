@@ -1,6 +1,8 @@
 """A Trace as lists that tests can compare: calls, arguments, events, states."""
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,31 @@ class Unprinted(list[Any]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} elements>"
+
+
+def for_each(name: str, values: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Runs one test with each of the values as the argument `name`; a failure says with which.
+
+    Unlike parametrize, this is one test: for values whose names say nothing about what is tested.
+    """
+    assert values
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def with_each(**others: Any) -> None:
+            for label, value in values.items():
+                try:
+                    test(**{name: value}, **others)
+                except Exception as error:
+                    error.add_note(f"{name}: {label}")
+                    raise
+
+        signature = inspect.signature(test)
+        kept = [parameter for key, parameter in signature.parameters.items() if key != name]
+        with_each.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        return with_each
+
+    return decorate
 
 
 class Call(NamedTuple):

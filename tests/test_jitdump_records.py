@@ -1,6 +1,6 @@
 """Each record of a jitdump, and each quirk of its producers, in versions 1 and 2 and in both byte orders.
 
-What stands here is specs/jitdump.md, sections 1 to 3, case by case. Code lies at CODE and is 16 bytes long if nothing
+Code lies at CODE and is 16 bytes long if nothing
 else is said; a frame reads `function@file:line:column`, a stack begins with the outermost function.
 """
 
@@ -37,7 +37,7 @@ from jit_recordings import (
     tier_text,
 )
 from jit_recordings import read as read_dumps
-from support import report_of, thread_of
+from support import for_each, report_of, thread_of
 
 import traceferry
 from traceferry.errors import FormatError
@@ -57,16 +57,19 @@ FILE = "/home/dev/long-enough/a.js"
 New = Callable[..., JitDump]
 
 
-@pytest.fixture(params=[(1, "<"), (1, ">"), (2, "<"), (2, ">")], ids=["1-little", "1-big", "2-little", "2-big"])
-def new(request: pytest.FixtureRequest) -> New:
+def begins(version: int, byte_order: str) -> New:
     """Begins a dump; `v8` one as Node writes it."""
-    version, byte_order = request.param
 
     def begin(*, v8: bool = False, **options: Any) -> JitDump:
         make = JitDump.v8 if v8 else JitDump
         return make(version=version, byte_order=byte_order, **options)
 
     return begin
+
+
+every_layout = for_each(
+    "new", {f"version {version}, {order}": begins(version, order) for version in (1, 2) for order in "<>"}
+)
 
 
 def read(*dumps: JitDump, reported: dict[str, int] | None = None) -> Trace:
@@ -88,6 +91,7 @@ def dumped(dump: JitDump, offset: int = 0) -> list[str]:
 # ---------------------------------------------------------------- the file's header
 
 
+@every_layout
 def test_the_header_clock_is_not_that_of_the_records(new: New) -> None:
     for timestamp in (0, V8_EPOCH_US, START + 10**9):
         trace = read(new(timestamp=timestamp).load("f", CODE, ts=START).load("g", CODE + 64, ts=START + 5))
@@ -96,6 +100,7 @@ def test_the_header_clock_is_not_that_of_the_records(new: New) -> None:
         assert trace.code["loaded_at"].tolist() == [START, START + 5]
 
 
+@every_layout
 def test_a_processor_counter_is_a_clock_of_its_own(new: New) -> None:
     trace = read(new(flags=ARCH_TIMESTAMP).load("f", CODE))
     assert trace.clock is not None
@@ -103,11 +108,13 @@ def test_a_processor_counter_is_a_clock_of_its_own(new: New) -> None:
 
 
 @pytest.mark.parametrize("header_bytes", [40, 41, 48, 100])
+@every_layout
 def test_records_begin_where_the_header_says(new: New, header_bytes: int) -> None:
     assert len(read(new(header_bytes=header_bytes).load("f", CODE)).code) == 1
 
 
 @pytest.mark.parametrize("pad1", [0, V8_PAD1, 0xFFFF_FFFF, 12345])
+@every_layout
 def test_the_padding_of_the_header_is_anything(new: New, pad1: int) -> None:
     assert len(read(new(pad1=pad1, elf_mach=0).load("f", CODE)).code) == 1
 
@@ -124,6 +131,7 @@ def test_headers_that_are_none() -> None:
     assert not jitdump.sniff(memoryview(bytes(small)))
 
 
+@every_layout
 def test_a_dump_is_recognized_and_its_producer_and_version_are_kept(new: New) -> None:
     dump = new().load(NAME, CODE)
     assert jitdump.sniff(memoryview(dump.bytes()))
@@ -132,6 +140,7 @@ def test_a_dump_is_recognized_and_its_producer_and_version_are_kept(new: New) ->
     assert seen.version in ("1", "2")
 
 
+@every_layout
 def test_a_header_alone_is_an_empty_recording(new: New) -> None:
     trace = read(new())
     assert len(trace.code) == 0
@@ -139,8 +148,9 @@ def test_a_header_alone_is_an_empty_recording(new: New) -> None:
 
 
 @pytest.mark.parametrize(("elf_mach", "arch"), [(62, "x86_64"), (183, "arm64"), (22, "s390x"), (0, ""), (9999, "")])
+@every_layout
 def test_the_library_is_one_that_samply_serves(new: New, elf_mach: int, arch: str) -> None:
-    """debugId: the bytes JITD, pid, time stamp as a Microsoft GUID, and the age 0 (specs/firefox-profile.md)."""
+    """debugId: the bytes JITD, pid, time stamp as a Microsoft GUID, and the age 0."""
     trace = read(new(pid=0x0102_0304, timestamp=0x1122_3344_5566_7788, elf_mach=elf_mach).load("f", CODE))
     (name, debug_id, code_id, seen) = (strings_of(trace, "libs", c, 0) for c in ("name", "debug_id", "code_id", "arch"))
     assert (name, seen) == ("jit-1.dump", arch)
@@ -151,6 +161,7 @@ def test_the_library_is_one_that_samply_serves(new: New, elf_mach: int, arch: st
 # ---------------------------------------------------------------- CODE_LOAD
 
 
+@every_layout
 def test_a_load(new: New) -> None:
     trace = read(new(pid=5).load(NAME, CODE, code=b"\x55\x48\xc3", tid=7, index=9, ts=START))
     row = {c: trace.code[c][0].item() for c in ("pid", "tid", "size", "loaded_at")}
@@ -161,6 +172,7 @@ def test_a_load(new: New) -> None:
     assert bytes(trace.code_readers[0].bytes_of(0)) == b"\x55\x48\xc3"
 
 
+@every_layout
 def test_the_bytes_stay_in_the_file(new: New) -> None:
     """bytes_at is where they lie, for disassembly later."""
     dump = new().load("f", CODE, code=b"first").load("g", CODE + 64, code=b"second").load("empty", CODE + 128, code=b"")
@@ -169,6 +181,7 @@ def test_the_bytes_stay_in_the_file(new: New) -> None:
     assert [dump.bytes()[a : a + n] for a, n in zip(at, size, strict=True)] == [b"first", b"second", b""]
 
 
+@every_layout
 def test_the_code_is_the_end_of_its_record(new: New) -> None:
     """perf counts from the record's end; only what lies between name and code can be padding."""
     trace = read(new().load(b"f\0\0\0", CODE, code=b"code"))
@@ -177,6 +190,7 @@ def test_the_code_is_the_end_of_its_record(new: New) -> None:
 
 
 @pytest.mark.parametrize("length", range(1, 10))
+@every_layout
 def test_records_at_any_alignment(new: New, length: int) -> None:
     dump = new().load("f" * length, CODE, code=b"c" * (length + 1)).debug_info(CODE + 64, [(CODE + 64, 4, 2, "/a.c")])
     trace = read(dump.load("g", CODE + 64))
@@ -191,22 +205,26 @@ def test_records_at_any_alignment(new: New, length: int) -> None:
         (b"", "(anonymous)"), ("two words", "two words"),
     ],
 )  # fmt: skip
+@every_layout
 def test_names(new: New, given: str | bytes, name: str) -> None:
     trace = read(new().load(given, CODE))
     assert trace.func_name(int(trace.code["func"][0])) == name
 
 
+@every_layout
 def test_code_indices_may_repeat_and_jump(new: New) -> None:
     trace = read(new().load("f", CODE, index=7).load("g", CODE + 64, index=7).load("h", CODE + 128, index=2**64 - 1))
     assert [symbol_text(trace, code) for code in range(3)] == ["f", "g", "h"]
 
 
+@every_layout
 def test_equal_names_are_one_function_and_several_code_objects(new: New) -> None:
     trace = read(new().load(NAME, CODE).load(NAME, CODE + 64).load(NAME.replace("*", "^"), CODE + 128))
     assert len(set(trace.code["func"].tolist())) == 1
     assert [tier_text(trace, code) for code in range(3)] == ["Turbofan green", "Turbofan green", "Baseline blue"]
 
 
+@every_layout
 def test_addresses_in_the_library_follow_each_other(new: New) -> None:
     """In the order of the records, as samply has them, wherever the code lies."""
     trace = read(new().load("f", CODE, 16).load("g", CODE - 4096, 5).load("h", CODE + 4096, 1))
@@ -217,6 +235,7 @@ def test_addresses_in_the_library_follow_each_other(new: New) -> None:
     assert (trace.frames["code"][frame], trace.frames["symbol"][frame], trace.frames["lib"][frame]) == (1, 1, 0)
 
 
+@every_layout
 def test_addresses_up_to_the_last(new: New) -> None:
     top = 2**64 - 16
     trace = read(new().debug_info(top, [(top + 4, 2, 0, "/a.c")]).load("f", top).load("g", 0))
@@ -224,12 +243,14 @@ def test_addresses_up_to_the_last(new: New) -> None:
     assert stacks(trace, 5) == ["f@/a.c:2"]
 
 
+@every_layout
 def test_a_thread_number_that_no_kernel_gives_is_the_main_thread(new: New) -> None:
     """BEAM writes what pthread_self returns."""
     trace = read(new().load("m:f/1", CODE, tid=0xF7A1_B2C3))
     assert [thread.tid for _, thread in trace.threads if thread.name != CODE_SIZE] == [PID]
 
 
+@every_layout
 def test_a_load_whose_size_is_wrong_keeps_its_name(new: New) -> None:
     dump = new().load("f", CODE, 64)
     data = dump.bytes()
@@ -247,6 +268,7 @@ def test_a_load_whose_size_is_wrong_keeps_its_name(new: New) -> None:
         assert (len(trace.code), report_of(trace)) == (0, {"bad_record": 1})
 
 
+@every_layout
 def test_records_that_are_too_short_for_their_fields(new: New) -> None:
     dump = new().load("f", CODE)
     for record_id in (0, 1, 2, TIER, 827346261):
@@ -258,6 +280,7 @@ def test_records_that_are_too_short_for_their_fields(new: New) -> None:
 # ---------------------------------------------------------------- where code lies, and when
 
 
+@every_layout
 def test_loads_live_until_something_replaces_them(new: New) -> None:
     """A later load ends whatever it overlaps, as a whole, from its time on."""
     dump = new()
@@ -271,11 +294,13 @@ def test_loads_live_until_something_replaces_them(new: New) -> None:
     ]
 
 
+@every_layout
 def test_neighbours_end_nothing(new: New) -> None:
     trace = read(new().load("a", CODE, 16).load("b", CODE + 16, 16).load("c", CODE - 16, 16))
     assert trace.places["end_ts"].tolist() == [-1, -1, -1]
 
 
+@every_layout
 def test_the_same_address_again_and_again(new: New) -> None:
     dump = new()
     for nth in range(5):
@@ -286,11 +311,13 @@ def test_the_same_address_again_and_again(new: New) -> None:
     ]  # fmt: skip
 
 
+@every_layout
 def test_code_of_no_size_ends_nothing_and_nothing_ends_it(new: New) -> None:
     trace = read(new().load("a", CODE, 16).load("nothing", CODE + 4, 0).load("b", CODE, 16))
     assert trace.places["end_ts"].tolist() == [START + 3 * STEP, -1, -1]
 
 
+@every_layout
 def test_time_stamps_that_run_backwards(new: New) -> None:
     """JavaScriptCore's queue writes some records late: their times count, not their order."""
     trace = read(new().load("late", CODE, 16, ts=START + 500).load("early", CODE, 16, ts=START + 124))
@@ -299,6 +326,7 @@ def test_time_stamps_that_run_backwards(new: New) -> None:
     assert [row["function"] for row in loads_of(trace, PID)] == ["early", "late"]
 
 
+@every_layout
 def test_loads_of_one_time_go_by_their_order(new: New) -> None:
     trace = read(new().load("first", CODE, ts=START).load("second", CODE, ts=START))
     assert places_of(trace, 1) == [(CODE, START, -1)]
@@ -345,6 +373,7 @@ MOVES: dict[str, tuple[Callable[[JitDump], object], list[list[tuple[int, int]]],
 
 
 @pytest.mark.parametrize("case", MOVES)
+@every_layout
 def test_moves(new: New, case: str) -> None:
     move, wanted, reported = MOVES[case]
     dump = new().load("f", CODE, ts=START).load("g", CODE + 64, ts=START)
@@ -354,16 +383,19 @@ def test_moves(new: New, case: str) -> None:
     assert seen == wanted
 
 
+@every_layout
 def test_lines_move_with_their_code(new: New) -> None:
     dump = new().debug_info(CODE, [(CODE, 1, 0, "/a.c"), (CODE + 8, 2, 0, "/a.c")]).load("f", CODE)
     assert stacks(read(dump.move(CODE, NEW_PLACE)), 0, 8) == ["f@/a.c:1", "f@/a.c:2"]
 
 
+@every_layout
 def test_close_ends_the_loads_and_not_the_code(new: New) -> None:
     trace = read(new().load("f", CODE).close().close())
     assert trace.places["end_ts"].tolist() == [-1]
 
 
+@every_layout
 def test_live_code_is_counted_in_all_and_for_each_tier(new: New) -> None:
     dump = new(v8=True).load("JS:~f /a.js:1:1", CODE, 10, ts=START)
     dump.load("JS:*f /a.js:1:1", CODE + 64, 100, ts=START + 1)
@@ -376,6 +408,7 @@ def test_live_code_is_counted_in_all_and_for_each_tier(new: New) -> None:
     }
 
 
+@every_layout
 def test_varieties_of_a_tier_are_counted_together(new: New) -> None:
     """Their family's name is the counter's; the tiers themselves stay apart."""
     dump = new(v8=True)
@@ -391,6 +424,7 @@ def test_varieties_of_a_tier_are_counted_together(new: New) -> None:
     assert len({tier_text(trace, code) for code in range(7)}) == 7
 
 
+@every_layout
 def test_a_recorded_tier_is_a_family_of_its_own(new: New) -> None:
     dump = new().tier(1, 5, "Fast").load("f", CODE, 10, ts=START).tier(2, 6, "Fast").load("g", CODE + 64, 5, ts=START)
     assert live_bytes(read(dump.load("h", CODE + 128, 1, ts=START + 1))) == {
@@ -442,6 +476,7 @@ LINES: dict[str, tuple[Entries, dict[int, str]]] = {
 
 @pytest.mark.parametrize("case", LINES)
 @pytest.mark.parametrize("same_file_marker", [False, True], ids=["repeated", "same-file"])
+@every_layout
 def test_lines(new: New, case: str, same_file_marker: bool) -> None:
     entries, wanted = LINES[case]
     placed = [(CODE + offset, line, column, file) for offset, line, column, file in entries]
@@ -449,6 +484,7 @@ def test_lines(new: New, case: str, same_file_marker: bool) -> None:
     assert {offset: stack_text(trace, 0, offset) for offset in wanted} == wanted
 
 
+@every_layout
 def test_the_same_file_is_that_of_the_entry_before_in_this_record(new: New) -> None:
     """Not of the record before: there is nothing to repeat, and the bytes are taken for a name."""
     dump = new().debug_info(CODE, [(CODE, 1, 0, "/a.c")]).load("f", CODE)
@@ -457,11 +493,13 @@ def test_the_same_file_is_that_of_the_entry_before_in_this_record(new: New) -> N
 
 
 @pytest.mark.parametrize("padding", range(8))
+@every_layout
 def test_padding_behind_the_entries(new: New, padding: int) -> None:
     dump = new().debug_info(CODE, [(CODE, 4, 2, "/a.c")], padding=padding).load("f", CODE)
     assert stacks(read(dump), 0) == ["f@/a.c:4:2"]
 
 
+@every_layout
 def test_a_line_table_belongs_to_the_next_load(new: New) -> None:
     """Whatever stands between, and only to that one."""
     entries = [(CODE, 4, 2, "/a.c")]
@@ -471,16 +509,19 @@ def test_a_line_table_belongs_to_the_next_load(new: New) -> None:
     assert stacks(trace, 0, code=1) == ["g"]
 
 
+@every_layout
 def test_the_last_of_two_line_tables_holds(new: New) -> None:
     dump = new().debug_info(CODE, [(CODE, 1, 0, "/a.c")]).debug_info(CODE, [(CODE, 2, 0, "/b.c")]).load("f", CODE)
     assert stacks(read(dump), 0) == ["f@/b.c:2"]
 
 
+@every_layout
 def test_a_function_without_a_file_in_its_name_takes_that_of_its_lines(new: New) -> None:
     trace = read(new().debug_info(CODE, [(CODE, 0, 0, ""), (CODE, 4, 2, "/a.c")]).load("f", CODE))
     assert func_text(trace, 0) == "f@/a.c:0:0"
 
 
+@every_layout
 def test_more_entries_than_there_are_bytes(new: New) -> None:
     """What is whole counts, and the report says that there should be more."""
     for count in (3, 2**31, 2**60, 2**64 - 1):
@@ -489,17 +530,20 @@ def test_more_entries_than_there_are_bytes(new: New) -> None:
         assert stacks(trace, 0, 4) == ["f@/a.c:1", "f@/a.c:2"]
 
 
+@every_layout
 def test_fewer_entries_than_there_are_bytes(new: New) -> None:
     entries = [(CODE, 1, 0, "/a.c"), (CODE + 4, 2, 0, "/a.c")]
     assert stacks(read(new().debug_info(CODE, entries, count=1).load("f", CODE)), 0, 4) == ["f@/a.c:1"] * 2
 
 
+@every_layout
 def test_an_entry_far_from_its_code_ends_the_table(new: New) -> None:
     entries = [(CODE, 1, 0, "/a.c"), (CODE + 2**40, 2, 0, "/a.c"), (CODE + 4, 3, 0, "/a.c")]
     trace = read(new().debug_info(CODE, entries).load("f", CODE), reported={"line_table_dropped": 1})
     assert stacks(trace, 8) == ["f@/a.c:1"]
 
 
+@every_layout
 def test_where_eh_frame_stands_does_not_matter(new: New) -> None:
     """All producers write it in front of its header, the specification says behind."""
     for options in ({}, {"header_first": True}, {"mapped_size": 4096}, {"pad_to": 1}):
@@ -528,6 +572,7 @@ BIASED: dict[str, tuple[bool, list[list[int]], bool]] = {
 
 
 @pytest.mark.parametrize("case", BIASED)
+@every_layout
 def test_lines_that_are_40_hex_too_far(new: New, case: str) -> None:
     """Detected for a whole file, corrected and reported; and not where a file only looks a little like it."""
     is_v8, records, is_biased = BIASED[case]
@@ -545,6 +590,7 @@ def test_lines_that_are_40_hex_too_far(new: New, case: str) -> None:
                 assert stacks(trace, offset - shift, code=nth) == [f"f{nth}@{FILE}:{10 + row}"]
 
 
+@every_layout
 def test_a_dump_of_v8_from_the_builder(new: New) -> None:
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, FILE), (CODE + 9, 4, 1, FILE)]).unwinding()
     trace = read(dump.load(f"JS:*f {FILE}:3:7", CODE), reported={"line_bias": 1})
@@ -570,6 +616,7 @@ FILES = {"a file with spaces": "/home/dev/my own files/a b.js", "a URL": "file:/
     [V8_FREED, bytes(16), b"\0" * 8 + b"\xff" * 8, b"\x01" * 16, b"\xff" * 16, b"\0" + b"x" * 15, b"x" * 15 + b"\0"],
     ids=["real", "zeros", "half zeros", "ones", "no utf-8", "first", "last"],
 )  # fmt: skip
+@every_layout
 def test_file_names_that_v8_freed(new: New, case: str, freed: bytes) -> None:
     """The first 16 bytes are the allocator's, NULs among them: the name of the next load says what stood there."""
     file = FILES.get(case, FILE)
@@ -583,6 +630,7 @@ def test_file_names_that_v8_freed(new: New, case: str, freed: bytes) -> None:
     assert {trace.strings[path] for path in trace.sources["path"].tolist()} == {file}
 
 
+@every_layout
 def test_damaged_names_beside_good_ones(new: New) -> None:
     """Each record for itself; the good ones stay as they are."""
     dump = new(v8=True)
@@ -601,6 +649,7 @@ def test_damaged_names_beside_good_ones(new: New) -> None:
             assert stacks(trace, 4 * row, code=nth) == [f"f{nth}@{FILE}{line}"]
 
 
+@every_layout
 def test_names_that_cannot_be_repaired_lose_their_table_only(new: New) -> None:
     entries = [(CODE, 3, 7, FILE), (CODE + 4, 4, 2, FILE)]
     dump = new(v8=True).debug_info(CODE, entries, freed=V8_FREED).load("Builtin:X", CODE)
@@ -615,6 +664,7 @@ def test_names_that_cannot_be_repaired_lose_their_table_only(new: New) -> None:
 @pytest.mark.parametrize("freed", [V8_FREED, b"\x01" * 16], ids=["with NULs", "without"])
 @pytest.mark.parametrize("n", [1, 2, 20])
 @pytest.mark.parametrize(("name", "file"), [("Builtin:X", ""), ("JS:*X /other.js:1:1", "/other.js")])
+@every_layout
 def test_overwritten_names_are_never_shown(new: New, freed: bytes, n: int, name: str, file: str) -> None:
     """Not even if the table can be read as if its names were whole."""
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, FILE)] * n, freed=freed).load(name, CODE)
@@ -626,6 +676,7 @@ def test_overwritten_names_are_never_shown(new: New, freed: bytes, n: int, name:
 @pytest.mark.parametrize(
     "file", ["/größe/計算/名前.js", "/home/dev/x.js", "名前のとても長いファイル.js", "~", "/a b.js"]
 )
+@every_layout
 def test_good_names_are_not_repaired(new: New, file: str) -> None:
     """A character may end in the middle of the sixteenth byte."""
     dump = new(v8=True).debug_info(CODE, [(CODE, 3, 7, file)]).load("JS:*f /other.js:3:7", CODE)
@@ -641,6 +692,7 @@ BYTECODE_LINES = [(CODE + offset, line, column, FILE) for offset, line, column i
 MACHINE_CODE = 396
 
 
+@every_layout
 def test_baseline_code_has_no_lines(new: New) -> None:
     """V8 writes the table of its bytecode. The function keeps its place, the report says what happened."""
     dump = new(v8=True).debug_info(CODE, BYTECODE_LINES).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
@@ -662,6 +714,7 @@ NOT_BYTECODE = {
 
 
 @pytest.mark.parametrize("case", NOT_BYTECODE)
+@every_layout
 def test_other_tables_keep_their_lines(new: New, case: str) -> None:
     """The same table of another tier, and the same name in a dump that is not V8's own."""
     is_v8, name = NOT_BYTECODE[case]
@@ -673,12 +726,14 @@ def test_other_tables_keep_their_lines(new: New, case: str) -> None:
 
 
 @pytest.mark.parametrize("pad1", [0, 0xDEAD_BEEE, 0xEFBE_ADDE, 0xFFFF_FFFF])
+@every_layout
 def test_only_v8_s_padding_tells_its_dumps(new: New, pad1: int) -> None:
     dump = new(pad1=pad1).debug_info(CODE, BYTECODE_LINES).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
     assert stacks(read(dump), 0, 11) == [f"f@{FILE}:3:7", f"f@{FILE}:4:9"]
 
 
 @pytest.mark.parametrize("nth", [1, 2, 7, 8])
+@every_layout
 def test_a_table_of_bytecode_tells_the_file(new: New, nth: int) -> None:
     """Where the load's name does not: the first that is named among the first eight entries."""
     entries = [(CODE + row, 1, 1, FILE if row >= nth - 1 else "") for row in range(12)]
@@ -688,6 +743,7 @@ def test_a_table_of_bytecode_tells_the_file(new: New, nth: int) -> None:
     assert set(stacks(trace, 0, 9, MACHINE_CODE - 1)) == {f"f@{FILE}"}
 
 
+@every_layout
 def test_no_more_of_a_table_of_bytecode_is_read_than_tells_the_file(new: New) -> None:
     entries = [(CODE + row, 1, 1, FILE if row >= 8 else "") for row in range(12)]
     dump = new(v8=True).debug_info(CODE, entries).load("JS:^f :1:18", CODE, MACHINE_CODE)
@@ -698,6 +754,7 @@ def test_no_more_of_a_table_of_bytecode_is_read_than_tells_the_file(new: New) ->
 
 @pytest.mark.parametrize("freed", [V8_FREED, bytes(16), b"\x01" * 16, b"\xff" * 16])
 @pytest.mark.parametrize("n", [1, 2, 8, 9, 13])
+@every_layout
 def test_damaged_names_in_tables_of_bytecode(new: New, freed: bytes, n: int) -> None:
     """Are repaired all the same, so that no wrong name is left; a good table beside them keeps its lines."""
     dump = new(v8=True).debug_info(CODE, BYTECODE_LINES[:n], freed=freed).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
@@ -722,6 +779,7 @@ DAMAGED_BYTECODE: dict[str, Callable[[JitDump], object]] = {
 
 
 @pytest.mark.parametrize("case", DAMAGED_BYTECODE)
+@every_layout
 def test_a_damaged_table_of_bytecode_is_no_loss(new: New, case: str) -> None:
     """Nothing but the file would have been taken from it, and the name tells that."""
     dump = new(v8=True)
@@ -731,11 +789,13 @@ def test_a_damaged_table_of_bytecode_is_no_loss(new: New, case: str) -> None:
     assert set(stacks(trace, 0, 5, 300)) == {f"f@{FILE}"}
 
 
+@every_layout
 def test_an_empty_table_of_bytecode_is_none(new: New) -> None:
     dump = new(v8=True).debug_info(CODE, []).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
     assert stacks(read(dump), 0) == [f"f@{FILE}"]
 
 
+@every_layout
 def test_tables_of_bytecode_do_not_hide_the_others_bias(new: New) -> None:
     """Whether tables point too far is asked of those that stay, and only they are counted."""
     dump = new(pad1=V8_PAD1).debug_info(CODE, [(CODE + 1, 1, 1, FILE)]).load(f"JS:^f {FILE}:3:7", CODE, MACHINE_CODE)
@@ -745,6 +805,7 @@ def test_tables_of_bytecode_do_not_hide_the_others_bias(new: New) -> None:
     assert stacks(trace, 0, code=1) == [f"g@{FILE}:8:2"]
 
 
+@every_layout
 def test_inline_records_of_baseline_code_stay(new: New) -> None:
     """Only DEBUG_INFO counts bytes of bytecode."""
     dump = new(v8=True).debug_info(CODE, BYTECODE_LINES).inline_tree_a(OUTER, [(0, "/a.js", 2, 0)])
@@ -755,11 +816,13 @@ def test_inline_records_of_baseline_code_stay(new: New) -> None:
 # ---------------------------------------------------------------- unknown records, and the end of the file
 
 
+@every_layout
 def test_unknown_records_are_counted_and_skipped(new: New) -> None:
     dump = new().load("f", CODE).unknown().unknown(record_id=6).unknown(b"", record_id=2**32 - 1).load("g", CODE + 64)
     assert len(read(dump, reported={"unknown_record": 3}).code) == 2
 
 
+@every_layout
 def test_a_partial_last_record(new: New) -> None:
     """A producer that was killed: everything before it counts."""
     whole = new().load("f", CODE).load("g", CODE + 64)
@@ -774,11 +837,13 @@ def test_a_partial_last_record(new: New) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 2**32 - 1])
+@every_layout
 def test_a_record_whose_size_cannot_be_ends_the_dump(new: New, size: int) -> None:
     dump = new().load("f", CODE).raw(99, b"abc", size=size).load("g", CODE + 64)
     assert len(read(dump, reported={"truncated": 1}).code) == 1
 
 
+@every_layout
 def test_what_waits_for_a_load_that_never_comes_is_dropped(new: New) -> None:
     dump = new().load("f", CODE).debug_info(CODE, [(CODE, 1, 0, "/a.c")]).tier(1, 5, "Fast").inline_info_c(CODE, [])
     assert stacks(read(dump), 0) == ["f"]
@@ -794,6 +859,7 @@ COLORS = {
 
 
 @pytest.mark.parametrize("index", COLORS)
+@every_layout
 def test_colors_are_the_profiler_s(new: New, index: int) -> None:
     assert tier_text(read(new().tier(1, index, "Fast").load("f", CODE)), 0) == f"Fast {COLORS[index]}"
 
@@ -829,6 +895,7 @@ TIERS: dict[str, tuple[Callable[[JitDump], object], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", TIERS)
+@every_layout
 def test_tiers(new: New, case: str) -> None:
     make, wanted = TIERS[case]
     dump = new()
@@ -893,6 +960,7 @@ SOURCES: dict[str, tuple[Callable[[JitDump], object], list[str | None], dict[str
 
 
 @pytest.mark.parametrize("case", SOURCES)
+@every_layout
 def test_embedded_sources(new: New, case: str) -> None:
     make, wanted, reported = SOURCES[case]
     dump = new()
@@ -903,11 +971,13 @@ def test_embedded_sources(new: New, case: str) -> None:
 
 
 @pytest.mark.parametrize("length", range(8))
+@every_layout
 def test_sources_of_any_length(new: New, length: int) -> None:
     trace = read(new().source("/a.c"[: 1 + length % 4], "x" * length).load("f", CODE))
     assert [trace.texts[text] for text in trace.sources["text"].tolist()] == ["x" * length]
 
 
+@every_layout
 def test_bytecode_and_ir_are_sources_of_their_own(new: New) -> None:
     """Even if no line points into them."""
     trace = read(new().source("/f.iongraph.json", "{}").source("/f.bytecode", "LdaZero").load("f", CODE))
@@ -1030,6 +1100,7 @@ TREES: dict[str, tuple[list[tuple[int, str, int, int]], list[Inlined], dict[int,
 
 
 @pytest.mark.parametrize("case", TREES)
+@every_layout
 def test_variant_a(new: New, case: str) -> None:
     lines, inlined, wanted = TREES[case]
     trace = read(new().inline_tree_a(OUTER, lines, inlined).load("f", CODE))
@@ -1037,6 +1108,7 @@ def test_variant_a(new: New, case: str) -> None:
 
 
 @pytest.mark.parametrize("nth", range(3))
+@every_layout
 def test_inlined_frames_share_their_address(new: New, nth: int) -> None:
     """A, B and C: one code object, one symbol, one address, and depths from 0."""
     dump = new().load("before", CODE - 64, 10)
@@ -1058,6 +1130,7 @@ def test_inlined_frames_share_their_address(new: New, nth: int) -> None:
     assert stack_text(trace, 1, 5) == "f@/a.js:1:1 > g@/b.js:2:2 > h@/c.js:3:3"
 
 
+@every_layout
 def test_functions_of_variant_a_begin_somewhere(new: New) -> None:
     """And say whether they belong into the JavaScript-only view, whatever the load's name says."""
     tree = [Inlined(Function("g", "/b.js", 10, 4, flags=1), (2, 0), [(0, 4)])]
@@ -1068,11 +1141,13 @@ def test_functions_of_variant_a_begin_somewhere(new: New) -> None:
     ]  # fmt: skip
 
 
+@every_layout
 def test_other_flags_are_kept_and_shown(new: New) -> None:
     dump = new().inline_tree_a(Function("f", "/a.js", 3, 0, flags=0x8000_0007), [])
     assert "flags 0x80000007" in dumped(dump)[1]
 
 
+@every_layout
 def test_debug_info_names_the_frames_and_the_load_the_code_object(new: New) -> None:
     trace = read(new().inline_tree_a(Function("outer", "/x.js", 8, 1), [(0, "/x.js", 9, 0)]).load(V8_NAME, CODE))
     assert (func_text(trace, 0), symbol_text(trace, 0)) == ("outer@/x.js:8:2", V8_NAME)
@@ -1080,6 +1155,7 @@ def test_debug_info_names_the_frames_and_the_load_the_code_object(new: New) -> N
     assert tier_text(trace, 0) == "Turbofan green"
 
 
+@every_layout
 def test_variant_a_belongs_to_the_next_load(new: New) -> None:
     dump = new().inline_tree_a(OUTER, [(0, "/a.js", 2, 0)]).unknown().source("/x", "").unwinding().tier(1, 1, "T")
     dump.move(1, 2).close().load("f", CODE).load("g", CODE + 64)
@@ -1108,6 +1184,7 @@ WINS: dict[str, tuple[Callable[[JitDump], object], str]] = {
 
 
 @pytest.mark.parametrize("case", WINS)
+@every_layout
 def test_which_debug_info_wins(new: New, case: str) -> None:
     make, wanted = WINS[case]
     dump = new()
@@ -1115,6 +1192,7 @@ def test_which_debug_info_wins(new: New, case: str) -> None:
     assert stacks(read(dump.load("f", CODE)), 0) == [wanted]
 
 
+@every_layout
 def test_debug_info2_is_not_biased(new: New) -> None:
     """Offsets are relative: where V8's plain tables are corrected, these stay."""
     dump = new(v8=True).debug_info(CODE, [(CODE, 1, 1, FILE)]).load(f"JS:*a {FILE}:1:1", CODE)
@@ -1143,12 +1221,14 @@ STACKS_B: dict[str, tuple[dict[int, list[tuple[str, str | None, int, int]]], dic
 
 
 @pytest.mark.parametrize("case", STACKS_B)
+@every_layout
 def test_variant_b(new: New, case: str) -> None:
     given, wanted = STACKS_B[case]
     trace = read(new().inline_stacks_b(CODE, given).load("f", CODE))
     assert {offset: stack_text(trace, 0, offset) for offset in wanted} == wanted
 
 
+@every_layout
 def test_where_functions_of_variant_b_begin(new: New) -> None:
     dump = new().debug_info2_b(CODE, [(0, 1)], [(-1, 0, 1, 5, 6, 7, 8), (0, 2, -1, 0, 0, 0, 0)], ["f", "/a.js", "g"])
     trace = read(dump.load("f", CODE))
@@ -1156,6 +1236,7 @@ def test_where_functions_of_variant_b_begin(new: New) -> None:
     assert stacks(trace, 0) == ["f@/a.js:7:8 > g"]
 
 
+@every_layout
 def test_callers_of_variant_b_may_stand_behind(new: New) -> None:
     positions = [(1, 2, 1, 0, 0, 3, 3), (-1, 0, 1, 0, 0, 2, 2)]
     trace = read(new().debug_info2_b(CODE, [(0, 0)], positions, ["f", "/a.js", "g"]).load("f", CODE))
@@ -1171,6 +1252,7 @@ CYCLES = {
 
 
 @pytest.mark.parametrize("case", CYCLES)
+@every_layout
 def test_callers_of_variant_b_in_a_circle(new: New, case: str) -> None:
     callers, wanted = CYCLES[case]
     positions = [(caller, 0, 1, 0, 0, nth + 1, 1) for nth, caller in enumerate(callers)]
@@ -1179,16 +1261,19 @@ def test_callers_of_variant_b_in_a_circle(new: New, case: str) -> None:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3, 8])
+@every_layout
 def test_zeros_behind_the_strings_of_variant_b(new: New, padding: int) -> None:
     dump = new().debug_info2_b(CODE, [(0, 0)], [(-1, 0, 1, 0, 0, 2, 3)], ["f", "/a.js"], padding=padding)
     assert stacks(read(dump.load("f", CODE)), 0) == ["f@/a.js:2:3"]
 
 
+@every_layout
 def test_an_empty_string_of_variant_b(new: New) -> None:
     dump = new().debug_info2_b(CODE, [(0, 0)], [(-1, 0, 1, 0, 0, 2, 3)], ["f", ""])
     assert stacks(read(dump.load("f", CODE)), 0) == ["f@:2:3"]
 
 
+@every_layout
 def test_a_variant_b_that_says_nothing(new: New) -> None:
     """32 bytes of header and no lists; it is no TIER, and the plain lines stay."""
     trace = read(new().debug_info(CODE, V1).debug_info2_b(CODE, [], [], []).load("f", CODE))
@@ -1204,6 +1289,7 @@ NOT_B: dict[str, Callable[[JitDump], object]] = {
 
 
 @pytest.mark.parametrize("case", NOT_B)
+@every_layout
 def test_what_is_no_variant_b_is_a_tier(new: New, case: str) -> None:
     dump = new()
     NOT_B[case](dump)
@@ -1227,6 +1313,7 @@ STACKS_C: dict[str, tuple[list[tuple[int, list[tuple[int, int, str, str]]]], dic
 
 @pytest.mark.parametrize("case", STACKS_C)
 @pytest.mark.parametrize("padding", [0, 5])
+@every_layout
 def test_variant_c(new: New, case: str, padding: int) -> None:
     records, wanted = STACKS_C[case]
     dump = new()
@@ -1236,12 +1323,14 @@ def test_variant_c(new: New, case: str, padding: int) -> None:
     assert {offset: stack_text(trace, 0, offset) for offset in wanted} == wanted
 
 
+@every_layout
 def test_variant_c_moves_with_its_code(new: New) -> None:
     """Its addresses refer to where the code was loaded."""
     trace = read(new().inline_info_c(CODE + 8, [G, F]).load("f", CODE).move(CODE, NEW_PLACE))
     assert stacks(trace, 8) == ["f@/a.js:2:7 > g@/b.js:3:4"]
 
 
+@every_layout
 def test_records_of_variant_c_belong_to_one_load(new: New) -> None:
     dump = new().inline_info_c(CODE, [F]).load("f", CODE).load("h", CODE + 64)
     assert stacks(read(dump), 0, code=1) == ["h"]
@@ -1258,6 +1347,7 @@ NOT_C: dict[str, Callable[[JitDump], object]] = {
 
 
 @pytest.mark.parametrize("case", NOT_C)
+@every_layout
 def test_what_does_not_parse_exactly_is_unknown(new: New, case: str) -> None:
     dump = new()
     NOT_C[case](dump)
@@ -1291,6 +1381,7 @@ BAD_A: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BAD_A)
+@every_layout
 def test_a_damaged_variant_a(new: New, case: str) -> None:
     dump = new().source("/v1.c", "text").tier(1, 5, "Fast").debug_info(CODE, V1)
     dump.debug_info2_a(**{**ROWS_A, **BAD_A[case]}).load("f", CODE).debug_info(CODE + 64, V1).load("g", CODE + 64)
@@ -1301,6 +1392,7 @@ def test_a_damaged_variant_a(new: New, case: str) -> None:
     assert [tier_text(trace, code) for code in range(2)] == ["Fast blue", ""]
 
 
+@every_layout
 def test_a_variant_a_shorter_than_its_header(new: New) -> None:
     for size in (0, 1, 31):
         trace = read(new().raw(827346259, b"\1" * size).load("f", CODE), reported={"line_table_dropped": 1})
@@ -1308,6 +1400,7 @@ def test_a_variant_a_shorter_than_its_header(new: New) -> None:
 
 
 @pytest.mark.parametrize("n", [126, 127, 128, 1000])
+@every_layout
 def test_inlined_calls_of_variant_a_are_followed_128_deep(new: New, n: int) -> None:
     """The outermost 128 are shown, and the place where it runs."""
     rows = {
@@ -1335,6 +1428,7 @@ BAD_B: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int, int, int, int
 
 
 @pytest.mark.parametrize("case", BAD_B)
+@every_layout
 def test_a_damaged_variant_b(new: New, case: str) -> None:
     offsets, positions = BAD_B[case]
     dump = new().tier(1, 5, "Fast").debug_info(CODE, V1).debug_info2_b(CODE, offsets, positions, STRINGS)
@@ -1348,6 +1442,7 @@ def chain_b(n: int) -> list[tuple[int, int, int, int, int, int, int]]:
 
 
 @pytest.mark.parametrize("n", [127, 128, 129, 5000])
+@every_layout
 def test_a_long_chain_of_callers_is_cut(new: New, n: int) -> None:
     """Variants B and C: the innermost 128 are kept, which is where the program runs."""
     b = new().debug_info2_b(CODE, [(0, n - 1)], chain_b(n), STRINGS).load("f", CODE)
@@ -1358,6 +1453,7 @@ def test_a_long_chain_of_callers_is_cut(new: New, n: int) -> None:
         assert stacks(trace, 0, 15) == [" > ".join(wanted)] * 2
 
 
+@every_layout
 def test_cut_stacks_are_counted_for_each_code_object(new: New) -> None:
     """However many bytes are looked up."""
     dump = new()
@@ -1374,6 +1470,7 @@ def test_cut_stacks_are_counted_for_each_code_object(new: New) -> None:
     assert issue.offset == trace.code_readers[0].dump.loads[1].at  # type: ignore[attr-defined]
 
 
+@every_layout
 def test_the_inlined_functions_of_a_chain(new: New) -> None:
     """Those that any offset shows, however deep: not the outermost, not what no offset leads to."""
     names = [f"f{nth}" for nth in range(2000)]
@@ -1391,6 +1488,7 @@ def payload_of(dump: JitDump) -> memoryview:
 # ---------------------------------------------------------------- what a dump shows without samples
 
 
+@every_layout
 def test_the_marker_of_a_load(new: New) -> None:
     dump = new(v8=True).inline_tree_a(
         Function("f", "/a.js", 3, 6, flags=1), [], [Inlined(INNER, (2, 0), [(0, 4)]), Inlined(LEAF, (3, 0), [(4, 4)])]
@@ -1402,6 +1500,7 @@ def test_the_marker_of_a_load(new: New) -> None:
     }  # fmt: skip
 
 
+@every_layout
 def test_markers_stand_on_the_compiling_threads(new: New) -> None:
     dump = new(pid=5).load("a", CODE, tid=5).load("b", CODE + 64, tid=7).load("c", CODE + 128, tid=5)
     trace = read(dump)
@@ -1412,11 +1511,13 @@ def test_markers_stand_on_the_compiling_threads(new: New) -> None:
     assert (thread_of(trace, 5).start_ts, thread_of(trace, 5).end_ts) == (START + STEP, START + 3 * STEP)
 
 
+@every_layout
 def test_markers_can_be_made_again(new: New) -> None:
     trace = read(new().load("a", CODE).load("b", CODE + 64))
     assert loads_of(trace, PID) == loads_of(trace, PID)
 
 
+@every_layout
 def test_functions_of_several_tiers_are_linked(new: New) -> None:
     """And only those: the same tier again is no new tier."""
     dump = new(v8=True)
@@ -1430,6 +1531,7 @@ def test_functions_of_several_tiers_are_linked(new: New) -> None:
     assert flows[1] == flows[3] == flows[4] == 0
 
 
+@every_layout
 def test_many_inlined_functions_in_one_marker(new: New) -> None:
     tree = [Inlined(Function(f"g{nth}", "/b.js"), (2, 0), [(nth, 1)]) for nth in range(40)]
     (row,) = loads_of(read(new().inline_tree_a(OUTER, [], tree).load("f", CODE, 64)), PID)
@@ -1496,6 +1598,7 @@ SIZES: dict[str, tuple[Callable[[JitDump], object], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("case", SIZES)
+@every_layout
 def test_code_sizes(new: New, case: str) -> None:
     """A thread whose samples weigh bytes: function, inlined functions, lines."""
     make, wanted = SIZES[case]
@@ -1508,6 +1611,7 @@ def test_code_sizes(new: New, case: str) -> None:
     assert thread.sample_unit == "bytes"
 
 
+@every_layout
 def test_code_sizes_of_tiers_are_apart(new: New) -> None:
     """The same function and line in two tiers are two frames, each weighed when it was loaded."""
     dump = new(v8=True).load("JS:~f /a.js:1:1", CODE, 10, ts=START).load("JS:*f /a.js:1:1", CODE + 64, 30, ts=START + 5)
@@ -1536,6 +1640,7 @@ STRETCHES = ["f@/a.js:1 > i@/a.js:1", "f@/a.js:2 > i@/a.js:2", "g@/b.js:3 > i@/b
         (7, 4, {}, 0),
     ],
 )
+@every_layout
 def test_the_tree_of_code_sizes_has_a_limit(
     new: New, monkeypatch: pytest.MonkeyPatch, limit: int, n_whole: int, rest: dict[str, int], n_simplified: int
 ) -> None:
@@ -1552,6 +1657,7 @@ def test_the_tree_of_code_sizes_has_a_limit(
     assert [stack for code in range(2) for stack in stacks(trace, 0, 8, code=code)] == STRETCHES
 
 
+@every_layout
 def test_more_lines_than_the_first_tables_hold(new: New) -> None:
     """The kernel stops when its tables are full, and goes on in larger ones."""
     dump = new()
@@ -1568,6 +1674,7 @@ def test_more_lines_than_the_first_tables_hold(new: New) -> None:
 # ---------------------------------------------------------------- several dumps
 
 
+@every_layout
 def test_dumps_of_several_processes(new: New) -> None:
     """The same addresses in two processes do not disturb each other."""
     one = new(pid=5, timestamp=1).source("/a.c", "one").debug_info(CODE, LINE_1).load("f", CODE, 16, ts=START)
@@ -1586,6 +1693,7 @@ def test_dumps_of_several_processes(new: New) -> None:
 # ---------------------------------------------------------------- traceferry dump
 
 
+@every_layout
 def test_records_as_text(new: New) -> None:
     dump = new(pid=5, timestamp=9, elf_mach=62).debug_info(CODE, [(CODE, 3, 7, "/a.js")] * 2, same_file_marker=True)
     dump.unwinding().tier(1, 5, "Fast").source("/a.js", "text").source("/b.js", "more", nul_terminated_variant=True)
@@ -1612,6 +1720,7 @@ def test_records_as_text(new: New) -> None:
     assert dumped(dump, first) == lines[5:]
 
 
+@every_layout
 def test_damaged_records_as_text(new: New) -> None:
     dump = new()
     for record_id in (0, 1, 2, 4, 5, 827346259, TIER, 827346261):

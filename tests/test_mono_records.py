@@ -1,5 +1,5 @@
 """Each event of a Mono log, in each data version that has it, with pointers of 4 and 8 bytes: what was built is what is
-loaded and printed (specs/mono-log.md, 2 to 5 and 9)."""
+loaded and printed."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builders import mono
 from builders.mono import MAIN, Counter, Event, Log
-from support import calls_of, data_of, events_of, report_of
+from support import calls_of, data_of, events_of, for_each, report_of
 from test_builders_mono import EVENTS, everything, named
 
 from traceferry.importers import mono as importer
@@ -28,16 +28,16 @@ LAYOUTS = [(version, size, False) for version in mono.VERSIONS for size in (4, 8
 
 def versions(*features: str, until: int = 17, since: int = 1, sizes: tuple[int, ...] = (4, 8)) -> Any:
     """For `new`, makers of empty logs: of each version that has these features, for these sizes of pointers."""
-    return pytest.mark.parametrize(
+    return for_each(
         "new",
-        [
-            pytest.param(make, id=f"v{version}{'hybrid' if hybrid else ''}-{8 * size}bit")
+        {
+            f"v{version}{'hybrid' if hybrid else ''}-{8 * size}bit": make
             for version, size, hybrid in LAYOUTS
             if size in sizes
             and (make := partial(Log, version, size, hybrid=hybrid))
             and since <= layout_of(make()) <= until
             and all(make().supports(feature) for feature in features)
-        ],
+        },
     )
 
 
@@ -401,8 +401,8 @@ def test_an_allocation_with_an_empty_backtrace_has_the_calls(new: New) -> None:
     assert [stack for *_, stack in allocations(read(log))] == [["App:Run ()", "System.String"]]
 
 
-@versions(sizes=(8,))
 @pytest.mark.parametrize("size", [0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 8])
+@versions(sizes=(8,))
 def test_sizes_of_allocations(new: New, size: int) -> None:
     """From 2 GiB on they come out sign-extended."""
     assert [n for _, n, *_ in allocations(read(with_names(new()).alloc(TEXT, 0x10000, size)))] == [size]
@@ -477,8 +477,8 @@ def test_without_moves_nothing_is_freed(new: New) -> None:
     assert [size for _, size, *_ in allocations(read(log.alloc(NODE, NURSERY, 48)))] == [32, 48]
 
 
-@versions()
 @pytest.mark.parametrize("generation", [0, 1])
+@versions()
 def test_pauses_and_collections(new: New, generation: int) -> None:
     log = new().buffer()
     begun = log.now + mono.STEP
@@ -517,15 +517,15 @@ def test_phases_of_a_collection(new: New) -> None:
     ]
 
 
-@versions()
 @pytest.mark.parametrize("size", [1 << 20, 1 << 31])
+@versions()
 def test_the_size_of_the_heap_is_a_counter(new: New, size: int) -> None:
     (counter,) = read(new().buffer().gc_resize(size)).processes[0].counters
     assert (counter.name, counter.unit, counter.values["value"].tolist()) == ("managed heap", "bytes", [size])
 
 
-@versions(sizes=(8,))
 @pytest.mark.parametrize("kind", range(4))
+@versions(sizes=(8,))
 def test_handles_from_creation_to_end(new: New, kind: int) -> None:
     words = ("weak", "weak, tracks resurrection", "normal", "pinned")
     log = with_names(new()).alloc(TEXT, 0x10000, 32).enter(RUN).handle_created(kind, 7, 0x10000).leave(RUN)
@@ -617,10 +617,10 @@ def test_a_clause_of_another_thread_catches_nothing(new: New) -> None:
     assert "caught_in" not in markers(read(log), "Exception")[0]
 
 
-@versions(sizes=(8,))
 @pytest.mark.parametrize(
     ("kind", "word"), [(mono.CATCH, "catch"), (mono.FILTER, "filter"), (mono.FINALLY, "finally"), (mono.FAULT, "fault")]
 )
+@versions(sizes=(8,))
 def test_kinds_of_clauses(new: New, kind: int, word: str) -> None:
     (clause,) = markers(read(with_names(new()).clause(kind, WORK, 3)), "Exception clause")
     assert (clause["kind"], clause["method"], clause["index"]) == (word, "App:Work (int)", 3)
@@ -629,8 +629,8 @@ def test_kinds_of_clauses(new: New, kind: int, word: str) -> None:
 # ---------------------------------------------------------------- monitors
 
 
-@versions()
 @pytest.mark.parametrize(("end", "outcome"), [(mono.DONE, "acquired"), (mono.FAIL, "failed")])
+@versions()
 def test_a_contention_until_its_end(new: New, end: int, outcome: str) -> None:
     log = with_names(new()).alloc(TEXT, 0x10000, 32).monitor(mono.CONTENTION, 0x10000, [RUN, WORK])
     contention = {
@@ -764,8 +764,8 @@ KINDS_OF_14 = {1: "stack", 2: "finalizer queue", 4: "handle", 8: "other", 16: "m
 FLAGS = [0, 0x100, 0x200, 0x400, 0x700]
 
 
-@versions("roots by kind", sizes=(8,))
 @pytest.mark.parametrize("flags", FLAGS)
+@versions("roots by kind", sizes=(8,))
 def test_roots_by_kind(new: New, flags: int) -> None:
     """Numbers until version 13, bits in 14; flags, which say how the object is held, stand above."""
     kinds = KINDS_OF_14 if layout_of(new()) == 14 else KINDS_BEFORE_14
@@ -994,8 +994,8 @@ UNITS = {mono.RAW: ("count", 1), mono.BYTES: ("bytes", 1), mono.TIME: ("ns", 100
          mono.PERCENTAGE: ("percent", 1)}  # fmt: skip
 
 
-@versions("counters", sizes=(8,))
 @pytest.mark.parametrize("unit", UNITS)
+@versions("counters", sizes=(8,))
 def test_units_of_counters(new: New, unit: int) -> None:
     """Versions 13 and 14 cut them off."""
     name, scale = ("count", 1) if new().version in (13, 14) else UNITS[unit]
@@ -1032,8 +1032,8 @@ HELPERS = (
 )  # fmt: skip
 
 
-@versions("jit helper", sizes=(8,))
 @pytest.mark.parametrize("kind", range(len(HELPERS)))
+@versions("jit helper", sizes=(8,))
 def test_code_of_the_runtime(new: New, kind: int) -> None:
     """Its kinds are one more before version 14; one of them has a name."""
     title = {"helper": "class_init"} if kind == mono.SPECIFIC_TRAMPOLINE else {}
@@ -1066,10 +1066,10 @@ METADATA: dict[str, tuple[Callable[[Log], Log], str, tuple[str, str, str, int]]]
 
 
 @pytest.mark.parametrize("what", METADATA)
-@pytest.mark.parametrize(("version", "size"), [(v, s) for v in mono.VERSIONS for s in (4, 8)])
-def test_metadata(version: int, size: int, what: str) -> None:
+@for_each("layout", {f"v{v}-{8 * s}bit": (v, s) for v in mono.VERSIONS for s in (4, 8)})
+def test_metadata(layout: tuple[int, int], what: str) -> None:
     build, needs, words = METADATA[what]
-    log = Log(version, size).buffer()
+    log = Log(*layout).buffer()
     if needs and not log.supports(needs):
         with pytest.raises(ValueError, match="has no"):
             build(log)
@@ -1106,8 +1106,8 @@ def test_coverage(new: New) -> None:
     }  # fmt: skip
 
 
-@versions("sync point")
 @pytest.mark.parametrize(("kind", "word"), list(enumerate(["periodic", "world stop", "world start", "unknown"])))
+@versions("sync point")
 def test_sync_points(new: New, kind: int, word: str) -> None:
     assert markers(read(new().buffer().sync_point(kind)), "Sync point") == [{"ts": at(1), "kind": word}]
 
