@@ -108,7 +108,7 @@ def buffers_of(log: bytes, version: int, big: bool) -> Iterator[tuple[list[Recor
 
 
 def without_garbage(log: bytes, version: int, big: bool) -> bytes:
-    """The log with zeros where section 3 calls bytes unused: header, metadata records, tails of version 1."""
+    """The log with zeros where bytes are unused: header, metadata records, tails of version 1."""
     out = bytearray(log)
     out[24:32] = bytes(8)
     for records, end in buffers_of(log, version, big):
@@ -147,7 +147,7 @@ def test_fdr_equals_real_log(name: str) -> None:
 
     assert without_garbage(again, version, big) == without_garbage(log, version, big)
     assert again[24:32] == b"\xaa" * 8
-    # Only the typed-event bug of the runtimes cuts a record (section 3).
+    # Only the typed-event bug of the runtimes cuts a record.
     raw = [one for records, _ in buffers_of(log, version, big) for one in records if one.method == "raw"]
     assert not raw or "typed" in name
 
@@ -271,7 +271,7 @@ def words_of(elf: Any) -> dict[int, int]:
 
 
 def sleds_of(elf: Any) -> list[tuple[int, int, int, int]]:
-    """(sled, function, kind, version) of each map entry, section 5."""
+    """(sled, function, kind, version) of each map entry."""
     section = elf.get_section_by_name("xray_instr_map")
     data, start, size = section.data(), section["sh_addr"], elf.elfclass // 8
     form = struct.Struct((">" if not elf.little_endian else "<") + ("QQBBB" if size == 8 else "IIBBB"))

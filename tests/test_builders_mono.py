@@ -358,7 +358,7 @@ EVENTS: list[tuple[Callable[[Log], Log], str, str]] = [
     (lambda log: log.vtable(0x2300, LATE, 1), "vtable 0x2300 for class 0x2200 in domain 0x1 at TS", "vtable"),
     (lambda log: log.assembly(0x3000, "app"), "loaded assembly 0x3000 (app) at TS", "assembly"),
     (lambda log: log.assembly_unload(0x3000, "app"), "unloaded assembly 0x3000 (app) at TS", "assembly"),
-    # Domains are called threads (section 6).
+    # Domains are called threads.
     (lambda log: log.domain(1), "loaded thread 0x1 at TS", "domain"),
     (lambda log: log.domain_name(1, "app.exe"), "domain 0x1 named at TS: app.exe", "domain"),
     (lambda log: log.domain_unload(1), "unloaded thread 0x1 at TS", "domain"),
@@ -409,7 +409,7 @@ EVENTS: list[tuple[Callable[[Log], Log], str, str]] = [
     (lambda log: log.root_register(0x7000, 256, mono.STATIC, TEXT, "Statics"),
         "root register address 0x7000 size 256 type 3 key 0x2000 name Statics", "root region"),
     (lambda log: log.heap_start(), "heap shot start", ""),
-    # 4 is a handle since version 14; before it was "misc", and is misread (section 6).
+    # 4 is a handle since version 14; before it was "misc", and is misread.
     (lambda log: log.roots_by_kind([(0x20020, 0x104, 0)], 3), "object 0x20020 is a handle root", "roots by kind"),
     (lambda log: log.roots_by_address([(0x7010, 0x20020)]), "root object 0x20020 at address 0x7010",
         "roots by address"),
@@ -497,7 +497,7 @@ def without_thread(line: str) -> str:
 
 
 def as_misread(version: int, line: str) -> str:
-    """The number of a monitor event of version 13 (section 6)."""
+    """The number of a monitor event of version 13."""
     if version == 13 and line.startswith("monitor"):
         return re.sub("contended|acquired|not taken", "invalid", line)
     return line
@@ -520,7 +520,7 @@ def test_mprof_report_sums_up_what_was_written(version: int, mprof_report: Calla
     assert report.metadata == {"Loaded images": 1, "Loaded assemblies": int(has("assembly"))}
     clauses = {f"Executed {kind} clauses": 1 for kind in ("catch", "filter", "finally", "fault")}
     assert report.exceptions == {"Throws": 2, **clauses}
-    # Version 13's monitor events are not counted (section 6).
+    # Version 13's monitor events are not counted.
     contentions, done, failed = (0, 0, 0) if version == 13 else (2, 1 + has("monitor backtrace"), 1)
     assert report.monitors == {"Lock contentions": contentions, "Lock acquired": done, "Lock failures": failed}
     assert (MAIN, "Main") in report.threads
@@ -596,7 +596,7 @@ def test_a_size_of_2_gib_is_sign_extended(mprof_report: Callable[..., Report]) -
 
 def test_pointers_of_32_bits_wrap(mprof_report: Callable[..., Report]) -> None:
     log = Log(17, 4).buffer().thread(0x1000).thread(0xF0000000)
-    assert line_of(log, mprof_report).startswith("loaded thread 0xfffffffff0000000 at")  # section 6: no mask
+    assert line_of(log, mprof_report).startswith("loaded thread 0xfffffffff0000000 at")  # it applies no mask
 
 
 def test_buffers_without_events(mprof_report: Callable[..., Report]) -> None:
@@ -607,7 +607,7 @@ def test_buffers_without_events(mprof_report: Callable[..., Report]) -> None:
 
 def test_definitions_after_their_use(mprof_report: Callable[..., Report]) -> None:
     log = Log().buffer(1).alloc(TEXT, 0x10000, 32, ts=5000).buffer(2).type_(TEXT, "System.String")
-    assert mprof_report(log).allocations == {"unresolved class (nil)": (32, 1)}  # section 6
+    assert mprof_report(log).allocations == {"unresolved class (nil)": (32, 1)}
 
 
 def test_performance_counters_are_no_differences() -> None:
@@ -622,7 +622,7 @@ def test_mprof_report_swallows_what_follows_the_unload_of_an_image(
     version: int, mprof_report: Callable[..., Report]
 ) -> None:
     log = Log(version).buffer().image_unload(0x1000, "app.exe").gc_resize(5).throw(0).gc_resize(6)
-    assert mprof_report(log).gc["GC resizes"] == 1  # section 6: it takes the bytes up to a NUL for a module version id
+    assert mprof_report(log).gc["GC resizes"] == 1  # it takes the bytes up to a NUL for a module version id
 
 
 def test_the_hybrid_is_version_14_but_for_the_number_and_the_counters() -> None:

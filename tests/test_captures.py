@@ -229,7 +229,7 @@ def test_records_as_llvm_xray_reads_them(name: str) -> None:
         assert recorded(trace, mine[tid].load(), zero) == in_ns
 
 
-# ---------------------------------------------------------------- where llvm-xray is wrong (specs/xray.md, 6 and 7)
+# ---------------------------------------------------------------- where llvm-xray is wrong
 
 
 def test_llvm_xray_cuts_binary_payloads() -> None:

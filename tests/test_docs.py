@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,10 @@ def test_no_kind_is_documented_that_is_not_declared() -> None:
 @pytest.mark.parametrize("suffix", [suffix for exporter in EXPORTERS for suffix in exporter.suffixes])
 def test_every_suffix_is_in_the_readme(suffix: str) -> None:
     assert f"`{suffix}`" in README
+
+
+def test_nothing_refers_to_what_a_clone_has_not() -> None:
+    absent = re.compile(r"\bdesign\.md|\bspecs/|\bissue #?\d")
+    folders = ("converter", "importers", "exporters", "tests", "benchmarks", "fuzz")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts]
+    assert [str(p) for p in paths if p != Path(__file__) and absent.search(p.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""The Firefox Profiler's processed format, version 70 (specs/firefox-profile.md, sections 2a and 2c)."""
+"""The Firefox Profiler's processed format, version 70."""
 
 import gzip
 import json

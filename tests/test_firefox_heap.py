@@ -1,5 +1,4 @@
-"""What the Firefox Profiler's formats make of allocations, heap snapshots, and of tables that come in pieces
-(specs/firefox-profile.md, 2c)."""
+"""What the Firefox Profiler's formats make of allocations, heap snapshots, and of tables that come in pieces."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""What the Firefox Profiler's formats make of samples, JIT code, markers and counters (specs/firefox-profile.md, 2c).
+"""What the Firefox Profiler's formats make of samples, JIT code, markers and counters.
 
 The recording is made by hand: a Node process with a main thread, a busy worker, a thread that hardly runs, one that
 only compiles, and one that counts the bytes of code.

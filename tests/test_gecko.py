@@ -1,4 +1,4 @@
-"""The Gecko profile, raw format, version 36 (specs/firefox-profile.md, section 2b)."""
+"""The Gecko profile, raw format, version 36."""
 
 import json
 from collections.abc import Callable

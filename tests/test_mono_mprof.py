@@ -1,5 +1,5 @@
-"""Recordings of the Mono log profiler against mprof-report, Mono's own reader: equal where it is right. Where it is not
-(specs/mono-log.md, section 6), a test shows both numbers and says why ours is right."""
+"""Recordings of the Mono log profiler against mprof-report, Mono's own reader: equal where it is right. Where it
+is not, a test shows both numbers and says why ours is right."""
 
 import json
 import re

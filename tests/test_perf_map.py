@@ -1,6 +1,6 @@
 """A perf.data in the model: clocks, events, stacks, what an address stands for and when, threads, what was lost.
 
-What stands here is issue 3 and specs/perf-data.md, case by case. The process is PID, with a library of 64 kB at LIB
+The process is PID, with a library of 64 kB at LIB
 that no machine has, and code of a JIT compiler at CODE. A stack reads `main > f > (inlined)`: its root first; code
 without a symbol is `libx.so+0x10`.
 """

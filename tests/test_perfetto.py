@@ -20,7 +20,6 @@ EVERY = pytest.mark.parametrize("name", NAMES)
 NOTES = {
     UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost",
 }  # fmt: skip
-# specs/perfetto-trace.md, section 5.
 STATS = """
 SELECT name, idx, value FROM stats WHERE value > 0 AND (severity IN ('error', 'data_loss') OR name IN (
  'track_event_parser_errors', 'track_event_tokenizer_errors', 'track_hierarchy_missing_uuid',

@@ -17,7 +17,7 @@ from readers import perfetto
 SHARED = Path(os.environ.get("TRACEFERRY_SHARED", Path(__file__).parents[1].parent / "shared"))
 EXAMPLES = SHARED / "examples"
 
-# --- Perfetto: a writer of just what the tests need; numbers of specs/perfetto-trace.md, 1.1 to 1.3 ---
+# --- Perfetto: a writer of just what the tests need; numbers of its .proto files ---
 
 
 def varint(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Each record kind, in each version, in both byte orders: what was built is what is loaded (specs/xray.md, 2 to 4)."""
+"""Each record kind, in each version, in both byte orders: what was built is what is loaded."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,8 @@
 """Builds jitdump files from nothing but `struct`, those with the samply extensions included.
 
-Words are those of specs/jitdump.md and of the two documents in specs/seeds/. Every record method appends one record
-and returns the file, so that calls chain. A record without a time comes STEP after the one before it; a load without
-an index counts on. Bytes that the format leaves unused are zero where real producers write zeros, else GARBAGE.
+Words are those of perf's jitdump-specification.txt and of samply's extension records. Every record method appends one
+record and returns the file, so that calls chain. A record without a time comes STEP after the one before it; a load
+without an index counts on. Bytes that the format leaves unused are zero where real producers write zeros, else GARBAGE.
 """
 
 import builtins

@@ -1,12 +1,12 @@
 """Builds recordings of the Mono log profiler (.mlpd) from nothing but `struct`, in every data version from 1 to 17.
 
-Words and sections are those of specs/mono-log.md. Every event method appends one event to the current buffer and
+Words are those of Mono's mono/profiler/log.h. Every event method appends one event to the current buffer and
 returns the log, so that calls chain; an event without a time comes STEP after the one before it. `expected` is the
 plain list of what was written, in the order of the file.
 
     Log(14).buffer(tid=7).jit(0x500, "Program:Main ()").enter(0x500).leave(0x500).bytes()
 
-A backtrace begins with the outermost caller, the managed frames of a sample with the leaf (section 3).
+A backtrace begins with the outermost caller, the managed frames of a sample with the leaf.
 """
 
 import builtins
@@ -44,7 +44,7 @@ CYCLES = 1
 SPECIFIC_TRAMPOLINE, HELPER = 5, 6
 PERIODIC, WORLD_STOP, WORLD_START = range(3)
 
-# Events that not every version has: the first and the last that does (section 4).
+# Events that not every version has: the first and the last that does.
 SINCE = {
     "handle backtrace": 11, "finalize": 13, "class unload": 11, "image unload": 11, "assembly": 11,
     "domain": 11, "thread load": 11, "context": 11, "vtable": 15, "roots by kind": 3, "roots by address": 15,
@@ -681,7 +681,7 @@ class Log:
         return self
 
     def _pointer(self, value: int) -> builtins.bytes:
-        """Until version 14 a base of 0 counts as none: the next pointer replaces it (section 3)."""
+        """Until version 14 a base of 0 counts as none: the next pointer replaces it."""
         buffer = self._current()
         if buffer.ptr_base is None or (buffer.ptr_base == 0 and self._layout < 15):
             buffer.ptr_base = value
@@ -738,7 +738,7 @@ def sleb(value: int) -> bytes:
 
 
 def _value(value: int) -> bytes:
-    """A C int: from 2 GiB on sign-extended to ten bytes (section 3)."""
+    """A C int: from 2 GiB on sign-extended to ten bytes."""
     return uleb(_signed(value % (1 << 32), 32) % (1 << 64))
 
 

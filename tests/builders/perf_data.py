@@ -1,6 +1,6 @@
 """Builds perf.data files, as files and as pipes, in both byte orders, from nothing but `struct` (and zstandard).
 
-Words are those of specs/perf-data.md, of perf_event.h and of tools/perf. Every record method appends one record and
+Words are those of perf_event.h and of tools/perf. Every record method appends one record and
 returns the file, so that calls chain. A record without a time comes STEP after the one before it.
 
     PerfData().event("cpu-clock", freq=997).comm(7, 7, "app").sample(7, 7, ip=0x4010).bytes()

@@ -1,7 +1,7 @@
 """Builds LLVM XRay logs and instrumented ELF files from nothing but `struct`.
 
-Section numbers are those of specs/xray.md. Bytes that the format leaves unused are filled with GARBAGE,
-because real writers leave uninitialised stack there (section 3): a reader that looks at them must fail.
+Bytes that the format leaves unused are filled with GARBAGE,
+because real writers leave uninitialised stack there: a reader that looks at them must fail.
 """
 
 import builtins
@@ -12,12 +12,12 @@ from typing import NamedTuple, Self
 GARBAGE = 0xAA
 RECORD_BYTES = 16
 
-# Function record kinds (section 3), also the sled kinds 0-3 of the map (section 5).
+# Function record kinds, also the sled kinds 0-3 of the map.
 ENTER, EXIT, TAIL_EXIT, ENTER_ARG = range(4)
-# Sled kinds that only the map has (section 5).
+# Sled kinds that only the map has.
 CUSTOM_SLED, TYPED_SLED = 4, 5
 
-# Metadata record kinds (section 3).
+# Metadata record kinds.
 NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALLTIME = range(5)
 CUSTOM_EVENT, CALL_ARGUMENT, BUFFER_EXTENTS, TYPED_EVENT, PID = range(5, 10)
 
@@ -35,13 +35,13 @@ def _pad(data: bytes, size: int) -> bytes:
 
 
 def _header(version: int, log_type: int, big: bool, flags: int, frequency: int, free_form: bytes) -> bytes:
-    """The 32 bytes of section 2."""
+    """The 32 bytes of the file header."""
     order = ">" if big else "<"
     return struct.pack(f"{order}HHIQ", version, log_type, flags, frequency) + _pad(free_form, 16)
 
 
 def _tsc_bits(flags: int, big: bool) -> int:
-    """constant_tsc and nonstop_tsc where the byte order puts them: bits 0, 1 or 31, 30 (section 3, end)."""
+    """constant_tsc and nonstop_tsc where the byte order puts them: bits 0, 1 or 31, 30."""
     if not big:
         return flags
     return bool(flags & CONSTANT_TSC) << 31 | bool(flags & NONSTOP_TSC) << 30
@@ -95,7 +95,7 @@ class Fdr(_Log):
         omit: Iterable[str] = (),
         stale: bytes = b"\xaa",
     ) -> Self:
-        """Append one thread buffer in the order that section 3 gives for the version.
+        """Append one thread buffer in the order of the version.
 
         `extents` replaces the value only; `cut_extents` reproduces the typed-event bug of the runtimes: the
         value and the bytes both lack 16 bytes for each typed event. `omit` leaves out metadata records by
@@ -123,7 +123,7 @@ class Fdr(_Log):
         return self.append(body)
 
     def _fixed_size(self, body: bytes, end: bool, stale: bytes) -> bytes:
-        """A version 1 buffer: it occupies exactly the header's buffer size (section 3)."""
+        """A version 1 buffer: it occupies exactly the header's buffer size."""
         if end:
             body += self.end_of_buffer()
         room = self.buffer_size - len(body)
@@ -151,7 +151,7 @@ class Fdr(_Log):
         return self._function(TAIL_EXIT, function_id, delta)
 
     def enter_arg(self, function_id: int, delta: int) -> bytes:
-        """Enter of a function whose argument follows; runtimes up to version 3 use `enter` (section 3)."""
+        """Enter of a function whose argument follows; runtimes up to version 3 use `enter`."""
         return self._function(ENTER_ARG, function_id, delta)
 
     def argument(self, value: int) -> bytes:
@@ -208,7 +208,7 @@ class Fdr(_Log):
 
 
 class Basic(_Log):
-    """A basic-mode ("naive") log, section 4; every method appends one 32-byte record."""
+    """A basic-mode ("naive") log; every method appends one 32-byte record."""
 
     def __init__(
         self,
@@ -343,7 +343,7 @@ def elf_with_instr_map(
     version: int = 2,
     relocations: bool = False,
 ) -> bytes:
-    """An ELF file with `xray_instr_map`, `.text`, a symbol table and one PT_LOAD (section 5).
+    """An ELF file with `xray_instr_map`, `.text`, a symbol table and one PT_LOAD.
 
     Functions are (name or None, address, sleds); their order is that of the map, so function ids count from 1
     along it. A sled is its kind, or (kind, address). `relocations` moves the absolute addresses of map

@@ -1,4 +1,4 @@
-"""Drives profiler-cli, the Firefox Profiler's command line client (specs/firefox-profile.md, section 1).
+"""Drives profiler-cli, the Firefox Profiler's command line client.
 
 `npm ci --prefix tests/clients` installs it with the Node it needs; `available()` says when that was not done.
 """
@@ -18,7 +18,7 @@ MODULES = Path(__file__).parent / "node_modules"
 NODE = MODULES / "node" / "bin" / "node"
 CLI = MODULES / "@firefox-devtools" / "profiler-cli" / "dist" / "profiler-cli.js"
 
-# The longest path of a Unix socket on Linux, with its final zero (section 1).
+# The longest path of a Unix socket on Linux, with its final zero.
 SOCKET_PATH_BYTES = 108
 LOAD_SECONDS = 120.0
 CALL_SECONDS = 60.0
@@ -45,7 +45,7 @@ class ProfilerCli:
     """One session with one loaded profile: `with ProfilerCli(path) as cli: cli.threads()`.
 
     The session directory is its own and short, as the daemon's socket lies in it. Leaving the block, or
-    failing to load, always ends the daemon: it survives a failed load (section 1).
+    failing to load, always ends the daemon: it survives a failed load.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class ProfilerCli:
         return None
 
     def _kill(self, daemon: int) -> None:
-        """A daemon caught in a loop does not answer `stop` (a negative prefixOffset does that, section 1)."""
+        """A daemon caught in a loop does not answer `stop` (a negative prefixOffset does that)."""
         with contextlib.suppress(OSError):
             command = Path(f"/proc/{daemon}/cmdline").read_bytes()
             # The id may belong to another process by now.

@@ -1,7 +1,7 @@
 """Reads what mprof-report prints, section by section.
 
-Everything is as it prints it: microseconds, milliseconds, and numbers that are wrong in the places of section 6 of
-specs/mono-log.md. Classes and methods of one name are added up. Without `--verbose` it leaves out methods of less
+Everything is as it prints it: microseconds, milliseconds, and numbers that are wrong in some
+places. Classes and methods of one name are added up. Without `--verbose` it leaves out methods of less
 than a millisecond, all but thirty classes of a heap shot, and all but a few counters. REPORTS adds the events;
 `--debug` puts a line for each event before the report.
 """

@@ -1,8 +1,8 @@
 """Reads Perfetto protobuf traces without the protobuf or perfetto packages, and says what is inconsistent.
 
 The converter's tests compare its output with this reader, so it must not share code with the exporter. Field
-numbers and rules: specs/perfetto-trace.md, sections 1.1 (sequences), 1.2 (clocks), 1.3 (track events), 1.5 and 1.6
-(stack samples and their symbols), 1.7 (V8 scripts), 1.8 (heap profiles), 1.9 (heap graphs) and 1.10 (scheduling).
+numbers are those of Perfetto's .proto files; it reads sequences, clocks, track events, stack samples and their symbols,
+V8 scripts, heap profiles, heap graphs and scheduling.
 """
 
 import argparse
