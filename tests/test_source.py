@@ -95,10 +95,10 @@ def test_damaged_in_the_middle(opened: Callable[..., Source]) -> None:
         assert len(source.data) > len(DATA) // 4
 
 
-@pytest.mark.parametrize("data", [SKIPPABLE, SKIPPABLE + b"x", zstandard.compress(b""), gzip.compress(b""), b""])
-def test_nothing_in_it(opened: Callable[..., Source], data: bytes) -> None:
-    with pytest.raises(FormatError):
-        opened(data)
+def test_nothing_in_it(opened: Callable[..., Source]) -> None:
+    for data in (SKIPPABLE, SKIPPABLE + b"x", zstandard.compress(b""), gzip.compress(b""), b""):
+        with pytest.raises(FormatError):
+            opened(data)
 
 
 # ---------------------------------------------------------------- limits

@@ -13,6 +13,7 @@ from typing import Any
 
 from traceferry.cli import check, completion, convert, dump, formats, info, symbols
 from traceferry.cli.options import DONE, FAILED, with_values
+from traceferry.cli.termination import Terminated, terminable
 from traceferry.errors import FormatError, UsageError
 
 COMMANDS = {
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = _with_command(list(sys.argv[1:] if argv is None else argv))
         arguments = parser().parse_args(with_values(words))
-        with _no_garbage_collection():
+        with terminable(), _no_garbage_collection():
             status = arguments.run(arguments)
         sys.stdout.flush()
         return int(status)
@@ -50,8 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of the pipe has closed it, as `head` does. Python must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED if arguments.run is convert.run else DONE
+    except OSError as error:
+        print(f"traceferry: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("traceferry: interrupted", file=sys.stderr)
+    except Terminated as signalled:
+        signalled.end_process()
     return FAILED
 
 

@@ -20,6 +20,7 @@ from traceferry.cli.options import (
 )
 from traceferry.cli.progress import Progress
 from traceferry.errors import UsageError
+from traceferry.io.output import beside, check_distinct, open_output
 
 
 def add_to(commands: Any) -> None:
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.api import save
 
     output, exporter = _output_of(arguments)
+    check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
     with Progress(arguments.quiet) as progress:
         trace = load_trace(arguments)
         progress.total = sum(thread.n_records for _, thread in trace.threads)
@@ -71,7 +73,7 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
         first = arguments.inputs[0]
         if first == "-":
             raise UsageError("standard input needs an output: -o OUT")
-        return first + registry.DEFAULT_SUFFIX[exporter.name], exporter
+        return beside(first, registry.DEFAULT_SUFFIX[exporter.name]), exporter
     if arguments.to:
         return arguments.output, registry.exporter_named(arguments.to)
     if arguments.output == "-":
@@ -86,8 +88,6 @@ def report_to(trace: Any, path: str | None) -> Iterator[None]:
         yield
         return
     import orjson
-
-    from traceferry.io.output import open_output
 
     with open_output(path) as out:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -82,15 +83,14 @@ def with_values(words: Sequence[str]) -> list[str]:
     """Gives --embed-sources a value where what follows it is an input: argparse takes any word for its folder."""
     words = list(words)
     for nth, word in enumerate(words):
-        following = Path(words[nth + 1]) if nth + 1 < len(words) else None
-        if word == "--embed-sources" and following is not None and not _is_folder_of_sources(following):
+        if word == "--embed-sources" and nth + 1 < len(words) and not _is_folder_of_sources(words[nth + 1]):
             words[nth] = "--embed-sources=."
     return words
 
 
-def _is_folder_of_sources(path: Path) -> bool:
+def _is_folder_of_sources(path: str) -> bool:
     """A recording can be a folder, too. What does not exist is taken for a mistyped folder."""
-    return not path.exists() or (path.is_dir() and not is_recording_folder(path))
+    return not os.path.exists(path) or (os.path.isdir(path) and not is_recording_folder(Path(path)))
 
 
 def add_decompress_limit(parser: argparse.ArgumentParser) -> None:

@@ -103,7 +103,7 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
 
 def is_recording_folder(path: Path) -> bool:
     """Did `perf record --threads` write it?"""
-    return (path / FOLDER_MAIN).is_file()
+    return os.path.isfile(path / FOLDER_MAIN)
 
 
 def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
