@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ from traceferry.model import (
 from traceferry.select import select_range
 from traceferry.summary.info import summarize
 from traceferry.summary.text import as_text
+from traceferry.summary.totals import SampleTotals
 
 END = 1000
 GC = MarkerType(
@@ -101,6 +103,26 @@ def allocating() -> Built:
 
 def amounts(count: int, n_bytes: int, freed_count: int = 0, freed_bytes: int = 0) -> dict[str, int]:
     return {"count": count, "bytes": n_bytes, "freed_count": freed_count, "freed_bytes": freed_bytes}
+
+
+@examples(50)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 5)), max_size=30))
+def test_samples_count_for_each_function_on_their_stacks_once(rows: list[tuple[int, int, int]]) -> None:
+    """Of a random tree of stacks: (prefix, function, samples)."""
+    trace = Trace()
+    frames = [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{i}"))) for i in range(4)]
+    paths: list[list[int]] = []
+    counts = []
+    for above, func, n in rows:
+        prefix = above if above < len(paths) else -1
+        trace.stacks.extend(prefix=[prefix], frame=[frames[func]])
+        paths.append([*(paths[prefix] if prefix >= 0 else []), func])
+        counts.append(n)
+    totals = SampleTotals(trace)
+    totals.add(np.repeat(np.arange(len(paths), dtype=np.int32), counts))
+    own, total = totals.by_func()
+    assert own.tolist() == [sum(n for path, n in zip(paths, counts, strict=True) if path[-1] == f) for f in range(4)]
+    assert total.tolist() == [sum(n for path, n in zip(paths, counts, strict=True) if f in path) for f in range(4)]
 
 
 def test_allocations_by_class_and_site() -> None:

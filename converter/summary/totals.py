@@ -10,6 +10,7 @@ import numpy as np
 
 from traceferry import sums
 from traceferry.model import Array, MarkerType, Table, Trace
+from traceferry.summary import totals_kernel
 
 
 class SampleTotals:
@@ -31,35 +32,12 @@ class SampleTotals:
         func = trace.frames["func"][trace.stacks["frame"][:n]]
         prefix = trace.stacks["prefix"][:n]
         own = np.bincount(func, self._of_stack, n_funcs)
-        total = self._of_stack.copy()
-        depth = _depths(prefix)
-        order = np.argsort(-depth, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if n else ():
-            called = rows[prefix[rows] >= 0]
-            np.add.at(total, prefix[called], total[called])
-        outermost = np.where(_recurs(prefix, func), 0, total)
-        return own.astype(np.int64), np.bincount(func, outermost, n_funcs).astype(np.int64)
-
-
-def _depths(prefix: Array) -> Array:
-    depth = np.zeros(len(prefix), np.int64)
-    above = prefix
-    while np.any(deeper := above >= 0):
-        depth += deeper
-        above = np.where(deeper, prefix[above], -1)
-    return depth
-
-
-def _recurs(prefix: Array, func: Array) -> Array:
-    """Whether a stack's function is also further up in it."""
-    found = np.zeros(len(prefix), bool)
-    rows, above = np.arange(len(prefix)), prefix
-    while len(rows := rows[above >= 0]):
-        above = above[above >= 0]
-        same = func[above] == func[rows]
-        found[rows[same]] = True
-        rows, above = rows[~same], prefix[above[~same]]
-    return found
+        total = np.zeros(n_funcs, np.int64)
+        totals_kernel.add_to_callers(
+            prefix, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
+            np.zeros(n_funcs, np.int32), total,
+        )  # fmt: skip
+        return own.astype(np.int64), total
 
 
 # The columns of an array of amounts.
