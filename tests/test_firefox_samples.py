@@ -558,6 +558,10 @@ def test_markers_have_categories_with_colors(profile: dict[str, Any]) -> None:
         ("JIT code", "JIT", "purple"), ("sched:sched_wakeup", "Scheduling", "darkgrey"), ("JIT code", "Other", "grey"),
         ("Off CPU", "Scheduling", "darkgrey"),
     } <= found  # fmt: skip
+    # The chart takes the colour from the data, as one of the few that graphs have.
+    assert {m["color"] for m in markers(thread_named(profile, "node"), "JIT code")} == {"purple"}
+    schemas = {schema["name"]: schema for schema in profile["meta"]["markerSchema"]}
+    assert (schemas["JIT code"]["colorField"], "colorField" in schemas["JIT code 2"]) == ("color", False)
 
 
 def test_what_weighs_bytes_is_not_among_the_threads(profile: dict[str, Any]) -> None:
@@ -590,8 +594,9 @@ def test_marker_fields(profile: dict[str, Any]) -> None:
 def test_fields_named_as_the_viewers_own(profile: dict[str, Any]) -> None:
     first, second = markers(thread_named(profile, "node"), "sched:sched_wakeup")
     (schema,) = (s for s in profile["meta"]["markerSchema"] if s["name"] == "sched:sched_wakeup")
-    type_, cause, other = (field["key"] for field in schema["fields"])
-    assert [field["label"] for field in schema["fields"]] == ["type", "cause", "type_"]
+    shown = [field for field in schema["fields"] if not field.get("hidden")]
+    type_, cause, other = (field["key"] for field in shown)
+    assert [field["label"] for field in shown] == ["type", "cause", "type_"]
     assert len({type_, cause, other, "type", "cause", "stack"}) == 6
     assert [(m[type_], m[cause], m[other]) for m in (first, second)] == [(7, "a", ""), (8, "", "b")]
     assert schema["tableLabel"] == f"{{marker.data.{type_}}} {{marker.data.{cause}}}"

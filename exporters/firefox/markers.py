@@ -15,6 +15,7 @@ import numpy as np
 
 from traceferry.model import (
     LEAVE,
+    MARKER_COLORS,
     PREEMPTED,
     RUNNING,
     WAITING,
@@ -30,9 +31,20 @@ from traceferry.model import (
 INSTANT, INTERVAL = 0, 1  # a marker's phase
 FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
 MAX_ARGUMENTS = 16
+# The chart takes the colour of a marker from its data, not from its category.
+COLOR: dict[str, Any] = {"key": "color", "label": "Color", "format": "string", "hidden": True}
 # The viewer takes these members of a marker's data for something else than a field.
-RESERVED = ("type", "cause", "stack", "flow", "innerWindowID")
+RESERVED = ("type", "cause", "stack", "flow", "innerWindowID", "color")
+# Counters and markers know fewer colours than categories.
+GRAPH_COLORS = {"blue", "green", "grey", "ink", "magenta", "orange", "purple", "red", "teal", "yellow"}
+NEAREST_COLOR = {"lightblue": "teal", "brown": "orange", "lightred": "red"}
 OFF_CPU = {WAITING: "waiting", PREEMPTED: "preempted"}
+
+
+def graph_color(color: str) -> str:
+    """The nearest of a category's colour."""
+    nearest = NEAREST_COLOR.get(color, color)
+    return nearest if nearest in GRAPH_COLORS else "grey"
 
 
 class StringTable(Protocol):
@@ -163,6 +175,7 @@ def _event_markers(
     label = marker_type.label
     for field, key in zip(marker_type.fields, keys, strict=True):
         label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
+    colored = marker_type.category != "Other"
     schema = schemas.get(
         marker_type,
         marker_type.name,
@@ -170,10 +183,12 @@ def _event_markers(
             {"key": k, "label": f.label, "format": FORMATS[f.format]}
             for f, k in zip(marker_type.fields, keys, strict=True)
         ),
+        *([COLOR] if colored else []),
         description=marker_type.doc,
         tooltipLabel=marker_type.name,
         tableLabel=label,
         chartLabel=label,
+        **({"colorField": COLOR["key"]} if colored else {}),
     )
     flow_of_row = [flows.get(flow, -1) for flow in table["flow"].tolist()] if flows else []
     has_flows = any(flow >= 0 for flow in flow_of_row)
@@ -182,8 +197,11 @@ def _event_markers(
 
     def rows_data() -> Iterator[dict[str, Any]]:
         columns = [_values(table[f.key], f.format) for f in marker_type.fields]
-        types = repeat(schema["name"], len(table))
-        rows: Iterator[dict[str, Any]] = map(dict, map(zip, repeat(("type", *keys)), zip(types, *columns, strict=True)))
+        color = graph_color(MARKER_COLORS[marker_type.category])
+        constant = {"type": schema["name"]} | ({COLOR["key"]: color} if colored else {})
+        constants = (repeat(value, len(table)) for value in constant.values())
+        names = repeat((*constant, *keys))
+        rows: Iterator[dict[str, Any]] = map(dict, map(zip, names, zip(*constants, *columns, strict=True)))
         if has_flows:
             rows = _with("flow", rows, flow_of_row, flow_of_row)
         if np.any(table["stack"] >= 0):

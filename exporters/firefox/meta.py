@@ -10,6 +10,7 @@ import numpy as np
 
 from traceferry import sums
 from traceferry.exporters.counters import shown_counters
+from traceferry.exporters.firefox.markers import graph_color
 from traceferry.model import (
     MARKER_COLORS,
     SAMPLES,
@@ -33,9 +34,6 @@ MAX_CATEGORIES = 256
 # What the viewer shows by itself where nothing is said: the busiest threads down to a part of the busiest.
 MAX_VISIBLE = 15
 BUSY_FRACTION = 0.05
-# Counters know fewer colours than categories.
-COUNTER_COLORS = {"blue", "green", "grey", "ink", "magenta", "orange", "purple", "red", "teal", "yellow"}
-NEAREST_COLOR = {"lightblue": "teal", "brown": "orange", "lightred": "red"}
 # The viewer draws a counter as if its first value were 0.
 COUNTER_LEAD_NS = 1000
 
@@ -287,7 +285,6 @@ def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> d
         np.concatenate((lead, ts, np.maximum(ts[-1:], trace.end_ts))),
         np.concatenate((np.zeros(len(lead)), value, value[-1:])),
     )
-    color = NEAREST_COLOR.get(counter.color, counter.color)
     number = {"unit": "bytes" if counter.unit == "bytes" else "number"}
     return {
         "name": counter.name,
@@ -303,7 +300,7 @@ def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> d
         "display": {
             "graphType": "line-accumulated",
             "unit": counter.unit,
-            "color": color if color in COUNTER_COLORS else "grey",
+            "color": graph_color(counter.color),
             "markerSchemaLocation": None,
             "sortWeight": 0,
             "label": counter.name,
