@@ -304,7 +304,7 @@ class MarkerField:
 # What markers are about, each with one of the Firefox Profiler's colour names.
 MarkerCategory = Literal["GC", "JIT", "Locks", "Exceptions", "Loader", "I/O", "Memory", "Scheduling", "Other"]
 MARKER_COLORS: dict[MarkerCategory, str] = {
-    "GC": "orange", "JIT": "purple", "Locks": "magenta", "Exceptions": "red", "Loader": "brown", "I/O": "lightblue",
+    "GC": "orange", "JIT": "purple", "Locks": "magenta", "Exceptions": "red", "Loader": "yellow", "I/O": "lightblue",
     "Memory": "green", "Scheduling": "darkgrey", "Other": "grey",
 }  # fmt: skip
 
