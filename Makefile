@@ -25,7 +25,7 @@ CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_l
   LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench nightly fuzz sanitize dist clean
+.PHONY: help demo test lint large bench goldens nightly fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make goldens renew the printed texts in tests/goldens, for review"
 	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make sanitize run the kernels' tests and each fuzz target, SANITIZE_SECONDS=$(SANITIZE_SECONDS), with kernels that check every index"
@@ -134,6 +135,10 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/jit.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/symbols.py --rounds $(BENCH_ROUNDS)
+
+goldens: $(VENV)/.dev
+	TRACEFERRY_GOLDENS=renew $(BIN)/python -m pytest -q tests/test_goldens.py
+	@git diff --stat tests/goldens
 
 nightly: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	@for seed in $$(seq $(SEEDS)); do \

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import traceferry
-from traceferry.model import Trace
+from traceferry.model import Trace, laws
 
 REPO = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("TRACEFERRY_SHARED", REPO.parent / "shared"))
@@ -91,7 +91,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Trace]:
-    """Loads logs that are given as bytes, or as anything with a method `bytes` that makes them."""
+    """Loads logs that are given as bytes, or as anything with a method `bytes` that makes them. Checks the laws."""
 
     def load_logs(*logs: Any, name: str = "app.xray", **options: Any) -> Trace:
         paths = []
@@ -100,7 +100,9 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
             folder.mkdir()
             paths.append(folder / name)
             paths[-1].write_bytes(log if isinstance(log, bytes) else log.bytes())
-        return traceferry.load(paths, **options)
+        trace = traceferry.load(paths, **options)
+        assert laws.check(trace) == []
+        return trace
 
     return load_logs
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import REPO, SHARED
 
 import traceferry
-from traceferry.model import Trace
+from traceferry.model import Trace, laws
 
 ROOTS = [SHARED / "captures" / "xray", REPO / "fixtures" / "xray"]
 LARGE = re.compile("l100|small5m")
@@ -71,4 +71,6 @@ def binaries_of(log: str) -> list[Path]:
 
 
 def loaded(log: str, **options: Any) -> Trace:
-    return traceferry.load(path_of(log), symbols=binaries_of(log), **options)
+    trace = traceferry.load(path_of(log), symbols=binaries_of(log), **options)
+    assert laws.check(trace) == []
+    return trace

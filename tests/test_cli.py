@@ -279,7 +279,7 @@ def test_check(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "damaged.xray").write_bytes(DAMAGED)
     assert run("check", "app.xray", "--symbols", "app")[:2] == (0, "passed: the trace is valid\n")
     lossy = run("check", "lossy.xray")
-    assert (lossy.status, lossy.out.splitlines()[-1]) == (1, "failed: the trace is valid")
+    assert (lossy.status, lossy.out.splitlines()[-1]) == (1, "failed: data was lost or damaged")
     assert "entry_lost" in lossy.out
     assert run("check", "lossy.xray", "--fail-on", "damage").status == 0
     assert run("check", "damaged.xray", "--fail-on", "damage").status == 1

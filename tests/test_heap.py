@@ -367,7 +367,7 @@ LAWS = {
     "a reference too high": ({"references": ints(1, 2, 4)}, [f"{WHERE}: a reference to no object"]),
     "a reference below zero": ({"references": ints(1, 2, -1)}, [f"{WHERE}: a reference to no object"]),
     "a root too high": ({"roots": root(4)}, [f"{WHERE}: heap_roots.object: an index outside heap_objects"]),
-    "a root that is none": ({"roots": root(-1)}, [f"{WHERE}: a root that is no object"]),
+    "a root that is none": ({"roots": root(-1)}, [f"{WHERE}: a root that is not an object"]),
     "a class that is none": (
         {"objects": objects(class_name=ints(0, 1, 1, 999))},
         [f"{WHERE}: heap_objects.class_name: an index outside strings"],

@@ -43,5 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     for issue in trace.report:
         print(issue.as_text())
     status = FOUND if broken else status_of(trace.report, arguments.fail_on)
-    print(f"{'passed' if status == DONE else 'failed'}: the trace is {'not ' if broken else ''}valid")
+    found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
+    print(f"{'passed' if status == DONE else 'failed'}: {found}")
     return status

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 
-from traceferry.model import LEAVE, Array, HeapGraph, HeapSnapshot, Process, Table, ThreadData, Trace
+from traceferry.model import (
+    ENTRY_LOST,
+    LEAVE,
+    OPEN_AT_END,
+    OPEN_AT_START,
+    TAIL,
+    UNWOUND,
+    Array,
+    Counter,
+    HeapGraph,
+    HeapSnapshot,
+    Process,
+    Table,
+    ThreadData,
+    Trace,
+)
 
 
 def check(trace: Trace) -> list[str]:
@@ -16,10 +33,11 @@ def check(trace: Trace) -> list[str]:
     for process, thread in trace.threads:
         broken += _check_thread(trace, thread.load(), f"thread {process.pid}/{thread.tid}")
     for process in trace.processes:
+        broken += _check_lifetimes(process)
         for nth, snapshot in enumerate(process.heap_snapshots, 1):
             broken += _check_snapshot(trace, process, snapshot, f"heap snapshot {process.pid}/{nth}")
         for counter in process.counters:
-            broken += _check_table(counter.values, _sizes(trace), f"counter {counter.name}")
+            broken += _check_counter(trace, counter)
     return _check_global_tables(trace) + broken
 
 
@@ -35,7 +53,7 @@ def _check_global_tables(trace: Trace) -> list[str]:
     prefix = trace.stacks["prefix"]
     if np.any(prefix >= np.arange(len(prefix))):
         broken.append("stacks: a prefix is not smaller than its stack")
-    return broken or _check_inlined(trace)
+    return broken or _check_inlined(trace) + _check_places(trace)
 
 
 def _check_inlined(trace: Trace) -> list[str]:
@@ -52,6 +70,56 @@ def _check_inlined(trace: Trace) -> list[str]:
     return []
 
 
+def _check_places(trace: Trace) -> list[str]:
+    """A place ends after it starts, and of one process no two are at one address at one time."""
+    places = trace.places.table()
+    start, end, address = places["start_ts"], places["end_ts"], places["address"]
+    if np.any((end >= 0) & (end < start)):
+        return ["places: one ends before it starts"]
+    size, pid = trace.code["size"][places["code"]], trace.code["pid"][places["code"]]
+    end = np.where(end < 0, np.iinfo(np.int64).max, end)
+    is_there = (size > 0) & (end > start)
+    # Ends come before starts of the same time.
+    rows = np.flatnonzero(is_there).tolist()
+    events = sorted([(int(end[row]), 0, row) for row in rows] + [(int(start[row]), 1, row) for row in rows])
+    held: dict[int, list[tuple[int, int]]] = {}  # of each process, the (address, end) of what is there, rising
+    for _, starts, row in events:
+        mine = held.setdefault(int(pid[row]), [])
+        extent = int(address[row]), int(address[row]) + int(size[row])
+        at = bisect_left(mine, extent)
+        if not starts:
+            del mine[at]
+        elif (at and mine[at - 1][1] > extent[0]) or (at < len(mine) and mine[at][0] < extent[1]):
+            return [f"places: two overlap at {extent[0]:#x} of process {pid[row]}"]
+        else:
+            mine.insert(at, extent)
+    return []
+
+
+def _check_lifetimes(process: Process) -> list[str]:
+    """Nothing ends before it starts, and no two threads have one number at one time."""
+    broken = [] if process.start_ts <= process.end_ts else [f"process {process.pid} ends before it starts"]
+    ends: dict[int, int] = {}
+    for thread in sorted(process.threads, key=lambda thread: (thread.start_ts, thread.end_ts)):
+        name = f"thread {process.pid}/{thread.tid}"
+        if thread.end_ts < thread.start_ts:
+            broken.append(f"{name} ends before it starts")
+        if thread.start_ts < ends.get(thread.tid, thread.start_ts):
+            broken.append(f"{name}: two threads of this number at one time")
+        ends[thread.tid] = max(thread.end_ts, ends.get(thread.tid, thread.end_ts))
+    return broken
+
+
+def _check_counter(trace: Trace, counter: Counter) -> list[str]:
+    where, ts = f"counter {counter.name}", counter.values["ts"]
+    broken = _check_table(counter.values, _sizes(trace), where)
+    if len(ts) and (ts.min() < trace.start_ts or ts.max() > trace.end_ts):
+        broken.append(f"{where}: a time stamp outside the recording")
+    if not np.all(np.isfinite(counter.values["value"])):
+        broken.append(f"{where}: a value that is not a finite number")
+    return broken
+
+
 def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
     broken: list[str] = []
     for table in data.tables():
@@ -63,6 +131,9 @@ def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
         ts = table.columns.get("ts")
         if ts is not None and len(ts) and (ts.min() < trace.start_ts or ts.max() > trace.end_ts):
             broken.append(f"{where}: {table.spec.name}: a time stamp outside the recording")
+        dur = table.columns.get("dur")
+        if ts is not None and dur is not None and np.any((dur < 0) | (dur > trace.end_ts - ts)):
+            broken.append(f"{where}: {table.spec.name}: a negative duration, or one that ends after the recording")
     if not broken:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
         broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
@@ -80,7 +151,7 @@ def _check_table(table: Table, sizes: dict[str, int], where: str) -> list[str]:
             broken.append(f"{where}.{column.name}: {values.dtype} instead of {column.numpy_dtype}")
         elif column.dtype == "text":
             if not all(isinstance(value, str) for value in values):
-                broken.append(f"{where}.{column.name}: a value that is no text")
+                broken.append(f"{where}.{column.name}: a value that is not text")
         elif column.refers_to and n and (values.min() < -1 or values.max() >= sizes[column.refers_to]):
             broken.append(f"{where}.{column.name}: an index outside {column.refers_to}")
         if column.name == table.spec.sorted_by and n and np.any(values[1:] < values[:-1]):
@@ -95,6 +166,9 @@ def _check_calls(calls: Table, arguments: Table) -> list[str]:
         return ["arguments without calls"] if len(arguments) else []
     if depth.min() < 0 or depth[-1] != 0:
         return ["calls are not balanced"]
+    allowed = np.where(leaves, LEAVE | TAIL | UNWOUND | OPEN_AT_END, OPEN_AT_START | ENTRY_LOST)
+    if np.any(calls["flags"] & ~allowed):
+        return ["a flag of leaves at an enter, or of enters at a leave"]
     enter, leave = pairs(leaves)
     if np.any(calls["frame"][enter] != calls["frame"][leave]):
         return ["a leave has another frame than its enter"]
@@ -108,7 +182,7 @@ def _check_allocations(allocations: Table) -> list[str]:
     known = allocations.take(allocations["object"] >= 0)
     is_free = known["size"] < 0
     allocated, freed = known.take(~is_free), known.take(is_free)
-    broken: list[str] = []
+    broken = ["an allocation without a stack"] if np.any(allocations["stack"] < 0) else []
     for table, what in ((allocated, "allocated"), (freed, "freed")):
         if len(np.unique(table["object"])) != len(table):
             broken.append(f"an object that is {what} twice")
@@ -147,7 +221,7 @@ def _check_graph(graph: HeapGraph) -> list[str]:
     if np.any((references < 0) | (references >= n)):
         broken.append("a reference to no object")
     if np.any(graph.roots["object"] < 0):
-        broken.append("a root that is no object")
+        broken.append("a root that is not an object")
     if np.any(graph.objects["size"] < 0):
         broken.append("an object of negative size")
     known = graph.objects["object"][graph.objects["object"] >= 0]

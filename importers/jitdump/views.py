@@ -59,7 +59,10 @@ def add_views(code: Code, trace: Trace) -> None:
     loads = dump.loads
     rows = np.arange(code.rows.start, code.rows.stop)
     ts = trace.code["loaded_at"][rows]
-    start, end = (int(ts.min()), int(ts.max())) if len(rows) else (trace.start_ts, trace.start_ts)
+    # Code can move after the last load.
+    moved = trace.places["start_ts"][np.isin(trace.places["code"], rows)]
+    times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
+    start, end = int(times.min()), int(times.max())
     pid = dump.header.pid
     name = code.producer if code.producer != "unknown" else dump.name
     process = next((process for process in trace.processes if process.pid == pid), None)
