@@ -167,6 +167,11 @@ KINDS: dict[str, Kind] = {
         "samples and jitted code are on different clocks; they were aligned by what both recordings tell",
         "record with perf record -k CLOCK_MONOTONIC to be exact, or give --clock-offset",
     ),
+    "mappings_left_out": Kind(
+        "loss",
+        "addresses over which too many mappings lie, one after the other, are shown as [unknown]",
+        "record for a shorter time, or fewer processes",
+    ),
     "code_of_other_process": Kind(
         "info", "jitted code of a process that the samples do not know", "is it of the same run?"
     ),

@@ -1,4 +1,4 @@
-"""Fuzzes the road of a jitdump, with samply's extensions. Run by `make fuzz`.
+"""Fuzzes jitdumps with samply's extensions, and options. Run by `make fuzz`.
 
 Seeds are dumps that the tests' builder makes, of each kind of record alone and of all together, and the beginnings of
 the small fixtures.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from common import MAX_SIZE, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
 from builders.jitdump import V8_FREED, Function, Inlined, JitDump
+from options import WithOptions
+
+if TYPE_CHECKING:
+    from traceferry.registry import Options
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"
@@ -40,6 +46,8 @@ def built() -> Iterator[tuple[str, JitDump]]:
             both = new().debug_info(CODE, bytecode, freed=V8_FREED).load(f"JS:^f {FILE}:3:7", CODE, 60)
             both.debug_info(CODE, bytecode[:9]).load("JS:^f :1:18", CODE, 60)
             yield f"bytecode-{tag}", both.debug_info(CODE + 64, [(CODE + 64, 2, 2, "/b.js")]).load(name, CODE + 64)
+            ticks = JitDump(version=1, byte_order=order, flags=1, timestamp=5).load("f", CODE, ts=7)
+            yield f"ticks-{tag}", ticks.load("g", CODE + 8, ts=9).move(CODE + 8, CODE + 64, ts=11)
             moves = new().load(name, CODE).load("g", CODE + 64).move(CODE, CODE + 60).move(CODE + 60, CODE, index=9)
             yield f"moves-{tag}", moves.load("h", CODE + 8).close()
             lines_a = [(0, "/a.js", 1, 0), (4, "/b.js", 6, 1)]
@@ -54,6 +62,14 @@ def built() -> Iterator[tuple[str, JitDump]]:
             tiers = new().tier(1, 5, "Fast").load("f", CODE).tier(1, 99, "").load(name, CODE + 64)
             sources = tiers.source("/a.js", "old").debug_info(CODE, entries).load("g", CODE).source("/a.js", "new")
             yield f"tiers-{tag}", sources.source("/b.js", "text", nul_terminated_variant=True).unwinding().unknown()
+
+
+def options_of(options: Options, choice: int) -> Options:
+    """Sources of this project's folder or none, and now and then a counter that converts time stamps."""
+    from traceferry.clocks.counter import Counter
+
+    counter = Counter(choice >> 3 & 63, choice, choice << 32) if choice >> 9 & 1 else None
+    return replace(options, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
@@ -72,4 +88,4 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 if __name__ == "__main__":
-    run("jitdump", seeds)
+    run("jitdump", seeds, lambda importer: WithOptions(importer, options_of))

@@ -1,13 +1,17 @@
-"""Fuzzes the road of a perf.data that meets a jitdump. Run by `make fuzz`.
+"""Fuzzes perf.data with a jitdump, symbols, a map file and options. Run by `make fuzz`.
 
 The input is the recording; the dump is always the same: code that its samples hit, that moves and has inlined
-functions. Seeds are recordings that the tests' builder makes, and the beginnings of the small fixtures.
+functions. Which options there are depends on the input's checksum. Seeds are recordings that the tests' builder makes,
+and the beginnings of the small fixtures.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common import MAX_SIZE, ROOT, run
@@ -25,15 +29,16 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
+from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
-    from traceferry.io.source import Source
     from traceferry.model import Trace
-    from traceferry.registry import Companion, ImporterModule, Options, Reading
+    from traceferry.registry import Options
 
 PID = 7
 LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000
 START = 100_000_000_000
+TOP = (1 << 64) - 1
 DUMP = "jit-7.dump"
 EVERYTHING = "IDENTIFIER|IP|TID|TIME|CALLCHAIN|CPU|PERIOD"
 FLAGS = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec context_switch ksymbol"
@@ -50,36 +55,29 @@ def dump() -> bytes:
     return built.move(CODE, CODE + 32, ts=START + 60).load("i", CODE + 60, ts=START + 70).bytes()
 
 
-class Meeting:
-    """A reading that adds the dump first, as `traceferry.load` does."""
+def add_dump(trace: Trace, options: Options) -> None:
+    from traceferry.importers import jitdump
+    from traceferry.io.source import Source
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-
-    @property
-    def companions(self) -> Sequence[Companion]:
-        return self._reading.companions
-
-    def add_to(self, trace: Trace, options: Options) -> None:
-        from traceferry.importers import jitdump
-        from traceferry.io.source import Source
-
-        assert all(isinstance(one.path, str) for one in self.companions)
-        jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
-        self._reading.add_to(trace, options)
+    jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
 
 
-class WithDump:
-    """The importer, whose recordings meet the dump."""
+def options_of(options: Options, choice: int) -> Options:
+    """Some of the symbols, the folder with a map file or not, and now and then an offset of the clocks."""
+    from traceferry.io.source import Source
 
-    def __init__(self, importer: ImporterModule) -> None:
-        self.sniff, self.dump, self._importer = importer.sniff, importer.dump, importer
-
-    def read(self, sources: Sequence[Source]) -> Meeting:
-        return Meeting(self._importer.read(sources))
+    symbols = [
+        Source(f"libx.so.{nth}.sym", memoryview(data)) for nth, data in enumerate(SYMBOLS) if choice >> 5 + nth & 1
+    ]
+    folders = [MAP_FOLDER.name] if choice >> 12 & 1 else []
+    offset = (choice >> 14) - (1 << 17) if choice >> 13 & 1 else None
+    return replace(options, symbols=symbols, folders=folders, clock_offset_ns=offset)
 
 
 DUMP_BYTES = dump()
+SYMBOLS = symbol_files("libx.so")
+MAP_FOLDER = tempfile.TemporaryDirectory()
+(Path(MAP_FOLDER.name) / f"perf-{PID}.map").write_text(f"{LIB:x} 20 JS:*f /a.js:1:2\n{LIB + 16:x} ffff g\n")
 
 
 # ---------------------------------------------------------------- seeds
@@ -129,6 +127,9 @@ def built() -> Iterator[tuple[str, PerfData]]:
             yield f"compressed-{tag}", packed
             dwarf = PerfData(order, mode, start=START).event(regs_user=X86_64_REGS, stack_user=16)
             registers = [0] * X86_64_REGS.bit_count()
+            far = PerfData(order, mode, start=START).event().mmap2(PID, PID, LIB, 0x1000, TOP - 4, "/x/libx.so", ts=0)
+            far.mmap2(PID, PID, TOP - 0x1000, 0x1000, TOP, "/x/libx.so", ts=0).sample(PID, PID, START, TOP - 9)
+            yield f"far-{tag}", far.sample(PID, PID, START, LIB + 0x14)
             yield f"dwarf-{tag}", dwarf.sample(PID, PID, START, LIB, [], regs=registers, stack=bytes(16))
 
 
@@ -145,4 +146,4 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 if __name__ == "__main__":
-    run("perf", seeds, WithDump)
+    run("perf", seeds, lambda importer: WithOptions(importer, options_of, add_dump))

@@ -11,18 +11,17 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perf import stacks_kernel
-from traceferry.importers.perf.spaces import (
+from traceferry.importers.perf import regions, stacks_kernel
+from traceferry.importers.perf.regions import (
     ANNOUNCED_LATE_NS,
     BEGINNING,
     JITTED,
     LISTED,
     MAPPED,
     NEVER,
-    Region,
-    Version,
-    timeline,
-)  # fmt: skip
+    NOTHING,
+    regions_of,
+)
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.jit.places import Placements, live_bytes
 from traceferry.model import Trace
@@ -153,19 +152,31 @@ def spans(draw: st.DrawFn) -> list[Span]:
     return found
 
 
-def versions_of(given_spans: list[Span], scale: int = 1, first: int = BEGINNING, last: int = NEVER) -> list[Version]:
-    def region(span: Span) -> Region:
-        frames = None if span.frame is None else lambda _: (span.frame,)
-        times = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))
-        return Region(0, 10, *times, span.layer, frames)  # type: ignore[arg-type]
+class Version(NamedTuple):
+    """frame: None for nothing."""
 
-    return timeline([region(span) for span in given_spans], 5, first, last)
+    start: int
+    frame: int | None
+
+
+def versions_of(given_spans: list[Span], scale: int = 1, first: int = BEGINNING, last: int = NEVER) -> list[Version]:
+    """Of one address; others on both sides of it hold nothing."""
+    rows = []
+    for nth, span in enumerate(given_spans):
+        start, until = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))
+        rows.append((4, 6, start, until, span.layer, NOTHING if span.frame is None else 1, nth, 0))
+    addresses, times = np.array([3, 5, 6], np.uint64), (np.full(3, t, np.int64) for t in (first, last))
+    found, n_left_out = regions.versions_of(regions_of(rows), addresses, *times)
+    assert n_left_out == 0
+    assert found.key.tolist() == [0, *[1] * (len(found.key) - 2), 2]
+    assert (found.region[0], found.region[-1]) == (-1, -1)
+    frames = [None if region < 0 else given_spans[region].frame for region in found.region.tolist()]
+    return [Version(*row) for row in zip(found.start.tolist(), frames, strict=True)][1:-1]
 
 
 def frame_at(versions: list[Version], ts: int) -> int | None:
     holding = [version for version in versions if version.start <= ts]
-    frames = (holding[-1] if holding else versions[0]).frames
-    return frames[0] if frames else None
+    return (holding[-1] if holding else versions[0]).frame
 
 
 def holding_at(given_spans: list[Span], ts: int) -> Span | None:
@@ -228,6 +239,21 @@ def test_versions_rise(given_spans: list[Span], scale: int) -> None:
     starts = [version.start for version in versions]
     assert starts[0] == BEGINNING
     assert starts == sorted(starts)
+
+
+def test_many_regions_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where there are more than the budget, the rest holds nothing."""
+    rows = [(10 * nth, 10 * nth + 25, nth, NEVER, MAPPED, 1, nth, 0) for nth in range(40)]
+    addresses, times = np.arange(0, 400, 7).astype(np.uint64), np.full(58, 100)
+    whole, _ = regions.versions_of(regions_of(rows), addresses, times, times)
+    assert whole.region.tolist() == [min(int(address) // 10, 39) for address in addresses]
+    monkeypatch.setattr(regions, "PAIRS_AT_ONCE", 5)
+    parts, _ = regions.versions_of(regions_of(rows), addresses, times, times)
+    assert parts.region.tolist() == whole.region.tolist()
+    some, n_left_out = regions.versions_of(regions_of(rows), addresses, times, times, budget=50)
+    assert 0 < n_left_out < len(addresses)
+    kept = len(addresses) - n_left_out
+    assert some.region.tolist() == whole.region.tolist()[:kept] + [-1] * n_left_out
 
 
 # ---------------------------------------------------------------- stacks
@@ -336,10 +362,11 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     room = 8
     prefix, frame, slots = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(2 * room, -1, np.int32)
     path, out = np.zeros(16, np.int32), np.zeros(len(samples), np.int32)
+    known = np.full(stacks_kernel.N_CACHED * (2 * len(path) + 2), -1, np.int32)
     while True:
         stacks_kernel.compose(
-            *columns, *arrays, first, start, first_frame, flat, used, max_frames, state, path, prefix, frame,
-            slots, out,
+            *columns, *arrays, first, start, first_frame, flat, used, max_frames, state, path, known, prefix,
+            frame, slots, out,
         )  # fmt: skip
         if state[0] == len(samples):
             break

@@ -18,10 +18,12 @@ from test_jitdump_bad import CODE, PLACES, WHOLE, checked, quietly
 from test_kernels import content_of, copied, interpreted, is_compiled, kernels_of, outcome, shortened
 
 from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.jit import shares_kernel
 
-TWIN: ModuleType = interpreted("traceferry.importers.jitdump.jitdump_kernel")
+MODULES: tuple[ModuleType, ...] = (jitdump_kernel, shares_kernel)
 # Before any test watches them.
-KERNELS = {name: getattr(jitdump_kernel, name) for name in kernels_of(jitdump_kernel)}
+KERNELS = {name: getattr(module, name) for module in MODULES for name in kernels_of(module)}
+TWINS = {name: getattr(interpreted(module.__name__), name) for module in MODULES for name in kernels_of(module)}
 needs_compiled = pytest.mark.skipif(
     not is_compiled(jitdump_kernel), reason="no kernel is compiled here: python setup.py build_ext --inplace"
 )
@@ -42,15 +44,16 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Unprinted:
 
         return call
 
-    for name in KERNELS:
-        monkeypatch.setattr(jitdump_kernel, name, watched(name))
+    for module in MODULES:
+        for name in kernels_of(module):
+            monkeypatch.setattr(module, name, watched(name))
     return seen
 
 
 def same_interpreted(calls: Unprinted) -> None:
     for name, before, result, after in calls:
         arguments = copied(before)
-        assert getattr(TWIN, name)(*arguments) == result, name
+        assert TWINS[name](*arguments) == result, name
         assert content_of(arguments) == after, name
     calls.clear()
 
@@ -109,7 +112,7 @@ def test_the_interpreted_kernels_take_bytes(calls: Unprinted) -> None:
         arguments = tuple(bytes(a) if isinstance(a, memoryview) else a for a in copied(before))
         if any(isinstance(a, bytes) for a in arguments):
             seen.add(name)
-            assert getattr(TWIN, name)(*arguments) == result, name
+            assert TWINS[name](*arguments) == result, name
             assert [c for c, a in zip(content_of(arguments), arguments, strict=True) if not isinstance(a, bytes)] == [
                 c for c, a in zip(after, arguments, strict=True) if not isinstance(a, bytes)
             ], name
@@ -134,7 +137,7 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Unprinted) -> None:
             continue
         for arguments in (*shortened(before), *memory_shortened(before)):
             twin = copied(arguments)
-            wanted = outcome(getattr(TWIN, name), twin)  # an IndexError fails here
+            wanted = outcome(TWINS[name], twin)  # an IndexError fails here
             refused[name] += str(wanted).startswith("ValueError")
             if is_compiled(jitdump_kernel):
                 assert outcome(KERNELS[name], arguments) == wanted, name

@@ -37,9 +37,9 @@ from builders.perf_data import (
 from support import data_of, events_of, report_of, thread_of
 
 import traceferry
-from traceferry.importers.perf import natives
+from traceferry.importers.perf import kallsyms, natives
+from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
-from traceferry.importers.perf.natives import read_kallsyms
 from traceferry.importers.perf.spaces import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.io.source import Source, open_source
@@ -51,6 +51,8 @@ LIB, LIB_SIZE, LIB_PATH = 0x40_0000, 0x1_0000, "/nowhere/libx.so"
 CODE = 0x7F00_0000_1000
 DUMP = "jit-7.dump"
 KERNEL = 0xFFFF_FFFF_8100_0000
+MODULE = KERNEL + 0x4000_0000
+TOP = (1 << 64) - 1
 SECOND = 1_000_000_000
 START = 100 * SECOND
 EVERYTHING = "IDENTIFIER|IP|TID|TIME|CALLCHAIN|CPU|PERIOD"
@@ -779,9 +781,11 @@ def running_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     (tmp_path / "kallsyms").write_text(
         f"{KERNEL:x} T _text\n{KERNEL + 0x10:x} t do_work\n{KERNEL + 0x18:x} d data\n{KERNEL + 0x20:x} t other\t[mod]\n"
         f"0000000000000000 A hidden\n{KERNEL + 0x40:x} W weak\n"
+        f"{MODULE + 0x20:x} t of_mod\t[mod]\n{MODULE + 0x1010:x} t of_two\t[two_words]\n"
+        f"{MODULE + 0x1030:x} t end\t[two_words]\n"
     )
-    monkeypatch.setattr(natives, "KERNEL_NOTES", tmp_path / "notes")
-    monkeypatch.setattr(natives, "KALLSYMS", tmp_path / "kallsyms")
+    monkeypatch.setattr(kallsyms, "KERNEL_NOTES", tmp_path / "notes")
+    monkeypatch.setattr(kallsyms, "KALLSYMS", tmp_path / "kallsyms")
     monkeypatch.setattr(natives.platform, "node", lambda: "vm1")
     return build_id
 
@@ -809,7 +813,42 @@ def test_another_kernel_has_no_symbols(running_kernel: bytes, hostname: str, oth
 
 def test_hidden_kernel_symbols() -> None:
     """Without the right to see them all addresses are 0."""
-    assert read_kallsyms("0000000000000000 T _text\n0000000000000000 t f\n").at(KERNEL) is None
+    for text in (b"0000000000000000 T _text\n0000000000000000 t f\n", b"", b"\n", b"no symbols", b"1 T"):
+        assert KernelSymbols(text).lookup("", np.array([KERNEL, 0, TOP], np.uint64)) == [(0, "")] * 3
+
+
+def test_the_kernel_at_another_address(running_kernel: bytes) -> None:
+    """It lies elsewhere after each start; the recording has the address of one symbol. Modules are not found then."""
+    data = recorded().feature(HOSTNAME="vm1", BUILD_ID=[(-1, running_kernel, "[kernel.kallsyms]")])
+    moved_to = KERNEL + 0x20_0000
+    data.mmap(-1, 0, moved_to, 0x100_0000, moved_to, "[kernel.kallsyms]_text", misc=KERNEL_MODE, ts=0)
+    data.mmap(-1, 0, MODULE, 0x1000, 0, "[mod]", misc=KERNEL_MODE, ts=0)
+    for at in (moved_to + 0x14, MODULE + 0x24):
+        data.sample(PID, PID, ip=at, mode="kernel")
+    assert stacks(read(data)) == ["do_work", "[mod]+0x24"]
+
+
+def test_symbols_of_modules(running_kernel: bytes) -> None:
+    paths = ("[mod]", "/lib/modules/6.1.0/kernel/net/two-words.ko.xz", "[other]")
+    data = in_kernel(running_kernel, "vm1", KERNEL + 0x14)
+    for nth, path in enumerate(paths):
+        data.mmap(-1, 0, MODULE + 0x1000 * nth, 0x1000, 0, path, misc=KERNEL_MODE, ts=0)
+        data.sample(PID, PID, START + nth, MODULE + 0x1000 * nth + 0x24, mode="kernel")
+    trace = read(data.sample(PID, PID, START + 9, MODULE + 0x1F, mode="kernel"))
+    assert sorted(stacks(trace)) == ["[mod]+0x1f", "[other]+0x24", "do_work", "of_mod", "of_two"]
+    assert category(trace) == "Kernel"
+
+
+def test_mappings_that_end_beyond_memory(tmp_path: Path) -> None:
+    """Page offsets and lengths near 2^64, with symbols of each kind, are no crash."""
+    module = f"MODULE Linux x86_64 {'0' * 33} libx.so\nFUNC 10 20 0 f\n"
+    (tmp_path / "libx.so.sym").write_text(module)
+    for start, length, pgoff in ((LIB, 0x1000, TOP - 4), (TOP - 0x1000, 0x1000, TOP), (LIB, TOP, 1 << 63)):
+        data = PerfData(start=START).event().mmap2(PID, PID, start, length, pgoff, LIB_PATH, ts=0)
+        data.sample(PID, PID, START, start + 0x14).sample(PID, PID, START + 1, start)
+        for symbols in ([], [open_source(str(tmp_path / "libx.so.sym"))]):
+            trace = read(data, options=Options(symbols=symbols))
+            assert all(text.startswith("libx.so+") for text in stacks(trace)[1:])
 
 
 def test_code_that_the_kernel_compiled() -> None:

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from traceferry import sums
-from traceferry.jit.names import CATEGORY_COLORS, Tier
+from traceferry.jit.names.patterns import CATEGORY_COLORS, Tier
 from traceferry.model import Array, Trace
 
 

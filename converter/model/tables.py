@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,19 @@ class GrowingTable:
             self._pending.append(row)
             self._n += 1
         return index
+
+    def intern_all(self, n: int, **columns: Any) -> list[int]:
+        """As `intern` for n rows in turn. columns: a list of n values, or one value for all."""
+        given = {name: values if isinstance(values, list) else repeat(values, n) for name, values in columns.items()}
+        cells = (given.get(name, repeat(self._defaults[place], n)) for name, place in self._places.items())
+        indices: list[int] = []
+        for row in zip(*cells, strict=True):
+            index = self._index.setdefault(row, self._n)
+            if index == self._n:
+                self._pending.append(row)
+                self._n += 1
+            indices.append(index)
+        return indices
 
     def extend(self, **columns: Any) -> int:
         """Appends rows without looking for equal ones; returns the index of the first."""

@@ -103,7 +103,6 @@ class Dump:
     sources: list[EmbeddedSource] = field(default_factory=list)
     lines: Lines = field(default_factory=Lines)
     n_records: int = 0
-    n_by_id: dict[int, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -178,8 +177,6 @@ class _Decoder:
         dump = self._dump
         at = dump.header.total_size
         for ids, offsets, sizes, timestamps in scan(self._data, dump.header, at):
-            for record_id, n in zip(*(column.tolist() for column in np.unique(ids, return_counts=True)), strict=True):
-                dump.n_by_id[record_id] = dump.n_by_id.get(record_id, 0) + n
             ends = offsets + sizes
             at = int(ends[-1])
             self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))

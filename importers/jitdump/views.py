@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump.code import Code
 from traceferry.importers.jitdump.inlines import InlineTable
 from traceferry.importers.jitdump.layout import MAX_TID
 from traceferry.jit.places import live_bytes
+from traceferry.jit.shares import Shares
 from traceferry.model import (
     COUNTER_VALUES,
     SAMPLES,
@@ -24,9 +24,6 @@ from traceferry.model import (
     ThreadData,
     Trace,
 )
-
-if TYPE_CHECKING:
-    from traceferry.importers.jitdump.map import Code
 
 LOADED = MarkerType(
     "JIT code",
@@ -208,7 +205,7 @@ def _of_lines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     size = np.array([load.size if load.inlines is None else 0 for load in loads], np.int64)
     numbers = {base: i for i, base in enumerate(dict.fromkeys(code.bases))}
     bases = np.array([numbers[base] for base in code.bases], np.int32)
-    shared = _Sizes(begins, ends, size, bases, lines.offsets, lines.files, lines.lines).run()
+    shared = Shares(begins, ends, size, bases, lines.offsets, lines.files, lines.lines).run()
     base, file, line = (shared.key_base, shared.key_file, shared.key_line)
     every = list(numbers)
     func, category, tier = (
@@ -229,40 +226,6 @@ def _of_lines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     first_stack = trace.stacks.extend(prefix=np.full(n, -1, np.int32), frame=np.arange(first_frame, first_frame + n))
     loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop]
     return loaded_at[shared.record], shared.key + np.int32(first_stack), shared.bytes
-
-
-class _Sizes:
-    """Runs the kernel `sizes`, with tables that grow."""
-
-    def __init__(
-        self, begins: Array, ends: Array, size: Array, bases: Array, offsets: Array, files: Array, lines: Array
-    ) -> None:
-        self._input: tuple[Array, Array, Array, Array, Array, Array, Array] = (
-            begins, ends, size, bases, offsets, files, lines,
-        )  # fmt: skip
-        self._room = 1 << 12
-        while self._room < 2 * int((ends - begins).max(initial=0)) + 2:
-            self._room *= 2
-        room = int((ends - begins).sum()) + len(begins)
-        self._out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64))
-        self._keys = [np.empty(self._room, np.int32) for _ in range(5)]  # base, file, line, seen in, seen at
-
-    def run(self) -> _Sizes:
-        state = np.zeros(3, np.int64)
-        n = len(self._input[0])
-        while state[0] < n:
-            n_keys = int(state[1])
-            slots = np.full(2 * self._room, -1, np.int32)
-            base, file, line, seen_in, seen_row = self._keys
-            jitdump_kernel.enter_keys(base, file, line, n_keys, slots)
-            jitdump_kernel.sizes(*self._input, state, base, file, line, seen_in, seen_row, slots, *self._out)
-            if state[0] < n:
-                self._room *= 4
-                self._keys = [np.concatenate((k, np.empty(self._room - len(k), np.int32))) for k in self._keys]
-        n_keys, n_out = int(state[1]), int(state[2])
-        self.key_base, self.key_file, self.key_line = (k[:n_keys] for k in self._keys[:3])
-        self.record, self.key, self.bytes = (column[:n_out] for column in self._out)
-        return self
 
 
 def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:

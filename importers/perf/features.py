@@ -42,7 +42,6 @@ class FeatureReader:
 
     def read(self, number: int, at: int, end: int) -> None:
         """What lies between at and end; a section that is cut is read as far as it goes."""
-        self.features.present.append(feature_name(number))
         if number == Feature.TRACING_DATA:
             self.tracing_data.append((at, end))
         reader = READERS.get(number)
@@ -64,7 +63,7 @@ def _text(name: str) -> Callable[[Features, Fields, Header], None]:
 
 
 def _nr_cpus(features: Features, fields: Fields, _: Header) -> None:
-    features.n_cpus_available, features.n_cpus_online = fields.unpack("II")
+    features.n_cpus_online = fields.unpack("II")[1]
 
 
 def _total_mem(features: Features, fields: Fields, _: Header) -> None:
@@ -115,23 +114,6 @@ def _pmu_mappings(features: Features, fields: Fields, _: Header) -> None:
         features.pmus[number] = fields.text()
 
 
-def _group_desc(features: Features, fields: Fields, _: Header) -> None:
-    for _nth in range(fields.u32()):
-        name = fields.text()
-        leader, n_members = fields.unpack("II")
-        features.groups.append((name, leader, n_members))
-
-
-def _sample_time(features: Features, fields: Fields, _: Header) -> None:
-    """Both 0 where nobody looked, as with -z."""
-    first, last = fields.unpack("QQ")
-    features.sample_time = (first, last) if first or last else None
-
-
-def _clockid(features: Features, fields: Fields, _: Header) -> None:
-    features.clockid_resolution = fields.u64()
-
-
 def _clock_data(features: Features, fields: Fields, _: Header) -> None:
     version, clockid, wall, clock = fields.unpack("IIQQ")
     if version == 1:
@@ -151,14 +133,10 @@ READERS: dict[int, Callable[[Features, Fields, Header], None]] = {
     Feature.ARCH: _text("arch"),
     Feature.NRCPUS: _nr_cpus,
     Feature.CPUDESC: _text("cpudesc"),
-    Feature.CPUID: _text("cpuid"),
     Feature.TOTAL_MEM: _total_mem,
     Feature.CMDLINE: _cmdline,
     Feature.EVENT_DESC: _event_desc,
     Feature.PMU_MAPPINGS: _pmu_mappings,
-    Feature.GROUP_DESC: _group_desc,
-    Feature.SAMPLE_TIME: _sample_time,
-    Feature.CLOCKID: _clockid,
     Feature.COMPRESSED: _compressed,
     Feature.CLOCK_DATA: _clock_data,
 }

@@ -14,7 +14,7 @@ from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
-from traceferry.importers.perf.spaces import Spaces
+from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
 from traceferry.io.companions import places_beside
 from traceferry.io.named_files import read_named
@@ -74,13 +74,12 @@ class _Mapper:
         offset_ns = join_clock(trace, recording, self._options.clock_offset_ns)
         if main is not None:
             trace.sampling = sampling_of(main)
-        build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
-        natives = Natives(trace, self._options, build_ids, features.hostname)
+        natives = Natives(trace, self._options, recording)
         names = _Names(recording)
-        spaces = Spaces(recording, trace, natives, names.pids, offset_ns, self._map_file)
-        stack = stacks_of(recording.samples, spaces, trace, self._source.name)
+        memory = Memory(recording, trace, natives, names.pids, offset_ns, self._map_file)
+        stack = stacks_of(recording.samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
-        self._note_losses(spaces)
+        self._note_losses(memory)
         natives.note_problems()
         producer = f"perf {features.version}".strip()
         trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
@@ -98,17 +97,14 @@ class _Mapper:
                 return text
         return ""
 
-    def _note_losses(self, spaces: Spaces) -> None:
+    def _note_losses(self, memory: Memory) -> None:
         recording, report = self._recording, self._trace.report
         where = self._source.name
         of_code = [p for p in self._trace.processes if any(thread.sample_unit for thread in p.threads)]
-        n_strangers = sum(process.pid not in spaces.pids for process in of_code)
+        n_strangers = sum(process.pid not in memory.pids for process in of_code)
         report.note("code_of_other_process", n_strangers, where=where)
         report.note("throttled", sum(not throttle.on for throttle in recording.throttles), where=where)
         report.note("unwinding_not_done", int(np.count_nonzero(recording.samples.has_user_stack)), where=where)
-        report.note(
-            "bad_record", spaces.too_many, where=where, detail="more mappings over the same addresses than are followed"
-        )
 
 
 def _place_timeless(recording: Recording) -> None:

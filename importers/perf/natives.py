@@ -1,13 +1,11 @@
-"""Map: native code. A mapped file's bytes become frames: by its symbols where they are at hand, else by address."""
+"""Map: the files and the kernel that a recording maps, and the symbols that name their code."""
 
 from __future__ import annotations
 
 import os
 import platform
-import sys
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,47 +13,72 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap
+from traceferry.importers.perf import kallsyms
+from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
+from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.io.named_files import open_named
 from traceferry.io.source import Source
-from traceferry.jit.names import Name, producer_of
-from traceferry.jit.places import add_category, add_tier
 from traceferry.model import Array, Trace
 from traceferry.registry import Options
-from traceferry.symbols.build_id import build_id_in, build_id_of, debug_id_of, has_code_at
+from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at
 
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
 
 KERNEL = "[kernel.kallsyms]"
-# One name does not tell who wrote it.
-NAMES_ALONE = producer_of([])
+# What perf puts behind that name: a symbol, whose address is the mapping's page offset.
+KERNEL_REFERENCES = ("_text", "_stext")
+# No file, and no kernel, is as large.
+MAX_OFFSET = 1 << 62
+ADDRESSES = 1 << 64
 UNKNOWN = "[unknown]"
-CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
-KALLSYMS = Path("/proc/kallsyms")
-KERNEL_NOTES = Path("/sys/kernel/notes")
-KERNEL_IMAGE_SYMBOLS = ("_text", "_stext")
 
-# ((name, source, line) of what runs there, the outermost first; where that function starts)
+# (name, source, line) of what runs at an address, the outermost first, and where that function starts.
 Found = tuple[list[tuple[str, str, int]], int]
-NOTHING: Found = ([], 0)
 
 
 @dataclass
 class Library:
-    """A mapped file. row: of the trace's libs; symbols: None where they are not at hand; binary: the file itself, None
-    where it is not; known: what the symbols say, by address."""
+    """A mapped file. number: its place in Natives.libraries; symbols: None where they are not at hand; binary: the file
+    itself, None where it is not; row: of the trace's libs, -1 until it is entered."""
 
-    row: int
+    number: int
     name: str
+    build_id: str
     symbols: Symbols | None
     binary: Binary | None
-    known: dict[int, Found] = field(default_factory=dict)
+    row: int = -1
 
-    def address(self, offset: int) -> int | None:
-        """Of a byte of the file, relative to the lowest that is loaded. Without the file it is where linkers put it
-        that leave no gaps."""
-        return offset if self.binary is None else self.binary.relative(offset)
+    @property
+    def is_jitted_object(self) -> bool:
+        return JITTED_OBJECT.fullmatch(self.name) is not None
+
+    def addresses(self, offsets: Array) -> tuple[Array, Array]:
+        """(where the file's bytes at these offsets are loaded, relative to the lowest of them; which are loaded): both
+        arguments and addresses are uint64. What is not loaded stays an offset. Without the file, bytes are where
+        linkers put them that leave no gaps."""
+        if self.binary is None:
+            return offsets, np.ones(len(offsets), bool)
+        relative = [self.binary.relative(offset) for offset in offsets.tolist()]
+        loaded = np.array([address is not None and 0 <= address < MAX_OFFSET for address in relative], bool)
+        found = [address if ok else 0 for address, ok in zip(relative, loaded.tolist(), strict=True)]
+        return np.where(loaded, np.array(found, np.uint64), offsets), loaded
+
+    def lookup(self, addresses: Array) -> list[Found]:
+        """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is known."""
+        from traceferry.symbols.shown import shown_frames
+
+        assert self.symbols is not None
+        base = self.symbols.base
+        # Beyond 2^64 there is nothing.
+        inside = addresses <= np.uint64(ADDRESSES - 1 - base)
+        found = self.symbols.lookup(np.where(inside, addresses + np.uint64(base), np.uint64(0)))
+        frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
+        first, start = found.first.tolist(), found.start.tolist()
+        return [
+            (frames[first[nth] : first[nth + 1]][::-1], max(start[nth] - base, 0)) if ok else ([], 0)
+            for nth, ok in enumerate(inside.tolist())
+        ]
 
 
 @dataclass(frozen=True)
@@ -67,151 +90,97 @@ class _Local:
 
 
 class Natives:
-    """Frames of native code, each made once. build_ids: hex, by the recorded path."""
+    """The libraries of a recording, each once, and its kernel."""
 
-    def __init__(self, trace: Trace, options: Options, build_ids: Mapping[str, str], hostname: str) -> None:
+    def __init__(self, trace: Trace, options: Options, recording: Recording) -> None:
+        features = recording.features
+        self.libraries: list[Library] = []
         self._trace = trace
-        self._build_ids = build_ids
+        self._maps = recording.maps
+        self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
         self._sources = options.symbols
         self._limit = options.limit
-        self._libraries: dict[tuple[str, str], Library] = {}
-        self._library_of: dict[int, Library] = {}  # by the mapping's place among all
-        self._categories: dict[str, int] = {}
-        self._kind = trace.strings.intern("function")
-        self._is_this_machine = bool(hostname) and hostname == platform.node()
-        self.unknown = self._named(UNKNOWN, "Other")
+        self._library_of: dict[tuple[str, str], Library] = {}
+        self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()
 
-    # ------------------------------------------------------------ frames
-
-    def prepare(self, mapped: Mmap, addresses: Array) -> None:
-        """Looks up all these addresses of a mapping at once. addresses: uint64."""
-        library = self._library_at(mapped)
-        if library.symbols is not None:
-            offsets = (addresses - np.uint64(mapped.start)).tolist()
-            loaded = (library.address(offset + mapped.pgoff) for offset in offsets)
-            library.known |= _found(library.symbols, [a for a in loaded if a is not None and a not in library.known])
-
-    def of_map(self, mapped: Mmap, address: int) -> tuple[int, ...]:
-        """The frames of an address inside a mapping, outermost first, that was prepared."""
-        library = self._library_at(mapped)
-        if mapped.pid == -1:
-            return (self._of_kernel(library, mapped, address),)
-        offset = address - mapped.start + mapped.pgoff
-        loaded = library.address(offset)
-        if loaded is None:
-            return (self._at(library, offset, "Native"),)
-        return self._of_symbols(library, loaded) or (self._at(library, loaded, "Native"),)
-
-    def _of_symbols(self, library: Library, address: int) -> tuple[int, ...]:
-        """address: relative to the lowest that is loaded."""
-        trace, intern = self._trace, self._trace.strings.intern
-        frames, start = library.known.get(address, NOTHING)
-        if not frames:
-            return ()
-        outermost = frames[0][0]
-        if JITTED_OBJECT.fullmatch(library.name):
-            return self.jitted(NAMES_ALONE.parse(outermost))
-        symbol = trace.symbols.intern(lib=library.row, name=intern(outermost), address=start)
-        category = self.category("Native")
-        return tuple(
-            trace.frames.intern(
-                func=trace.funcs.intern(
-                    name=intern(name),
-                    source=trace.sources.intern(path=intern(source)) if source else -1,
-                    kind=self._kind,
-                ),
-                category=category,
-                line=line,
-                symbol=symbol,
-                lib=library.row,
-                address=address,
-                inline_depth=depth,
-            )
-            for depth, (name, source, line) in enumerate(frames)
-        )
-
-    def _of_kernel(self, library: Library, mapped: Mmap, address: int) -> int:
-        symbol = self._kernel_symbols.at(address) if library.name == KERNEL else None
-        if symbol is None:
-            return self._at(library, address - mapped.start, "Kernel")
-        start, name = symbol
-        return self._function(library, name, address - mapped.start, start - mapped.start, "Kernel")
-
-    def _at(self, library: Library, offset: int, category: str) -> int:
-        """Without a symbol: the library's name and the place in it."""
-        return self._function(library, f"{library.name}+{offset:#x}", offset, offset, category)
-
-    def _function(self, library: Library, name: str, address: int, start: int, category: str) -> int:
-        trace, text = self._trace, self._trace.strings.intern(name)
-        fits = 0 <= start <= address < 1 << 62
-        return trace.frames.intern(
-            func=trace.funcs.intern(name=text, kind=self._kind),
-            category=self.category(category),
-            symbol=trace.symbols.intern(lib=library.row, name=text, address=start) if fits else -1,
-            lib=library.row if fits else -1,
-            address=address if fits else -1,
-        )
-
-    def of_kernel(self, name: str) -> tuple[int, ...]:
-        """A program that the kernel compiled, of which only the name is known."""
-        return (self._named(name, "Kernel"),)
-
-    def _named(self, name: str, category: str) -> int:
-        trace = self._trace
-        func = trace.funcs.intern(name=trace.strings.intern(name), kind=self._kind)
-        return trace.frames.intern(func=func, category=self.category(category))
-
-    def jitted(self, name: Name) -> tuple[int, ...]:
-        """Code of which no more is known than what its compiler calls it."""
-        trace, intern = self._trace, self._trace.strings.intern
-        func = trace.funcs.intern(
-            name=intern(name.function),
-            source=trace.sources.intern(path=intern(name.file)) if name.file else -1,
-            line=name.line,
-            column=name.column,
-            is_js=name.is_js,
-            kind=intern(name.kind),
-        )
-        tier = add_tier(trace, name.tier) if name.tier is not None else -1
-        return (trace.frames.intern(func=func, category=add_category(trace, name.category), tier=tier),)
-
-    def category(self, name: str) -> int:
-        row = self._categories.get(name)
-        if row is None:
-            intern = self._trace.strings.intern
-            row = self._trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
-            self._categories[name] = row
-        return row
-
-    # ------------------------------------------------------------ files
-
-    def _library_at(self, mapped: Mmap) -> Library:
-        library = self._library_of.get(mapped.order)
-        if library is None:
-            library = self._library_of[mapped.order] = self._library(mapped)
-        return library
-
-    def _library(self, mapped: Mmap) -> Library:
+    def library_of(self, mapped: Mmap) -> Library:
         path = mapped.path
         if mapped.pid == -1:
-            path = next((path.removesuffix(s) for s in KERNEL_IMAGE_SYMBOLS if path == KERNEL + s), path)
+            path = next((path.removesuffix(s) for s in KERNEL_REFERENCES if path == KERNEL + s), path)
         build_id = mapped.build_id or self._build_ids.get(path, "")
-        library = self._libraries.get((path, build_id))
+        library = self._library_of.get((path, build_id))
         if library is None:
-            library = self._libraries[path, build_id] = self._open(mapped, path, build_id)
+            library = self._library_of[path, build_id] = self._open(mapped, path, build_id)
+            self.libraries.append(library)
         return library
+
+    def note_problems(self) -> None:
+        """Of symbols, once everything was looked up."""
+        from traceferry.symbols.choose import note_problems
+
+        for library in self.libraries:
+            symbols = library.symbols
+            if symbols is not None:
+                note_problems(self._trace.report, symbols)
+                by_offset = int(library.binary is None)
+                self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
+
+    # ------------------------------------------------------------ the kernel
+
+    def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
+        """(start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its modules,
+        (0, "") where nothing is known. start: as an offset, too."""
+        path = mapped.path
+        is_kernel = path == KERNEL or path.removeprefix(KERNEL) in KERNEL_REFERENCES
+        # After another start of the machine, modules lie in another order.
+        if self._kernel is None or (self._kernel_shift and not is_kernel):
+            return [(0, "")] * len(offsets)
+        here = (mapped.start - self._kernel_shift) % ADDRESSES
+        found = self._kernel.lookup("" if is_kernel else module_name(path), offsets + np.uint64(here))
+        # What starts in front of a module is not of it.
+        is_own = (name and (is_kernel or start >= here) for start, name in found)
+        return [(start - here, name) if own else (0, "") for own, (start, name) in zip(is_own, found, strict=True)]
+
+    @cached_property
+    def _kernel(self) -> KernelSymbols | None:
+        """Of the kernel that runs here, if it is the one that was recorded."""
+        recorded = self._build_ids.get(KERNEL, "")
+        try:
+            if self._is_this_machine and recorded and recorded == kallsyms.running_kernel():
+                self._trace.report.note("files_read", where=str(kallsyms.KALLSYMS), detail=str(kallsyms.KALLSYMS))
+                return KernelSymbols(kallsyms.KALLSYMS.read_bytes())
+        except OSError:
+            pass
+        return None
+
+    @cached_property
+    def _kernel_shift(self) -> int:
+        """How much higher the recorded kernel was loaded than it is now."""
+        for mapped in self._maps:
+            symbol = mapped.path.removeprefix(KERNEL)
+            if mapped.pid == -1 and mapped.pgoff and symbol in KERNEL_REFERENCES and self._kernel is not None:
+                here = self._kernel.address_of(symbol)
+                return mapped.pgoff - here if here else 0
+        return 0
+
+    # ------------------------------------------------------------ files
 
     def _open(self, mapped: Mmap, path: str, build_id: str) -> Library:
         name = Path(path).name
         symbols, binary = (None, None) if path.startswith("[") else self._find(mapped, path, name, build_id)
+        return Library(len(self.libraries), name, build_id, symbols, binary)
+
+    def enter(self, n: int) -> None:
+        """Gives the first n libraries their rows in the trace."""
         intern = self._trace.strings.intern
-        row = self._trace.libs.intern(
-            name=intern(name),
-            debug_id=intern(debug_id_of(build_id)) if build_id else -1,
-            code_id=intern(build_id) if build_id else -1,
-            arch=intern(binary.arch) if binary is not None else -1,
-        )
-        return Library(row, name, symbols, binary)
+        for library in self.libraries[:n]:
+            if library.row < 0:
+                library.row = self._trace.libs.intern(
+                    name=intern(library.name),
+                    debug_id=intern(debug_id_of(library.build_id)) if library.build_id else -1,
+                    code_id=intern(library.build_id) if library.build_id else -1,
+                    arch=intern(library.binary.arch) if library.binary is not None else -1,
+                )
 
     def _find(self, mapped: Mmap, path: str, name: str, build_id: str) -> tuple[Symbols | None, Binary | None]:
         """What names the file's code, and the file. The user's files come first; where no build id is recorded, after
@@ -293,64 +262,3 @@ class Natives:
             return open_symbols(source)
         except FormatError:
             return None
-
-    def note_problems(self) -> None:
-        """Of symbols, once everything was looked up."""
-        from traceferry.symbols.choose import note_problems
-
-        for library in self._libraries.values():
-            symbols = library.symbols
-            if symbols is not None:
-                note_problems(self._trace.report, symbols)
-                by_offset = int(library.binary is None)
-                self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
-
-    @cached_property
-    def _kernel_symbols(self) -> KernelSymbols:
-        """Of the kernel that runs here, if it is the one that was recorded."""
-        recorded = self._build_ids.get(KERNEL, "")
-        try:
-            if self._is_this_machine and recorded and recorded == _running_kernel():
-                self._trace.report.note("files_read", where=str(KALLSYMS), detail=str(KALLSYMS))
-                return read_kallsyms(KALLSYMS.read_text("ascii", "replace"))
-        except OSError:
-            pass
-        return KernelSymbols([], [])
-
-
-def _found(symbols: Symbols, addresses: Sequence[int]) -> dict[int, Found]:
-    """Addresses are relative to the lowest that is loaded."""
-    from traceferry.symbols.shown import shown_frames
-
-    found = symbols.lookup(np.array([(symbols.base + address) % (1 << 64) for address in addresses], np.uint64))
-    frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
-    first, start = found.first.tolist(), found.start.tolist()
-    return {
-        address: (frames[first[nth] : first[nth + 1]][::-1], max(start[nth] - symbols.base, 0))
-        for nth, address in enumerate(addresses)
-    }
-
-
-@dataclass(frozen=True)
-class KernelSymbols:
-    addresses: Sequence[int]
-    names: Sequence[str]
-
-    def at(self, address: int) -> tuple[int, str] | None:
-        nth = bisect_right(self.addresses, address) - 1
-        return (self.addresses[nth], self.names[nth]) if nth >= 0 else None
-
-
-def read_kallsyms(text: str) -> KernelSymbols:
-    """Functions of the kernel itself: a line is `address type name`, and a module's has its name behind."""
-    rows: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 3 and words[1] in "tTwW" and int(words[0], 16):
-            rows.append((int(words[0], 16), words[2]))
-    rows.sort()
-    return KernelSymbols([address for address, _ in rows], [name for _, name in rows])
-
-
-def _running_kernel() -> str:
-    return build_id_in(KERNEL_NOTES.read_bytes(), "<" if sys.byteorder == "little" else ">")

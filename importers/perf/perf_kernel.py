@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Finds the records of a stream, and decodes samples and the fields that all other records share into columns.
+"""Finds the records of a stream, and decodes samples into columns.
 Cython's pure-Python mode: also runs interpreted."""
 
 import cython
@@ -21,7 +21,7 @@ BAD_SIZE = cython.declare(cython.int, 2)
 SAMPLES_FULL = cython.declare(cython.int, 3)
 OTHERS_FULL = cython.declare(cython.int, 4)
 
-# Indices into the `found` of samples and others.
+# Indices into the `found` of samples.
 N_ROWS = cython.declare(cython.int, 0)
 N_CHAIN = cython.declare(cython.int, 1)
 N_BAD = cython.declare(cython.int, 2)
@@ -42,7 +42,7 @@ SAMPLE_ID_SIZE = cython.declare(cython.int, 6)
 WORDS_SIZE = cython.declare(cython.int, 7)
 WIDTH = cython.declare(cython.int, 8)
 
-# Indices into `fields`: one sample, or what sample_id says of another record. UNKNOWN where it is not recorded;
+# Indices into `fields`: one sample. UNKNOWN where it is not recorded;
 # *_at, n_* are 0 then.
 F_TIME = cython.declare(cython.int, 0)
 F_PID = cython.declare(cython.int, 1)
@@ -530,125 +530,6 @@ def samples(
     found[FIRST_NO_EVENT] = first_no_event
 
 
-def others(
-    d: cython.const[cython.uchar][::1],
-    big: cython.bint,
-    at: cython.const[cython.longlong][::1],
-    layouts: cython.const[cython.ulonglong][::1],
-    id_before_end: cython.int,
-    ids: cython.const[cython.ulonglong][::1],
-    id_events: cython.const[cython.int][::1],
-    found: cython.longlong[::1],
-    ts: cython.longlong[::1],
-    pid: cython.int[::1],
-    tid: cython.int[::1],
-    cpu: cython.int[::1],
-    event: cython.int[::1],
-    misc: cython.int[::1],
-    body_end: cython.longlong[::1],
-    first: cython.int[::1],
-    second: cython.int[::1],
-):
-    """What sample_id says of each record in `at`, none of which is a sample: a row for each. ts is 0, the others -1
-    where it does not say it. event -1: no event has the id. body_end: the offset of sample_id, or -1 where there is no
-    room for it. first, second: the i32 that the body begins with, -1 where it is shorter.
-
-    id_before_end: where the id is, in bytes before the end; -1 if nowhere: then all are of the first event.
-    """
-    n_at: cython.Py_ssize_t = at.shape[0]
-    n_events: cython.Py_ssize_t = layouts.shape[0] // WIDTH
-    if (
-        n_events < 1
-        or id_events.shape[0] != ids.shape[0]
-        or found.shape[0] < 6
-        or ts.shape[0] < n_at
-        or pid.shape[0] < n_at
-        or tid.shape[0] < n_at
-        or cpu.shape[0] < n_at
-        or event.shape[0] < n_at
-        or misc.shape[0] < n_at
-        or body_end.shape[0] < n_at
-        or first.shape[0] < n_at
-        or second.shape[0] < n_at
-    ):
-        raise ValueError("others: an array has the wrong length")
-    n: cython.Py_ssize_t
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    e: cython.Py_ssize_t
-    n_bad: cython.longlong = 0
-    first_bad: cython.longlong = -1
-    n_no_event: cython.longlong = 0
-    first_no_event: cython.longlong = -1
-    size: cython.uint
-    wanted: cython.ulonglong
-    time: cython.ulonglong
-    kinds: cython.ulonglong
-    with cython.nogil:
-        for n in range(n_at):
-            p = at[n]
-            ts[n] = 0
-            pid[n] = tid[n] = cpu[n] = first[n] = second[n] = -1
-            event[n] = misc[n] = 0
-            body_end[n] = -1
-            size = 0
-            if p >= 0 and p + 8 <= d.shape[0]:
-                size = u16(d, p + 6, big)
-            end = p + size
-            if size < 8 or end > d.shape[0]:
-                if n_bad == 0:
-                    first_bad = p
-                n_bad += 1
-                continue
-            misc[n] = u16(d, p + 4, big)
-            e = 0
-            if n_events > 1 and id_before_end >= 0 and layouts[SAMPLE_ID_SIZE] and end - id_before_end >= p + 8:
-                wanted = u64(d, end - id_before_end, big)
-                e = event_of(wanted, ids, id_events) if wanted else 0
-                if e < 0 or e >= n_events:
-                    if n_no_event == 0:
-                        first_no_event = p
-                    n_no_event += 1
-                    e = -1
-            event[n] = e
-            if e < 0:
-                e = 0
-            if size - 8 < layouts[e * WIDTH + SAMPLE_ID_SIZE]:
-                if n_bad == 0:
-                    first_bad = p
-                n_bad += 1
-                continue
-            q = end - layouts[e * WIDTH + SAMPLE_ID_SIZE]
-            body_end[n] = q
-            if q - p >= 16:
-                first[n] = signed(u32(d, p + 8, big))
-                second[n] = signed(u32(d, p + 12, big))
-            if q == end:
-                continue
-            kinds = layouts[e * WIDTH + SAMPLE_TYPE]
-            if kinds & 2:  # TID
-                pid[n] = signed(u32(d, q, big))
-                tid[n] = signed(u32(d, q + 4, big))
-                q += 8
-            if kinds & 4:  # TIME
-                time = u64(d, q, big)
-                ts[n] = time if time < TIMES_END else 0
-                q += 8
-            if kinds & 0x40:  # ID
-                q += 8
-            if kinds & 0x200:  # STREAM_ID
-                q += 8
-            if kinds & 0x80:  # CPU
-                cpu[n] = signed(u32(d, q, big))
-    found[N_ROWS] = n_at
-    found[N_CHAIN] = 0
-    found[N_BAD] = n_bad
-    found[FIRST_BAD] = first_bad
-    found[N_NO_EVENT] = n_no_event
-    found[FIRST_NO_EVENT] = first_no_event
-
-
 # The same numbers, for the Python side.
 STATE_SLOTS = {"pos": POS, "end": END, "n_samples": N_SAMPLES, "n_others": N_OTHERS, "sample_bytes": SAMPLE_BYTES,
                "status": STATUS}  # fmt: skip
@@ -657,6 +538,8 @@ STATUS_CODES = {"whole": WHOLE, "cut": CUT, "bad_size": BAD_SIZE, "samples_full"
 FOUND_SLOTS = {"n_rows": N_ROWS, "n_chain": N_CHAIN, "n_bad": N_BAD, "first_bad": FIRST_BAD,
                "n_no_event": N_NO_EVENT, "first_no_event": FIRST_NO_EVENT}  # fmt: skip
 FIELDS_SIZE = N_FIELDS + 0
+LAYOUT_WIDTH = WIDTH + 0
+SAMPLE_ID_SIZE_AT = SAMPLE_ID_SIZE + 0
 
 
 if not cython.compiled:
@@ -664,4 +547,3 @@ if not cython.compiled:
 
     walk = plain_integers(walk)
     samples = plain_integers(samples)
-    others = plain_integers(others)

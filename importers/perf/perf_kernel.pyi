@@ -39,27 +39,9 @@ def samples(
     raw_size: NDArray[Any],
     has_user_stack: NDArray[Any],
 ) -> None: ...
-def others(
-    d: memoryview,
-    big: bool,
-    at: NDArray[Any],
-    layouts: NDArray[Any],
-    id_before_end: int,
-    ids: NDArray[Any],
-    id_events: NDArray[Any],
-    found: NDArray[Any],
-    ts: NDArray[Any],
-    pid: NDArray[Any],
-    tid: NDArray[Any],
-    cpu: NDArray[Any],
-    event: NDArray[Any],
-    misc: NDArray[Any],
-    body_end: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-) -> None: ...
-
 STATE_SLOTS: dict[str, int]
 STATUS_CODES: dict[str, int]
 FOUND_SLOTS: dict[str, int]
 FIELDS_SIZE: int
+LAYOUT_WIDTH: int
+SAMPLE_ID_SIZE_AT: int

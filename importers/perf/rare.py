@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -24,23 +24,24 @@ from traceferry.importers.perf.layout import (
     MISC_SWITCH_OUT_PREEMPT,
     PROT_EXEC,
     RECORD_HEADER_SIZE,
+    SAMPLE_ID_WORDS,
     RecordType,
+    SampleType,
 )
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Mmap, Problem, Switches, Task, Throttle
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import Array
 
-FOUND = perf_kernel.FOUND_SLOTS
 KERNEL_CPUMODES = (1, 4)
-COLUMNS = {
-    "ts": np.int64, "pid": np.int32, "tid": np.int32, "cpu": np.int32, "event": np.int32, "misc": np.int32,
-    "body_end": np.int64, "first": np.int32, "second": np.int32,
-}  # fmt: skip
+TIMES_END = 1 << 62
+PIECE = 1 << 16
 
 
 @dataclass
 class Others:
-    """One column for each of perf_kernel.others', by time, and type and offset."""
+    """Columns of records that are not samples, by time. at, body_end: int64 offsets of the record and of its sample_id;
+    first, second: int32, the numbers that its body begins with, -1 where it is shorter. What sample_id says, int32 -1
+    where it does not: pid, tid, cpu; ts: int64, 0; event: int32, -1 where no event has the id."""
 
     type: Array
     at: Array
@@ -53,6 +54,9 @@ class Others:
     body_end: Array
     first: Array
     second: Array
+
+    def take(self, rows: Array) -> Others:
+        return Others(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 @dataclass
@@ -103,31 +107,73 @@ def read_rare(stream: Stream, table: EventTable) -> Rare:
 
 
 def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems: list[Problem]) -> Others:
-    columns = {name: np.empty(len(at), dtype) for name, dtype in COLUMNS.items()}
-    found = np.zeros(len(FOUND), np.int64)
-    perf_kernel.others(
-        stream.data, stream.big, at, table.layouts, table.id_before_end, table.ids, table.id_events, found,
-        *columns.values(),
-    )  # fmt: skip
-    problems += problems_of(found, "records too short for sample_id")
-    rows = Others(types, at, **columns)
+    """stream.other_at says that the records are whole."""
+    read = Reader(stream)
+    n, no = len(at), np.full(len(at), -1, np.int32)
+    end = at + read(at + 6, "u2").astype(np.int64)
+    event = _event_of_records(table, read, at, end)
+    layout = table.layouts.reshape(-1, perf_kernel.LAYOUT_WIDTH)[np.maximum(event, 0)]
+    kinds, id_size = layout[:, 0], layout[:, perf_kernel.SAMPLE_ID_SIZE_AT].astype(np.int64)
+    is_whole = end - at - RECORD_HEADER_SIZE >= id_size
+    misc = read(at + 4, "u2").astype(np.int32)
+    rows = Others(types, at, np.zeros(n, np.int64), no, no.copy(), no.copy(), event, misc,
+                  np.where(is_whole, end - id_size, -1), no.copy(), no.copy())  # fmt: skip
+    body = np.flatnonzero(is_whole & (rows.body_end - at >= RECORD_HEADER_SIZE + 8))
+    rows.first[body], rows.second[body] = read(at[body] + 8, "i4"), read(at[body] + 12, "i4")
+    word_at = rows.body_end.copy()
+    for kind in SAMPLE_ID_WORDS:
+        has = np.flatnonzero(is_whole & (id_size > 0) & (kinds & np.uint64(kind) != 0))
+        here = word_at[has]
+        if kind == SampleType.TID:
+            rows.pid[has], rows.tid[has] = read(here, "i4"), read(here + 4, "i4")
+        elif kind == SampleType.TIME:
+            time = read(here, "u8")
+            rows.ts[has] = np.where(time < np.uint64(TIMES_END), time, np.uint64(0)).astype(np.int64)
+        elif kind == SampleType.CPU:
+            rows.cpu[has] = read(here, "i4")
+        word_at[has] += 8
+    _note_rows(problems, "bad_record", at[~is_whole], "records too short for sample_id")
+    _note_rows(problems, "unknown_event_id", at[event < 0], "records of no event")
     if not table.has_sample_id:
         _take_times_of_bodies(stream, rows)
-    order = np.argsort(rows.ts, kind="stable")
-    ordered = {name: column[order] for name, column in columns.items()}
-    usable = ordered["body_end"] >= 0
-    return Others(types[order][usable], at[order][usable], **{name: c[usable] for name, c in ordered.items()})
+    rows = rows.take(np.argsort(rows.ts, kind="stable"))
+    return rows.take(rows.body_end >= 0)
 
 
-def problems_of(found: Array, detail: str) -> list[Problem]:
-    """What a kernel says that it could not read."""
-    problems = []
-    if found[FOUND["n_bad"]]:
-        problems.append(Problem("bad_record", int(found[FOUND["n_bad"]]), int(found[FOUND["first_bad"]]), detail))
-    if found[FOUND["n_no_event"]]:
-        n, at = int(found[FOUND["n_no_event"]]), int(found[FOUND["first_no_event"]])
-        problems.append(Problem("unknown_event_id", n, at, "records of no event"))
-    return problems
+class Reader:
+    """Reads numbers at many offsets of a stream, all of which must be there."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._bytes = np.frombuffer(stream.data, np.uint8)
+        self._order = ">" if stream.big else "<"
+
+    def __call__(self, at: Array, dtype: str) -> Array:
+        """dtype: u2, i4 or u8."""
+        out = np.empty(len(at), dtype)
+        digits = np.arange(int(dtype[1:]))
+        for begin in range(0, len(at), PIECE):
+            part = slice(begin, begin + PIECE)
+            out[part] = self._bytes[at[part, None] + digits].view(self._order + dtype)[:, 0]
+        return out
+
+
+def _event_of_records(table: EventTable, read: Reader, at: Array, end: Array) -> Array:
+    """int32: the event of each record by the id in its sample_id; the first for the id 0 and where there is none, -1
+    where no event has it."""
+    event = np.zeros(len(at), np.int32)
+    if len(table.layouts) > perf_kernel.LAYOUT_WIDTH and table.id_before_end >= 0 and table.has_sample_id:
+        rows = np.flatnonzero(end - table.id_before_end >= at + RECORD_HEADER_SIZE)
+        wanted = read(end[rows] - table.id_before_end, "u8")
+        nth = np.minimum(np.searchsorted(table.ids, wanted), max(len(table.ids) - 1, 0))
+        known = table.ids[nth] == wanted if len(table.ids) else np.zeros(len(rows), bool)
+        found = np.where(known, table.id_events[nth], -1) if len(table.ids) else np.full(len(rows), -1)
+        event[rows] = np.where(wanted == 0, 0, found)
+    return event
+
+
+def _note_rows(problems: list[Problem], kind: str, at: Array, detail: str) -> None:
+    if len(at):
+        problems.append(Problem(kind, len(at), int(at[0]), detail))
 
 
 def _take_times_of_bodies(stream: Stream, rows: Others) -> None:

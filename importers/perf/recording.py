@@ -61,11 +61,9 @@ class Event:
 class Features:
     """What the recorder says about machine and recording; None or empty where it does not.
 
-    n_cpus_online, n_cpus_available; total_mem: bytes; build_ids: (hex, pid, header.misc) of each file, pid -1 for any;
-    clockid_resolution: ns; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment; sample_time: the
-    first and the last sample's in ns; groups: (name, event index of the leader, members); pmus: attr.type → name;
-    compressed: version, type, level, ratio, mmap_len; present: all that there are, by name; names_of_ids,
-    names_of_indexes: of the events; formats: attr.config → tracepoint.
+    total_mem: bytes; build_ids: (hex, pid, header.misc) of each file, pid -1 for any; clock_data: (clockid,
+    CLOCK_REALTIME in ns, its time in ns) of one moment; pmus: attr.type → name; compressed: version, type, level,
+    ratio, mmap_len; names_of_ids, names_of_indexes: of the events; formats: attr.config → tracepoint.
     """
 
     hostname: str = ""
@@ -73,19 +71,13 @@ class Features:
     version: str = ""
     arch: str = ""
     n_cpus_online: int | None = None
-    n_cpus_available: int | None = None
     cpudesc: str = ""
-    cpuid: str = ""
     total_mem: int | None = None
     cmdline: tuple[str, ...] = ()
     build_ids: dict[str, tuple[str, int, int]] = field(default_factory=dict)
-    clockid_resolution: int | None = None
     clock_data: tuple[int, int, int] | None = None
-    sample_time: tuple[int, int] | None = None
-    groups: list[tuple[str, int, int]] = field(default_factory=list)
     pmus: dict[int, str] = field(default_factory=dict)
     compressed: tuple[int, int, int, int, int] | None = None
-    present: list[str] = field(default_factory=list)
     names_of_ids: dict[int, str] = field(default_factory=dict)
     names_of_indexes: dict[int, str] = field(default_factory=dict)
     formats: dict[int, Format] = field(default_factory=dict)

@@ -10,11 +10,11 @@ import numpy as np
 from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.layout import SampleType
-from traceferry.importers.perf.rare import FOUND, problems_of
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import Array
 
+FOUND = perf_kernel.FOUND_SLOTS
 # In the order of the kernel's parameters.
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
@@ -54,6 +54,17 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
     samples = Samples(**columns, chain=chain)
     _note_times(samples, problems)
     return samples
+
+
+def problems_of(found: Array, detail: str) -> list[Problem]:
+    """What the kernel says that it could not read."""
+    problems = []
+    if found[FOUND["n_bad"]]:
+        problems.append(Problem("bad_record", int(found[FOUND["n_bad"]]), int(found[FOUND["first_bad"]]), detail))
+    if found[FOUND["n_no_event"]]:
+        n, at = int(found[FOUND["n_no_event"]]), int(found[FOUND["first_no_event"]])
+        problems.append(Problem("unknown_event_id", n, at, "records of no event"))
+    return problems
 
 
 def _absent_columns(events: list[Event]) -> dict[str, int]:

@@ -3,157 +3,205 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from heapq import heappop, heappush
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import DUMP, JITTED_OBJECT, Comm, Fork, Mmap, Recording
-from traceferry.jit.names import producer_of
-from traceferry.model import Array, CodeReader, Trace
+from traceferry.importers.perf.regions import (
+    BEGINNING,
+    JITTED,
+    LISTED,
+    MAPPED,
+    MAX_PAIRS,
+    NEVER,
+    NOTHING,
+    Regions,
+    held,
+    joined,
+    regions_of,
+    versions_of,
+)
+from traceferry.jit.names import Producer, producer_of
+from traceferry.model import Array, Trace
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors
 FIRST_PROCESS = 2
 
-# Which layer names an address, where several hold it.
-MAPPED, LISTED, JITTED = range(3)
-BEGINNING = -(1 << 62)
-NEVER = 1 << 62
-# Compilers run new code a moment before its record is written.
-ANNOUNCED_LATE_NS = 1_000_000_000
-# Addresses and the regions over them, all in all: what is beyond is damage.
-MAX_PAIRS = 1 << 22
+# What an address can stand for, besides NOTHING: a byte of a mapped file (owner: its number in Natives.libraries), of
+# the kernel or one of its modules (the mapping's order), a name (the number in Meanings.names), code of a compiler (the
+# row of the trace's code).
+OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
+
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
+TOP = (1 << 64) - 1
 
 ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 
-Frames = tuple[int, ...]
+
+class Listed(NamedTuple):
+    """A name as it stands in a perf-PID.map; producer: who wrote that, None for a program that the kernel compiled."""
+
+    text: str
+    producer: Producer | None
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Addresses [begin, end) that stand for something from `start` to `until`; frames: of an address in it, None for
-    memory without a name; prepare: told of all that will be asked for, where that is quicker."""
+@dataclass(frozen=True)
+class Meanings:
+    """What the keys of samples stand for, a row for each version, by key and time: key: int64; start: int64 ns, from
+    when; is_late: announced only after that; kind, owner: see OF_FILE; offset: uint64, in the owner. rank: the row's
+    place by address space and address. libraries: (first rank, n): from this rank
+    on the first n libraries are known. names: of OF_NAME. n_left_out: keys over which too much is mapped."""
 
-    begin: int
-    end: int
-    start: int
-    until: int
-    layer: int
-    frames: Callable[[int], Frames] | None
-    prepare: Callable[[Array], None] | None = None
-
-
-@dataclass
-class Version:
-    """What an address stands for from a time on. is_late: code that is announced only after that time."""
-
-    start: int
-    frames: Frames | None
-    is_late: bool = False
+    key: Array
+    start: Array
+    is_late: Array
+    kind: Array
+    owner: Array
+    offset: Array
+    rank: Array
+    libraries: Sequence[tuple[int, int]]
+    names: Sequence[Listed]
+    n_left_out: int
 
 
-@dataclass
-class Spaces:
-    """pids: of the processes, whose spaces count from FIRST_PROCESS; offset_ns: onto the trace's clock."""
+# The columns of `Meanings`.
+DTYPES = (np.int64, np.int64, np.bool_, np.int8, np.int64, np.uint64)
 
-    recording: Recording
-    trace: Trace
-    natives: Natives
-    pids: Sequence[int]
-    offset_ns: int
-    map_files: Callable[[int], str]
-    too_many: int = field(default=0, init=False)
 
-    def versions(self, spaces: Array, addresses: Array, first: Array, last: Array) -> Iterator[list[Version]]:
-        """For each key what it stands for, by time, from the first to the last time it is asked for; never empty."""
-        order = np.lexsort((addresses, spaces))
-        bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROCESS + len(self.pids) + 1))
-        found: list[list[Version]] = [[]] * len(order)
-        for space, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-            keys = order[begin:end]
-            if len(keys):
-                of_space = self._of_space(space, addresses[keys], first[keys], last[keys])
-                for key, versions in zip(keys.tolist(), of_space, strict=True):
-                    found[key] = versions
-        yield from found
+def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array, memory: Memory) -> Meanings:
+    """spaces: int32, addresses: uint64: the keys; first_ts, last_ts: int64 ns, when each is asked for."""
+    order = np.lexsort((addresses, spaces))
+    bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROCESS + len(memory.pids) + 1)).tolist()
+    parts: list[tuple[Array, ...]] = [tuple(np.zeros(0, dtype) for dtype in DTYPES)]
+    libraries = [(0, 0)]
+    n_rows = 0
+    n_left_out, budget = 0, MAX_PAIRS
+    for space, (begin, end) in enumerate(pairwise(bounds)):
+        keys = order[begin:end]
+        if len(keys) == 0:
+            continue
+        asked = addresses[keys]
+        regions = memory.regions(space, asked)
+        libraries.append((n_rows, memory.n_libraries))
+        versions, n_without = versions_of(regions, asked, first_ts[keys], last_ts[keys], budget)
+        n_left_out += n_without
+        n_rows += len(versions.key)
+        first, last = held(regions, asked)
+        budget = max(budget - int(np.maximum(last - first, 0).sum()), 0)
+        known = versions.region >= 0
+        of = regions.take(versions.region[known])
+        kind, owner = np.zeros(len(known), np.int8), np.zeros(len(known), np.int64)
+        offset = np.zeros(len(known), np.uint64)
+        kind[known], owner[known] = of.kind, of.owner
+        offset[known] = np.where(of.kind == OF_NAME, np.uint64(0), asked[versions.key[known]] - of.base)
+        parts.append((keys[versions.key], versions.start, versions.is_late, kind, owner, offset))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    by_key = np.argsort(columns[0], kind="stable")
+    key, start, is_late, kind, owner, offset = (column[by_key] for column in columns)
+    return Meanings(
+        key, start, is_late, kind, owner, offset, by_key, libraries, memory.names, n_left_out
+    )  # fmt: skip
 
-    def _of_space(self, space: int, addresses: Array, first: Array, last: Array) -> Iterator[list[Version]]:
-        """addresses: rising."""
-        candidates: list[list[Region]] = [[] for _ in range(len(addresses))]
-        for region, begin, end in self._regions_over(space, addresses):
-            self._n_pairs += end - begin
-            if self._n_pairs > MAX_PAIRS:
-                self.too_many += 1
-                continue
-            for nth in range(begin, end):
-                candidates[nth].append(region)
-        columns = (addresses.tolist(), first.tolist(), last.tolist())
-        for regions, address, first_ts, last_ts in zip(candidates, *columns, strict=True):
-            yield timeline(regions, address, first_ts, last_ts)
 
-    def _regions_over(self, space: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
-        """The regions that hold any of the addresses, with the first and last of these."""
+class Memory:
+    """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROCESS on one for each of
+    pids. offset_ns: from the recording's clock onto the trace's; map_file: the lines of a process's perf-PID.map."""
+
+    def __init__(
+        self, recording: Recording, trace: Trace, natives: Natives, pids: Sequence[int], offset_ns: int,
+        map_file: Callable[[int], str],
+    ) -> None:  # fmt: skip
+        self.pids = pids
+        self.names: list[Listed] = []
+        self._recording = recording
+        self._trace = trace
+        self._natives = natives
+        self._offset_ns = offset_ns
+        self._map_file = map_file
+        self._maps_by_pid: dict[int, list[Mmap]] = {}
+        self._dumps_of: dict[int, set[str]] = {}
+        self._places: dict[int, Array] = {}
+        for mapped in recording.maps:
+            name = Path(mapped.path).name
+            if DUMP.fullmatch(name):
+                self._dumps_of.setdefault(mapped.pid, set()).add(name)
+            elif mapped.is_exec:
+                self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
+        self._execs: dict[int, list[int]] = {}
+        for task in recording.tasks:
+            if isinstance(task, Comm) and task.is_exec and task.pid == task.tid:
+                self._execs.setdefault(task.pid, []).append(task.ts)
+        self._forks = {task.pid: task for task in recording.tasks if isinstance(task, Fork) and task.pid != task.ppid}
+
+    def regions(self, space: int, addresses: Array) -> Regions:
+        """Those of a space, of which any that holds one of the addresses (uint64, rising) is there."""
         if space == OTHER_SPACE:
-            return
-        regions = self._kernel() if space == KERNEL_SPACE else self._mapped(self.pids[space - FIRST_PROCESS])
-        values: list[int] = addresses.tolist()
-        for region in regions:
-            first, last = bisect_left(values, region.begin), bisect_left(values, region.end)
-            if last > first:
-                if region.prepare is not None:
-                    region.prepare(addresses[first:last])
-                yield region, first, last
-        if space != KERNEL_SPACE:
-            yield from self._jitted(self.pids[space - FIRST_PROCESS], addresses)
+            return regions_of([])
+        if space == KERNEL_SPACE:
+            return self._kernel(addresses)
+        pid = self.pids[space - FIRST_PROCESS]
+        code = [part for owner, rows, forked in self._code_of(pid) for part in self._jitted(owner, rows, forked, pid)]
+        return joined([self._mapped(pid, addresses, bool(code)), self._listed(pid), *code])
+
+    @property
+    def n_libraries(self) -> int:
+        return len(self._natives.libraries)
 
     # ------------------------------------------------------------ what is mapped
 
-    def _kernel(self) -> Iterator[Region]:
-        for mapped in self.recording.maps:
-            if mapped.pid == -1:
-                yield self._region(mapped, BEGINNING, NEVER)
+    def _kernel(self, addresses: Array) -> Regions:
+        mapped = [(one, BEGINNING, NEVER) for one in self._recording.maps if one.pid == -1]
+        rows = [(one.start, _end(one.start, one.length), start, until, MAPPED, OF_KERNEL, one.order, one.start)
+                for one, start, until in mapped]  # fmt: skip
+        regions = regions_of(rows)
+        for nth in _holding(regions, addresses):
+            self._natives.library_of(mapped[nth][0])
         gone: dict[int, int] = {}
-        for symbol in reversed(self.recording.ksymbols):
-            ts = symbol.ts + self.offset_ns
+        programs: list[tuple[int, ...]] = []
+        for symbol in reversed(self._recording.ksymbols):
+            ts = symbol.ts + self._offset_ns
             if symbol.unregister:
                 gone[symbol.address] = ts
-            else:
-                frames, end = self.natives.of_kernel(symbol.name), symbol.address + symbol.length
-                until = gone.get(symbol.address, NEVER)
-                yield Region(symbol.address, end, ts, until, LISTED, lambda _, frames=frames: frames)  # type: ignore[misc]
+                continue
+            until, end = gone.get(symbol.address, NEVER), _end(symbol.address, symbol.length)
+            programs.append((symbol.address, end, ts, until, LISTED, OF_NAME, len(self.names), 0))
+            self.names.append(Listed(symbol.name, None))
+        return joined([regions, regions_of(programs)])
 
-    def _mapped(self, pid: int) -> Iterator[Region]:
-        jitted = any(len(rows) for _, rows, _ in self._code_of(pid))
-        for mapped, until in self._maps_of(pid):
-            if not (jitted and JITTED_OBJECT.fullmatch(Path(mapped.path).name)):
-                yield self._region(mapped, mapped.ts + self.offset_ns, until)
-        yield from self._listed(read_map_file(self.map_files(pid)))
+    def _mapped(self, pid: int, addresses: Array, is_jitted: bool) -> Regions:
+        """What `perf inject --jit` made of a dump is not needed where the dump is."""
+        all_maps = ((one, one.ts + self._offset_ns, until) for one, until in self._maps_of(pid))
+        mapped = [row for row in all_maps if not (is_jitted and JITTED_OBJECT.fullmatch(Path(row[0].path).name))]
+        regions = regions_of([
+            (one.start, _end(one.start, one.length), start, until, MAPPED, NOTHING, 0, one.start - one.pgoff & TOP)
+            for one, start, until in mapped
+        ])  # fmt: skip
+        for nth in _holding(regions, addresses):
+            if not ANONYMOUS.fullmatch(mapped[nth][0].path):
+                library = self._natives.library_of(mapped[nth][0])
+                regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
+        return regions
 
-    def _listed(self, lines: Iterable[tuple[int, int, str]]) -> Iterator[Region]:
+    def _listed(self, pid: int) -> Regions:
         """Of a perf-PID.map: compilers write the same names there as into a jitdump."""
-        listed = list(lines)
-        producer = producer_of([name for _, _, name in listed])
-        for begin, size, text in listed:
-
-            def frames(_: int, text: str = text) -> Frames:
-                return self.natives.jitted(producer.parse(text))
-
-            yield Region(begin, begin + size, BEGINNING, NEVER, LISTED, frames)
-
-    def _region(self, mapped: Mmap, start: int, until: int) -> Region:
-        end, natives = mapped.start + mapped.length, self.natives
-        if ANONYMOUS.fullmatch(mapped.path):
-            return Region(mapped.start, end, start, until, MAPPED, None)
-        frames, prepare = partial(natives.of_map, mapped), partial(natives.prepare, mapped)
-        return Region(mapped.start, end, start, until, MAPPED, frames, prepare)
+        lines = list(read_map_file(self._map_file(pid)))
+        producer = producer_of([name for _, _, name in lines])
+        first = len(self.names)
+        self.names += [Listed(text, producer) for _, _, text in lines]
+        return regions_of([
+            (begin, _end(begin, size), BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
+            for nth, (begin, size, _) in enumerate(lines)
+        ])  # fmt: skip
 
     def _maps_of(self, pid: int) -> Iterator[tuple[Mmap, int]]:
         """(mapping, until when): a fork's child begins with its parent's; a new program ends all before."""
@@ -162,7 +210,7 @@ class Spaces:
                 until = self._next_program(owner, mapped.ts)
                 if mapped.ts <= forked < until or owner == pid:
                     until = self._next_program(pid, mapped.ts)
-                    yield mapped, NEVER if until >= NEVER else until + self.offset_ns
+                    yield mapped, NEVER if until >= NEVER else until + self._offset_ns
 
     def _ancestors(self, pid: int) -> list[tuple[int, int]]:
         """(process, until when its memory is that of pid, too), from the process itself on."""
@@ -180,31 +228,14 @@ class Spaces:
         nth = bisect_right(execs, ts)
         return execs[nth] if nth < len(execs) else NEVER
 
-    def __post_init__(self) -> None:
-        self._n_pairs = 0
-        self._places: dict[int, Array] = {}
-        self._maps_by_pid: dict[int, list[Mmap]] = {}
-        self._dumps_of: dict[int, set[str]] = {}
-        for mapped in self.recording.maps:
-            name = Path(mapped.path).name
-            if DUMP.fullmatch(name):
-                self._dumps_of.setdefault(mapped.pid, set()).add(name)
-            elif mapped.is_exec:
-                self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
-        self._execs: dict[int, list[int]] = {}
-        for task in self.recording.tasks:
-            if isinstance(task, Comm) and task.is_exec and task.pid == task.tid:
-                self._execs.setdefault(task.pid, []).append(task.ts)
-        self._forks = {
-            task.pid: task for task in self.recording.tasks if isinstance(task, Fork) and task.pid != task.ppid
-        }
-
     # ------------------------------------------------------------ what was compiled
 
     def _code_of(self, pid: int) -> Iterator[tuple[int, Array, int]]:
         """(owner, rows of the trace's places, until when): a fork's child has the code that its parent compiled."""
         for owner, forked in self._ancestors(pid):
-            yield owner, self._places_of(owner), forked
+            rows = self._places_of(owner)
+            if len(rows):
+                yield owner, rows, forked
 
     def _places_of(self, pid: int) -> Array:
         """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
@@ -214,103 +245,56 @@ class Spaces:
         return found
 
     def _find_places_of(self, pid: int) -> Array:
-        trace = self.trace
-        code = trace.places["code"]
-        if len(code) == 0 or not (pid in self._dumps_of or np.any(trace.code["pid"] == pid)):
+        code, pids = self._code
+        if len(code) == 0 or not (pid in self._dumps_of or np.any(pids == pid)):
             return np.zeros(0, np.int64)
+        trace = self._trace
         mapped = {name for names in self._dumps_of.values() for name in names}
         lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
         lib = trace.symbols["lib"][trace.code["symbol"][code]]
         own = np.array([name in self._dumps_of.get(pid, ()) for name in lib_names], bool)
         free = np.array([name not in mapped for name in lib_names], bool)
-        is_mine = own[lib] | (free[lib] & (trace.code["pid"][code] == pid))
-        return np.flatnonzero(is_mine & (trace.code["size"][code] > 0))
+        return np.flatnonzero((own[lib] | (free[lib] & (pids == pid))) & (trace.code["size"][code] > 0))
 
-    def _jitted(self, pid: int, addresses: Array) -> Iterator[tuple[Region, int, int]]:
-        for owner, rows, forked in self._code_of(pid):
-            if len(rows):
-                yield from self._jitted_by(owner, rows, forked, pid, addresses)
+    @cached_property
+    def _code(self) -> tuple[Array, Array]:
+        """(code, pid) of each of the trace's places."""
+        code = self._trace.places["code"]
+        return code, self._trace.code["pid"][code]
 
-    def _jitted_by(
-        self, owner: int, rows: Array, forked: int, pid: int, addresses: Array
-    ) -> Iterator[tuple[Region, int, int]]:
-        trace, zero = self.trace, self.offset_ns
-        places = trace.places.table().take(rows)
-        size = trace.code["size"][places["code"]]
-        end = places["address"] + size.astype(np.uint64)
-        first, last = np.searchsorted(addresses, places["address"]), np.searchsorted(addresses, end)
-        for nth in np.flatnonzero(last > first).tolist():
-            code, begin = int(places["code"][nth]), int(places["address"][nth])
-            start, until = int(places["start_ts"][nth]), int(places["end_ts"][nth])
-            until = until if until >= 0 else NEVER
-            if owner != pid:
-                if not start - zero <= forked < min(until - zero, self._next_program(owner, start - zero)):
-                    continue
-                until = NEVER
-            replaced = self._next_program(pid, start - zero)
-            until = until if replaced >= NEVER else min(until, replaced + zero)
-            reader = self._reader(code)
-            region = Region(
-                begin, int(end[nth]), start, until, JITTED,
-                lambda a, reader=reader, code=code, begin=begin: reader.frames_at(code, a - begin),  # type: ignore[misc]
-            )  # fmt: skip
-            yield region, int(first[nth]), int(last[nth])
+    def _jitted(self, owner: int, rows: Array, forked: int, pid: int) -> Iterator[Regions]:
+        zero = self._offset_ns
+        places = self._trace.places.table().take(rows)
+        begin, start, until = places["address"], places["start_ts"], places["end_ts"]
+        size = self._trace.code["size"][places["code"]].astype(np.uint64)
+        end = np.where(begin + size < begin, np.uint64(TOP), begin + size)
+        until = np.where(until >= 0, until, NEVER)
+        keep = np.ones(len(rows), bool)
+        if owner != pid:
+            replaced = self._program_ends(owner, start - zero)
+            keep = (start - zero <= forked) & (forked < np.minimum(until - zero, replaced))
+            until = np.full(len(rows), NEVER)
+        replaced = self._program_ends(pid, start - zero)
+        until = np.where(replaced >= NEVER, until, np.minimum(until, replaced + zero))
+        n = len(rows)
+        layer, kind = np.full(n, JITTED, np.int8), np.full(n, OF_CODE, np.int8)
+        owners = places["code"].astype(np.int64)
+        yield Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
 
-    def _reader(self, code: int) -> CodeReader:
-        return next(reader for reader in self.trace.code_readers if code in reader.rows)
+    def _program_ends(self, pid: int, ts: Array) -> Array:
+        """When the process starts its next program, for each time; NEVER if it does not."""
+        execs = np.array([*self._execs.get(pid, ()), NEVER], np.int64)
+        return execs[np.searchsorted(execs[:-1], ts, "right")]
 
 
-def timeline(regions: Sequence[Region], address: int, first_ts: int = BEGINNING, last_ts: int = NEVER) -> list[Version]:
-    """What an address stands for: of the regions that hold it at a time the highest layer's, and there the latest. Only
-    what it stands for from first_ts to last_ts is looked up."""
-    if not regions:
-        return [Version(BEGINNING, None)]
-    if len(regions) == 1 and regions[0].layer != JITTED and regions[0].until == NEVER:
-        return [Version(BEGINNING, _frames(regions[0], address))]
-    stretches = list(_stretches(sorted(regions, key=lambda region: region.start)))
-    ends = [start for start, _, _ in stretches[1:]] + [NEVER + 1]
-    versions: list[Version] = []
-    for (start, region, is_late), end in zip(stretches, ends, strict=True):
-        if end <= first_ts or start > last_ts:
-            continue
-        frames = _frames(region, address)
-        if not versions or frames != versions[-1].frames or is_late != versions[-1].is_late:
-            versions.append(Version(start, frames, is_late))
-    return versions
+def _holding(regions: Regions, addresses: Array) -> list[int]:
+    first, last = held(regions, addresses)
+    return np.flatnonzero(last > first).tolist()
 
 
-def _stretches(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | None, bool]]:
-    """(from when, which region, whether its code is announced only later). ordered: by their start."""
-    # What is mapped first was there before: perf lists what it finds at its own time.
-    before = ordered[0] if ordered[0].layer != JITTED else None
-    begun = BEGINNING
-    yield begun, before, False
-    for point, region in _best_by_time(ordered):
-        nothing = before is None or before.frames is None
-        if nothing and region is not None and region.layer == JITTED and region.start == point:
-            # A moment before code is announced, nothing else being there, it is that code.
-            yield max(point - ANNOUNCED_LATE_NS, begun), region, True
-        if region is not before:
-            yield point, region, False
-        before, begun = region, point
-
-
-def _best_by_time(ordered: Sequence[Region]) -> Iterator[tuple[int, Region | None]]:
-    """When regions begin or end, which one holds from then on. ordered: by their start: of one layer the last does."""
-    points = sorted({point for region in ordered for point in (region.start, region.until) if point < NEVER})
-    holding: list[tuple[int, int]] = []  # a heap of (-layer, -place); what has ended goes when it comes to the top
-    nth = 0
-    for point in points:
-        while nth < len(ordered) and ordered[nth].start <= point:
-            heappush(holding, (-ordered[nth].layer, -nth))
-            nth += 1
-        while holding and ordered[-holding[0][1]].until <= point:
-            heappop(holding)
-        yield point, ordered[-holding[0][1]] if holding else None
-
-
-def _frames(region: Region | None, address: int) -> Frames | None:
-    return region.frames(address) if region is not None and region.frames is not None else None
+def _end(begin: int, size: int) -> int:
+    """Memory ends at 2^64."""
+    return min(begin + size, TOP)
 
 
 def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from traceferry.importers.perf import stacks_kernel
-from traceferry.importers.perf.recording import Samples
-from traceferry.importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Spaces, Version
+from traceferry.importers.perf.frames import FramesOf, frames_of
+from traceferry.importers.perf.layout import KERNEL_MODE, USER_MODE
+from traceferry.importers.perf.natives import Natives
+from traceferry.importers.perf.recording import Mmap, Samples
+from traceferry.importers.perf.regions import NOTHING
+from traceferry.importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Meanings, Memory, meanings_of
 from traceferry.model import Array, Trace
 
 MAX_FRAMES = 1024
-# PERF_RECORD_MISC_CPUMODE_MASK
-KERNEL_MODE, USER_MODE = 1, 2
 
 
-def stacks_of(samples: Samples, spaces: Spaces, trace: Trace, where: str) -> Array:
+def stacks_of(
+    samples: Samples, memory: Memory, natives: Natives, maps: Sequence[Mmap], trace: Trace, offset_ns: int, where: str
+) -> Array:
     """A row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     n = len(samples)
     if n == 0:
         return np.zeros(0, np.int32)
-    process = _process_of(samples.pid, spaces.pids)
+    process = _process_of(samples.pid, memory.pids)
     columns = (
         samples.chain,
         np.ascontiguousarray(samples.chain_start, np.int64),
@@ -29,16 +34,17 @@ def stacks_of(samples: Samples, spaces: Spaces, trace: Trace, where: str) -> Arr
         process,
         np.ascontiguousarray(samples.ip, np.uint64),
         _space_of_ip(samples.cpumode, process),
-        np.ascontiguousarray(samples.ts + spaces.offset_ns, np.int64),
+        np.ascontiguousarray(samples.ts + offset_ns, np.int64),
     )
     keys = _collect(columns)
-    versions = list(spaces.versions(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts))
-    table = _VersionTable(versions, spaces.natives.unknown)
-    stack, n_cut = _compose(columns, keys, table, trace)
+    meanings = meanings_of(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
+    frames = frames_of(meanings, maps, natives, trace, MAX_FRAMES)
+    stack, used, n_cut = _compose(columns, keys, meanings, frames, trace)
     report = trace.report
     report.note("stack_cut", n_cut, where=where)
-    report.note("code_unknown", int(table.used[table.is_unknown].sum()), where=where)
-    report.note("code_announced_late", int(table.used[table.is_late].sum()), where=where)
+    report.note("code_unknown", int(used[meanings.kind == NOTHING].sum()), where=where)
+    report.note("code_announced_late", int(used[meanings.is_late].sum()), where=where)
+    report.note("mappings_left_out", meanings.n_left_out, where=where)
     return stack
 
 
@@ -53,21 +59,6 @@ def _space_of_ip(cpumode: Array, process: Array) -> Array:
     mode = np.ascontiguousarray(cpumode)
     others = np.where(mode == KERNEL_MODE, np.int32(KERNEL_SPACE), np.int32(OTHER_SPACE))
     return np.where(mode == USER_MODE, process, others).astype(np.int32)
-
-
-class _VersionTable:
-    """The versions of all keys as the kernel wants them. unknown: the frame for what has no name."""
-
-    def __init__(self, versions: list[list[Version]], unknown: int) -> None:
-        flat = [version for of_key in versions for version in of_key]
-        frames = [(version.frames or (unknown,))[:MAX_FRAMES] for version in flat]
-        self.first = np.concatenate(([0], np.cumsum([len(of_key) for of_key in versions]))).astype(np.int64)
-        self.start = np.array([version.start for version in flat], np.int64)
-        self.first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
-        self.frames = np.array([frame for of_version in frames for frame in of_version], np.int32)
-        self.is_unknown = np.array([version.frames is None for version in flat], bool)
-        self.is_late = np.array([version.is_late for version in flat], bool)
-        self.used = np.zeros(len(flat), np.int64)
 
 
 Columns = tuple[Array, Array, Array, Array, Array, Array, Array]
@@ -105,8 +96,13 @@ def _collect(columns: Columns) -> Keys:
         stacks_kernel.enter_keys(keys[0], keys[1], n_keys, slots)
 
 
-def _compose(columns: Columns, keys: Keys, table: _VersionTable, trace: Trace) -> tuple[Array, int]:
-    """(stack of each sample, how many were cut); adds the stacks to the trace."""
+def _compose(
+    columns: Columns, keys: Keys, meanings: Meanings, frames: FramesOf, trace: Trace
+) -> tuple[Array, Array, int]:
+    """(stack of each sample, how often each row of meanings was used, how many stacks were cut); adds the stacks to the
+    trace."""
+    first_version = np.searchsorted(meanings.key, np.arange(len(keys.spaces) + 1))
+    used = np.zeros(len(meanings.key), np.int64)
     n, longest = len(columns[1]), int(columns[2].max()) + 1
     before = trace.stacks.table()
     room = 1 << 15
@@ -117,10 +113,11 @@ def _compose(columns: Columns, keys: Keys, table: _VersionTable, trace: Trace) -
     stacks_kernel.enter_stacks(prefix, frame, len(before), slots)
     state = np.array([0, len(before), 0], np.int64)
     path, stack = np.empty(longest + 1, np.int32), np.empty(n, np.int32)
+    known = np.full(stacks_kernel.N_CACHED * (2 * len(path) + 2), -1, np.int32)
     while True:
         stacks_kernel.compose(
-            *columns, keys.spaces, keys.addresses, keys.slots, table.first, table.start, table.first_frame,
-            table.frames, table.used, MAX_FRAMES, state, path, prefix, frame, slots, stack,
+            *columns, keys.spaces, keys.addresses, keys.slots, first_version, meanings.start, frames.first,
+            frames.frames, used, MAX_FRAMES, state, path, known, prefix, frame, slots, stack,
         )  # fmt: skip
         n_stacks = int(state[1])
         if state[0] == n:
@@ -130,7 +127,7 @@ def _compose(columns: Columns, keys: Keys, table: _VersionTable, trace: Trace) -
         slots = np.full(2 * room, -1, np.int32)
         stacks_kernel.enter_stacks(prefix, frame, n_stacks, slots)
     trace.stacks.extend(prefix=prefix[len(before) : n_stacks].copy(), frame=frame[len(before) : n_stacks].copy())
-    return stack, int(state[2])
+    return stack, used, int(state[2])
 
 
 def _grown(column: Array, room: int) -> Array:

@@ -15,6 +15,9 @@ MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
 KERNEL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFF80)
 USER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFE00)
 
+# Of how many spaces `compose` knows the latest stack: a power of two.
+CACHED = cython.declare(cython.int, 16)
+
 # Indices into `state`.
 SAMPLE = cython.declare(cython.int, 0)
 N_KEYS = cython.declare(cython.int, 1)
@@ -82,7 +85,7 @@ def collect(
     i: cython.Py_ssize_t = int(state[SAMPLE])
     n_keys: cython.Py_ssize_t = int(state[N_KEYS])
     if i < 0 or n_keys < 0 or n_keys > room:
-        raise ValueError("collect: a state that cannot be")
+        raise ValueError("collect: invalid state")
     k: cython.Py_ssize_t
     end: cython.Py_ssize_t
     p: cython.Py_ssize_t
@@ -184,6 +187,7 @@ def compose(
     max_frames: cython.Py_ssize_t,
     state: cython.longlong[::1],
     path: cython.int[::1],
+    known: cython.int[::1],
     prefix: cython.int[::1],
     frame: cython.int[::1],
     slots: cython.int[::1],
@@ -195,8 +199,10 @@ def compose(
     version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. used: counts how often each version
     was. Beyond max_frames, addresses at the root are cut, each with all its frames: what is inlined stays with what it
-    is inlined into. path: room for one more than the longest callchain. Stops early when the stacks are full (or slots
-    half full): grow them and call again. state: the sample to go on at, how many stacks, and how many samples were cut.
+    is inlined into. path: room for one more than the longest callchain. known: CACHED times twice as much and 2 more,
+    all -1 at first: the versions of the latest sample of a space, the root's first, and the stacks that end with them.
+    Stops early when the stacks are full (or slots half full): grow them and call again. state: the sample to go on at,
+    how many stacks, and how many samples were cut.
     """
     n: cython.Py_ssize_t = start.shape[0]
     n_keys: cython.Py_ssize_t = spaces.shape[0]
@@ -222,6 +228,7 @@ def compose(
         or n_slots < 2 * room
         or state.shape[0] < 3
         or max_frames < 1
+        or known.shape[0] != CACHED * (2 * path.shape[0] + 2)
     ):
         raise ValueError("compose: an array has the wrong length")
     k: cython.Py_ssize_t
@@ -237,7 +244,7 @@ def compose(
     n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
     n_cut: cython.longlong = int(state[N_CUT])
     if i < 0 or n_stacks < 0 or n_stacks > room:
-        raise ValueError("compose: a state that cannot be")
+        raise ValueError("compose: invalid state")
     end: cython.Py_ssize_t
     depth: cython.Py_ssize_t
     total: cython.Py_ssize_t
@@ -255,6 +262,10 @@ def compose(
     middle: cython.longlong
     exact: cython.bint
     bad: cython.bint = False
+    width: cython.Py_ssize_t = path.shape[0]
+    at: cython.Py_ssize_t
+    d: cython.Py_ssize_t
+    same: cython.Py_ssize_t
     with cython.nogil:
         while i < n:
             if start[i] < 0 or length[i] < 0 or start[i] > chain.shape[0] - length[i] or length[i] >= path.shape[0]:
@@ -306,10 +317,18 @@ def compose(
             if n_stacks + (total if total < max_frames else max_frames) > room:
                 break
             n_cut += 1 if total > max_frames else 0
-            top = -1
-            while depth > 0:
-                depth -= 1
-                v = path[depth]
+            # Samples that follow one another have much of their stacks in common, from the root on.
+            at = (space[i] & (CACHED - 1)) * (2 * width + 2)
+            same = 0
+            if known[at] == space[i] and total <= max_frames:
+                while same < depth and same < known[at + 1] and known[at + 2 + same] == path[depth - 1 - same]:
+                    used[path[depth - 1 - same]] += 1
+                    same += 1
+            top = known[at + 1 + width + same] if same else -1
+            known[at] = space[i]
+            known[at + 1] = depth if total <= max_frames else 0
+            for d in range(same, depth):
+                v = path[depth - 1 - d]
                 used[v] += 1
                 if total > max_frames:
                     total -= first_frame[v + 1] - first_frame[v]
@@ -328,6 +347,8 @@ def compose(
                         frame[s] = f
                         n_stacks += 1
                     top = s
+                known[at + 2 + d] = v
+                known[at + 2 + width + d] = top
             out_stack[i] = top
             i += 1
     state[SAMPLE] = i
@@ -335,6 +356,10 @@ def compose(
     state[N_CUT] = n_cut
     if bad:
         raise ValueError("compose: a callchain outside the data, or an address that was not collected")
+
+
+# For the Python side.
+N_CACHED = CACHED + 0
 
 
 if not cython.compiled:

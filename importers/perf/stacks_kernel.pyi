@@ -2,6 +2,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+N_CACHED: int
+
 def enter_keys(
     spaces: NDArray[Any],
     addresses: NDArray[Any],
@@ -48,6 +50,7 @@ def compose(
     max_frames: int,
     state: NDArray[Any],
     path: NDArray[Any],
+    known: NDArray[Any],
     prefix: NDArray[Any],
     frame: NDArray[Any],
     slots: NDArray[Any],

@@ -1,0 +1,301 @@
+"""Map: the code objects of a dump: functions, tiers, symbols, places; and what a CodeReader tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry.clocks.counter import Counter
+from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
+from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
+from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
+from traceferry.importers.jitdump.sources import SourceTexts
+from traceferry.jit.names import Name, Tier, producer_of
+from traceferry.jit.places import Placements, add_category, add_tier
+from traceferry.model import Array, Clock, Trace
+from traceferry.symbols.build_id import debug_id_of
+
+NO_COLOR = "grey"
+
+
+@dataclass(frozen=True)
+class Base:
+    """What all frames of a code object share: rows of funcs, categories and tiers; source: the function's own."""
+
+    func: int
+    category: int
+    tier: int
+    source: int
+
+
+@dataclass
+class Code:
+    """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
+
+    names: what the objects' names mean; addresses: of each object, relative to the dump's library; times: onto the
+    trace's clock.
+    """
+
+    dump: Dump
+    trace: Trace
+    producer: str
+    texts: SourceTexts
+    lib: int
+    times: Times
+    names: list[Name]
+    bases: list[Base]
+    addresses: list[int]
+    symbols: range
+    rows: range
+
+    # ------------------------------------------------------------ what a CodeReader offers
+
+    @property
+    def opened_ts(self) -> int | None:
+        timestamp = self.dump.header.timestamp
+        return int(self.times.to_ns([timestamp])[0]) if 0 < timestamp < MAX_TS else None
+
+    def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
+        nth = code - self.rows.start
+        return self.frames(nth, offset, self.addresses[nth] + offset)
+
+    def boundaries(self, code: int) -> list[int]:
+        load = self.dump.loads[code - self.rows.start]
+        offsets = {0, *(load.inlines.boundaries() if load.inlines is not None else ())}
+        offsets |= set(self.dump.lines.offsets_of(load.lines).tolist()) if load.lines >= 0 else set()
+        return sorted(offset for offset in offsets if offset == 0 or 0 < offset < load.size)
+
+    def bytes_of(self, code: int) -> memoryview:
+        load = self.dump.loads[code - self.rows.start]
+        return self.dump.source.data[load.code_at : load.code_at + load.size] if load.code_at >= 0 else memoryview(b"")
+
+    # ------------------------------------------------------------ frames
+
+    def frames(self, nth: int, offset: int, address: int = -1) -> tuple[int, ...]:
+        """The frames of a byte, outermost first; with the library's address -1, only their functions and places."""
+        load = self.dump.loads[nth]
+        stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
+        if stack:
+            if len(stack) >= MAX_DEPTH:
+                self.trace.report.note("inlines_cut", where=f"{self.dump.name} {nth}", offset=load.at)
+            return tuple(self._inlined(nth, depth, place, address) for depth, place in enumerate(stack))
+        file, line, column = self.dump.lines.at(load.lines, offset) if load.lines >= 0 else (-1, 0, 0)
+        source = self.texts.row(self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
+        return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
+
+    def own_frame(self, nth: int) -> int:
+        """The function's frame where nothing is known of the place."""
+        return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
+
+    def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:
+        load, of = self.dump.loads[nth], self.bases[nth]
+        func, own = add_function(self.trace, self.texts, place.function, load.nth, self.names[nth])
+        source = self.texts.row(place.file, load.nth)
+        base = Base(func, of.category, of.tier, own)
+        return self._frame(nth, base, source, place.line, place.column, address, depth)
+
+    def _frame(self, nth: int, base: Base, source: int, line: int, column: int, address: int, depth: int) -> int:
+        placed = {"code": self.rows[nth], "symbol": self.symbols[nth], "lib": self.lib} if address >= 0 else {}
+        return self.trace.frames.intern(
+            func=base.func,
+            category=base.category,
+            tier=base.tier,
+            source=source if source != base.source else -1,
+            line=line,
+            column=column if line else 0,
+            address=address,
+            inline_depth=depth,
+            **placed,
+        )
+
+
+def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | None) -> Code:
+    """Rows for every load: its function, symbol, tier, code object and places."""
+    names = [load.name for load in dump.loads]
+    producer = producer_of(names)
+    parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
+    times = _join_clock(dump, trace, counter)
+    meanings = [parsed[name] for name in names]
+    bases = _bases(dump, trace, texts, meanings)
+    addresses: list[int] = []
+    end = 0
+    for load in dump.loads:
+        addresses.append(end)
+        end += load.size
+    lib = _lib(dump, trace)
+    first_symbol = trace.symbols.extend(
+        lib=[lib] * len(names),
+        name=[trace.strings.intern(name) for name in names],
+        address=addresses,
+        size=[load.size for load in dump.loads],
+    )
+    symbols = range(first_symbol, first_symbol + len(names))
+    first = trace.code.extend(
+        func=[base.func for base in bases],
+        symbol=symbols,
+        tier=[base.tier for base in bases],
+        pid=[dump.header.pid] * len(names),
+        tid=[load.tid if load.tid < MAX_TID else dump.header.pid for load in dump.loads],
+        size=[load.size for load in dump.loads],
+        loaded_at=times.to_ns([load.ts for load in dump.loads]),
+        bytes_at=[load.code_at for load in dump.loads],
+    )
+    rows = range(first, first + len(names))
+    code = Code(dump, trace, producer.name, texts, lib, times, meanings, bases, addresses, symbols, rows)
+    trace.code_readers.append(code)
+    _place(code, trace)
+    return code
+
+
+@dataclass(frozen=True)
+class Times:
+    """counter: of time stamps that are the processor's counter, where a recording tells how to convert it."""
+
+    counter: Counter | None
+    offset_ns: int
+
+    def to_ns(self, timestamps: Sequence[int]) -> Array:
+        """int64 ns on the trace's clock."""
+        if self.counter is not None:
+            return self.counter.to_ns(np.array(timestamps, np.uint64)) + self.offset_ns
+        return np.array(timestamps, np.int64) + self.offset_ns
+
+
+def _join_clock(dump: Dump, trace: Trace, counter: Counter | None) -> Times:
+    if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
+        return Times(None, trace.join_clock(Clock("monotonic")))
+    return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
+
+
+# ---------------------------------------------------------------- functions and tiers
+
+
+def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) -> list[Base]:
+    tiers = [_recorded_tier(trace, tier) for tier in dump.tiers]
+    recorded = {tier.name: row for tier, row in zip(dump.tiers, tiers, strict=True)}
+    known: dict[Tier | None, int] = {None: -1}
+    categories = {name: add_category(trace, name) for name in dict.fromkeys(name.category for name in names)}
+    bases: dict[tuple[int, int, int, int], Base] = {}
+    known_bases: dict[tuple[str, str, int], Base] = {}
+    first_files = dump.lines.first_files
+    rows: list[Base] = []
+    for load, name in zip(dump.loads, names, strict=True):
+        file = name.file or (first_files[load.lines] if load.lines >= 0 else "")
+        # Where a text is embedded, which one holds depends on the load.
+        again = (load.name, file, load.tier) if load.inlines is None and not dump.sources else None
+        base = known_bases.get(again) if again is not None else None
+        if base is not None:
+            rows.append(base)
+            continue
+        tier = tiers[load.tier] if load.tier >= 0 else known.get(name.tier)
+        if tier is None:
+            assert name.tier is not None
+            tier = known[name.tier] = recorded.get(name.tier.name, -1)
+            if tier < 0:
+                tier = known[name.tier] = add_tier(trace, name.tier)
+        func, source = add_function(trace, texts, _function(load, name, file), load.nth, name)
+        key = (func, categories[name.category], tier, source)
+        base = bases.get(key)
+        if base is None:
+            base = bases[key] = Base(*key)
+        if again is not None:
+            known_bases[again] = base
+        rows.append(base)
+    return rows
+
+
+def _recorded_tier(trace: Trace, tier: TierRecord) -> int:
+    color = TIER_COLORS[tier.color_index] if tier.color_index < len(TIER_COLORS) else NO_COLOR
+    name = tier.name or f"tier {tier.tier_id}"
+    return add_tier(trace, Tier(name, name, color))
+
+
+def _function(load: Load, name: Name, file: str) -> Function:
+    """As the inline records name it, else as the load does; file: of the name, or the line table's first."""
+    if load.inlines is not None:
+        stacks = (load.inlines.stack_at(offset) for offset in load.inlines.boundaries())
+        outermost = next((stack[0].function for stack in stacks if stack), None)
+        if outermost is not None:
+            return outermost
+    return Function(name.function, file, name.line, name.column)
+
+
+def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int, of: Name) -> tuple[int, int]:
+    """(the func, its source). nth: the number of the load's record; of: the code object's name, which tells what the
+    function alone does not."""
+    source = texts.row(function.file, nth)
+    func = trace.funcs.intern(
+        name=trace.strings.intern(function.name or of.function),
+        source=source,
+        line=function.line,
+        column=function.column,
+        is_js=of.is_js if function.is_js is None else function.is_js,
+        kind=trace.strings.intern(of.kind),
+    )
+    return func, source
+
+
+# ---------------------------------------------------------------- libraries and places
+
+
+def _lib(dump: Dump, trace: Trace) -> int:
+    """samply's conventions, so that its server finds the code of our profiles: an id made of pid and time stamp."""
+    intern = trace.strings.intern
+    return trace.libs.intern(
+        name=intern(dump.name),
+        debug_id=intern(debug_id(dump.header)),
+        code_id=intern((_identity(dump.header) + dump.header.elf_mach.to_bytes(4, "little")).hex()),
+        arch=intern(ARCHITECTURES.get(dump.header.elf_mach, "")),
+    )
+
+
+def _identity(header: Header) -> bytes:
+    return b"JITD" + header.pid.to_bytes(4, "little") + header.timestamp.to_bytes(8, "little")
+
+
+def debug_id(header: Header) -> str:
+    """The identity as samply's server expects it."""
+    return debug_id_of(_identity(header).hex())
+
+
+def _place(code: Code, trace: Trace) -> None:
+    """Loads and moves in the order of time."""
+    dump = code.dump
+    by_index: dict[int, int] = {}
+    at_address: dict[int, int] = {}
+    placements = Placements()
+    n_unknown = 0
+    if not dump.moves:
+        placements.put_all(
+            np.arange(code.rows.start, code.rows.stop),
+            np.array([load.address for load in dump.loads], np.uint64),
+            trace.code["size"][code.rows.start : code.rows.stop],
+            trace.code["loaded_at"][code.rows.start : code.rows.stop],
+        )
+        placements.add_to(trace)
+        return
+    times = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
+    events = [(ts, load.at, nth) for nth, (ts, load) in enumerate(zip(times, dump.loads, strict=True))]
+    moved = code.times.to_ns([move.ts for move in dump.moves]).tolist()
+    events += [(ts, move.at, -1 - nth) for nth, (ts, move) in enumerate(zip(moved, dump.moves, strict=True))]
+    for ts, _, nth in sorted(events):
+        if nth >= 0:
+            load = dump.loads[nth]
+            row, address, index = code.rows[nth], load.address, load.index
+        else:
+            move = dump.moves[-1 - nth]
+            found = by_index.get(move.index)
+            if found is None or placements.address_of(found) != move.old_address:
+                found = at_address.get(move.old_address)
+            if found is None:
+                n_unknown += 1
+                continue
+            row, address, index = found, move.new_address, move.index
+            if at_address.get(move.old_address) == row:
+                del at_address[move.old_address]
+        by_index[index] = at_address[address] = row
+        placements.put(row, address, dump.loads[row - code.rows.start].size, ts)
+    trace.report.note("moved_unknown", n_unknown, where=dump.name)
+    placements.add_to(trace)

@@ -1,0 +1,213 @@
+"""Map: what addresses stand for becomes frames of the trace, each once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Natives
+from traceferry.importers.perf.recording import Mmap
+from traceferry.importers.perf.regions import NOTHING
+from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, Meanings
+from traceferry.jit.names import Name, producer_of
+from traceferry.jit.places import add_category, add_tier
+from traceferry.model import Array, Trace
+
+CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
+# One name does not tell who wrote it.
+NAMES_ALONE = producer_of([])
+
+Frames = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FramesOf:
+    """The frames of the row of `Meanings` with the number nth are frames[first[nth]:first[nth + 1]], the outermost
+    first. first: int64 [n + 1]; frames: int32, rows of the trace's frames."""
+
+    first: Array
+    frames: Array
+
+
+def frames_of(meanings: Meanings, maps: Sequence[Mmap], natives: Natives, trace: Trace, max_frames: int) -> FramesOf:
+    """At most max_frames each, the outermost ones."""
+    columns = (meanings.kind, meanings.owner, meanings.offset)
+    order = np.lexsort((meanings.rank, *columns[::-1]))
+    sorted_columns = [column[order] for column in columns]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])
+    group = np.cumsum(is_new) - 1
+    # Frames are made in the order of spaces and addresses.
+    by_rank = np.argsort(meanings.rank[order[is_new]], kind="stable")
+    kind, owner, offset = (column[is_new][by_rank] for column in sorted_columns)
+    rank = meanings.rank[order[is_new]][by_rank]
+    made = _Maker(trace, natives, maps, meanings).frames(kind, owner, offset, rank)
+    number = np.empty(len(by_rank), np.int64)
+    number[by_rank] = np.arange(len(by_rank))
+    row = np.empty(len(order), np.int64)
+    row[order] = number[group]
+    count = np.array([min(len(frames), max_frames) for frames in made], np.int64)
+    flat = np.array([frame for frames in made for frame in frames[:max_frames]], np.int32)
+    begin = np.cumsum(count) - count
+    first = np.concatenate(([0], np.cumsum(count[row])))
+    return FramesOf(first, flat[np.arange(first[-1]) + np.repeat(begin[row] - first[:-1], count[row])])
+
+
+@dataclass
+class _Maker:
+    trace: Trace
+    natives: Natives
+    maps: Sequence[Mmap]
+    meanings: Meanings
+    _categories: dict[str, int] = field(default_factory=dict)
+
+    def frames(self, kind: Array, owner: Array, offset: Array, rank: Array) -> list[Frames]:
+        """The frames of each distinct (kind, owner, offset), the outermost first. rank: rising, as in `Meanings`."""
+        self._function = self.trace.strings.intern("function")
+        self._unknown = self._named(UNKNOWN, "Other")
+        makers: dict[int, Callable[[Array, Array, Array], list[Frames]]] = {
+            NOTHING: lambda nth, *_: [(self._unknown,)] * len(nth), OF_FILE: self._of_files,
+            OF_KERNEL: self._of_kernel, OF_NAME: self._of_names, OF_CODE: self._of_code,
+        }  # fmt: skip
+        self._found = self._look_up(kind, owner, offset)
+        made: list[Frames] = []
+        firsts, n_libraries = zip(*self.meanings.libraries, strict=True)
+        edges = [*np.searchsorted(rank, firsts).tolist(), len(rank)]
+        for (first, last), n in zip(pairwise(edges), n_libraries, strict=True):
+            self.natives.enter(n)
+            for begin, end in _runs(kind[first:last]):
+                rows = np.arange(first + begin, first + end)
+                made += makers[int(kind[rows[0]])](rows, owner[rows], offset[rows])
+        return made
+
+    def _look_up(self, kind: Array, owner: Array, offset: Array) -> list[tuple[int, Found]]:
+        """(address, what is found there) for each file's byte and each of the kernel's: all of a library at once."""
+        nothing: Found = ([], 0)
+        found: list[tuple[int, Found]] = [(address, nothing) for address in offset.tolist()]
+        for number in np.unique(owner[kind == OF_FILE]).tolist():
+            library = self.natives.libraries[number]
+            mine = np.flatnonzero((kind == OF_FILE) & (owner == number))
+            addresses, loaded = library.addresses(offset[mine])
+            answers = [nothing] * len(mine)
+            if library.symbols is not None and loaded.any():
+                known = iter(library.lookup(addresses[loaded]))
+                answers = [next(known) if ok else nothing for ok in loaded.tolist()]
+            for nth, answer in zip(mine.tolist(), zip(addresses.tolist(), answers, strict=True), strict=True):
+                found[nth] = answer
+        for number in np.unique(owner[kind == OF_KERNEL]).tolist():
+            mine = np.flatnonzero((kind == OF_KERNEL) & (owner == number))
+            symbols = self.natives.kernel_lookup(self.maps[number], offset[mine])
+            for nth, (start, name) in zip(mine.tolist(), symbols, strict=True):
+                found[nth] = (found[nth][0], ([(name, "", 0)] if name else [], start))
+        return found
+
+    def _of_files(self, rows: Array, owner: Array, _: Array) -> list[Frames]:
+        libraries = [self.natives.libraries[number] for number in owner.tolist()]
+        answers = self._found[int(rows[0]) : int(rows[-1]) + 1]
+        made: list[Frames] = []
+        for begin, end in _runs(np.array([library.is_jitted_object for library in libraries])):
+            part = range(begin, end)
+            if libraries[begin].is_jitted_object:
+                made += [self._of_object(libraries[nth].name, libraries[nth].row, *answers[nth]) for nth in part]
+            else:
+                made += self._native(
+                    [(libraries[nth].name, libraries[nth].row, *answers[nth]) for nth in part], "Native"
+                )
+        return made
+
+    def _of_object(self, name: str, row: int, address: int, found: Found) -> Frames:
+        """Of what `perf inject --jit` made of a dump."""
+        if found[0]:
+            return self._jitted(NAMES_ALONE.parse(found[0][0][0]))
+        return self._native([(name, row, address, found)], "Native")[0]
+
+    def _of_kernel(self, rows: Array, owner: Array, _: Array) -> list[Frames]:
+        libraries = [self.natives.library_of(self.maps[number]) for number in owner.tolist()]
+        answers = self._found[int(rows[0]) : int(rows[-1]) + 1]
+        asked = zip(libraries, answers, strict=True)
+        return self._native([(library.name, library.row, *answer) for library, answer in asked], "Kernel")
+
+    def _native(self, asked: Sequence[tuple[str, int, int, Found]], category: str) -> list[Frames]:
+        """asked: (name and row of the library, address in it, what its symbols say). Without a symbol, the library's
+        name and the address stand for one."""
+        trace, intern = self.trace, self.trace.strings.intern
+        symbols: list[tuple[int, int, int]] = []
+        funcs: list[tuple[int, int]] = []
+        rest: list[tuple[int, int, int, int]] = []  # line, symbol, address, depth
+        for library, row, address, (frames, start) in asked:
+            shown = frames or [(f"{library}+{address:#x}", "", 0)]
+            start = start if frames else address
+            fits = start >= 0 and address < MAX_OFFSET
+            text = intern(shown[0][0])
+            category_row = self._category(category)
+            symbol = len(symbols) if fits else -1
+            if fits:
+                symbols.append((row, text, start))
+            for depth, (name, source, line) in enumerate(shown):
+                funcs.append((intern(name), trace.sources.intern(path=intern(source)) if source else -1))
+                rest.append((line, symbol, address if fits else -1, depth))
+        symbol_rows = [*trace.symbols.intern_all(
+            len(symbols), lib=[lib for lib, *_ in symbols], name=[name for _, name, _ in symbols],
+            address=[start for *_, start in symbols],
+        ), -1]  # fmt: skip
+        func_rows = trace.funcs.intern_all(
+            len(funcs), name=[name for name, _ in funcs], source=[source for _, source in funcs], kind=self._function
+        )
+        libs = [symbols[symbol][0] if symbol >= 0 else -1 for _, symbol, _, _ in rest]
+        rows = iter(trace.frames.intern_all(
+            len(rest), func=func_rows, category=category_row, line=[line for line, *_ in rest],
+            symbol=[symbol_rows[symbol] for _, symbol, _, _ in rest], lib=libs,
+            address=[address for *_, address, _ in rest], inline_depth=[depth for *_, depth in rest],
+        ))  # fmt: skip
+        return [tuple(next(rows) for _ in frames or (0,)) for *_, (frames, _) in asked]
+
+    def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
+        listed = (self.meanings.names[number] for number in owner.tolist())
+        return [
+            (self._named(text, "Kernel"),) if producer is None else self._jitted(producer.parse(text))
+            for text, producer in listed
+        ]
+
+    def _of_code(self, _: Array, owner: Array, offset: Array) -> list[Frames]:
+        readers = sorted(self.trace.code_readers, key=lambda reader: reader.rows.start)
+        starts = [reader.rows.start for reader in readers]
+        asked = zip(owner.tolist(), offset.tolist(), strict=True)
+        return [readers[bisect_right(starts, code) - 1].frames_at(code, at) for code, at in asked]
+
+    def _named(self, name: str, category: str) -> int:
+        trace, intern = self.trace, self.trace.strings.intern
+        func = trace.funcs.intern(name=intern(name), kind=intern("function"))
+        return trace.frames.intern(func=func, category=self._category(category))
+
+    def _jitted(self, name: Name) -> Frames:
+        """Code of which no more is known than what its compiler calls it."""
+        trace, intern = self.trace, self.trace.strings.intern
+        func = trace.funcs.intern(
+            name=intern(name.function),
+            source=trace.sources.intern(path=intern(name.file)) if name.file else -1,
+            line=name.line,
+            column=name.column,
+            is_js=name.is_js,
+            kind=intern(name.kind),
+        )
+        tier = add_tier(trace, name.tier) if name.tier is not None else -1
+        return (trace.frames.intern(func=func, category=add_category(trace, name.category), tier=tier),)
+
+    def _category(self, name: str) -> int:
+        row = self._categories.get(name)
+        if row is None:
+            intern = self.trace.strings.intern
+            row = self._categories[name] = self.trace.categories.intern(
+                name=intern(name), color=intern(CATEGORY_COLORS[name])
+            )
+        return row
+
+
+def _runs(values: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of equal values that follow one another."""
+    edges = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    yield from ((begin, end) for begin, end in pairwise(edges) if end > begin)

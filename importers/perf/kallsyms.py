@@ -1,0 +1,97 @@
+"""Map: symbols of the kernel that runs on this machine, and of its modules."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from traceferry.model import Array
+from traceferry.symbols.build_id import build_id_in
+
+KALLSYMS = Path("/proc/kallsyms")
+KERNEL_NOTES = Path("/sys/kernel/notes")
+FUNCTION_TYPES = b"tTwW"
+MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
+
+
+def running_kernel() -> str:
+    """The build id of the kernel that runs here, in hex."""
+    return build_id_in(KERNEL_NOTES.read_bytes(), "<" if sys.byteorder == "little" else ">")
+
+
+def module_name(path: str) -> str:
+    """Of a mapping: nf_tables of `[nf_tables]` and of `/lib/modules/6.1.0/kernel/nf-tables.ko.xz`."""
+    return MODULE_FILE.sub("", Path(path).name.strip("[]")).replace("-", "_")
+
+
+class KernelSymbols:
+    """The functions in the text of /proc/kallsyms: lines `address type name`, and `[module]` behind those of a module.
+    Nothing where the addresses are hidden, which are 0 then."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        data = np.frombuffer(text, np.uint8)
+        width = max(text.find(b" "), 0)
+        line_at = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
+        line_end = np.append(line_at[1:] - 1, len(data))
+        # A name is behind the address, a blank, the type and a blank.
+        is_line = line_end > line_at + width + 3
+        line_at, line_end = line_at[is_line], line_end[is_line]
+        is_function = np.isin(data[line_at + width + 1], np.frombuffer(FUNCTION_TYPES, np.uint8))
+        is_function &= (data[line_at + width] == ord(" ")) & (data[line_at + width + 2] == ord(" "))
+        line_at, line_end = line_at[is_function], line_end[is_function]
+        address = _hex(data, line_at, width)
+        of_module = data[line_end - 1] == ord("]") if len(line_end) else np.zeros(0, bool)
+        order = np.argsort(address, kind="stable")
+        order = order[address[order] > 0]
+        self._address, self._name_at, self._end = address[order], line_at[order] + width + 3, line_end[order]
+        self._of_module = of_module[order]
+        self._tables: dict[str, tuple[Array, Array]] = {}
+
+    def address_of(self, name: str) -> int | None:
+        """Of a symbol of the kernel itself."""
+        found = re.search(rb"^([0-9a-f]+) [tTwW] %s$" % re.escape(name.encode()), self._text, re.MULTILINE)
+        return int(found[1], 16) if found else None
+
+    def lookup(self, module: str, addresses: Array) -> list[tuple[int, str]]:
+        """(start, name) of the last function of the module that starts at or before each address, (0, "") where there
+        is none. module: as `module_name` says, "" is the kernel itself."""
+        starts, rows = self._table(module)
+        nth = np.searchsorted(starts, addresses, "right") - 1
+        return [(int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist()]
+
+    def _table(self, module: str) -> tuple[Array, Array]:
+        """(addresses, rows), one row for each address; of several names of one address the last in the alphabet."""
+        table = self._tables.get(module)
+        if table is None:
+            rows = np.flatnonzero(self._of_module) if module else np.flatnonzero(~self._of_module)
+            if module:
+                rows = np.array([row for row in rows.tolist() if self._module(row) == module], np.int64)
+            last = np.flatnonzero(np.diff(self._address[rows], append=np.uint64(0)) != 0)
+            table = self._tables[module] = self._address[rows[last]], rows[last]
+        return table
+
+    def _name(self, row: int) -> str:
+        address = self._address[row]
+        same = range(int(np.searchsorted(self._address, address)), row + 1)
+        of_module = self._of_module[row]
+        return max(self._words(nth)[0] for nth in same if self._of_module[nth] == of_module)
+
+    def _module(self, row: int) -> str:
+        return self._words(row)[-1].strip("[]")
+
+    def _words(self, row: int) -> list[str]:
+        return self._text[self._name_at[row] : self._end[row]].decode("ascii", "replace").split()
+
+
+def _hex(data: Array, at: Array, width: int) -> Array:
+    """uint64 numbers of `width` hex digits at these offsets."""
+    value = np.zeros(len(at), np.uint64)
+    for nth in range(width):
+        digit = data[at + nth]
+        digit = np.where(digit >= ord("a"), digit - (ord("a") - 10), digit - ord("0"))
+        value = value << np.uint64(4) | (digit & 15).astype(np.uint64)
+    return value

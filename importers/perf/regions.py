@@ -1,0 +1,202 @@
+"""Map: what holds an address, and from when to when, where several regions of memory lie over it in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from traceferry.model import Array
+
+# Which layer names an address, where several hold it.
+MAPPED, LISTED, JITTED = range(3)
+BEGINNING = -(1 << 62)
+NEVER = 1 << 62
+# Compilers run new code a moment before its record is written.
+ANNOUNCED_LATE_NS = 1_000_000_000
+# (region, address) pairs that are in memory at once, and that are looked at in all.
+PAIRS_AT_ONCE = 1 << 22
+MAX_PAIRS = 1 << 27
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Regions of one address space, in columns. begin, end: uint64, [begin, end) of memory; start, until: int64 ns;
+    layer: int8. What lies there: kind: int8 and owner: int64, as `spaces` defines them; base: uint64, what is
+    subtracted of an address (modulo 2^64) to have the offset in the owner."""
+
+    begin: Array
+    end: Array
+    start: Array
+    until: Array
+    layer: Array
+    kind: Array
+    owner: Array
+    base: Array
+
+    def take(self, rows: Array) -> Regions:
+        return Regions(*(getattr(self, name)[rows] for name in DTYPES))
+
+
+DTYPES = {
+    "begin": np.uint64, "end": np.uint64, "start": np.int64, "until": np.int64, "layer": np.int8, "kind": np.int8,
+    "owner": np.int64, "base": np.uint64,
+}  # fmt: skip
+
+
+def regions_of(rows: Sequence[tuple[int, ...]]) -> Regions:
+    """rows: the columns' values, in their order."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in DTYPES)
+    return Regions(*(np.array(c, dtype) for c, dtype in zip(columns, DTYPES.values(), strict=True)))
+
+
+def joined(parts: Sequence[Regions]) -> Regions:
+    return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in DTYPES))
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What addresses stand for, a row for each time that this changes, by address and time: key: int64, the address's
+    number; start: int64 ns, from when; region: int64, -1 is none; is_late: code that is announced only after that."""
+
+    key: Array
+    start: Array
+    region: Array
+    is_late: Array
+
+
+def held(regions: Regions, addresses: Array) -> tuple[Array, Array]:
+    """(first, last): the addresses that each region holds are addresses[first:last]. addresses: uint64, rising."""
+    return np.searchsorted(addresses, regions.begin), np.searchsorted(addresses, regions.end)
+
+
+def versions_of(
+    regions: Regions, addresses: Array, first_ts: Array, last_ts: Array, budget: int = MAX_PAIRS
+) -> tuple[Versions, int]:
+    """(what each address stands for from first_ts to last_ts, how many addresses are left out): of the regions that
+    hold an address at a time the highest layer's, and there the one that starts last. What is mapped first was there
+    before. An address has one version at least.
+
+    addresses: uint64, rising; first_ts, last_ts: int64. Once `budget` pairs of a region and an address were looked at,
+    the other addresses stand for nothing.
+    """
+    regions_by_start = np.argsort(regions.start, kind="stable")
+    ordered = regions.take(regions_by_start)
+    first, last = held(ordered, addresses)
+    last = np.maximum(first, last)
+    depth = np.cumsum(
+        np.bincount(first, minlength=len(addresses) + 1) - np.bincount(last, minlength=len(addresses) + 1)
+    )
+    pairs = np.cumsum(depth[: len(addresses)])
+    within = int(np.searchsorted(pairs, budget, "right"))
+    parts = [
+        _of_part(ordered, first, last, slice(begin, end), first_ts, last_ts) for begin, end in _parts(pairs[:within])
+    ]
+    left_out = np.arange(within, len(addresses))
+    parts.append(_single(left_out, np.full(len(left_out), -1)))
+    joint = Versions(*(np.concatenate([getattr(part, name) for part in parts]) for name in Versions.__annotations__))
+    original = np.append(regions_by_start, -1)
+    return Versions(joint.key, joint.start, original[joint.region], joint.is_late), len(left_out)
+
+
+def _parts(pairs: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of addresses with about PAIRS_AT_ONCE pairs each. pairs: of each address and all before it."""
+    begin = 0
+    while begin < len(pairs):
+        before = int(pairs[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(pairs, before + PAIRS_AT_ONCE, "right")), begin + 1)
+        yield begin, end
+        begin = end
+
+
+def _single(key: Array, region: Array) -> Versions:
+    return Versions(key, np.full(len(key), BEGINNING), region, np.zeros(len(key), bool))
+
+
+def _of_part(regions: Regions, first: Array, last: Array, part: slice, first_ts: Array, last_ts: Array) -> Versions:
+    """Of some addresses. Most stand for one thing while they are asked for; the others are looked at one by one.
+    regions: by their start."""
+    n = part.stop - part.start
+    first, last = first.clip(part.start, part.stop) - part.start, last.clip(part.start, part.stop) - part.start
+    count = last - first
+    region = np.repeat(np.arange(len(count)), count)
+    key = np.arange(len(region)) - np.repeat(np.cumsum(count) - count - first, count)
+    order = np.argsort(key, kind="stable")
+    region, key = region[order], key[order]
+    layer = regions.layer[region].astype(np.int64)
+    start, until, is_code = regions.start[region], regions.until[region], layer == JITTED
+    from_ts, to_ts = first_ts[part][key], last_ts[part][key]
+    changes = (from_ts < start) & (start <= to_ts + is_code * ANNOUNCED_LATE_NS)
+    changes |= (from_ts < until) & (until <= to_ts) | (until <= start)
+    is_changing = np.zeros(n, bool)
+    is_changing[key[changes]] = True
+    rank = np.where((start <= from_ts) & (from_ts < until), layer * len(count) + region, -1)
+    best = np.full(n, -1)
+    begins = np.flatnonzero(np.diff(key, prepend=-1))
+    if len(begins):
+        holder = np.maximum.reduceat(rank, begins)
+        holder = np.where(holder >= 0, holder % max(len(count), 1), -1)
+        earliest = region[begins]
+        was_before = (from_ts[begins] < start[begins]) & ~is_code[begins]
+        best[key[begins]] = np.where(was_before, earliest, holder)
+    steady = np.flatnonzero(~is_changing)
+    versions = [_single(steady, best[steady])]
+    if len(steady) < n:
+        ends = np.append(begins[1:], len(key))
+        at = dict(zip(key[begins].tolist(), zip(begins.tolist(), ends.tolist(), strict=True), strict=True))
+        changing = np.flatnonzero(is_changing).tolist()
+        asked = zip(changing, first_ts[part][is_changing].tolist(), last_ts[part][is_changing].tolist(), strict=True)
+        rows = [row for nth, a, b in asked for row in _timeline(regions, region[slice(*at[nth])].tolist(), nth, a, b)]
+        versions.append(Versions(*(np.array(column) for column in zip(*rows, strict=True))))
+    joint = Versions(*(np.concatenate([getattr(v, name) for v in versions]) for name in Versions.__annotations__))
+    order = np.argsort(joint.key, kind="stable")
+    return Versions(joint.key[order] + part.start, joint.start[order], joint.region[order], joint.is_late[order])
+
+
+def _timeline(
+    regions: Regions, rows: Sequence[int], key: int, first_ts: int, last_ts: int
+) -> Iterator[tuple[int, int, int, bool]]:
+    """(key, start, region, is_late) of one address. rows: the regions that hold it, by their start."""
+    columns = (regions.start, regions.until, regions.layer, regions.kind)
+    spans = list(zip(rows, *(column[rows].tolist() for column in columns), strict=True))
+    stretches = list(_stretches(spans))
+    ends = [start for start, _, _ in stretches[1:]] + [NEVER + 1]
+    for (start, region, is_late), end in zip(stretches, ends, strict=True):
+        if end > first_ts and start <= last_ts:
+            yield key, start, region, is_late
+
+
+Span = tuple[int, int, int, int, int]  # region, start, until, layer, kind
+NOTHING = 0  # a kind: memory without a name
+
+
+def _stretches(spans: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """(from when, which region, whether its code is announced only later). spans: by their start."""
+    # What is mapped first was there before: perf lists what it finds at its own time.
+    before = spans[0] if spans[0][3] != JITTED else None
+    begun = BEGINNING
+    yield begun, -1 if before is None else before[0], False
+    for point, span in _best_by_time(spans):
+        nothing = before is None or before[4] == NOTHING
+        if nothing and span is not None and span[3] == JITTED and span[1] == point:
+            # A moment before code is announced, nothing else being there, it is that code.
+            yield max(point - ANNOUNCED_LATE_NS, begun), span[0], True
+        if span is not before:
+            yield point, -1 if span is None else span[0], False
+        before, begun = span, point
+
+
+def _best_by_time(spans: Sequence[Span]) -> Iterator[tuple[int, Span | None]]:
+    """When regions begin or end, which one holds from then on."""
+    points = sorted({point for _, start, until, *_ in spans for point in (start, until) if point < NEVER})
+    holding: list[tuple[int, int]] = []  # a heap of (-layer, -place); what has ended goes when it comes to the top
+    nth = 0
+    for point in points:
+        while nth < len(spans) and spans[nth][1] <= point:
+            heappush(holding, (-spans[nth][3], -nth))
+            nth += 1
+        while holding and spans[-holding[0][1]][2] <= point:
+            heappop(holding)
+        yield point, spans[-holding[0][1]] if holding else None
