@@ -3,8 +3,10 @@ class of an object that is thrown or locked, where a live object was allocated, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event, Gc
 from traceferry.importers.mono.objects import ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
-from traceferry.importers.mono.threads import Life
+from traceferry.importers.mono.threads import NONE, Life
 from traceferry.importers.mono.walks import Sites, StackTable, move_pieces, site_pieces
 from traceferry.model import Array
 
@@ -81,7 +83,7 @@ def follow(
     questions: tuple[Array, Array],
 ) -> Known:  # fmt: skip
     """questions: (int64 ts, rising; uint64 address) of objects whose class is wanted."""
-    feeds = [_Feed(log, frames, stacks, life) for life in lives if _has_sites(log, life)]
+    feeds = [_Feed(log, frames, stacks, life) for life in _with_sites(log, lives)]
     has_allocations = bool(log.stats["alloc"].sum())
     movers = [_Mover(log, life) for life in lives if has_allocations and _has_moves(log, life)]
     tracker = ObjectTracker(moves_recorded=bool(movers))
@@ -89,8 +91,9 @@ def follow(
     shot_numbers: list[Array] = [np.empty(0, np.int64)] * len(shots)
     steps = _steps(log, shots)
     answered = 0
+    due_feeds, due_movers = _Due(feeds), _Due(movers)
     for step in [*steps, _Step(END_OF_LOG, 0, -1)]:
-        for feed in feeds:
+        for feed in due_feeds.until(step.ts):
             feed.allocate_until(step.ts, tracker)
         until = int(np.searchsorted(questions[0], min(step.ts, END_OF_LOG - 1), side="right"))
         asked[answered:until] = tracker.seen(questions[1][answered:until])
@@ -98,7 +101,7 @@ def follow(
         if step.shot >= 0:
             shot_numbers[step.shot] = tracker.shot(*reader.objects(shots[step.shot]))
         elif step.ts < END_OF_LOG:
-            tracker.collect(step.generation, *_moved_until(step.ts, movers))
+            tracker.collect(step.generation, *_moved_until(step.ts, due_movers.until(step.ts)))
     died = tracker.finish()
     for feed in feeds:
         # A row that frees nothing would not be one that frees.
@@ -148,19 +151,16 @@ class _LookedUp:
         return np.where(self.numbers[place] == numbers, place, -1)
 
 
-def _has_sites(log: Log, life: Life) -> bool:
-    """Whether there is something in it of which the stack counts."""
-    if not life.buffers:
-        return False
-    if log.stats["alloc"][life.buffers].any():
-        return True
+def _with_sites(log: Log, lives: Sequence[Life]) -> list[Life]:
+    """The threads in which there is something of which the stack counts."""
     rows = log.records.of(
         Event.THROW, Event.THROW_BT, Event.CLAUSE, Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT,
         Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
     )  # fmt: skip
     monitors = np.flatnonzero((log.records.kind & 15) == Event.MONITOR)
-    with_sites = log.records.buffer[np.concatenate((rows, monitors))]
-    return bool(np.isin(with_sites, life.buffers).any())
+    has_sites = log.stats["alloc"] > 0
+    has_sites[log.records.buffer[np.concatenate((rows, monitors))]] = True
+    return [life for life in lives if has_sites[life.buffers].any()]
 
 
 def _has_moves(log: Log, life: Life) -> bool:
@@ -183,6 +183,52 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
     return sorted(steps, key=lambda step: (step.ts, step.shot))
 
 
+class _Rows:
+    """Rows of a thread in pieces, taken in the order of time. A row counts as no earlier than those before it."""
+
+    def __init__(self, ts: Array) -> None:
+        self._ts = np.maximum.accumulate(ts)
+        self._at = 0
+
+    @property
+    def next_ts(self) -> int | None:
+        return int(self._ts[self._at]) if self._at < len(self._ts) else None
+
+    def until(self, ts: int) -> slice:
+        """The next rows, before the first one later than that."""
+        first, self._at = self._at, int(np.searchsorted(self._ts, min(ts, END_OF_LOG - 1), side="right"))
+        return slice(first, self._at)
+
+
+class _Taker(Protocol):
+    """Has rows to be taken; next_ts: of the next one, None where there is none."""
+
+    @property
+    def next_ts(self) -> int | None: ...
+
+
+Taken = TypeVar("Taken", bound=_Taker)
+
+
+class _Due(Generic[Taken]):
+    """Finds those that have rows up to a time, without asking all of them at each step."""
+
+    def __init__(self, takers: Sequence[Taken]) -> None:
+        self._takers = takers
+        self._queue = [(ts, nth) for nth, taker in enumerate(takers) if (ts := taker.next_ts) is not None]
+        heapify(self._queue)
+
+    def until(self, ts: int) -> Iterator[Taken]:
+        """In their order; each must have taken its rows until then before the next."""
+        due: list[int] = []
+        while self._queue and self._queue[0][0] <= ts:
+            due.append(heappop(self._queue)[1])
+        for nth in sorted(due):
+            yield self._takers[nth]
+            if (later := self._takers[nth].next_ts) is not None:
+                heappush(self._queue, (later, nth))
+
+
 class _Feed:
     """Hands a thread's allocations to the tracker, in the order of time. empty: the numbers of objects without a size,
     which only damaged logs have."""
@@ -194,23 +240,28 @@ class _Feed:
         self._frames = frames
         self._others: list[Sites] = []
         self._pieces = _allocations(log, frames, stacks, life, self._others)
+        self._next_piece()
+
+    def _next_piece(self) -> None:
         self._piece: Sites | None = next(self._pieces, None)
-        self._at = 0
+        self._rows = _Rows(self._piece.ts if self._piece is not None else NONE)
+
+    @property
+    def next_ts(self) -> int | None:
+        return self._rows.next_ts
 
     def allocate_until(self, ts: int, tracker: ObjectTracker) -> None:
         while self._piece is not None:
-            piece = self._piece
-            n = _rows_until(piece.ts[self._at :], ts)
-            some = piece.take(np.arange(self._at, self._at + n))
-            if n:
+            rows = self._rows.until(ts)
+            some = Sites(*(column[rows] for column in vars(self._piece).values()))
+            if len(some.ts):
                 classes = self._frames.class_names(self._frames.types.at(some.a, some.ts))
                 given = tracker.allocate(some.b, some.c.astype(np.int64), classes)
                 self._given.append(given)
                 self.empty += (given.start + np.flatnonzero(some.c == 0)).tolist()
-            self._at += n
-            if self._at < len(piece.ts):
+            if self._rows.next_ts is not None:
                 return
-            self._piece, self._at = next(self._pieces, None), 0
+            self._next_piece()
 
     def numbers(self) -> Numbers:
         sizes = [len(given) for given in self._given]
@@ -227,31 +278,32 @@ class _Mover:
 
     def __init__(self, log: Log, life: Life) -> None:
         self._pieces = move_pieces(log, log.buffers[life.buffers].ravel())
-        self._left = np.empty((0, 3), np.uint64)
+        self._next_piece()
+
+    def _next_piece(self) -> None:
+        self._piece: Array | None = next(self._pieces, None)
+        self._rows = _Rows(times(self._piece[:, 0]) if self._piece is not None else NONE)
+
+    @property
+    def next_ts(self) -> int | None:
+        return self._rows.next_ts
 
     def until(self, ts: int) -> Array:
         """Rows that were not given before: uint64 ts, old and new address."""
-        parts: list[Array] = []
-        while True:
-            n = _rows_until(times(self._left[:, 0]), ts)
-            parts.append(self._left[:n])
-            self._left = self._left[n:]
-            piece = next(self._pieces, None) if len(self._left) == 0 else None
-            if piece is None:
-                return np.concatenate(parts)
-            self._left = piece
+        parts = [np.empty((0, 3), np.uint64)]
+        while self._piece is not None:
+            parts.append(self._piece[self._rows.until(ts)])
+            if self._rows.next_ts is not None:
+                break
+            self._next_piece()
+        return np.concatenate(parts)
 
 
-def _moved_until(ts: int, movers: Sequence[_Mover]) -> tuple[Array, Array]:
+def _moved_until(ts: int, movers: Iterable[_Mover]) -> tuple[Array, Array]:
     """Old and new addresses, by time."""
     rows = np.concatenate([np.empty((0, 3), np.uint64), *(mover.until(ts) for mover in movers)])
     order = np.argsort(rows[:, 0], kind="stable")
     return rows[order, 1], rows[order, 2]
-
-
-def _rows_until(rows_ts: Array, ts: int) -> int:
-    """How many rows come before the first one later than that."""
-    return int(np.searchsorted(np.maximum.accumulate(rows_ts), min(ts, END_OF_LOG - 1), side="right"))
 
 
 def _allocations(

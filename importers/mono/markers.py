@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from traceferry.importers.mono.layout import (
     Metadata,
     Monitor,
 )
-from traceferry.importers.mono.threads import Life
+from traceferry.importers.mono.threads import NONE as NO_ROWS
+from traceferry.importers.mono.threads import Life, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
 PAUSE = MarkerType(
@@ -209,11 +210,12 @@ class Markers:
     """Makes the markers of each thread. asked_rows: of the records, those of which the object's class was asked."""
 
     def __init__(
-        self, trace: Trace, log: Log, frames: Frames, known: Known, asked_rows: Array, span: tuple[int, int],
-        shift_ns: int,
+        self, trace: Trace, log: Log, lives: Sequence[Life], frames: Frames, known: Known, asked_rows: Array,
+        span: tuple[int, int], shift_ns: int,
     ) -> None:  # fmt: skip
         self._trace = trace
         self._log = log
+        self._rows_of = records_by_life(log, lives)
         self._frames = frames
         self._known = known
         self._question_of = {row: i for i, row in enumerate(asked_rows.tolist())}
@@ -224,7 +226,7 @@ class Markers:
 
     def of(self, life: Life) -> dict[MarkerType, Table]:
         records = self._log.records
-        rows = np.flatnonzero(np.isin(records.buffer, life.buffers))
+        rows = self._rows_of.get(id(life), NO_ROWS)
         rows = rows[np.argsort(records.ts[rows], kind="stable")]
         kinds = records.kind[rows]
         sites = self._known.sites.get(id(life))
@@ -387,16 +389,19 @@ class Markers:
         """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
         records = self._log.records
         names_object = self._log.layout.events >= 14
-        thrown: list[int] = []
+        # Those not caught yet, in their order, and the same by exception: as one, where clauses name none.
+        thrown: dict[int, None] = {}
+        of_object: dict[int, list[int]] = {}
         for row in rows:
-            if records.kind[row] != Event.CLAUSE:
-                thrown.append(row)
-            elif records.a[row] == CATCH:
-                same = [i for i, t in enumerate(thrown) if not names_object or records.a[t] == records.d[row]]
-                if same:
-                    caught = thrown.pop(same[-1])
-                    method = self._method_of(row)
-                    yield self._exception(caught, int(records.ts[row]), method, stack_at)
+            is_clause = records.kind[row] == Event.CLAUSE
+            same = of_object.setdefault(int((records.d if is_clause else records.a)[row]) if names_object else 0, [])
+            if not is_clause:
+                thrown[row] = None
+                same.append(row)
+            elif records.a[row] == CATCH and same:
+                caught = same.pop()
+                del thrown[caught]
+                yield self._exception(caught, int(records.ts[row]), self._method_of(row), stack_at)
         for row in thrown:
             yield self._exception(row, int(records.ts[row]), "", stack_at)
 

@@ -1116,12 +1116,18 @@ def frames_of(
     defined_ts: cython.const[cython.longlong][::1],
     defined: cython.const[cython.int][::1],
     found: cython.int[::1],
+    s: cython.ulonglong[::1],
 ):
     """The frames of pointers at times. Returns the row of the first pointer that is not in the table, or how many."""
     n: cython.Py_ssize_t = wanted.shape[0]
     i: cython.Py_ssize_t
     number: cython.int
-    if ts.shape[0] != n or found.shape[0] != n or not is_table(keys, ids, frames, defined_at, defined_ts, defined):
+    if (
+        s.shape[0] < N_STATE
+        or ts.shape[0] != n
+        or found.shape[0] != n
+        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
+    ):
         raise ValueError("frames_of: an array has the wrong length")
     for i in range(n):
         number = id_of(keys, ids, wanted[i])

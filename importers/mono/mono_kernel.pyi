@@ -33,6 +33,7 @@ def frames_of(
     defined_ts: NDArray[Any],
     defined: NDArray[Any],
     found: NDArray[Any],
+    s: NDArray[Any],
 ) -> int: ...
 def calls(
     d: memoryview,

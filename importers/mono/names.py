@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono.decode import STATE_WIDTH
 from traceferry.model import Array
 
 
@@ -31,6 +32,7 @@ class Names:
         of_key = frames[first].astype(np.int32)
         of_key[several] = -2 - np.arange(len(several))
         self.n_unnamed = 0
+        self._checked = np.zeros(STATE_WIDTH, np.uint64)
         self._n = len(keys)
         # Room for more; nothing refers to it yet.
         self.frames = np.concatenate((of_key, np.zeros(len(keys) + 16, np.int32)))
@@ -58,7 +60,7 @@ class Names:
         times = np.ascontiguousarray(ts, np.int64)
         row = 0
         while row < len(wanted):
-            row += mono_kernel.frames_of(wanted[row:], times[row:], *self.arrays, found[row:])
+            row += mono_kernel.frames_of(wanted[row:], times[row:], *self.arrays, found[row:], self._checked)
             if row < len(wanted):
                 self.ask(int(wanted[row]))
         return found

@@ -45,8 +45,8 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
             last_buffer = int(buffers[-1])
             if i + 1 < len(mine):
                 last, last_buffer = int(records.ts[mine[i + 1]]), int(records.buffer[mine[i + 1]])
-            chosen = buffers[(buffers >= first) & (buffers <= last_buffer)]
-            shots.append(Shot(tid, start, max(start, min(last, end_ts)), chosen))
+            chosen = slice(np.searchsorted(buffers, first), np.searchsorted(buffers, last_buffer, side="right"))
+            shots.append(Shot(tid, start, max(start, min(last, end_ts)), buffers[chosen]))
     return sorted(shots, key=lambda shot: (shot.start_ts, shot.tid))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,8 +57,11 @@ class Lives:
     def number_of(self, tids: Array, ts: Array) -> Iterator[tuple[Life, Array]]:
         """The threads that had these ids (uint64) at these times (int64), each with its rows."""
         numbers = np.zeros(len(tids), np.int64)
-        for tid, boundaries in self._boundaries.items():
-            rows = np.flatnonzero(tids == tid)
+        by_tid = np.argsort(tids, kind="stable")
+        reused = np.array(list(self._boundaries), np.uint64)
+        firsts, ends = (np.searchsorted(tids[by_tid], reused, side=side) for side in ("left", "right"))
+        for boundaries, first, end in zip(self._boundaries.values(), firsts.tolist(), ends.tolist(), strict=True):
+            rows = by_tid[first:end]
             numbers[rows] = np.searchsorted(boundaries, ts[rows], side="left")
         order = np.lexsort((numbers, tids))
         is_other = (tids[order][1:] != tids[order][:-1]) | (numbers[order][1:] != numbers[order][:-1])
@@ -98,6 +101,17 @@ class Lives:
 
 
 NONE = np.empty(0, np.int64)
+
+
+def records_by_life(log: Log, lives: Sequence[Life]) -> dict[int, Array]:
+    """The rows of the records in each thread's buffers, rising, by `id` of the Life."""
+    owner = np.full(len(log.buffers), -1, np.int64)
+    for nth, life in enumerate(lives):
+        owner[life.buffers] = nth
+    of_row = owner[log.records.buffer]
+    order = np.argsort(of_row, kind="stable")
+    ends = np.searchsorted(of_row[order], np.arange(-1, len(lives)), side="right")
+    return {id(life): order[ends[nth] : ends[nth + 1]] for nth, life in enumerate(lives)}
 
 
 def _boundaries(log: Log) -> dict[int, Array]:
