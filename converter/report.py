@@ -39,7 +39,7 @@ KINDS: dict[str, Kind] = {
         "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
     ),
     "bad_buffer": Kind(
-        "error", "bytes between two buffers that are no buffer were skipped", "the file is damaged at this offset"
+        "error", "bytes between two buffers that are not a buffer were skipped", "the file is damaged at this offset"
     ),
     "extents_repaired": Kind(
         "error",

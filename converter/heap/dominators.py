@@ -90,9 +90,9 @@ def _dominators(offsets: Array, references: Array, entries: Array) -> Array:
     n_reached = heap_kernel.preorder(offsets, references, entries, number, order, parent, np.empty(n + 1, np.int64))
     first, referrer = np.zeros(n_reached + 3, np.int64), np.empty(len(references), np.int32)
     heap_kernel.invert(offsets, references, number, order, n_reached, first, referrer)
-    rooms = [np.empty(n_reached + 1, np.int32) for _ in range(5)]
-    heap_kernel.dominate(parent, first, referrer, n_reached, *rooms)
+    arrays = [np.empty(n_reached + 1, np.int32) for _ in range(5)]
+    heap_kernel.dominate(parent, first, referrer, n_reached, *arrays)
     order[0] = -1
     by_node = np.full(n, -1, np.int32)
-    by_node[order[1 : n_reached + 1]] = order[rooms[-1][1:]]
+    by_node[order[1 : n_reached + 1]] = order[arrays[-1][1:]]
     return by_node

@@ -52,10 +52,10 @@ class Table:
 
 
 class StreamedTable(Table):
-    """A table that may not fit into memory: whoever can, goes through its pieces, as often as he needs; they are made
-    anew each time. Whoever asks for a column gets them joined, and keeps them as long as the table.
+    """A table that may not fit into memory. Consumers iterate over `pieces`, repeatedly if they need to; the pieces are
+    made anew each time. Asking for a column joins all pieces and keeps the result as long as the table.
 
-    make: the pieces; n_rows: how many rows they have together, None: counted when somebody asks.
+    make: the pieces; n_rows: how many rows they have together; None: counted on demand.
     """
 
     def __init__(self, spec: TableSpec, make: Callable[[], Iterator[Table]], n_rows: int | None = None) -> None:
