@@ -57,7 +57,7 @@ def run(
     """Fuzzes one importer. seeds: names and bytes of inputs; short ones mutate better. within: what stands around the
     importer, as one that brings further inputs."""
     packages = ("traceferry", "traceferry.exporters", f"traceferry.importers.{importer}")
-    modules = imported(name for package in packages for name in _modules(package))
+    modules = imported(name for package in packages for name in modules_of(package))
     module = within(cast("ImporterModule", modules[f"traceferry.importers.{importer}"]))
     same = alike(modules, lambda data: _outcome(module, data))
 
@@ -73,7 +73,7 @@ def run_symbols(
 ) -> None:
     """Fuzzes a reader of symbols. said: all that it says of some bytes, comparable; plain: modules that are not
     instrumented, since atheris never frees what a comparison of arrays gives."""
-    fuzz(kind, seeds, alike(imported(_modules("traceferry.symbols"), plain), said))
+    fuzz(kind, seeds, alike(imported(modules_of("traceferry.symbols"), plain), said))
 
 
 def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
@@ -110,7 +110,7 @@ def fuzz(corpus: str, seeds: Callable[[], Seeds], one_input: Target) -> None:
     atheris.Fuzz()
 
 
-def _modules(package: str) -> Iterator[str]:
+def modules_of(package: str) -> Iterator[str]:
     """The package and all modules in it, but importers and exporters, which are packages of their own."""
     yield package
     for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
