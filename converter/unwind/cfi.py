@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.model import Array
-from traceferry.unwind import cfi_inlined, cfi_kernel
+from traceferry.unwind import cfi_inlined, cfi_kernel, records_kernel
 from traceferry.unwind.machine import Machine
 from traceferry.unwind.rows import ENTRY_COLUMNS, RULE_COLUMNS, Rows, RuleSets
 
@@ -98,7 +98,7 @@ def _records(data: Array, big: bool, is_debug: bool) -> tuple[list[Array], bool]
     state = np.zeros(3, np.int64)
     columns = [np.empty(1024, np.int64) for _ in range(4)]
     while True:
-        cfi_kernel.records(data, big, is_debug, state, *columns)
+        records_kernel.records(data, big, is_debug, state, *columns)
         n = int(state[1])
         if n < len(columns[0]):
             return [column[:n] for column in columns], bool(state[2])
@@ -224,7 +224,7 @@ def _ranges(
     end: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     first, size, code = (np.empty(len(start), t) for t in (np.uint64, np.uint64, np.int64))
-    cfi_kernel.ranges(
+    records_kernel.ranges(
         data, big, machine.word_size, section.address, cies["encoding"][cie], cies["segment_size"][cie],
         cies["has_data"][cie], start, end, first, size, code, np.zeros(1, np.int64),
     )  # fmt: skip
