@@ -33,6 +33,8 @@ def load(
     threads: str | Sequence[str] = (),
     embed_sources: bool | Paths = False,
     clock_offset_ns: int | None = None,
+    sysroot: Paths = (),
+    keep_cut_stacks_apart: bool = True,
     decompress_limit: int | None = None,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
@@ -42,7 +44,9 @@ def load(
     recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
     keep, see `select_threads`; embed_sources: folders; the text of source files that the recording names and that are
     in one of them goes into the trace; True is the working folder; clock_offset_ns: what brings the times of samples
-    onto the clock of the jitted code, where the recorder used another clock; decompress_limit: how many bytes a
+    onto the clock of the jitted code, where the recorder used another clock; sysroot: folders that are the file tree of
+    the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are not complete
+    stand under a frame that says why; decompress_limit: how many bytes a
     compressed input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
@@ -57,8 +61,9 @@ def load(
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
     options = registry.Options(
-        _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources), clock_offset_ns, limit=limit
-    )
+        _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources), clock_offset_ns,
+        _as_list(sysroot), keep_cut_stacks_apart, limit=limit,
+    )  # fmt: skip
     trace = Trace()
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:
@@ -121,6 +126,8 @@ def convert(
     threads: str | Sequence[str] = (),
     embed_sources: bool | Paths = False,
     clock_offset_ns: int | None = None,
+    sysroot: Paths = (),
+    keep_cut_stacks_apart: bool = True,
     decompress_limit: int | None = None,
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
@@ -133,6 +140,8 @@ def convert(
         threads=threads,
         embed_sources=embed_sources,
         clock_offset_ns=clock_offset_ns,
+        sysroot=sysroot,
+        keep_cut_stacks_apart=keep_cut_stacks_apart,
         decompress_limit=decompress_limit,
     )
     save(trace, output, format=output_format)

@@ -24,13 +24,16 @@ class Options:
     """How the user wants inputs to be read. symbols: files that name functions; folders: where to look for more;
     embed_sources: folders of which source files' text may go into the trace, absolute and without links;
     clock_offset_ns: what brings the samples onto the clock of the jitted code, None where it is to be found out;
-    counter: how a recording converts the processor's counter, for inputs whose times are such; limit: of what is
-    compressed."""
+    sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
+    complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
+    times are such; limit: of what is compressed."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
     embed_sources: Sequence[str] = ()
     clock_offset_ns: int | None = None
+    sysroots: Sequence[str] = ()
+    keep_cut_stacks_apart: bool = True
     counter: Counter | None = None
     limit: Limit = DEFAULT_LIMIT
 

@@ -153,8 +153,25 @@ KINDS: dict[str, Kind] = {
     ),
     "unwinding_not_done": Kind(
         "loss",
-        "recorded user stacks are not unwound: these samples show the leaf and the kernel's part",
+        "user stacks of this kind of processor are not unwound: these samples show the leaf and the kernel's part",
         "record with frame pointers: perf record --call-graph fp (or -g)",
+    ),
+    "unwinding_truncated": Kind(
+        "loss",
+        "stacks are cut because not all of them was recorded; they stand under (truncated stack)",
+        "record more of each stack: perf record --call-graph dwarf,16384, up to 65528",
+    ),
+    "unwinding_no_information": Kind(
+        "loss",
+        "stacks are cut because there is no unwind information for a part of the code",
+        "give the recorded file with --symbols, or the file tree with --sysroot",
+    ),
+    "unwinding_contradiction": Kind(
+        "loss", "stacks are cut because the unwind information and what was recorded contradict each other", ""
+    ),
+    "unwinding_damaged": Kind("error", "records of unwind information cannot be read, and are not used", ""),
+    "unwinding_guessed": Kind(
+        "info", "frames were found by frame pointer, for want of unwind information: a caller may be missing", ""
     ),
     "stack_cut": Kind("loss", "frames beyond the first 1024 of a stack were left out, at its root", ""),
     "clock_differs": Kind(

@@ -91,7 +91,7 @@ def test_a_recording_in_detail() -> None:
     assert (samples.offset[0], samples.pid[0], samples.tid[0], samples.period[0]) == (0x4618, 27512, 27512, 500751)
     assert (samples.ip[0], samples.cpumode[0], len(first)) == (0xFFFFFFFF82203249, 1, 15)
     assert first[:3] == [KERNEL, 0xFFFFFFFF82203249, 0xFFFFFFFF815A337B]
-    assert (samples.cpu[0], samples.addr[0], samples.raw_at[0], samples.has_user_stack[0]) == (-1, 0, -1, False)
+    assert (samples.cpu[0], samples.addr[0], samples.raw_at[0], samples.user_at[0]) == (-1, 0, -1, -1)
     assert (event.name, event.ids, event.is_freq, event.period_or_freq) == ("cpu-clock", (146, 147), True, 1997)
     assert event.flags == (
         "disabled", "inherit", "mmap", "comm", "freq", "enable_on_exec", "task", "sample_id_all", "exclude_guest",
@@ -316,7 +316,7 @@ def test_without_each_bit(order: str, bit: SampleType) -> None:
     assert chain_of(found) == ([KERNEL, 0xFFFFFFFF81000000, 1 << 63] if has("CALLCHAIN") else [])
     assert found.raw(0) == (b"raw payload." if has("RAW") else b"")
     assert samples.raw_size[0] == (12 if has("RAW") else -1)
-    assert samples.has_user_stack[0] == has("STACK_USER")
+    assert (samples.user_at[0] >= 0) == (has("STACK_USER") and has("REGS_USER"))
 
 
 @both_orders

@@ -440,16 +440,29 @@ def test_a_cut_does_not_part_inlined_functions() -> None:
 
 
 def test_recordings_with_user_stacks() -> None:
-    """perf record --call-graph dwarf: the leaf and the kernel's part, and the report says so."""
+    """perf record --call-graph dwarf: joined with the kernel's part; a stack that is cut stands under the reason."""
     flags = "disabled inherit mmap comm task sample_id_all mmap2 exclude_callchain_user"
     data = recorded(flags=flags, regs_user=X86_64_REGS, stack_user=64)
-    registers, memory = [0] * X86_64_REGS.bit_count(), b"x" * 64
+    registers, memory = [0] * X86_64_REGS.bit_count(), bytes(64)
+    registers[7:9] = [0x7000, A]  # the stack pointer and the instruction
     data.sample(PID, PID, START, A, [], regs=registers, stack=memory)
     kernel_map(data).sample(PID, PID, START + 1, K, [IN_KERNEL, K, L], mode="kernel", regs=registers, stack=memory)
     data.sample(PID, PID, START + 2, A, [])
     trace = read(data)
-    assert stacks(trace) == ["libx.so+0x10", "[kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10", "libx.so+0x10"]
-    assert reported(trace) == {"unwinding_not_done": 2}
+    cut = "(no unwind information: libx.so) > libx.so+0x10"
+    kernel = "[kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10"
+    assert stacks(trace) == [cut, f"{cut} > {kernel}", "libx.so+0x10"]
+    assert reported(trace) == {"unwinding_no_information": 2}
+    mixed = read(data, options=Options(keep_cut_stacks_apart=False))
+    assert stacks(mixed) == ["libx.so+0x10", f"libx.so+0x10 > {kernel}", "libx.so+0x10"]
+
+
+def test_user_stacks_of_other_processors() -> None:
+    data = recorded(regs_user=3, stack_user=64).feature(ARCH="riscv64")
+    data.sample(PID, PID, START, A, [], regs=[0, 0], stack=bytes(64))
+    trace = read(data)
+    assert stacks(trace) == ["libx.so+0x10"]
+    assert reported(trace) == {"unwinding_not_done": 1}
 
 
 # ---------------------------------------------------------------- what is mapped

@@ -15,6 +15,7 @@ from conftest import SHARED, shared
 from readers.user_stacks import Event, UserStackRecording, read, read_code
 from zstandard import ZstdDecompressor
 
+import traceferry
 from traceferry.unwind import unwind_inlined as names
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
@@ -147,6 +148,59 @@ def agrees(own: Frame, expected: list[Any], modules: list[dict[str, Any]]) -> bo
     module, address, _, _, how = expected
     is_file = module >= 0 and not modules[module]["jit"]
     return own[1] == how and (own[0] is None or not is_file or own[0] == address)
+
+
+def loaded(name: str, **options: Any) -> traceferry.Trace:
+    folder = shared("captures/unwind")
+    vdso = folder / "root" / ("vdso32.so" if name == "big32" else "vdso64.so")
+    recording = folder / name / "perf.data.zst"
+    dumps = sorted((folder / name).glob("jit-*.dump.zst"))
+    return traceferry.load([recording, *dumps], sysroot=folder / "root", symbols=vdso, **options)
+
+
+def physical_frames(trace: traceferry.Trace) -> list[tuple[str, int]]:
+    """(library, address) of each row of stacks, ("", -1) for an inlined function."""
+    frames, libs = trace.frames, trace.libs
+    columns = (frames[name].tolist() for name in ("lib", "address", "inline_depth"))
+    named = [
+        ("", -1) if depth > 0 else (trace.strings[libs["name"][lib]] if lib >= 0 else "?", address)
+        for lib, address, depth in zip(*columns, strict=True)
+    ]
+    return [named[frame] for frame in trace.stacks["frame"].tolist()]
+
+
+@pytest.mark.parametrize("name", RECORDINGS or ["none"])
+def test_stacks_of_a_trace(name: str) -> None:
+    """Each sample's user stack, innermost first: the modules and link-time addresses of what was unwound."""
+    trace = loaded(name)
+    expected = json.loads(unpacked(shared("captures/unwind") / name / "expected.json.zst"))
+    frames, prefix = physical_frames(trace), trace.stacks["prefix"].tolist()
+    stacks: dict[tuple[int, int], list[list[tuple[str, int]]]] = defaultdict(list)
+    for _, thread in trace.threads:
+        samples = thread.load().samples
+        for ts, stack in zip(samples["ts"].tolist(), samples["stack"].tolist(), strict=True):
+            path = []
+            while stack >= 0:
+                path.append(frames[stack])
+                stack = prefix[stack]
+            stacks[thread.tid, ts].append([frame for frame in path if frame[1] >= 0])
+    bases: dict[str, int] = {}
+    n_compared = 0
+    for _, tid, ts, _, numbers in expected["samples"]:
+        rows = [expected["frames"][number] for number in numbers]
+        own = stacks[tid, ts].pop(0)
+        wanted = [
+            (expected["modules"][module]["name"], address - (how not in ("ip", "signal")))
+            for module, address, *_, how in rows
+            if module >= 0 and not expected["modules"][module]["jit"]
+        ]
+        own = [frame for frame in own if frame[0] in {name for name, _ in wanted}]
+        for (module, address), (_, found) in zip(wanted, own, strict=False):
+            bases.setdefault(module, address - found)
+        n_sure = next((nth for nth, row in enumerate(rows) if row[4] == "fp"), len(wanted))
+        assert own[:n_sure] == [(module, address - bases[module]) for module, address in wanted[:n_sure]], (tid, ts)
+        n_compared += n_sure
+    assert n_compared > 200
 
 
 @pytest.mark.parametrize("name", RECORDINGS or ["none"])

@@ -68,6 +68,14 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="add this to the times of samples, to be on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
     parser.add_argument(
+        "--sysroot", action="append", default=[], metavar="DIR",
+        help="a copy of the recorded machine's file tree, in which its binaries are looked for at their recorded paths",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep-cut-stacks-apart", choices=("yes", "no"), default="yes",
+        help="whether unwound stacks that are not complete stand under a frame that says why (default: yes)",
+    )
+    parser.add_argument(
         "--range", metavar="START,END",
         help="keep only this part, in time after the recording's start: 1s,1.5s or 200ms, or ,3s",
     )  # fmt: skip
@@ -127,6 +135,8 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
         threads=arguments.thread,
         embed_sources=arguments.embed_sources,
         clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        sysroot=arguments.sysroot,
+        keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
         decompress_limit=arguments.decompress_limit,
     )
 

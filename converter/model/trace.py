@@ -162,6 +162,10 @@ class CodeReader(Protocol):
     def bytes_of(self, code: int) -> memoryview:
         """Its machine code; empty where the input does not hold it."""
 
+    def unwinding_of(self, code: int) -> tuple[memoryview, int] | None:
+        """(call-frame information, how many bytes of it are `.eh_frame`), None where there is none. It counts as placed
+        behind the code, at a multiple of 8."""
+
 
 @dataclass(frozen=True)
 class Input:

@@ -71,6 +71,9 @@ class Code:
         load = self.dump.loads[code - self.rows.start]
         return self.dump.source.data[load.code_at : load.code_at + load.size] if load.code_at >= 0 else memoryview(b"")
 
+    def unwinding_of(self, code: int) -> tuple[memoryview, int] | None:
+        return self.dump.unwinding_of(self.dump.loads[code - self.rows.start])
+
     # ------------------------------------------------------------ frames
 
     def frames(self, nth: int, offset: int, address: int = -1) -> tuple[int, ...]:

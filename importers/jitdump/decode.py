@@ -93,7 +93,8 @@ class Problem:
 
 @dataclass
 class Dump:
-    """A decoded jitdump. end_ts: the latest time stamp of a record."""
+    """A decoded jitdump. end_ts: the latest time stamp of a record; unwinding_at: where a load's UNWINDING_INFO is, by
+    the load's number."""
 
     source: Source
     header: Header
@@ -101,6 +102,7 @@ class Dump:
     moves: list[Move] = field(default_factory=list)
     tiers: list[TierRecord] = field(default_factory=list)
     sources: list[EmbeddedSource] = field(default_factory=list)
+    unwinding_at: dict[int, int] = field(default_factory=dict)
     lines: Lines = field(default_factory=Lines)
     n_records: int = 0
     problems: list[Problem] = field(default_factory=list)
@@ -108,6 +110,24 @@ class Dump:
     @property
     def name(self) -> str:
         return self.source.name
+
+    def unwinding_of(self, load: Load) -> tuple[memoryview, int] | None:
+        """(the record's data, how many bytes of it are `.eh_frame`): the rest is `.eh_frame_hdr`. None where there is
+        no record, or one that V8 writes where it has nothing to tell: zeros."""
+        at = self.unwinding_at.get(load.nth)
+        if at is None:
+            return None
+        layout, data = structs(self.header.byte_order), self.source.data
+        _, record_size, _ = layout.record.unpack_from(data, at)
+        payload = data[at + RECORD_HEADER_SIZE : at + record_size]
+        if len(payload) < layout.unwinding.size:
+            return None
+        size, header_size, _ = layout.unwinding.unpack_from(payload)
+        blob = payload[layout.unwinding.size :]
+        frame_size = size - header_size
+        if not 0 < frame_size <= size <= len(blob) or not any(blob[:frame_size]):
+            return None
+        return blob[:size], frame_size
 
 
 def read_dump(source: Source) -> Dump:
@@ -162,6 +182,7 @@ class _Decoder:
         self._pending_inlines: tuple[str, memoryview] | None = None
         self._pending_stacks: list[tuple[int, Stack]] = []
         self._pending_tier = -1
+        self._pending_unwinding = -1
         self._line_records: list[Record] = []
         self._bad: dict[str, Problem] = {}
         self._readers = {
@@ -192,6 +213,7 @@ class _Decoder:
         """Some records in their order: loads come out of a kernel, what describes them is read one by one."""
         chosen = np.flatnonzero((ids != Id.UNWINDING_INFO) & (ids != Id.CLOSE))
         rows = (column[chosen].tolist() for column in (ids, begins, ends, timestamps))
+        self._place_unwinding(ids, begins)
         loads = self._loads(*(column[ids == Id.LOAD] for column in (begins, ends)))
         for nth, record_id, begin, end, ts in zip((chosen + self._dump.n_records).tolist(), *rows, strict=True):
             if record_id == Id.LOAD:
@@ -203,6 +225,19 @@ class _Decoder:
                 reader(begin, end, ts)
             else:
                 self._note("unknown_record", begin, f"id {record_id}")
+
+    def _place_unwinding(self, ids: Array, begins: Array) -> None:
+        """UNWINDING_INFO is of the next load."""
+        loads, infos = np.flatnonzero(ids == Id.LOAD), np.flatnonzero(ids == Id.UNWINDING_INFO)
+        if self._pending_unwinding >= 0 and len(loads):
+            self._dump.unwinding_at[self._dump.n_records + int(loads[0])] = self._pending_unwinding
+            self._pending_unwinding = -1
+        following = np.searchsorted(loads, infos)
+        placed = following < len(loads)
+        numbers = (loads[following[placed]] + self._dump.n_records).tolist()
+        self._dump.unwinding_at.update(zip(numbers, begins[infos[placed]].tolist(), strict=True))
+        if len(infos) and not placed[-1]:
+            self._pending_unwinding = int(begins[infos[-1]])
 
     def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
         """(tid, address, size, index, size of the name, place of the code) of each."""

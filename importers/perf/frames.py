@@ -168,8 +168,8 @@ class _Maker:
     def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
         listed = (self.meanings.names[number] for number in owner.tolist())
         return [
-            (self._named(text, "Kernel"),) if producer is None else self._jitted(producer.parse(text))
-            for text, producer in listed
+            (self._named(text, category),) if producer is None else self._jitted(producer.parse(text))
+            for text, producer, category in listed
         ]
 
     def _of_code(self, _: Array, owner: Array, offset: Array) -> list[Frames]:

@@ -16,6 +16,7 @@ from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
+from traceferry.importers.perf.unwinding import unwound
 from traceferry.io.companions import places_beside
 from traceferry.io.named_files import read_named
 from traceferry.io.source import Source
@@ -77,7 +78,9 @@ class _Mapper:
         natives = Natives(trace, self._options, recording)
         names = _Names(recording)
         memory = Memory(recording, trace, natives, names.pids, offset_ns, self._map_file)
-        stack = stacks_of(recording.samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
+        keep_apart = self._options.keep_cut_stacks_apart
+        samples = unwound(trace, recording, memory, natives, keep_apart, self._source.name)
+        stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
         self._note_losses(memory)
         natives.note_problems()
@@ -104,7 +107,6 @@ class _Mapper:
         n_strangers = sum(process.pid not in memory.pids for process in of_code)
         report.note("code_of_other_process", n_strangers, where=where)
         report.note("throttled", sum(not throttle.on for throttle in recording.throttles), where=where)
-        report.note("unwinding_not_done", int(np.count_nonzero(recording.samples.has_user_stack)), where=where)
 
 
 def _place_timeless(recording: Recording) -> None:

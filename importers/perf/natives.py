@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.importers.perf import kallsyms
+from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.io.named_files import open_named
@@ -40,13 +40,16 @@ Found = tuple[list[tuple[str, str, int]], int]
 @dataclass
 class Library:
     """A mapped file. number: its place in Natives.libraries; symbols: None where they are not at hand; binary: the file
-    itself, None where it is not; row: of the trace's libs, -1 until it is entered."""
+    itself, debug: that with its debug information, None where they are not; differs: why the file that is here is not
+    the recorded one, or ""; row: of the trace's libs, -1 until it is entered."""
 
     number: int
     name: str
     build_id: str
     symbols: Symbols | None
     binary: Binary | None
+    debug: Binary | None = None
+    differs: str = ""
     row: int = -1
 
     @property
@@ -100,6 +103,7 @@ class Natives:
         self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
         self._sources = options.symbols
         self._limit = options.limit
+        self._sysroots = options.sysroots
         self._library_of: dict[tuple[str, str], Library] = {}
         self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()
 
@@ -107,7 +111,9 @@ class Natives:
         path = mapped.path
         if mapped.pid == -1:
             path = next((path.removesuffix(s) for s in KERNEL_REFERENCES if path == KERNEL + s), path)
-        build_id = mapped.build_id or self._build_ids.get(path, "")
+        # perf has this name for the vdso of 32-bit processes.
+        listed = "[vdso32]" if path == vdso.PATH and mapped.start < 1 << 32 else path
+        build_id = mapped.build_id or self._build_ids.get(listed, "")
         library = self._library_of.get((path, build_id))
         if library is None:
             library = self._library_of[path, build_id] = self._open(mapped, path, build_id)
@@ -167,8 +173,10 @@ class Natives:
 
     def _open(self, mapped: Mmap, path: str, build_id: str) -> Library:
         name = Path(path).name
-        symbols, binary = (None, None) if path.startswith("[") else self._find(mapped, path, name, build_id)
-        return Library(len(self.libraries), name, build_id, symbols, binary)
+        library = Library(len(self.libraries), name, build_id, None, None)
+        if path == vdso.PATH or not path.startswith("["):
+            self._find(mapped, path, library)
+        return library
 
     def enter(self, n: int) -> None:
         """Gives the first n libraries their rows in the trace."""
@@ -182,17 +190,21 @@ class Natives:
                     arch=intern(library.binary.arch) if library.binary is not None else -1,
                 )
 
-    def _find(self, mapped: Mmap, path: str, name: str, build_id: str) -> tuple[Symbols | None, Binary | None]:
+    def _find(self, mapped: Mmap, path: str, library: Library) -> None:
         """What names the file's code, and the file. The user's files come first; where no build id is recorded, after
         that of the recorded path, if a JIT compiler's code is in it."""
-        local = self._local(path, build_id) if build_id else self._jitted_object(mapped)
+        name, build_id = library.name, library.build_id
+        is_jitted = not build_id and JITTED_OBJECT.fullmatch(name) is not None
+        local = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
         own = self._opened(local.source) if local.source is not None else None
         given, refusal = self._given_for(name, build_id)
         found = (given or own) if build_id else (own or given)
         if found is None and (refusal or local.differs):
-            detail = refusal or local.differs
-            self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {detail}")
-        return found, self._binary_of(found, own) if found is not None else None
+            library.differs = refusal or local.differs
+            self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {library.differs}")
+        library.symbols = found
+        if found is not None:
+            library.binary, library.debug = self._binaries_of(found, own)
 
     def _given_for(self, name: str, build_id: str) -> tuple[Symbols | None, str]:
         """(the user's symbols for a library, why the one of its name is refused)"""
@@ -205,14 +217,18 @@ class Natives:
         except FormatError as error:
             return None, error.message
 
-    def _binary_of(self, found: Symbols, own: Symbols | None) -> Binary | None:
-        """The ELF file of what was found: itself, or another of that build."""
+    def _binaries_of(self, found: Symbols, own: Symbols | None) -> tuple[Binary | None, Binary | None]:
+        """The ELF file of what was found, itself or another of that build; and that with its debug information, if it
+        is apart."""
         from traceferry.symbols.choose import is_same_build
         from traceferry.symbols.elf import ElfSymbols
 
         of_build = (one for one in self._given if is_same_build(one.build_id, found.build_id))
-        files = (one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols))
-        return next((binary for binary in files if not binary.is_debug_file), None)
+        files = [one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols)]
+        return (
+            next((binary for binary in files if not binary.is_debug_file), None),
+            next((binary for binary in files if binary.is_debug_file), None),
+        )
 
     @cached_property
     def _given(self) -> list[Symbols]:
@@ -225,7 +241,34 @@ class Natives:
         return sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
 
     def _local(self, path: str, build_id: str) -> _Local:
-        """The file at the recorded path, if it is of that build."""
+        """The recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that build.
+        Where no build id is recorded, only the user's trees are taken at their word."""
+        differs = ""
+        for place in self._places(path, build_id):
+            local = self._at(place, build_id)
+            if local.source is not None:
+                return local
+            differs = differs or local.differs
+        if path == vdso.PATH and build_id:
+            image = vdso.own_vdso()
+            if image and build_id_of(memoryview(image)) == build_id:
+                return _Local(Source(vdso.PATH, memoryview(image)))
+        return _Local(None, differs)
+
+    def _places(self, path: str, build_id: str) -> Iterator[str]:
+        if os.path.isabs(path):
+            for root in self._sysroots:
+                yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", ".zst", ".gz"))
+            if build_id:
+                yield path
+        if len(build_id) > 2:
+            folder = Path.home() / ".debug" / ".build-id" / build_id[:2] / build_id[2:]
+            yield str(folder / ("vdso" if path == vdso.PATH else "elf"))
+
+    def _at(self, path: str, build_id: str) -> _Local:
+        """The file at a path, if it is of that build; "" is any."""
+        if not build_id:
+            return _Local(self._open_local(path))
         here: list[str] = []
 
         def is_that_build(head: memoryview) -> bool:

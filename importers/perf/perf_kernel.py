@@ -55,7 +55,7 @@ F_CHAIN_AT = cython.declare(cython.int, 7)
 F_CHAIN_N = cython.declare(cython.int, 8)
 F_RAW_AT = cython.declare(cython.int, 9)
 F_RAW_SIZE = cython.declare(cython.int, 10)
-F_STACK = cython.declare(cython.int, 11)
+F_USER_AT = cython.declare(cython.int, 11)
 N_FIELDS = cython.declare(cython.int, 12)
 
 UNKNOWN = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
@@ -113,6 +113,7 @@ def rest_fits(
     nr: cython.ulonglong
     words: cython.ulonglong
     size: cython.ulonglong
+    registers: cython.ulonglong = 0
     if kinds & 0x800:  # BRANCH_STACK
         if end - q < 8:
             return False
@@ -130,6 +131,7 @@ def rest_fits(
     if kinds & 0x1000:  # REGS_USER
         if end - q < 8:
             return False
+        registers = q
         words = layouts[at + N_REGS_USER] if u64(d, q, big) else 0
         q += 8
         size = end - q
@@ -146,7 +148,7 @@ def rest_fits(
             if nr < 8 or size > nr - 8:
                 return False
             q += size
-            fields[F_STACK] = 1 if u64(d, q, big) else 0
+            fields[F_USER_AT] = registers if u64(d, q, big) else 0
             q += 8
     words = 0
     if kinds & 0x1004000:  # WEIGHT or WEIGHT_STRUCT
@@ -281,7 +283,7 @@ def parse(
         fields[F_RAW_AT] = q
         fields[F_RAW_SIZE] = nr
         q += nr
-    fields[F_STACK] = 0
+    fields[F_USER_AT] = 0
     if kinds & 0x1FEF800 == 0:  # nothing from BRANCH_STACK on
         return True
     if kinds & 0x800 and layouts[at + BRANCHES] & 1:
@@ -397,11 +399,11 @@ def samples(
     offset: cython.longlong[::1],
     raw_at: cython.longlong[::1],
     raw_size: cython.int[::1],
-    has_user_stack: cython.uchar[::1],
+    user_at: cython.longlong[::1],
 ):
     """A row for each sample in `at` that can be read; found says how many, and how many cannot: because they are too
     short for what their event says, or because no event has their id. event, cpu, addr, raw_at (with raw_size) and
-    has_user_stack may be empty: then they are not wanted. offset may be the array that `at` is.
+    user_at may be empty: then they are not wanted. offset may be the array that `at` is.
 
     id_at: where in a sample its id is, after the header, -1 if nowhere: then all are of the first event. ids: rising.
     fields: room for one sample. chain_from: -1 copies callchains into chain, which must have room for an entry for each
@@ -414,7 +416,7 @@ def samples(
     has_cpu: cython.bint = cpu.shape[0] > 0
     has_addr: cython.bint = addr.shape[0] > 0
     has_raw: cython.bint = raw_at.shape[0] > 0
-    has_stack: cython.bint = has_user_stack.shape[0] > 0
+    has_stack: cython.bint = user_at.shape[0] > 0
     if (
         n_events < 1
         or id_events.shape[0] != ids.shape[0]
@@ -434,7 +436,7 @@ def samples(
         or offset.shape[0] < n_at
         or (has_raw and raw_at.shape[0] < n_at)
         or (has_raw and raw_size.shape[0] < n_at)
-        or (has_stack and has_user_stack.shape[0] < n_at)
+        or (has_stack and user_at.shape[0] < n_at)
     ):
         raise ValueError("samples: an array has the wrong length")
     nth: cython.Py_ssize_t
@@ -518,7 +520,7 @@ def samples(
                     raw_at[n] = fields[F_RAW_AT]
                     raw_size[n] = fields[F_RAW_SIZE]
             if has_stack:
-                has_user_stack[n] = fields[F_STACK]
+                user_at[n] = fields[F_USER_AT] if fields[F_USER_AT] else -1
             # After everything that was read: offset may be `at`.
             offset[n] = p
             n += 1

@@ -37,7 +37,7 @@ def samples(
     offset: NDArray[Any],
     raw_at: NDArray[Any],
     raw_size: NDArray[Any],
-    has_user_stack: NDArray[Any],
+    user_at: NDArray[Any],
 ) -> None: ...
 STATE_SLOTS: dict[str, int]
 STATUS_CODES: dict[str, int]

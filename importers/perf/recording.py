@@ -95,7 +95,8 @@ class Samples:
     ts int64 ns (-1 not recorded); pid, tid int32 (-1 not recorded); event int32 (into Recording.events); cpu int32 (-1
     not recorded); period int64 (0 not known); addr, ip uint64 (0 not recorded); cpumode uint8 (header.misc's);
     chain_start int64, chain_n int32: its entries in `chain`; offset int64: of the record in the stream; raw_at int64,
-    raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); has_user_stack bool: some of the stack was copied.
+    raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); user_at int64: where in the stream the user's
+    registers are (the abi, then they, then the copy of the stack), -1 where none of the stack was copied.
     A column that no event records is one value in an array without strides, which takes no memory.
 
     chain uint64: callchains, innermost first, with the context markers; read-only where it is the stream itself, which
@@ -116,7 +117,7 @@ class Samples:
     offset: Array
     raw_at: Array
     raw_size: Array
-    has_user_stack: Array
+    user_at: Array
     chain: Array
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ FOUND = perf_kernel.FOUND_SLOTS
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
     "addr": np.uint64, "ip": np.uint64, "cpumode": np.uint8, "chain_start": np.int64, "chain_n": np.int32,
-    "offset": np.int64, "raw_at": np.int64, "raw_size": np.int32, "has_user_stack": np.uint8,
+    "offset": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64,
 }  # fmt: skip
 # What the column holds where no event has this bit. All events are the first where there is only one.
 ABSENT: dict[str, tuple[SampleType, int]] = {
@@ -27,7 +27,7 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
     "addr": (SampleType.ADDR, 0),
     "raw_at": (SampleType.RAW, -1),
     "raw_size": (SampleType.RAW, -1),
-    "has_user_stack": (SampleType.STACK_USER, 0),
+    "user_at": (SampleType.STACK_USER, -1),
 }
 
 
@@ -50,7 +50,6 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
     columns = {name: room[name][:n] for name in COLUMNS if name not in absent}
     _sort_by_time(columns)
     columns |= {name: np.broadcast_to(np.array(value, COLUMNS[name]), n) for name, value in absent.items()}
-    columns["has_user_stack"] = columns["has_user_stack"].view(np.bool_)
     samples = Samples(**columns, chain=chain)
     _note_times(samples, problems)
     return samples

@@ -33,8 +33,9 @@ from traceferry.jit.names import Producer, producer_of
 from traceferry.model import Array, Trace
 
 KERNEL_SPACE = 0
-OTHER_SPACE = 1  # guests and hypervisors
+OTHER_SPACE = 1  # guests and hypervisors; and where stacks end that are cut, from FIRST_ENDING on
 FIRST_PROCESS = 2
+FIRST_ENDING = 1 << 63
 
 # What an address can stand for, besides NOTHING: a byte of a mapped file (owner: its number in Natives.libraries), of
 # the kernel or one of its modules (the mapping's order), a name (the number in Meanings.names), code of a compiler (the
@@ -49,10 +50,11 @@ ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero
 
 
 class Listed(NamedTuple):
-    """A name as it stands in a perf-PID.map; producer: who wrote that, None for a program that the kernel compiled."""
+    """A name as it stands in a perf-PID.map; producer: who wrote that, None for a name that is to be shown as it is."""
 
     text: str
     producer: Producer | None
+    category: str = "Kernel"
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ class Memory:
         self._recording = recording
         self._trace = trace
         self._natives = natives
-        self._offset_ns = offset_ns
+        self.offset_ns = offset_ns
+        self._ending_at: dict[str, int] = {}
         self._map_file = map_file
         self._maps_by_pid: dict[int, list[Mmap]] = {}
         self._dumps_of: dict[int, set[str]] = {}
@@ -146,7 +149,7 @@ class Memory:
     def regions(self, space: int, addresses: Array) -> Regions:
         """Those of a space, of which any that holds one of the addresses (uint64, rising) is there."""
         if space == OTHER_SPACE:
-            return regions_of([])
+            return self._endings()
         if space == KERNEL_SPACE:
             return self._kernel(addresses)
         pid = self.pids[space - FIRST_PROCESS]
@@ -156,6 +159,18 @@ class Memory:
     @property
     def n_libraries(self) -> int:
         return len(self._natives.libraries)
+
+    def ending(self, name: str) -> int:
+        """The address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
+        return self._ending_at.setdefault(name, FIRST_ENDING + len(self._ending_at))
+
+    def _endings(self) -> Regions:
+        first = len(self.names)
+        self.names += [Listed(name, None, "Other") for name in self._ending_at]
+        return regions_of([
+            (address, address + 1, BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
+            for nth, address in enumerate(self._ending_at.values())
+        ])  # fmt: skip
 
     # ------------------------------------------------------------ what is mapped
 
@@ -169,7 +184,7 @@ class Memory:
         gone: dict[int, int] = {}
         programs: list[tuple[int, ...]] = []
         for symbol in reversed(self._recording.ksymbols):
-            ts = symbol.ts + self._offset_ns
+            ts = symbol.ts + self.offset_ns
             if symbol.unregister:
                 gone[symbol.address] = ts
                 continue
@@ -180,7 +195,7 @@ class Memory:
 
     def _mapped(self, pid: int, addresses: Array, is_jitted: bool) -> Regions:
         """What `perf inject --jit` made of a dump is not needed where the dump is."""
-        all_maps = ((one, one.ts + self._offset_ns, until) for one, until in self._maps_of(pid))
+        all_maps = ((one, one.ts + self.offset_ns, until) for one, until in self._maps_of(pid))
         mapped = [row for row in all_maps if not (is_jitted and JITTED_OBJECT.fullmatch(Path(row[0].path).name))]
         regions = regions_of([
             (one.start, _end(one.start, one.length), start, until, MAPPED, NOTHING, 0, one.start - one.pgoff & TOP)
@@ -210,7 +225,7 @@ class Memory:
                 until = self._next_program(owner, mapped.ts)
                 if mapped.ts <= forked < until or owner == pid:
                     until = self._next_program(pid, mapped.ts)
-                    yield mapped, NEVER if until >= NEVER else until + self._offset_ns
+                    yield mapped, NEVER if until >= NEVER else until + self.offset_ns
 
     def _ancestors(self, pid: int) -> list[tuple[int, int]]:
         """(process, until when its memory is that of pid, too), from the process itself on."""
@@ -233,11 +248,11 @@ class Memory:
     def _code_of(self, pid: int) -> Iterator[tuple[int, Array, int]]:
         """(owner, rows of the trace's places, until when): a fork's child has the code that its parent compiled."""
         for owner, forked in self._ancestors(pid):
-            rows = self._places_of(owner)
+            rows = self.places_of(owner)
             if len(rows):
                 yield owner, rows, forked
 
-    def _places_of(self, pid: int) -> Array:
+    def places_of(self, pid: int) -> Array:
         """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
         found = self._places.get(pid)
         if found is None:
@@ -263,7 +278,7 @@ class Memory:
         return code, self._trace.code["pid"][code]
 
     def _jitted(self, owner: int, rows: Array, forked: int, pid: int) -> Iterator[Regions]:
-        zero = self._offset_ns
+        zero = self.offset_ns
         places = self._trace.places.table().take(rows)
         begin, start, until = places["address"], places["start_ts"], places["end_ts"]
         size = self._trace.code["size"][places["code"]].astype(np.uint64)

@@ -1,0 +1,360 @@
+"""Map: copies of registers and stacks become callchains, as if the recorder had unwound them.
+
+The chains have perf's own form: context markers, then addresses, the innermost first. An address behind a marker is
+exact, any other is a return address.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+import numpy as np
+
+from traceferry.errors import FormatError
+from traceferry.importers.perf.layout import KERNEL_MODE
+from traceferry.importers.perf.natives import Library, Natives
+from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
+from traceferry.importers.perf.spaces import ANONYMOUS, Memory
+from traceferry.model import Array, CodeReader, Trace
+from traceferry.unwind import unwind_inlined as names
+from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
+from traceferry.unwind.spaces import NO_MODULE, AddressSpace
+from traceferry.unwind.unwinder import MAX_FRAMES, Chains, Unwinder, UserStacks
+
+# Bits of sample_regs_user → DWARF numbers. Source: the kernel's asm/perf_regs.h; the psABIs.
+X86_64_BITS = dict(zip([*range(9), *range(16, 24)], [0, 3, 2, 1, 4, 5, 6, 7, 16, *range(8, 16)], strict=True))
+I386_BITS = dict(zip(range(9), [0, 3, 1, 2, 6, 7, 5, 4, 8], strict=True))
+AARCH64_BITS = {bit: bit for bit in range(33)}
+# PERF_SAMPLE_REGS_ABI_*
+ABI_32, ABI_64 = 1, 2
+# By the recorder's machine (uname -m) and the task's ABI.
+MACHINES: dict[tuple[str, int], tuple[Machine, dict[int, int]]] = {
+    ("x86_64", ABI_64): (X86_64, X86_64_BITS),
+    ("x86_64", ABI_32): (I386, I386_BITS),
+    ("i386", ABI_32): (I386, I386_BITS),
+    ("i686", ABI_32): (I386, I386_BITS),
+    ("aarch64", ABI_64): (AARCH64, AARCH64_BITS),
+}
+
+# PERF_CONTEXT_USER and PERF_CONTEXT_GUEST (include/uapi/linux/perf_event.h).
+MARKERS, USER, GUEST = (np.uint64((1 << 64) - n) for n in (4095, 512, 2048))
+TRUNCATED = "(truncated stack)"
+CONTRADICTION = "(contradictory unwind information)"
+NO_INFORMATION = "(no unwind information: {})"
+
+
+def unwound(
+    trace: Trace, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
+) -> Samples:
+    """The samples with callchains that have what was unwound of their stacks.
+
+    keep_apart: stacks that are cut stand under a frame of their own, which tells why; their names go to
+    memory.endings. where: the recording, for the report.
+    """
+    samples = recording.samples
+    rows = np.flatnonzero(samples.user_at >= 0)
+    if not len(rows):
+        return samples
+    run = _Run(trace, recording, memory, natives, where)
+    parts = [part for stacks, mine in run.by_machine(rows) for part in run.unwind(stacks, mine)]
+    n_done = sum(len(part.rows) for part in parts)
+    trace.report.note("unwinding_not_done", len(rows) - n_done, where=where)
+    if not n_done:
+        return samples
+    run.note_ends(parts)
+    return _with_chains(samples, parts, run.endings(parts, memory) if keep_apart else None)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """rows: of the samples; modules: what the numbers in chains.module are called."""
+
+    rows: Array
+    chains: Chains
+
+
+@dataclass
+class _Run:
+    trace: Trace
+    recording: Recording
+    memory: Memory
+    natives: Natives
+    where: str
+    modules: list[Module | None] = field(default_factory=list)
+    libraries: list[Library | None] = field(default_factory=list)
+    _numbers: dict[tuple[str, str] | int, int] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ registers and dumps
+
+    def by_machine(self, rows: Array) -> Iterator[tuple[UserStacks, Array]]:
+        """The stacks of each machine and set of registers, and the rows of the samples that have them."""
+        samples, recording = self.recording.samples, self.recording
+        data = np.frombuffer(recording.stream, np.uint8)
+        abi = self._words(data, samples.user_at[rows])
+        masks = np.array([event.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
+        for mask in np.unique(masks).tolist():
+            bits = [bit for bit in range(64) if mask >> bit & 1]
+            # A recorder that was killed does not tell its machine; x86 has no more than 24 registers.
+            recorder = recording.features.arch or ("aarch64" if mask >> 24 else "x86_64")
+            for (arch, of_abi), (machine, numbers) in MACHINES.items():
+                chosen = np.flatnonzero((masks == mask) & (abi == of_abi))
+                if arch != recorder or not len(chosen):
+                    continue
+                mine = rows[chosen]
+                registers_at = samples.user_at[mine] + 8
+                size_at = registers_at + 8 * len(bits)
+                size = self._words(data, size_at)
+                n_real = np.minimum(self._words(data, size_at + 8 + size), size)
+                flags = np.where(samples.cpumode[mine] == KERNEL_MODE, names.IS_KERNEL_MODE, 0)
+                flags |= np.where(n_real < size, names.IS_WHOLE_STACK, 0)
+                register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
+                big = recording.byte_order == "big"
+                yield UserStacks(
+                    machine, big, data, register_of, registers_at, size_at + 8, n_real, flags.astype(np.uint8)
+                ), mine  # fmt: skip
+
+    def _words(self, data: Array, at: Array) -> Array:
+        """int64 at these offsets, which the decoder has checked."""
+        pieces = data[at[:, None] + np.arange(8)]
+        order = ">" if self.recording.byte_order == "big" else "<"
+        return np.ascontiguousarray(pieces).view(f"{order}i8")[:, 0].astype(np.int64)
+
+    # ------------------------------------------------------------ process by process, as mappings change
+
+    def unwind(self, stacks: UserStacks, rows: Array) -> list[_Part]:
+        samples = self.recording.samples
+        pids, ts = samples.pid[rows], samples.ts[rows]
+        order = np.argsort(pids, kind="stable")
+        starts = np.flatnonzero(np.diff(pids[order], prepend=pids[order][0] - 1))
+        waiting = {int(pids[part[0]]): part for part in np.split(order, starts[1:])}
+        changes = list(self._changes(stacks.machine, stacks.big, set(waiting)))
+        unwinder = Unwinder(self.modules)
+        spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)
+        parts: list[_Part] = []
+
+        def unwind_until(pid: int, until: int | None) -> None:
+            mine = waiting.get(pid)
+            if mine is None:
+                return
+            n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
+            if n:
+                parts.append(_Part(rows[mine[:n]], unwinder.unwind(stacks, mine[:n], spaces[pid])))
+                waiting[pid] = mine[n:]
+
+        for when, _, change in changes:
+            if isinstance(change, Fork):
+                unwind_until(change.ppid, when)
+                spaces[change.pid] = spaces[change.ppid].copy()
+            elif isinstance(change, Comm):
+                unwind_until(change.pid, when)
+                spaces[change.pid] = AddressSpace()
+            else:
+                unwind_until(change.pid, when)
+                change.apply(spaces[change.pid])
+        for pid in sorted(waiting):
+            unwind_until(pid, None)
+        n_bad = sum(problem.n_bad + problem.is_cut for of_one in unwinder.problems.values() for problem in of_one)
+        self.trace.report.note("unwinding_damaged", n_bad, where=self.where)
+        return parts
+
+    def _changes(
+        self, machine: Machine, big: bool, pids: set[int]
+    ) -> list[tuple[int, int, Fork | Comm | _Mapping]]:
+        """By time, of the processes and those they were forked from."""
+        recording = self.recording
+        forks = {task.pid: task.ppid for task in recording.tasks if isinstance(task, Fork) and task.pid != task.ppid}
+        wanted, new = set(pids), list(pids)
+        while new:
+            parent = forks.get(new.pop())
+            if parent is not None and parent not in wanted:
+                wanted.add(parent)
+                new.append(parent)
+        changes: list[tuple[int, int, Fork | Comm | _Mapping]] = []
+        for task in recording.tasks:
+            is_change = (isinstance(task, Fork) and task.pid != task.ppid) or (isinstance(task, Comm) and task.is_exec)
+            if is_change and task.pid in wanted and isinstance(task, (Fork, Comm)):
+                changes.append((task.ts, 0, task))
+        for mapped in recording.maps:
+            if mapped.pid in wanted:
+                changes.append((mapped.ts, 1, self._mapping(mapped, machine)))
+        for pid in sorted(pids):
+            changes += [(when, 2, mapping) for when, mapping in self._code_of(pid, machine, big)]
+        changes.sort(key=itemgetter(0, 1))
+        return changes
+
+    def _mapping(self, mapped: Mmap, machine: Machine) -> _Mapping:
+        end = mapped.start + mapped.length
+        if not mapped.is_exec:
+            return _Mapping(mapped.pid, mapped.start, end, None, NO_MODULE)
+        if ANONYMOUS.fullmatch(mapped.path):
+            return _Mapping(mapped.pid, mapped.start, end, 0, NO_MODULE)
+        number = self._number(mapped, machine)
+        module = self.modules[number]
+        bias = module.bias(mapped.start, mapped.pgoff) if module is not None else 0
+        return _Mapping(mapped.pid, mapped.start, end, bias or 0, number)
+
+    def _number(self, mapped: Mmap, machine: Machine) -> int:
+        library = self.natives.library_of(mapped)
+        key = (mapped.path, library.build_id)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.modules)
+            self.modules.append(_module_of(library, machine))
+            self.libraries.append(library)
+        return self._numbers[key]
+
+    def _code_of(self, pid: int, machine: Machine, big: bool) -> Iterator[tuple[int, _Mapping]]:
+        """Code of JIT compilers that has call-frame information, while it is where it is."""
+        trace, zero = self.trace, self.memory.offset_ns
+        for place in self.memory.places_of(pid).tolist():
+            code = int(trace.places["code"][place])
+            reader = next(reader for reader in trace.code_readers if code in reader.rows)
+            number = self._code_number(code, reader, machine, big)
+            if number == NO_MODULE:
+                continue
+            start = int(trace.places["address"][place])
+            end = start + int(trace.code["size"][code])
+            yield int(trace.places["start_ts"][place]) - zero, _Mapping(pid, start, end, start - JIT_ADDRESS, number)
+            until = int(trace.places["end_ts"][place])
+            if until >= 0:
+                yield until - zero, _Mapping(pid, start, end, 0, NO_MODULE)
+
+    def _code_number(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> int:
+        if code not in self._numbers:
+            found = reader.unwinding_of(code)
+            self._numbers[code] = len(self.modules) if found is not None else NO_MODULE
+            if found is not None:
+                size = int(self.trace.code["size"][code])
+                self.modules.append(jit_module("code of a JIT compiler", *found, size, machine, big))
+                self.libraries.append(None)
+        return self._numbers[code]
+
+    # ------------------------------------------------------------ how stacks ended
+
+    def note_ends(self, parts: Sequence[_Part]) -> None:
+        report, where = self.trace.report, self.where
+        end = np.concatenate([part.chains.end for part in parts])
+        how = np.concatenate([part.chains.how for part in parts])
+        counts = np.bincount(end, minlength=8).tolist()
+        report.note("unwinding_truncated", counts[names.TRUNCATED], where=where)
+        report.note("unwinding_contradiction", sum(counts[n] for n in _CONTRADICTIONS), where=where)
+        report.note("stack_cut", counts[names.LIMIT], where=where, detail=f"more than {MAX_FRAMES} frames")
+        report.note("unwinding_guessed", int((how == names.BY_FRAME_POINTER).sum()), where=where)
+        modules = np.concatenate([part.chains.module for part in parts])[end == names.NO_CFI]
+        for number, count in zip(*(column.tolist() for column in np.unique(modules, return_counts=True)), strict=True):
+            name, why = self._why(number)
+            report.note("unwinding_no_information", count, where=f"{where} {name}", detail=f"{name}: {why}")
+
+    def _why(self, number: int) -> tuple[str, str]:
+        library = self.libraries[number] if number >= 0 else None
+        if library is None:
+            return "memory without a file", "no frame pointer leads on, nor does what a jitdump may tell of it"
+        if library.differs:
+            return library.name, library.differs
+        if self.modules[number] is None:
+            return library.name, "the file is not here: give it with --symbols, or its file tree with --sysroot"
+        return library.name, "the file has none for this code, and no frame pointer leads on"
+
+    def endings(self, parts: Sequence[_Part], memory: Memory) -> dict[int, Array]:
+        """For each part (by its place) the address under which each of its stacks stands, 0 for none."""
+        found: dict[int, Array] = {}
+        for nth, part in enumerate(parts):
+            end, module = part.chains.end, part.chains.module
+            address = np.zeros(len(end), np.uint64)
+            address[(end == names.TRUNCATED) | (end == names.LIMIT)] = memory.ending(TRUNCATED)
+            address[np.isin(end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
+            for number in np.unique(module[end == names.NO_CFI]).tolist():
+                text = NO_INFORMATION.format(self._why(number)[0])
+                address[(end == names.NO_CFI) & (module == number)] = memory.ending(text)
+            found[nth] = address
+        return found
+
+
+_CONTRADICTIONS = (names.BAD_ADDRESS, names.BAD_CFA, names.LOST_REGISTER)
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    """bias: None unmaps, as a mapping does that is not executable."""
+
+    pid: int
+    start: int
+    end: int
+    bias: int | None
+    module: int
+
+    def apply(self, space: AddressSpace) -> None:
+        if self.bias is None:
+            space.unmap(self.start, self.end)
+        else:
+            space.map(self.start, self.end, self.bias, self.module)
+
+
+def _module_of(library: Library, machine: Machine) -> Module | None:
+    if library.binary is None:
+        return None
+    try:
+        module = open_module(library.name, library.binary.data, library.debug.data if library.debug else None)
+    except FormatError:
+        return None
+    return module if module.machine is machine else None
+
+
+# ---------------------------------------------------------------- callchains
+
+
+def _with_chains(samples: Samples, parts: Sequence[_Part], endings: dict[int, Array] | None) -> Samples:
+    """Chains of samples without a stack stay as they were."""
+    pieces = [samples.chain]
+    start, length = np.array(samples.chain_start), np.array(samples.chain_n)
+    n_before = len(samples.chain)
+    for nth, part in enumerate(parts):
+        rows = part.rows
+        recorded, n_kernel, has_more = _recorded(samples, rows)
+        n_frames = np.diff(part.chains.first)
+        # What perf itself found by frame pointer counts where unwinding found no caller.
+        keep = (has_more & (n_frames <= 1)) | (n_frames == 0)
+        ending = endings[nth] if endings is not None else np.zeros(len(rows), np.uint64)
+        chain, first = _joined(recorded, n_kernel, part.chains, ending)
+        pieces.append(chain)
+        start[rows[~keep]] = n_before + first[:-1][~keep]
+        length[rows[~keep]] = np.diff(first)[~keep]
+        n_before += len(chain)
+    return replace(samples, chain=np.concatenate(pieces), chain_start=start, chain_n=length)
+
+
+def _recorded(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
+    """The recorded chains in front of the user's part, joined; how long each is; whether there is a user's part of
+    more than one address."""
+    first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
+    of = np.repeat(np.arange(len(rows)), n)
+    at = np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
+    values = samples.chain[np.repeat(first, n) + at]
+    n_kernel = n.copy()
+    is_user = np.flatnonzero(values == USER)
+    np.minimum.at(n_kernel, of[is_user], at[is_user])
+    return values[at < n_kernel[of]], n_kernel, n - n_kernel > 2
+
+
+def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> tuple[Array, Array]:
+    """(chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where there is
+    an ending, a marker and its address."""
+    n_frames = np.diff(chains.first)
+    is_exact = (chains.how == names.BY_IP) | (chains.how == names.BY_SIGNAL)
+    n_exact = np.concatenate(([0], np.cumsum(is_exact)))
+    n_user = n_frames + n_exact[chains.first[1:]] - n_exact[chains.first[:-1]]
+    has_ending = ending != 0
+    first = np.concatenate(([0], np.cumsum(n_kernel + n_user + 2 * has_ending))).astype(np.int64)
+    chain = np.empty(int(first[-1]), np.uint64)
+    kernel_of = np.repeat(np.arange(len(n_kernel)), n_kernel)
+    chain[first[kernel_of] + np.arange(len(kernel_of)) - (np.cumsum(n_kernel) - n_kernel)[kernel_of]] = recorded
+    of = np.repeat(np.arange(len(n_frames)), n_frames)
+    at = first[of] + n_kernel[of] + np.arange(len(of)) - chains.first[of] + n_exact[1:] - n_exact[chains.first[of]]
+    chain[at] = chains.pc
+    chain[at[is_exact] - 1] = USER
+    ends = first[1:][has_ending]
+    chain[ends - 2], chain[ends - 1] = GUEST, ending[has_ending]
+    return chain, first
