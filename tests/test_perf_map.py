@@ -457,6 +457,25 @@ def test_recordings_with_user_stacks() -> None:
     assert stacks(mixed) == ["libx.so+0x10", f"libx.so+0x10 > {kernel}", "libx.so+0x10"]
 
 
+@pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
+def test_nothing_of_a_stack_reaches_an_output(suffix: str, tmp_path: Path) -> None:
+    """Stacks hold environment variables and arguments."""
+    secret = b"TOKEN=hunter2-is-no-password"
+    data = recorded(regs_user=X86_64_REGS, stack_user=4096)
+    words = struct.pack("<4Q", 0x7010, 0x7020, A + 4, int.from_bytes(secret[:8], "little"))
+    registers = [int.from_bytes(secret[8:16], "little")] * X86_64_REGS.bit_count()
+    registers[6:9] = [0x7008, 0x7000, A]
+    data.sample(PID, PID, START, A, [], regs=registers, stack=(words + secret * 100).ljust(4096, b"\0"))
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    trace = traceferry.load(tmp_path / "perf.data")
+    traceferry.save(trace, tmp_path / f"out{suffix}")
+    told = "".join(issue.as_text() for issue in trace.report).encode()
+    told += "\n".join(importer_named("perf").module.dump(Source("perf.data", memoryview(data.bytes())), 0)).encode()
+    for written in ((tmp_path / f"out{suffix}").read_bytes(), told):
+        for part in (secret[:8], secret[8:16], secret[-8:], secret[:8].hex().encode(), hex(registers[0]).encode()):
+            assert part not in written
+
+
 def test_user_stacks_of_other_processors() -> None:
     data = recorded(regs_user=3, stack_user=64).feature(ARCH="riscv64")
     data.sample(PID, PID, START, A, [], regs=[0, 0], stack=bytes(64))

@@ -16,6 +16,8 @@ from readers.user_stacks import Event, UserStackRecording, read, read_code
 from zstandard import ZstdDecompressor
 
 import traceferry
+from traceferry.io.source import Source
+from traceferry.symbols.binary import Binary
 from traceferry.unwind import unwind_inlined as names
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
@@ -89,7 +91,7 @@ class Unwound:
             module = None
             if file.is_file():
                 data = unpacked(file) if file.suffix == ".zst" else file.read_bytes()
-                module = open_module(path, memoryview(data))
+                module = open_module(Binary(Source(path, memoryview(data))))
             self.numbers[path] = len(self.modules)
             self.modules.append(module)
         return self.numbers[path]

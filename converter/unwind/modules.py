@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import io
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from elftools.elf.elffile import ELFFile
 
 from traceferry.errors import FormatError
-from traceferry.symbols.binary import ELF_DAMAGE
+from traceferry.symbols.binary import ELF_DAMAGE, Binary
 from traceferry.unwind.cfi import Problems, Section, rows_of
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.rows import Rows, RuleSets, merged
@@ -54,34 +55,32 @@ class Module:
         return merged(parts) if parts else Rows(np.zeros(0, np.uint64), np.zeros(0, np.int32)), problems
 
 
-def open_module(name: str, data: memoryview, debug: memoryview | None = None) -> Module:
+def open_module(binary: Binary, debug: Binary | None = None) -> Module:
     """An ELF file; debug: the file with its debug information, if that is apart. Raises FormatError."""
     try:
-        elf = ELFFile(_View(data))
+        elf = binary.elf
         machine = MACHINES.get(elf["e_machine"])
         if machine is None:
-            raise FormatError(f"{name}: stacks in code for {elf['e_machine']} cannot be unwound")
-        sections = [Section(*found) for found in (_eh_frame(elf, data),) if found]
+            raise FormatError(f"{binary.name}: stacks in code for {elf['e_machine']} cannot be unwound")
+        segments = [_Segment(s["p_type"], s["p_flags"], s["p_offset"], s["p_vaddr"], s["p_filesz"])
+                    for s in elf.iter_segments()]  # fmt: skip
+        sections = [Section(*found) for found in (_eh_frame(binary, segments),) if found]
         sections += [
             Section(*found, is_debug=True)
-            for file, bytes_ in ((elf, data), (ELFFile(_View(debug)), debug) if debug else (None, data))
-            if file is not None and (found := _section(file, bytes_, ".debug_frame"))
+            for file in (binary, debug)
+            if file is not None and (found := _section(file, ".debug_frame"))
         ]
         plt = [
             (int(section["sh_addr"]), int(section["sh_addr"]) + int(section["sh_size"]))
             for section in (elf.get_section_by_name(plt_name) for plt_name in PLT_SECTIONS)
             if section is not None
         ]
-        segments = tuple(
-            (int(segment["p_offset"]), int(segment["p_vaddr"]), int(segment["p_filesz"]))
-            for segment in elf.iter_segments()
-            if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & 1
-        )
+        executable = tuple((s.offset, s.address, s.size) for s in segments if s.type == "PT_LOAD" and s.flags & 1)
         return Module(
-            name, machine, not elf.little_endian, tuple(sections), segments, int(elf["e_entry"]), tuple(plt)
+            binary.name, machine, not binary.little_endian, tuple(sections), executable, int(elf["e_entry"]), tuple(plt)
         )
-    except ELF_DAMAGE as error:
-        raise FormatError(f"{name}: the ELF file is damaged: {error}") from None
+    except (*ELF_DAMAGE, struct.error) as error:
+        raise FormatError(f"{binary.name}: the ELF file is damaged: {error}") from None
 
 
 def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, machine: Machine, big: bool) -> Module:
@@ -91,59 +90,37 @@ def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, 
     return Module(name, machine, big, (section,), is_jit=True)
 
 
-class _View(io.RawIOBase):
-    """A file over a memoryview, which is not copied."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data, self._at = data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = max(0, offset + (0, self._at, len(self._data))[whence])
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        end = len(self._data) if size is None or size < 0 else self._at + size
-        piece = bytes(self._data[self._at : end])
-        self._at += len(piece)
-        return piece
+class _Segment(NamedTuple):
+    type: str
+    flags: int
+    offset: int
+    address: int
+    size: int
 
 
-def _section(elf: ELFFile, data: memoryview, name: str) -> tuple[memoryview, int] | None:
-    section = elf.get_section_by_name(name)
+def _section(binary: Binary, name: str) -> tuple[memoryview, int] | None:
+    section = binary.elf.get_section_by_name(name)
     if section is None or section["sh_type"] == "SHT_NOBITS" or not section["sh_size"]:
         return None
     if section.compressed:
         return memoryview(section.data()), int(section["sh_addr"])
-    return data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]], int(section["sh_addr"])
+    return binary.data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]], int(section["sh_addr"])
 
 
-def _eh_frame(elf: ELFFile, data: memoryview) -> tuple[memoryview, int] | None:
+def _eh_frame(binary: Binary, segments: Sequence[_Segment]) -> tuple[memoryview, int] | None:
     """By its section, else, in a file without section headers, from where `.eh_frame_hdr` points to the end of the
     segment."""
-    found = _section(elf, data, ".eh_frame")
+    found = _section(binary, ".eh_frame")
     if found is not None:
         return found
-    header = next((s for s in elf.iter_segments() if s["p_type"] == "PT_GNU_EH_FRAME"), None)
-    if header is None:
-        return None
-    at, address = int(header["p_offset"]), int(header["p_vaddr"])
+    header = next((segment for segment in segments if segment.type == "PT_GNU_EH_FRAME"), None)
     # u8 version 1, u8 encoding of the pointer: 0x1b is relative to its place, 4 bytes, signed.
-    if bytes(data[at : at + 2]) != b"\x01\x1b":
+    if header is None or bytes(binary.data[header.offset : header.offset + 2]) != b"\x01\x1b":
         return None
-    order = "little" if elf.little_endian else "big"
-    frame = address + 4 + int.from_bytes(data[at + 4 : at + 8], order, signed=True)  # type: ignore[arg-type]
-    for segment in elf.iter_segments():
-        begin, size = int(segment["p_vaddr"]), int(segment["p_filesz"])
-        if segment["p_type"] == "PT_LOAD" and begin <= frame < begin + size:
-            offset = int(segment["p_offset"]) + frame - begin
-            return data[offset : int(segment["p_offset"]) + size], frame
+    (distance,) = struct.unpack_from("<i" if binary.little_endian else ">i", binary.data, header.offset + 4)
+    frame = header.address + 4 + distance
+    for segment in segments:
+        if segment.type == "PT_LOAD" and segment.address <= frame < segment.address + segment.size:
+            offset = segment.offset + frame - segment.address
+            return binary.data[offset : segment.offset + segment.size], frame
     return None

@@ -6,6 +6,7 @@ exact, any other is a return address.
 
 from __future__ import annotations
 
+import mmap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,8 @@ MACHINES: dict[tuple[str, int], tuple[Machine, dict[int, int]]] = {
 
 # PERF_CONTEXT_USER and PERF_CONTEXT_GUEST (include/uapi/linux/perf_event.h).
 MARKERS, USER, GUEST = (np.uint64((1 << 64) - n) for n in (4095, 512, 2048))
+# Samples, whose dumps are in memory together.
+AT_ONCE = 1 << 12
 TRUNCATED = "(truncated stack)"
 CONTRADICTION = "(contradictory unwind information)"
 NO_INFORMATION = "(no unwind information: {})"
@@ -141,9 +144,11 @@ class _Run:
             if mine is None:
                 return
             n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
-            if n:
-                parts.append(_Part(rows[mine[:n]], unwinder.unwind(stacks, mine[:n], spaces[pid])))
-                waiting[pid] = mine[n:]
+            for begin in range(0, n, AT_ONCE):
+                piece = mine[begin : min(begin + AT_ONCE, n)]
+                parts.append(_Part(rows[piece], unwinder.unwind(stacks, piece, spaces[pid])))
+                self._release(stacks, piece)
+            waiting[pid] = mine[n:]
 
         for when, _, change in changes:
             if isinstance(change, Fork):
@@ -160,6 +165,15 @@ class _Run:
         n_bad = sum(problem.n_bad + problem.is_cut for of_one in unwinder.problems.values() for problem in of_one)
         self.trace.report.note("unwinding_damaged", n_bad, where=self.where)
         return parts
+
+    def _release(self, stacks: UserStacks, piece: Array) -> None:
+        """Dumps that were read need not stay in memory: a file that is mapped is read again where it is needed."""
+        owner = self.recording.stream.obj
+        if not isinstance(owner, mmap.mmap) or not hasattr(owner, "madvise"):
+            return
+        begin = int(stacks.registers_at[piece].min()) // mmap.PAGESIZE * mmap.PAGESIZE
+        end = int((stacks.dump_at[piece] + stacks.dump_n[piece]).max())
+        owner.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
     def _changes(
         self, machine: Machine, big: bool, pids: set[int]
@@ -297,7 +311,7 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
     if library.binary is None:
         return None
     try:
-        module = open_module(library.name, library.binary.data, library.debug.data if library.debug else None)
+        module = open_module(library.binary, library.debug)
     except FormatError:
         return None
     return module if module.machine is machine else None
@@ -307,10 +321,12 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 
 
 def _with_chains(samples: Samples, parts: Sequence[_Part], endings: dict[int, Array] | None) -> Samples:
-    """Chains of samples without a stack stay as they were."""
-    pieces = [samples.chain]
-    start, length = np.array(samples.chain_start), np.array(samples.chain_n)
-    n_before = len(samples.chain)
+    """Chains of samples without a stack stay as they were. The recorded ones may lie between the dumps: what is wanted
+    of them is copied, so that nothing holds on to the dumps."""
+    length = np.array(samples.chain_n)
+    pieces = [_chains_of(samples, slice(None))]
+    start = np.cumsum(length, dtype=np.int64) - length
+    n_before = len(pieces[0])
     for nth, part in enumerate(parts):
         rows = part.rows
         recorded, n_kernel, has_more = _recorded(samples, rows)
@@ -326,13 +342,21 @@ def _with_chains(samples: Samples, parts: Sequence[_Part], endings: dict[int, Ar
     return replace(samples, chain=np.concatenate(pieces), chain_start=start, chain_n=length)
 
 
+def _chains_of(samples: Samples, rows: Array | slice) -> Array:
+    """The recorded chains of these samples, joined."""
+    first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
+    at: Array = np.arange(int(n.sum())) + np.repeat(first - (np.cumsum(n) - n), n)
+    chains: Array = samples.chain[at]
+    return chains
+
+
 def _recorded(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
     """The recorded chains in front of the user's part, joined; how long each is; whether there is a user's part of
     more than one address."""
-    first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
+    n = samples.chain_n[rows].astype(np.int64)
+    values = _chains_of(samples, rows)
     of = np.repeat(np.arange(len(rows)), n)
     at = np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
-    values = samples.chain[np.repeat(first, n) + at]
     n_kernel = n.copy()
     is_user = np.flatnonzero(values == USER)
     np.minimum.at(n_kernel, of[is_user], at[is_user])
