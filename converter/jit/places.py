@@ -96,10 +96,11 @@ def _overlapping(address: Array, size: Array) -> list[list[int]]:
     order = order[size[order] > 0]
     if len(order) == 0:
         return []
-    end = address[order] + size[order]
-    end[end < address[order]] = np.iinfo(np.uint64).max
-    reach = np.maximum.accumulate(end)
-    is_new = np.concatenate(([True], address[order][1:] >= reach[:-1]))
+    # The last byte, since what lies at the end of memory has no end in 64 bits.
+    last = address[order] + (size[order] - np.uint64(1))
+    last[last < address[order]] = np.iinfo(np.uint64).max
+    reach = np.maximum.accumulate(last)
+    is_new = np.concatenate(([True], address[order][1:] > reach[:-1]))
     group = np.cumsum(is_new) - 1
     sizes = np.bincount(group)
     shared = order[sizes[group] > 1]
