@@ -117,7 +117,7 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
 
 
 def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
-    """What weighs bytes is no thread of the process: these views stand together, after its threads."""
+    """Views, whose samples weigh bytes, are not threads: they have a process of their own, after that of the others."""
     if not thread.sample_unit:
         return {}
     return {"pid": f"{process.pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
@@ -125,9 +125,9 @@ def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
 
 def _write_empty_thread(json: JsonWriter) -> None:
     """The viewer refuses a profile without threads."""
-    nobody = Process(0, "empty recording", 0, 0)
+    process = Process(0, "empty recording", 0, 0)
     json.open(b"{")
-    json.members(thread_head(Trace(), nobody, Thread(0, "empty recording", True, 0, 0, ThreadData)))
+    json.members(thread_head(Trace(), process, Thread(0, "empty recording", True, 0, 0, ThreadData)))
     json.member("samples", {"stack": [], "time": [], "weight": None, "weightType": "samples", "length": 0})
     json.member(
         "markers",

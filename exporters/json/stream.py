@@ -22,8 +22,8 @@ class JsonWriter:
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._room = bytearray(48 * PIECE)
-        self._view = memoryview(self._room)
+        self._buffer = bytearray(48 * PIECE)
+        self._view = memoryview(self._buffer)
         self._comma = False
 
     def raw(self, text: bytes | memoryview) -> None:
@@ -65,7 +65,7 @@ class JsonWriter:
 
     def int_pieces(self, name: str, pieces: Iterable[Array]) -> None:
         self.key(name)
-        self._column(json_kernel.ints(part, self._room) for part in _parts(pieces, np.int32))
+        self._column(json_kernel.ints(part, self._buffer) for part in _parts(pieces, np.int32))
 
     def longs(self, name: str, values: Array, null: int = SMALLEST) -> None:
         """A column of int64 as they are; one that is `null` is null."""
@@ -73,7 +73,7 @@ class JsonWriter:
 
     def long_pieces(self, name: str, pieces: Iterable[Array], null: int = SMALLEST) -> None:
         self.key(name)
-        self._column(json_kernel.longs(part, null, self._room) for part in _parts(pieces, np.int64))
+        self._column(json_kernel.longs(part, null, self._buffer) for part in _parts(pieces, np.int64))
 
     def bools(self, name: str, values: Array) -> None:
         self.key(name)
@@ -85,12 +85,12 @@ class JsonWriter:
 
     def milli_pieces(self, name: str, pieces: Iterable[Array]) -> None:
         self.key(name)
-        self._column(json_kernel.millis(part, self._room) for part in _parts(pieces, np.int64))
+        self._column(json_kernel.millis(part, self._buffer) for part in _parts(pieces, np.int64))
 
     def sample_rows(self, pieces: Iterable[tuple[Array, Array]]) -> None:
         """An array of rows of samples. pieces: (stack, ns)."""
         self._column(
-            json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._room)
+            json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._buffer)
             for stack, ts in pieces
             for at in range(0, len(stack), PIECE)
         )
@@ -114,7 +114,7 @@ class JsonWriter:
         self.close(b"]")
 
     def _column(self, sizes: Iterable[int]) -> None:
-        """Each size is that of a text in the room, with a comma at its end; the last comma goes."""
+        """Each size is that of a text in the buffer, with a comma at its end; the last comma is left out."""
         self.raw(b"[")
         before = 0
         for size in sizes:
@@ -140,7 +140,7 @@ class Counted:
 
 
 def _parts(pieces: Iterable[Array], dtype: type[np.generic]) -> Iterator[Array]:
-    """What fits into the room, one after the other."""
+    """Parts that fit into the buffer."""
     for piece in pieces:
         values = np.ascontiguousarray(piece, dtype)
         for at in range(0, len(values), PIECE):

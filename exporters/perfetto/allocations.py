@@ -52,7 +52,7 @@ class Allocations:
     def _dump(self, process: Process, totals: Array, index: int) -> int:
         """index: of the next packet of profiles; returns that of the one after. The last one of a dump says so."""
         stream = self._samples.stream(ALLOCATED)
-        # In a part of a recording more may be freed than was allocated in it. It cannot be left.
+        # In a part of a recording more may be freed than was allocated in it; what is left is not negative.
         totals[:, FREED_BYTES] = np.minimum(totals[:, FREED_BYTES], totals[:, BYTES])
         totals[:, FREED_COUNT] = np.minimum(totals[:, FREED_COUNT], totals[:, COUNT])
         stacks = np.flatnonzero(totals[:, COUNT]).astype(np.int32)
@@ -79,7 +79,7 @@ class Allocations:
 
 
 def _longer(totals: Array, n: int) -> Array:
-    """With rows for n stacks at least, and room for more, so that few calls copy."""
+    """With rows for n stacks at least, and capacity for more, so that few calls copy."""
     if len(totals) >= n:
         return totals
     grown = np.zeros((n + n // 2, 4), np.int64)

@@ -77,7 +77,7 @@ class Samples:
 
 
 class Stream:
-    """Samples of one kind, on a sequence of theirs."""
+    """Samples of one kind, on a sequence of their own."""
 
     def __init__(self, trace: Trace, packets: Packets, runs: Runs, sampling: Sampling) -> None:
         self.sequence = packets.sequence()

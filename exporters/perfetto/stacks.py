@@ -276,7 +276,7 @@ class Runs:
             tier_name = f"[{self._text(trace.tiers, 'name', tier)}]" if tier >= 0 else ""
             lib_name = self._text(trace.libs, "name", lib) or "code"
             start = self._first_address(code)
-            # Code that lay nowhere has no range, so that it is in nobody's way.
+            # Code without an address has an empty range, which overlaps no other.
             size = max(self._cell(trace.code, "size", code), 0) if start else 0
             path = " ".join(filter(None, ("JIT", tier_name, f"{lib_name}-{code}")))
             module = self._code_modules[code] = Module(path, b"", start, min(start + size, ADDRESS_LIMIT))
