@@ -151,6 +151,9 @@ KINDS: dict[str, Kind] = {
     "throttled": Kind(
         "loss", "the kernel held samples back because they took too much time", "record with a lower frequency (-F)"
     ),
+    "deferred_missing": Kind(
+        "loss", "the user's part of stacks was to be recorded later, and is not in the recording", ""
+    ),
     "unwinding_not_done": Kind(
         "loss",
         "user stacks of this kind of processor are not unwound: these samples show the leaf and the kernel's part",

@@ -476,6 +476,24 @@ def test_nothing_of_a_stack_reaches_an_output(suffix: str, tmp_path: Path) -> No
             assert part not in written
 
 
+DEFERRED = (1 << 64) - 640  # PERF_CONTEXT_USER_DEFERRED
+
+
+def test_callchains_that_are_recorded_later() -> None:
+    """Several samples wait for one record of their thread; another thread's record with the cookie is not theirs."""
+    data = kernel_map(recorded())
+    data.sample(PID, PID, START, K, [IN_KERNEL, K, DEFERRED, 5], mode="kernel")
+    data.sample(PID, PID, START + 1, A, [DEFERRED, 5])
+    data.callchain_deferred(PID, PID + 1, 5, [LIB], START + 2)
+    data.callchain_deferred(PID, PID, 5, [A, B], START + 3)
+    data.sample(PID, PID, START + 4, A, [DEFERRED, 6])
+    data.callchain_deferred(PID, PID, 6, [A], START + 5, n=1 << 60)
+    trace = read(data)
+    user = "libx.so+0x1f > libx.so+0x10"
+    assert stacks(trace) == [f"{user} > [kernel.kallsyms]+0x10", user, "libx.so+0x10"]
+    assert reported(trace) == {"deferred_missing": 1, "bad_record": 1}
+
+
 def test_user_stacks_of_other_processors() -> None:
     data = recorded(regs_user=3, stack_user=64).feature(ARCH="riscv64")
     data.sample(PID, PID, START, A, [], regs=[0, 0], stack=bytes(64))

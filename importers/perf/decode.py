@@ -59,6 +59,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         events=found.events,
         samples=samples,
         switches=rare.switches,
+        deferred=rare.deferred,
         tasks=rare.tasks,
         maps=rare.maps,
         ksymbols=rare.ksymbols,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
@@ -80,6 +81,7 @@ class _Mapper:
         memory = Memory(recording, trace, natives, names.pids, offset_ns, self._map_file)
         keep_apart = self._options.keep_cut_stacks_apart
         samples = unwound(trace, recording, memory, natives, keep_apart, self._source.name)
+        samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
         stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
         self._note_losses(memory)

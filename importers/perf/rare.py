@@ -28,7 +28,19 @@ from traceferry.importers.perf.layout import (
     RecordType,
     SampleType,
 )
-from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Lost, Mmap, Problem, Switches, Task, Throttle
+from traceferry.importers.perf.recording import (
+    Comm,
+    Deferred,
+    Exit,
+    Fork,
+    Ksymbol,
+    Lost,
+    Mmap,
+    Problem,
+    Switches,
+    Task,
+    Throttle,
+)
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import Array
 
@@ -64,6 +76,7 @@ class Rare:
     """What `read_rare` finds, each by time."""
 
     switches: Switches
+    deferred: Deferred
     tasks: list[Task] = field(default_factory=list)
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
@@ -87,9 +100,10 @@ class Row(NamedTuple):
 
 def read_rare(stream: Stream, table: EventTable) -> Rare:
     problems: list[Problem] = []
-    wanted = np.isin(stream.other_type, [*READERS, RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE])
+    in_columns = [RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE, RecordType.CALLCHAIN_DEFERRED]
+    wanted = np.isin(stream.other_type, [*READERS, *in_columns])
     rows = _others(stream, table, stream.other_at[wanted], stream.other_type[wanted], problems)
-    rare = Rare(_switches(rows), problems=problems)
+    rare = Rare(_switches(rows), _deferred(stream, rows, problems), problems=problems)
     first_bad, n_bad = None, 0
     decoded = np.isin(rows.type, list(READERS))
     columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts, rows.cpu, rows.event)
@@ -201,6 +215,22 @@ def _switches(rows: Others) -> Switches:
         np.where(wide[mask], rows.second[mask], np.int32(-1)),
         rows.at[mask],
     )
+
+
+def _deferred(stream: Stream, rows: Others, problems: list[Problem]) -> Deferred:
+    """u64 cookie, nr; u64 ips[nr]"""
+    read, of_type = Reader(stream), rows.type == RecordType.CALLCHAIN_DEFERRED
+    size = rows.body_end - rows.at - RECORD_HEADER_SIZE - 16
+    chosen = np.flatnonzero(of_type & (size >= 0))
+    n = read(rows.at[chosen] + 16, "u8")
+    fits = n <= (size[chosen] // 8).astype(np.uint64)
+    chosen, n = chosen[fits], n[fits].astype(np.int64)
+    _note_rows(problems, "bad_record", rows.at[of_type][len(chosen) :], "deferred callchains shorter than they say")
+    first = np.cumsum(n) - n
+    at = np.repeat(rows.at[chosen] + 24 - 8 * first, n) + 8 * np.arange(int(n.sum()))
+    return Deferred(
+        rows.ts[chosen], rows.tid[chosen], read(rows.at[chosen] + 8, "u8"), n, first, read(at, "u8")
+    )  # fmt: skip
 
 
 def _row(stream: Stream, kind: int, at: int, body_end: int, shared: list[int]) -> Row | None:

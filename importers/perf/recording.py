@@ -143,6 +143,19 @@ class Switches:
         return len(self.ts)
 
 
+@dataclass
+class Deferred:
+    """Columns of CALLCHAIN_DEFERRED, by time: ts int64 ns, tid int32, cookie uint64; n int64 addresses from first
+    (int64) on in `addresses` (uint64)."""
+
+    ts: Array
+    tid: Array
+    cookie: Array
+    n: Array
+    first: Array
+    addresses: Array
+
+
 @dataclass(frozen=True)
 class Comm:
     """ts of this and all that follow: 0 before the start (perf made the record up) or not recorded."""
@@ -247,6 +260,7 @@ class Recording:
     events: list[Event]
     samples: Samples
     switches: Switches
+    deferred: Deferred
     tasks: list[Task]
     maps: list[Mmap]
     ksymbols: list[Ksymbol]

@@ -1,20 +1,17 @@
-"""Map: copies of registers and stacks become callchains, as if the recorder had unwound them.
-
-The chains have perf's own form: context markers, then addresses, the innermost first. An address behind a marker is
-exact, any other is a return address.
-"""
+"""Map: copies of registers and stacks become callchains, as if the recorder had unwound them."""
 
 from __future__ import annotations
 
 import mmap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
 
 from traceferry.errors import FormatError
+from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
 from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
@@ -41,8 +38,6 @@ MACHINES: dict[tuple[str, int], tuple[Machine, dict[int, int]]] = {
     ("aarch64", ABI_64): (AARCH64, AARCH64_BITS),
 }
 
-# PERF_CONTEXT_USER and PERF_CONTEXT_GUEST (include/uapi/linux/perf_event.h).
-MARKERS, USER, GUEST = (np.uint64((1 << 64) - n) for n in (4095, 512, 2048))
 # Samples, whose dumps are in memory together.
 AT_ONCE = 1 << 12
 TRUNCATED = "(truncated stack)"
@@ -69,7 +64,8 @@ def unwound(
     if not n_done:
         return samples
     run.note_ends(parts)
-    return _with_chains(samples, parts, run.endings(parts, memory) if keep_apart else None)
+    endings = run.endings(parts, memory) if keep_apart else {}
+    return with_chains(samples, [_replacement(samples, part, endings.get(nth)) for nth, part in enumerate(parts)])
 
 
 @dataclass(frozen=True)
@@ -320,47 +316,16 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 # ---------------------------------------------------------------- callchains
 
 
-def _with_chains(samples: Samples, parts: Sequence[_Part], endings: dict[int, Array] | None) -> Samples:
-    """Chains of samples without a stack stay as they were. The recorded ones may lie between the dumps: what is wanted
-    of them is copied, so that nothing holds on to the dumps."""
-    length = np.array(samples.chain_n)
-    pieces = [_chains_of(samples, slice(None))]
-    start = np.cumsum(length, dtype=np.int64) - length
-    n_before = len(pieces[0])
-    for nth, part in enumerate(parts):
-        rows = part.rows
-        recorded, n_kernel, has_more = _recorded(samples, rows)
-        n_frames = np.diff(part.chains.first)
-        # What perf itself found by frame pointer counts where unwinding found no caller.
-        keep = (has_more & (n_frames <= 1)) | (n_frames == 0)
-        ending = endings[nth] if endings is not None else np.zeros(len(rows), np.uint64)
-        chain, first = _joined(recorded, n_kernel, part.chains, ending)
-        pieces.append(chain)
-        start[rows[~keep]] = n_before + first[:-1][~keep]
-        length[rows[~keep]] = np.diff(first)[~keep]
-        n_before += len(chain)
-    return replace(samples, chain=np.concatenate(pieces), chain_start=start, chain_n=length)
-
-
-def _chains_of(samples: Samples, rows: Array | slice) -> Array:
-    """The recorded chains of these samples, joined."""
-    first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
-    at: Array = np.arange(int(n.sum())) + np.repeat(first - (np.cumsum(n) - n), n)
-    chains: Array = samples.chain[at]
-    return chains
-
-
-def _recorded(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
-    """The recorded chains in front of the user's part, joined; how long each is; whether there is a user's part of
-    more than one address."""
-    n = samples.chain_n[rows].astype(np.int64)
-    values = _chains_of(samples, rows)
-    of = np.repeat(np.arange(len(rows)), n)
-    at = np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
-    n_kernel = n.copy()
-    is_user = np.flatnonzero(values == USER)
-    np.minimum.at(n_kernel, of[is_user], at[is_user])
-    return values[at < n_kernel[of]], n_kernel, n - n_kernel > 2
+def _replacement(samples: Samples, part: _Part, ending: Array | None) -> Replacement:
+    """What perf itself found by frame pointer counts where unwinding found no caller."""
+    recorded, n_kernel, n_user = before_user(samples, part.rows)
+    n_frames = np.diff(part.chains.first)
+    keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
+    ending = np.zeros(len(part.rows), np.uint64) if ending is None else ending
+    chain, first = _joined(recorded, n_kernel, part.chains, ending)
+    of, _ = ragged(np.diff(first))
+    kept = np.concatenate(([0], np.cumsum(np.diff(first)[~keep]))).astype(np.int64)
+    return Replacement(part.rows[~keep], chain[~keep[of]], kept)
 
 
 def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> tuple[Array, Array]:
@@ -373,10 +338,10 @@ def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> 
     has_ending = ending != 0
     first = np.concatenate(([0], np.cumsum(n_kernel + n_user + 2 * has_ending))).astype(np.int64)
     chain = np.empty(int(first[-1]), np.uint64)
-    kernel_of = np.repeat(np.arange(len(n_kernel)), n_kernel)
-    chain[first[kernel_of] + np.arange(len(kernel_of)) - (np.cumsum(n_kernel) - n_kernel)[kernel_of]] = recorded
-    of = np.repeat(np.arange(len(n_frames)), n_frames)
-    at = first[of] + n_kernel[of] + np.arange(len(of)) - chains.first[of] + n_exact[1:] - n_exact[chains.first[of]]
+    kernel_of, at = ragged(n_kernel)
+    chain[first[kernel_of] + at] = recorded
+    of, at = ragged(n_frames)
+    at += first[of] + n_kernel[of] + n_exact[1:] - n_exact[chains.first[of]]
     chain[at] = chains.pc
     chain[at[is_exact] - 1] = USER
     ends = first[1:][has_ending]

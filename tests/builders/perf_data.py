@@ -31,6 +31,7 @@ REALTIME, MONOTONIC, BOOTTIME, MONOTONIC_RAW = 0, 1, 7, 4
 # Record types of the kernel, then those of the perf tool.
 MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, READ, SAMPLE, MMAP2, AUX, ITRACE_START = range(1, 13)
 LOST_SAMPLES, SWITCH, SWITCH_CPU_WIDE, NAMESPACES, KSYMBOL, BPF_EVENT, CGROUP, TEXT_POKE = range(13, 21)
+CALLCHAIN_DEFERRED = 22
 HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_BUILD_ID, FINISHED_ROUND, ID_INDEX = range(64, 70)
 AUXTRACE, EVENT_UPDATE, HEADER_FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 71, 78, 80, 81, 82, 83
 
@@ -452,6 +453,13 @@ class PerfData:
         """SWITCH_CPU_WIDE: the same, and who comes next (`out`) or was there before."""
         payload = self._pack("ii", other_pid, other_tid)
         return self._side_band(SWITCH_CPU_WIDE, _switch_misc(out, preempt), payload, pid, tid, ts=ts, **times)
+
+    def callchain_deferred(
+        self, pid: int, tid: int, cookie: int, chain: Sequence[int], ts: int | None = None, *, n: int | None = None
+    ) -> Self:
+        """CALLCHAIN_DEFERRED: the user's part of this thread's samples with the cookie; n states a wrong length."""
+        payload = self._u64(cookie, len(chain) if n is None else n, *chain)
+        return self._side_band(CALLCHAIN_DEFERRED, 0, payload, pid, tid, ts=ts)
 
     def lost(self, number: int, *, event: int = 0, **times: Any) -> Self:
         """LOST: so many records did not fit into the buffer."""

@@ -1,0 +1,105 @@
+"""Map: callchains as columns, and the user's part of them replaced.
+
+A chain is context markers and addresses, the innermost first. An address behind a marker is exact, any other a return
+address. Source: include/uapi/linux/perf_event.h, enum perf_callchain_context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceferry.importers.perf.recording import Deferred, Samples
+from traceferry.model import Array
+from traceferry.report import Report
+
+# PERF_CONTEXT_USER, PERF_CONTEXT_USER_DEFERRED, PERF_CONTEXT_GUEST.
+USER, USER_DEFERRED, GUEST = (np.uint64((1 << 64) - n) for n in (512, 640, 2048))
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """rows: of samples, whose new chains are chain[first[i]:first[i + 1]]."""
+
+    rows: Array
+    chain: Array
+    first: Array
+
+
+def chains_of(samples: Samples, rows: Array | slice) -> Array:
+    """The recorded chains of these samples, joined."""
+    first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
+    at: Array = np.arange(int(n.sum())) + np.repeat(first - (np.cumsum(n) - n), n)
+    chains: Array = samples.chain[at]
+    return chains
+
+
+def before_user(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
+    """The recorded chains in front of the user's part, joined; how long each is; how long the user's part is, with its
+    marker."""
+    n = samples.chain_n[rows].astype(np.int64)
+    values = chains_of(samples, rows)
+    of, at = ragged(n)
+    n_before = n.copy()
+    is_user = np.flatnonzero((values == USER) | (values == USER_DEFERRED))
+    np.minimum.at(n_before, of[is_user], at[is_user])
+    return values[at < n_before[of]], n_before, n - n_before
+
+
+def ragged(n: Array) -> tuple[Array, Array]:
+    """For rows of n values: (row, place in it) of each value."""
+    of = np.repeat(np.arange(len(n)), n)
+    return of, np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
+
+
+def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Samples:
+    """Other chains stay as they were. The recorded ones may lie between the dumps of stacks: what is wanted of them is
+    copied, so that nothing holds on to these."""
+    length = np.array(samples.chain_n)
+    pieces = [chains_of(samples, slice(None))]
+    start = np.cumsum(length, dtype=np.int64) - length
+    n_before = len(pieces[0])
+    for one in replacements:
+        pieces.append(one.chain)
+        start[one.rows] = n_before + one.first[:-1]
+        length[one.rows] = np.diff(one.first)
+        n_before += len(one.chain)
+    return replace(samples, chain=np.concatenate(pieces), chain_start=start, chain_n=length)
+
+
+def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: str) -> Samples:
+    """Joins what the kernel recorded later of the user's part: a chain that ends with USER_DEFERRED and a cookie gets
+    the addresses of the next record of its thread with that cookie. Several samples may wait for one record."""
+    rows = np.flatnonzero(samples.chain_n >= 2)
+    last = samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1
+    rows = rows[samples.chain[last - 1] == USER_DEFERRED] if len(rows) else rows
+    if not len(rows):
+        return samples
+    cookie = samples.chain[samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1]
+    found = _next(samples.tid[rows], cookie, samples.ts[rows], deferred)
+    report.note("deferred_missing", int((found < 0).sum()), where=where)
+    kernel, n_kernel, _ = before_user(samples, rows)
+    n_user = np.where(found >= 0, deferred.n[found] + 1, 0) if len(deferred.n) else np.zeros(len(rows), np.int64)
+    first = np.concatenate(([0], np.cumsum(n_kernel + n_user))).astype(np.int64)
+    chain = np.empty(int(first[-1]), np.uint64)
+    of, at = ragged(n_kernel)
+    chain[first[of] + at] = kernel
+    of, at = ragged(n_user)
+    values = deferred.addresses[np.maximum(deferred.first[found[of]] + at - 1, 0)] if len(of) else kernel[:0]
+    chain[first[of] + n_kernel[of] + at] = np.where(at == 0, USER, values)
+    return with_chains(samples, [Replacement(rows, chain, first)])
+
+
+def _next(tid: Array, cookie: Array, ts: Array, deferred: Deferred) -> Array:
+    """The record for each sample, -1 for none."""
+    n = len(deferred.n)
+    keys = np.stack([np.concatenate((deferred.tid, tid)).astype(np.uint64), np.concatenate((deferred.cookie, cookie))])
+    _, key = np.unique(keys, axis=1, return_inverse=True)
+    _, time = np.unique(np.concatenate((deferred.ts, ts)), return_inverse=True)
+    place = key.reshape(-1).astype(np.int64) * (len(time) + 1) + time.reshape(-1)
+    order = np.argsort(place[:n], kind="stable")
+    nth = np.searchsorted(place[:n][order], place[n:])
+    found = np.append(order, -1)[nth]
+    return np.where((found >= 0) & (key.reshape(-1)[found] == key.reshape(-1)[n:]), found, -1)
