@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import mmap
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -45,6 +45,16 @@ def owner_of(data: memoryview) -> bytes | mmap.mmap:
     return bytes(data)
 
 
+class Segment(NamedTuple):
+    """type: PT_*; size: in the file."""
+
+    type: str
+    flags: int
+    offset: int
+    address: int
+    size: int
+
+
 class Binary:
     """An ELF executable or shared object, or its debug file.
 
@@ -57,10 +67,13 @@ class Binary:
         self.data = source.data
         try:
             self.elf = ELFFile(stream_of(source.data))
-            self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(
-                segment["p_type"] == "PT_INTERP" for segment in self.elf.iter_segments()
-            )
-            self.base = min((s["p_vaddr"] for s in self.elf.iter_segments() if s["p_type"] == "PT_LOAD"), default=0)
+            self.segments = [
+                Segment(s["p_type"], s["p_flags"], s["p_offset"], s["p_vaddr"], s["p_filesz"])
+                for s in self.elf.iter_segments()
+            ]
+            self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
+            self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
+            self.base = min((segment.address for segment in self._loaded), default=0)
         except ELF_DAMAGE as error:
             raise self._unreadable(error) from None
 
@@ -107,22 +120,10 @@ class Binary:
 
     def relative(self, offset: int) -> int | None:
         """Where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
-        for vaddr, begin, size in self._segments:
-            if begin <= offset < begin + size:
-                return vaddr + offset - begin - self.base
+        for segment in self._loaded:
+            if segment.offset <= offset < segment.offset + segment.size:
+                return segment.address + offset - segment.offset - self.base
         return None
-
-    @cached_property
-    def _segments(self) -> list[tuple[int, int, int]]:
-        """(address, offset in the file, size) of what is loaded."""
-        try:
-            return [
-                (int(s["p_vaddr"]), int(s["p_offset"]), int(s["p_filesz"]))
-                for s in self.elf.iter_segments()
-                if s["p_type"] == "PT_LOAD"
-            ]
-        except ELF_DAMAGE:
-            return []
 
     @cached_property
     def symcache(self) -> Any:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -62,9 +60,7 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
         machine = MACHINES.get(elf["e_machine"])
         if machine is None:
             raise FormatError(f"{binary.name}: stacks in code for {elf['e_machine']} cannot be unwound")
-        segments = [_Segment(s["p_type"], s["p_flags"], s["p_offset"], s["p_vaddr"], s["p_filesz"])
-                    for s in elf.iter_segments()]  # fmt: skip
-        sections = [Section(*found) for found in (_eh_frame(binary, segments),) if found]
+        sections = [Section(*found) for found in (_eh_frame(binary),) if found]
         sections += [
             Section(*found, is_debug=True)
             for file in (binary, debug)
@@ -75,7 +71,8 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
             for section in (elf.get_section_by_name(plt_name) for plt_name in PLT_SECTIONS)
             if section is not None
         ]
-        executable = tuple((s.offset, s.address, s.size) for s in segments if s.type == "PT_LOAD" and s.flags & 1)
+        loaded = (s for s in binary.segments if s.type == "PT_LOAD" and s.flags & 1)
+        executable = tuple((s.offset, s.address, s.size) for s in loaded)
         return Module(
             binary.name, machine, not binary.little_endian, tuple(sections), executable, int(elf["e_entry"]), tuple(plt)
         )
@@ -90,14 +87,6 @@ def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, 
     return Module(name, machine, big, (section,), is_jit=True)
 
 
-class _Segment(NamedTuple):
-    type: str
-    flags: int
-    offset: int
-    address: int
-    size: int
-
-
 def _section(binary: Binary, name: str) -> tuple[memoryview, int] | None:
     section = binary.elf.get_section_by_name(name)
     if section is None or section["sh_type"] == "SHT_NOBITS" or not section["sh_size"]:
@@ -107,19 +96,19 @@ def _section(binary: Binary, name: str) -> tuple[memoryview, int] | None:
     return binary.data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]], int(section["sh_addr"])
 
 
-def _eh_frame(binary: Binary, segments: Sequence[_Segment]) -> tuple[memoryview, int] | None:
+def _eh_frame(binary: Binary) -> tuple[memoryview, int] | None:
     """By its section, else, in a file without section headers, from where `.eh_frame_hdr` points to the end of the
     segment."""
     found = _section(binary, ".eh_frame")
     if found is not None:
         return found
-    header = next((segment for segment in segments if segment.type == "PT_GNU_EH_FRAME"), None)
+    header = next((segment for segment in binary.segments if segment.type == "PT_GNU_EH_FRAME"), None)
     # u8 version 1, u8 encoding of the pointer: 0x1b is relative to its place, 4 bytes, signed.
     if header is None or bytes(binary.data[header.offset : header.offset + 2]) != b"\x01\x1b":
         return None
     (distance,) = struct.unpack_from("<i" if binary.little_endian else ">i", binary.data, header.offset + 4)
     frame = header.address + 4 + distance
-    for segment in segments:
+    for segment in binary.segments:
         if segment.type == "PT_LOAD" and segment.address <= frame < segment.address + segment.size:
             offset = segment.offset + frame - segment.address
             return binary.data[offset : segment.offset + segment.size], frame

@@ -1,0 +1,94 @@
+"""Compares unwinding with `perf script` on a recording of `perf record --call-graph dwarf`.
+
+Run by `make bench`. How it measures: common.py. The program is captures/unwind/programs/big.c, which this builds and
+records once: 40,000 samples with 8 KB of stack each. Memory is measured on three times as much, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from common import CAPTURES, MB, WORK, Command, convert, in_turn, print_table, ratio, verdict
+
+PROGRAMS = CAPTURES / "unwind" / "programs"
+FOLDER = WORK / "unwind"
+SECONDS = 40
+ADDED, WHOLE = 1 / 8, 1 / 2  # of perf script's CPU time
+MEMORY_MORE = 100 * MB
+# The conversion as it was before stacks were unwound.
+WITHOUT = """
+import sys
+from traceferry.cli import main
+from traceferry.importers.perf import map
+map.unwound = lambda trace, recording, *_: recording.samples
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compares unwinding of recorded stacks with perf script.")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    missing = next((tool for tool in ("perf", "gcc") if shutil.which(tool) is None), None)
+    if missing is not None or not PROGRAMS.is_dir():
+        print(f"unwinding is not measured: {missing or PROGRAMS.parent.name} is missing")
+        return
+    recording = FOLDER / "big.data"
+    if not recording.exists():
+        record(recording)
+    threefold = FOLDER / "big3.data"
+    if not threefold.exists():
+        threefold.write_bytes(repeated(recording.read_bytes(), 3))
+    without = convert(recording, "json")
+    without.arguments[:3] = [sys.executable, "-c", WITHOUT]
+    peer = "perf script --no-inline"
+    commands = {
+        peer: Command(["perf", "script", "--no-inline", "-i", str(recording)], WORK / "script.txt", printed=True),
+        "without unwinding": without,
+        "Firefox .json": convert(recording, "json"),
+        "Perfetto": convert(recording, "pftrace"),
+        "Perfetto, 3 times": convert(threefold, "pftrace"),
+    }
+    measured = in_turn(commands, arguments.rounds)
+    print_table(measured, peer, recording.stat().st_size / MB, "MB")
+    perf, json = measured[peer].cpu, measured["Firefox .json"]
+    added = json.cpu - measured["without unwinding"].cpu
+    verdict(f"unwinding adds at most {ratio(ADDED, 1)} of perf script", ratio(added, perf), added <= ADDED * perf)
+    for name in ("Firefox .json", "Perfetto"):
+        cpu = measured[name].cpu
+        verdict(f"{name}: at most {ratio(WHOLE, 1)} of perf script", ratio(cpu, perf), cpu <= WHOLE * perf)
+    more = json.peak - measured["without unwinding"].peak
+    verdict(f"at most {MEMORY_MORE // MB} MB more memory", f"{more / MB:.0f} MB", more <= MEMORY_MORE)
+
+
+def record(recording: Path) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    options = ["-O2", "-fomit-frame-pointer", "-Wl,--build-id"]
+    library = ["gcc", *options, "-fPIC", "-shared", "-Wl,-z,lazy", "-o", "libmix.so", str(PROGRAMS / "libmix.c")]
+    program = ["gcc", *options, "-o", "big", str(PROGRAMS / "big.c"), "-L.", "-lmix", "-Wl,-rpath,$ORIGIN"]
+    perf = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "999", "-k", "CLOCK_MONOTONIC"]
+    perf += ["--call-graph", "dwarf,8192", "-o", str(recording), "./big", str(SECONDS)]
+    for command in (library, program, perf):
+        subprocess.run(command, cwd=FOLDER, check=True, stdout=subprocess.DEVNULL)
+
+
+def repeated(data: bytes, times: int) -> bytes:
+    """The recording with its records several times. Behind them: {u64 offset, size} of each feature, then these."""
+    at, size = struct.unpack_from("<QQ", data, 40)
+    bitmap = int.from_bytes(data[72:104], "little")
+    more = (times - 1) * size
+    table = at + size
+    sections = struct.unpack_from(f"<{2 * bitmap.bit_count()}Q", data, table)
+    moved = [value + more if nth % 2 == 0 else value for nth, value in enumerate(sections)]
+    head = data[:48] + struct.pack("<Q", size + more) + data[56:at]
+    rest = data[table + 8 * len(moved) :]
+    return head + data[at:table] * times + struct.pack(f"<{len(moved)}Q", *moved) + rest
+
+
+if __name__ == "__main__":
+    main()
