@@ -214,17 +214,23 @@ def _add_processes(
         name = names.of_program.get(pid) or names.of_thread.get((pid, pid)) or _default_name(pid)
         start = max(names.started.get((pid, tid), first_ts), first_ts) + offset_ns
         end = min(max(names.ended.get((pid, tid), last_ts), first_ts), last_ts) + offset_ns
-        if process is None:
+        mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
+        loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
+        start, end = loader.reach(start, end)
+        if process is None or _is_recorded(process, tid, start, end, of_dumps):
             process = Process(pid, name, start, end)
             trace.processes.append(process)
         processes[pid] = process
         process.name = name
-        mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
-        loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
-        start, end = loader.reach(start, end)
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
         _add_thread(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records), of_dumps)
+
+
+def _is_recorded(process: Process, tid: int, start: int, end: int, of_dumps: list[Thread]) -> bool:
+    """By another recording of the same time: each has its own process then."""
+    own = [thread for thread in process.threads if thread not in of_dumps and not thread.sample_unit]
+    return any(thread.tid == tid and thread.start_ts <= end and start <= thread.end_ts for thread in own)
 
 
 def _default_name(pid: int) -> str:
