@@ -345,5 +345,3 @@ class _Decoder:
         problem.count += count
         if offset is not None and (problem.offset is None or offset < problem.offset):
             problem.offset, problem.detail = offset, detail
-
-

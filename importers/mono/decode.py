@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono import scan_kernel
 from traceferry.importers.mono.layout import (
     BUFFER,
     BUFFER_MAGIC,
@@ -23,22 +23,48 @@ from traceferry.importers.mono.layout import (
     TruncatedError,
     read_header,
 )
+from traceferry.importers.mono.state_inlined import (
+    B_WIDTH,
+    BAD_COUNT,
+    COUNTERS_VERSION,
+    CUT,
+    DONE,
+    ENDLESS,
+    ITEMS_FULL,
+    N_ITEMS,
+    N_POOL,
+    N_ROWS,
+    N_STATE,
+    POOL_FULL,
+    PTR_MASK,
+    R_A,
+    R_AT,
+    R_BUFFER,
+    R_ITEMS_AT,
+    R_KIND,
+    R_N_ITEMS,
+    R_TEXT,
+    R_TS,
+    R_WIDTH,
+    ROWS_FULL,
+    S_BAD,
+    S_BAD_AT,
+    S_WIDTH,
+    UNKNOWN_EVENT,
+    UNKNOWN_VALUE,
+    VERSION,
+)
 from traceferry.io.source import Source
 from traceferry.model import Array
 
-# Widths of the kernel's arrays, and places in its state.
-STATE_WIDTH, BUFFER_WIDTH, STATS_WIDTH, RECORD_WIDTH = 40, 6, 13, 11
-VERSION, COUNTERS_VERSION, PTR_MASK = 6, 7, 8
-N_ITEMS, BAD, N_ROWS, N_POOL = 16, 17, 23, 24
-DONE, ROWS_FULL, ITEMS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD, DEPTH_FULL, SECOND_FULL = range(8)
-# Why an event is damaged, in the numbers of `mono_kernel`; what the end of the file cuts, for one of CUT_OFF.
-CUT_OFF = (1, 4)
+# Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
+CUT_OFF = (CUT, BAD_COUNT)
 REASONS = {
-    1: "it is cut off",
-    2: "a number of more than ten bytes",
-    3: "an unknown event",
-    4: "a count larger than the buffer",
-    6: "a value of unknown type",
+    CUT: "it is cut off",
+    ENDLESS: "a number of more than ten bytes",
+    UNKNOWN_EVENT: "an unknown event",
+    BAD_COUNT: "a count larger than the buffer",
+    UNKNOWN_VALUE: "a value of unknown type",
 }
 FIRST_ITEMS = 1 << 12
 FIRST_RECORDS = 1 << 14
@@ -79,17 +105,18 @@ class Stats:
 
 class Records:
     """The rare events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns
-    on the event clock; a to d: fields as `mono_kernel.step` describes them; text_at: of its text; items: of one
+    on the event clock; a to d: fields as `events_inlined.step` describes them; text_at: of its text; items: of one
     event."""
 
     def __init__(self, table: Array, pool: Array) -> None:
-        self.kind = table[:, 0].astype(np.uint8)
-        self.buffer = table[:, 1].astype(np.int64)
-        self.at = table[:, 2].astype(np.int64)
-        self.ts = times(table[:, 3])
-        self.a, self.b, self.c, self.d = (table[:, column] for column in range(4, 8))
-        self.text_at = table[:, 8].astype(np.int64)
-        self._items_at, self._n_items = table[:, 9].astype(np.int64), table[:, 10].astype(np.int64)
+        self.kind = table[:, R_KIND].astype(np.uint8)
+        self.buffer = table[:, R_BUFFER].astype(np.int64)
+        self.at = table[:, R_AT].astype(np.int64)
+        self.ts = times(table[:, R_TS])
+        self.a, self.b, self.c, self.d = (table[:, R_A + i] for i in range(4))
+        self.text_at = table[:, R_TEXT].astype(np.int64)
+        self._items_at = table[:, R_ITEMS_AT].astype(np.int64)
+        self._n_items = table[:, R_N_ITEMS].astype(np.int64)
         self._pool = pool
 
     def __len__(self) -> int:
@@ -123,7 +150,7 @@ class Layout:
 
     def state(self) -> Array:
         """For a kernel to begin with."""
-        state = np.zeros(STATE_WIDTH, np.uint64)
+        state = np.zeros(N_STATE, np.uint64)
         state[VERSION], state[COUNTERS_VERSION], state[PTR_MASK] = self.events, self.counters, self.pointer_mask
         return state
 
@@ -237,7 +264,7 @@ def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
         tids.append(tid)
         rows.append((begin, end, time_base, ptr_base, obj_base, method_base))
         at = end
-    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, BUFFER_WIDTH), problems
+    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, B_WIDTH), problems
 
 
 def _is_boundary(data: memoryview, at: int) -> bool:
@@ -268,38 +295,38 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array) -> Log:
-    stats, kinds = np.zeros((len(buffers), STATS_WIDTH), np.uint64), np.zeros(256, np.int64)
-    records, pool = np.empty(FIRST_RECORDS * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    stats, kinds = np.zeros((len(buffers), S_WIDTH), np.uint64), np.zeros(256, np.int64)
+    records, pool = np.empty(FIRST_RECORDS * R_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     items = np.empty(FIRST_ITEMS, np.uint64)
     state = layout.state()
     for window in windows(source, buffers.ravel()):
         stopped = ROWS_FULL
         while stopped != DONE:
-            stopped = mono_kernel.scan(source.data, window, stats.ravel(), records, pool, items, kinds, state)
+            stopped = scan_kernel.scan(source.data, window, stats.ravel(), records, pool, items, kinds, state)
             if stopped == ROWS_FULL:
                 records = grown(records)
             elif stopped == POOL_FULL:
                 pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
             elif stopped == ITEMS_FULL:
                 items = room_for(items, int(state[N_ITEMS]))
-    table = records[: int(state[N_ROWS]) * RECORD_WIDTH].reshape(-1, RECORD_WIDTH)
+    table = records[: int(state[N_ROWS]) * R_WIDTH].reshape(-1, R_WIDTH)
     whole = buffers.copy()
-    damaged = stats[:, 11] > 0
-    whole[damaged, 1] = stats[damaged, 12]
+    damaged = stats[:, S_BAD] > 0
+    whole[damaged, 1] = stats[damaged, S_BAD_AT]
     return Log(source, header, layout, tids, whole, Stats(stats), Records(table, pool), kinds)
 
 
 def windows(source: Source, buffers: Array) -> Iterator[Array]:
     """The buffers (as kernels take them, flat) up to a point in the file, then up to a later one, and so on until it is
     all of them: kernels go on where they were. Only what lies between two points is in memory, if the file is large."""
-    rows = buffers.reshape(-1, BUFFER_WIDTH)
+    rows = buffers.reshape(-1, B_WIDTH)
     begins, ends = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
     first = 0
     while first < len(rows):
         last = max(first + 1, int(np.searchsorted(ends, begins[first] + WINDOW, side="right")))
         extent = int(begins[first]), int(ends[last - 1])
         source.prefetch(*extent)
-        yield buffers[: last * BUFFER_WIDTH]
+        yield buffers[: last * B_WIDTH]
         if len(source.data) > LARGE:
             source.release(*extent)
         first = last

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from traceferry.importers.mono import mono_kernel
-from traceferry.importers.mono.decode import STATE_WIDTH
+from traceferry.importers.mono import names_kernel
+from traceferry.importers.mono.state_inlined import N_STATE
 from traceferry.model import Array
 
 
@@ -32,7 +32,7 @@ class Names:
         of_key = frames[first].astype(np.int32)
         of_key[several] = -2 - np.arange(len(several))
         self.n_unnamed = 0
-        self._checked = np.zeros(STATE_WIDTH, np.uint64)
+        self._checked = np.zeros(N_STATE, np.uint64)
         self._n = len(keys)
         # Room for more; nothing refers to it yet.
         self.frames = np.concatenate((of_key, np.zeros(len(keys) + 16, np.int32)))
@@ -51,7 +51,7 @@ class Names:
         if 2 * self._n > len(self.keys):
             self._enter()
         else:
-            mono_kernel.add_key(pointer, self._n - 1, self.keys, self.ids)
+            names_kernel.add_key(pointer, self._n - 1, self.keys, self.ids)
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
@@ -60,7 +60,7 @@ class Names:
         times = np.ascontiguousarray(ts, np.int64)
         row = 0
         while row < len(wanted):
-            row += mono_kernel.frames_of(wanted[row:], times[row:], *self.arrays, found[row:], self._checked)
+            row += names_kernel.frames_of(wanted[row:], times[row:], *self.arrays, found[row:], self._checked)
             if row < len(wanted):
                 self.ask(int(wanted[row]))
         return found
@@ -73,4 +73,4 @@ class Names:
     def _enter(self) -> None:
         size = 1 << (4 * self._n + 15).bit_length()
         self.keys, self.ids = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-        mono_kernel.enter_keys(self._pointers[: self._n], self.keys, self.ids)
+        names_kernel.enter_keys(self._pointers[: self._n], self.keys, self.ids)

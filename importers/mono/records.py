@@ -7,17 +7,11 @@ from dataclasses import asdict
 
 import numpy as np
 
-from traceferry.importers.mono import mono_kernel
+from traceferry.importers.mono import scan_kernel
 from traceferry.importers.mono.decode import (
-    BAD,
-    BUFFER_WIDTH,
-    DONE,
     FIRST_ITEMS,
     HYBRID,
-    ITEMS_FULL,
-    N_ITEMS,
     REASONS,
-    ROWS_FULL,
     Layout,
     find_buffers,
     header_of,
@@ -25,11 +19,11 @@ from traceferry.importers.mono.decode import (
     room_for,
 )
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
+from traceferry.importers.mono.state_inlined import B_WIDTH, BAD, BUFFER, DONE, EVENT_AT, ITEMS_FULL, N_ITEMS, ROWS_FULL
 from traceferry.io.source import Source
 
 NAMES = {int(event): event.name for event in Event}
 MAX_ITEMS = 16
-EVENT_AT, BUFFER = 18, 21
 TEXT_LENGTH = 200
 
 
@@ -53,14 +47,14 @@ def events(source: Source, offset: int) -> Iterator[str]:
     flat = buffers[buffers[:, 1] > offset].ravel() if len(buffers) else buffers.ravel()
     tids = tids[buffers[:, 1] > offset] if len(buffers) else tids
     printed = -1
-    while (stopped := mono_kernel.events(source.data, flat, out, items, state)) != DONE:
+    while (stopped := scan_kernel.events(source.data, flat, out, items, state)) != DONE:
         if stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
             continue
         row = int(state[BUFFER])
         if row != printed:
             printed = row
-            begin, end, time_base, ptr_base, obj_base, method_base = flat[BUFFER_WIDTH * row :][:BUFFER_WIDTH].tolist()
+            begin, end, time_base, ptr_base, obj_base, method_base = flat[B_WIDTH * row :][:B_WIDTH].tolist()
             yield (
                 f"{begin - BUFFER_SIZE} buffer length={end - begin} time_base={time_base} ptr_base={ptr_base:#x} "
                 f"obj_base={obj_base:#x} thread={int(tids[row]):#x} method_base={method_base:#x}"

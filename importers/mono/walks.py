@@ -9,34 +9,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceferry.calls.balance import Balancer, Raw
-from traceferry.importers.mono import mono_kernel
-from traceferry.importers.mono.decode import (
+from traceferry.importers.mono import calls_kernel, heap_kernel, sites_kernel
+from traceferry.importers.mono.decode import FIRST_ITEMS, Log, grown, room_for, times, windows
+from traceferry.importers.mono.names import Names
+from traceferry.importers.mono.state_inlined import (
+    ASKED,
     ASKS_METHOD,
     DEPTH_FULL,
     DONE,
-    FIRST_ITEMS,
     ITEMS_FULL,
+    MAX_TS,
+    N_IGNORED,
     N_ITEMS,
     N_POOL,
     N_ROWS,
+    N_SECOND,
+    N_STACKS,
     POOL_FULL,
     ROWS_FULL,
     SECOND_FULL,
     STACKS_FULL,
-    Log,
-    grown,
-    room_for,
-    times,
-    windows,
 )
-from traceferry.importers.mono.names import Names
 from traceferry.model import Array, Table, Trace
 
 PIECE = 1 << 16
 FIRST_DEPTH = 1 << 8
-# Places in the kernels' state.
-ASKED, N_IGNORED = 25, 28
-N_STACKS, N_SECOND, MAX_TS = 32, 33, 34
 
 
 class StackTable:
@@ -73,7 +70,7 @@ class StackTable:
         more = np.empty(room - len(prefix), np.int32)
         self._prefix, self._frame = np.concatenate((prefix, more)), np.concatenate((frame, more))
         self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-        mono_kernel.enter_stacks(self._prefix, self._frame, self._n, self._slots)
+        sites_kernel.enter_stacks(self._prefix, self._frame, self._n, self._slots)
 
 
 @dataclass
@@ -120,7 +117,7 @@ def call_pieces(
     items = np.empty(FIRST_ITEMS, np.uint64)
     ts, key, frame, flags = (np.empty(PIECE, dtype) for dtype in ("i8", "i4", "i4", "u1"))
     for stop in _stops(log, buffers):
-        stopped = stop.why = mono_kernel.calls(
+        stopped = stop.why = calls_kernel.calls(
             log.source.data, stop.buffers, *methods.arrays, shift_ns, ts, key, frame, flags, items, state
         )
         n = int(state[N_ROWS])
@@ -174,7 +171,7 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
         n_open = _as_long(n_open, len(methods.frames))
         out, stack = np.empty(6 * PIECE, np.uint64), np.empty(PIECE, np.int32)
         state[N_STACKS] = stacks.refresh()
-        stopped = stop.why = mono_kernel.sites(
+        stopped = stop.why = sites_kernel.sites(
             log.source.data, stop.buffers, *methods.arrays, open_ids, open_frames, open_stacks, n_open,
             *stacks.arrays, out, stack, items, state,
         )  # fmt: skip
@@ -216,7 +213,7 @@ def read_hits(log: Log, methods: Names, stacks: StackTable) -> Hits:
     pool, items = np.empty(max(FIRST_ITEMS, n_hits), np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for stop in _stops(log, log.rows_with("hits")):
         state[N_STACKS] = stacks.refresh()
-        stopped = stop.why = mono_kernel.hits(
+        stopped = stop.why = sites_kernel.hits(
             log.source.data, stop.buffers, *methods.arrays, *stacks.arrays, out, stack, pool, items, state
         )
         stacks.add(int(state[N_STACKS]))
@@ -241,7 +238,7 @@ def move_pieces(log: Log, buffers: Array) -> Iterator[Array]:
     items, room = np.empty(FIRST_ITEMS, np.uint64), PIECE
     for stop in _stops(log, buffers):
         out = np.empty(3 * room, np.uint64)
-        stopped = stop.why = mono_kernel.moves(log.source.data, stop.buffers, out, items, state)
+        stopped = stop.why = heap_kernel.moves(log.source.data, stop.buffers, out, items, state)
         if stopped == ITEMS_FULL:
             items = room_for(items, int(state[N_ITEMS]))
         elif stopped == ROWS_FULL and state[N_ROWS] == 0:
@@ -253,7 +250,7 @@ def move_pieces(log: Log, buffers: Array) -> Iterator[Array]:
 @dataclass(frozen=True)
 class HeapRows:
     """What heap shots list. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references;
-    references: uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `mono_kernel.heap`."""
+    references: uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `heap_kernel.heap`."""
 
     objects: Array
     references: Array
@@ -267,7 +264,7 @@ def read_heap(log: Log, rows: Array) -> HeapRows:
     references, held = np.empty(FIRST_ITEMS, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     items = np.empty(FIRST_ITEMS, np.uint64)
     for stop in _stops(log, log.buffers[rows].ravel()):
-        stopped = stop.why = mono_kernel.heap(log.source.data, stop.buffers, objects, references, held, items, state)
+        stopped = stop.why = heap_kernel.heap(log.source.data, stop.buffers, objects, references, held, items, state)
         if stopped == POOL_FULL:
             references = grown(references, int(state[N_POOL]) + int(state[N_ITEMS]))
         elif stopped == SECOND_FULL:

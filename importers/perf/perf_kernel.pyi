@@ -39,6 +39,7 @@ def samples(
     raw_size: NDArray[Any],
     user_at: NDArray[Any],
 ) -> None: ...
+
 STATE_SLOTS: dict[str, int]
 STATUS_CODES: dict[str, int]
 FOUND_SLOTS: dict[str, int]

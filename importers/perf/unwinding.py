@@ -171,9 +171,7 @@ class _Run:
         end = int((stacks.dump_at[piece] + stacks.dump_n[piece]).max())
         owner.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
-    def _changes(
-        self, machine: Machine, big: bool, pids: set[int]
-    ) -> list[tuple[int, int, Fork | Comm | _Mapping]]:
+    def _changes(self, machine: Machine, big: bool, pids: set[int]) -> list[tuple[int, int, Fork | Comm | _Mapping]]:
         """By time, of the processes and those they were forked from."""
         recording = self.recording
         forks = {task.pid: task.ppid for task in recording.tasks if isinstance(task, Fork) and task.pid != task.ppid}
