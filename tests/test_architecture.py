@@ -51,6 +51,24 @@ def test_importers_do_not_know_each_other(path: Path) -> None:
     assert others <= {format_of(module_of(path))}
 
 
+def modules_imported_by(path: Path) -> set[str]:
+    """Also inside functions and for types only; a package's own text is a module, too."""
+    known = {module_of(module) for module in MODULES}
+    found: set[str] = set()
+    for name in own_imports(path):
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        found.add(name)
+    return found - {module_of(path), "traceferry", "traceferry.importers", "traceferry.exporters"}
+
+
+def test_no_imports_form_a_circle() -> None:
+    imports = {module_of(path): modules_imported_by(path) for path in MODULES}
+    while leaves := {module for module, others in imports.items() if not others & imports.keys()}:
+        imports = {module: others for module, others in imports.items() if module not in leaves}
+    assert imports == {}
+
+
 def words_of(path: Path) -> list[str]:
     """Identifiers and strings; comments and docstrings may give examples."""
     tree = ast.parse(path.read_text())

@@ -113,4 +113,5 @@ def parser() -> argparse.ArgumentParser:
     commands = of_all.add_subparsers(required=True, metavar="COMMAND", prog="traceferry")
     for command in COMMANDS.values():
         command.add_to(commands)
+    commands.choices["completion"].set_defaults(whole=of_all)
     return of_all

@@ -28,13 +28,12 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """arguments.whole: the parser of all commands."""
     try:
         import shtab
     except ImportError:
         raise UsageError("completion needs the package shtab: pip install 'traceferry[completion]'") from None
-    from traceferry.cli import parser
-
-    whole = parser()
+    whole = arguments.whole
     for action in _actions(whole):
         if action.metavar in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
