@@ -1,4 +1,4 @@
-"""What was lost, repaired or guessed on the way: every kind of it is declared here, with its advice."""
+"""The report: what was lost, repaired or guessed. Every kind is declared here, with its advice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS: dict[str, Kind] = {
         "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
     ),
     "bad_buffer": Kind(
-        "error", "bytes between two buffers that are not a buffer were skipped", "the file is damaged at this offset"
+        "error", "bytes between two buffers that belong to no buffer were skipped", "the file is damaged at this offset"
     ),
     "extents_repaired": Kind(
         "error",
@@ -67,15 +67,15 @@ KINDS: dict[str, Kind] = {
     ),
     "fork_pid_unknown": Kind(
         "info",
-        "a forked child's process id is not in its file; a free number stands for it",
-        "the child recorded only in the buffer that it has from its parent",
+        "a forked child's process id is not in its file; an unused number is used instead",
+        "the child recorded only into the buffer inherited from its parent",
     ),
     "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),
     "pid_unknown": Kind(
         "info",
         "this version of the format does not record the process id",
-        "the smallest thread id of the file stands for it",
+        "the smallest thread id of the file is used instead",
     ),
     # calls
     "entry_missing": Kind(
@@ -85,12 +85,12 @@ KINDS: dict[str, Kind] = {
     ),
     "entry_lost": Kind(
         "loss",
-        "calls whose entry was lost inside the recording are shown from the last moment that it may have been",
+        "calls whose entry was lost inside the recording are shown from the latest time at which they can have begun",
         "records are missing between two buffers: raise buffer_size and buffer_max",
     ),
     "leave_without_enter": Kind(
         "info",
-        "exits from functions that were never entered were left out",
+        "exits without a recorded entry were left out",
         "functions of the runtime that were running when the recording began, and wrappers",
     ),
     "unwound": Kind(
@@ -104,11 +104,11 @@ KINDS: dict[str, Kind] = {
     # time
     "clock_calibrated": Kind(
         "info",
-        "the header's clock frequency is wrong; the one measured between the wall times in the file is used",
-        "on some machines the recorder takes the maximum CPU frequency for that of the time-stamp counter",
+        "the header's clock frequency is wrong; the frequency measured from the file's wall times is used",
+        "on some machines the recorder writes the maximum CPU frequency instead of the time-stamp counter's",
     ),
     "clock_frequency_unusable": Kind(
-        "error", "the header's clock frequency is unusable; ticks are taken for nanoseconds", ""
+        "error", "the header's clock frequency is unusable; ticks are treated as nanoseconds", ""
     ),
     "clock_backwards": Kind(
         "info", "time stamps that ran backwards were raised to the one before", "the CPUs' counters are not in step"
@@ -120,27 +120,25 @@ KINDS: dict[str, Kind] = {
     ),
     "event_time_guessed": Kind(
         "info",
-        "events without a usable time stamp are placed at the record before them",
+        "events without a usable time stamp get the time of the preceding record",
         "some versions of the recorder never store the time of an event",
     ),
     # samples and jitted code
     "companion_missing": Kind(
         "loss",
-        "a file that the recording refers to is not here",
-        "put it beside the recording, or name it as a further input; without it, its functions have no names",
+        "a file that the recording refers to was not found",
+        "put it next to the recording, or give it as another input; without it, its functions have no names",
     ),
     "unfinalized": Kind(
         "loss",
         "the recorder was killed before it finished the file",
-        "what it had written is read; its header lacks facts",
+        "what it had written is read; its header is incomplete",
     ),
     "unknown_record": Kind("info", "records of an unknown type were skipped", ""),
-    "unknown_event_id": Kind(
-        "loss", "records of events that the header does not describe were skipped", ""
-    ),
+    "unknown_event_id": Kind("loss", "records of events that the header does not describe were skipped", ""),
     "time_unknown": Kind(
         "loss",
-        "samples without a time stamp stand at the start of the recording",
+        "samples without a time stamp are placed at the start of the recording",
         "record with perf record -T or without --no-timestamp",
     ),
     "lost_samples": Kind(
@@ -149,56 +147,56 @@ KINDS: dict[str, Kind] = {
         "record with a larger buffer (perf record -m 4M) or a lower frequency (-F)",
     ),
     "throttled": Kind(
-        "loss", "the kernel held samples back because they took too much time", "record with a lower frequency (-F)"
+        "loss", "the kernel throttled sampling because it took too much time", "record with a lower frequency (-F)"
     ),
     "deferred_missing": Kind(
-        "loss", "the user's part of stacks was to be recorded later, and is not in the recording", ""
+        "loss", "the deferred user part of stacks is missing from the recording", ""
     ),
     "unwinding_not_done": Kind(
         "loss",
-        "user stacks of this kind of processor are not unwound: these samples show the leaf and the kernel's part",
+        "user stacks of this processor architecture are not unwound: these samples show the leaf and the kernel frames",
         "record with frame pointers: perf record --call-graph fp (or -g)",
     ),
     "unwinding_truncated": Kind(
         "loss",
-        "stacks are cut because not all of them was recorded; they stand under (truncated stack)",
+        "stacks are truncated because too little of them was recorded; they are shown under (truncated stack)",
         "record more of each stack: perf record --call-graph dwarf,16384, up to 65528",
     ),
     "unwinding_no_information": Kind(
         "loss",
-        "stacks are cut because there is no unwind information for a part of the code",
+        "stacks are truncated because some code has no unwind information",
         "give the recorded file with --symbols, or the file tree with --sysroot",
     ),
     "unwinding_contradiction": Kind(
-        "loss", "stacks are cut because the unwind information and what was recorded contradict each other", ""
+        "loss", "stacks are truncated because the unwind information contradicts the recorded data", ""
     ),
-    "unwinding_damaged": Kind("error", "records of unwind information cannot be read, and are not used", ""),
+    "unwinding_damaged": Kind("error", "unreadable records of unwind information were ignored", ""),
     "unwinding_guessed": Kind(
-        "info", "frames were found by frame pointer, for want of unwind information: a caller may be missing", ""
+        "info", "frames were found by frame pointer because there is no unwind information: a caller may be missing", ""
     ),
-    "stack_cut": Kind("loss", "frames beyond the first 1024 of a stack were left out, at its root", ""),
+    "stack_cut": Kind("loss", "frames beyond the 1024 nearest to the leaf were left out", ""),
     "clock_differs": Kind(
         "loss",
         "samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
-        "record with perf record -k CLOCK_MONOTONIC, or say how far they are apart with --clock-offset",
+        "record with perf record -k CLOCK_MONOTONIC, or give their difference with --clock-offset",
     ),
     "clock_aligned": Kind(
         "info",
-        "samples and jitted code are on different clocks; they were aligned by what both recordings tell",
+        "samples and jitted code are on different clocks; they were aligned by evidence in both recordings",
         "record with perf record -k CLOCK_MONOTONIC to be exact, or give --clock-offset",
     ),
     "mappings_left_out": Kind(
         "loss",
-        "addresses over which too many mappings lie, one after the other, are shown as [unknown]",
+        "addresses that were remapped too often are shown as [unknown]",
         "record for a shorter time, or fewer processes",
     ),
     "code_of_other_process": Kind(
-        "info", "jitted code of a process that the samples do not know", "is it of the same run?"
+        "info", "jitted code of a process that has no samples", "check that both are of the same run"
     ),
     "line_bias": Kind(
         "info",
-        "line tables that point 0x40 bytes too far were corrected",
-        "V8 and LLVM write them so for old versions of perf; other tools show lines that are off",
+        "line tables with offsets 0x40 too high were corrected",
+        "V8 and LLVM write them for old versions of perf; other tools show wrong lines",
     ),
     "file_name_repaired": Kind(
         "info",
@@ -208,54 +206,53 @@ KINDS: dict[str, Kind] = {
     "line_table_dropped": Kind("loss", "unreadable line tables were left out", "their functions keep their names"),
     "bytecode_lines": Kind(
         "info",
-        "line tables of V8's baseline code count bytes of bytecode, not of machine code, and were left out",
-        "such frames have their function's place only; other tools show lines that are wrong",
+        "line tables of V8's baseline code were left out: their offsets are into bytecode, not machine code",
+        "such frames show the position of their function; other tools show wrong lines",
     ),
     "sizes_simplified": Kind(
-        "info", "the tree of code sizes leaves out inlined functions of some code objects: there are too many", ""
+        "info", "the tree of code sizes leaves out inlined functions of some code objects, which have too many", ""
     ),
     "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out", ""),
-    "inline_cycle": Kind("error", "an inlined function's callers went in a circle; the stack was ended", ""),
+    "inline_cycle": Kind("error", "the callers of an inlined function form a cycle; the stack ends there", ""),
     "sources_embedded": Kind(
-        "info", "the text of source files of this machine is in the output", "do not share it if it should not be read"
+        "info",
+        "the text of source files of this machine is in the output",
+        "do not share the output if that text is confidential",
     ),
     "source_outside": Kind(
         "info",
-        "source files that the recording names were left out: they are in no folder of --embed-sources",
-        "--embed-sources DIR names a folder, and others if it is given again",
+        "source files that the recording names were left out: they are outside the folders of --embed-sources",
+        "--embed-sources DIR adds a folder; repeat the option for several",
     ),
     "source_replaced": Kind(
-        "info", "a source was embedded again with another text", "code loaded before keeps the text before"
+        "info", "a source was embedded again with another text", "code loaded before keeps the earlier text"
     ),
-    "moved_unknown": Kind("info", "moves of code that was not loaded were skipped", ""),
+    "moved_unknown": Kind("info", "moves of code that was never loaded were skipped", ""),
     "code_announced_late": Kind(
         "info",
-        "samples in code that its compiler announced only a moment later are shown as that code",
-        "compilers run new code before they have written its record",
+        "samples in code whose load was recorded only a moment later are attributed to that code",
+        "compilers run new code before they write its record",
     ),
     "code_unknown": Kind(
         "info",
-        "addresses in samples that lie in no known code are shown as [unknown]",
-        "usually frames of code that was built without frame pointers",
+        "sampled addresses outside known code are shown as [unknown]",
+        "usually frames of code built without frame pointers",
     ),
     "build_id_differs": Kind(
-        "info", "a library here is not the one that was recorded: its functions are shown by address", ""
+        "info", "a library on this machine is not the recorded build: its functions are shown by address", ""
     ),
     "counter_unknown": Kind(
-        "loss", "values of counters that the recording does not describe were left out", "is its beginning missing?"
+        "loss", "values of counters that the recording does not describe were left out", "its beginning may be missing"
     ),
     # heaps
-    "reference_dangles": Kind(
-        "info", "references of a heap shot to objects that it does not list were left out", ""
-    ),
+    "reference_dangles": Kind("info", "references of a heap shot to unlisted objects were left out", ""),
     "heap_depth_cut": Kind(
         "info",
-        "in the trees of heap shots, objects held by more than 255 others of changing classes in a row count for the "
-        "last of these",
+        "trees of heap shots are cut at a depth of 255 classes; deeper objects count for the class at that depth",
         "",
     ),
     # symbols
-    "symbols_damaged": Kind("loss", "parts of a file of symbols that cannot be read were left out", ""),
+    "symbols_damaged": Kind("loss", "unreadable parts of a symbol file were left out", ""),
     "symbolic_missing": Kind(
         "info",
         "addresses in a binary were looked up without the library symbolic, which is slower",
@@ -263,19 +260,19 @@ KINDS: dict[str, Kind] = {
     ),
     "symbols_by_offset": Kind(
         "info",
-        "functions of a library that is not here were looked up by their offset in its file",
-        "some linkers (lld) load code elsewhere, and the names are wrong then: give the library, too",
+        "functions of a missing library were looked up by file offset",
+        "names are wrong where the linker (lld) maps code at another address: give the library, too",
     ),
     "no_symbols": Kind(
         "info",
         "functions are shown by number",
-        "give the program that was recorded: --symbols BINARY (not stripped), and once more for each shared object",
+        "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared object",
     ),
     "function_without_name": Kind(
-        "info", "functions for which the symbols have no name are shown by number", "is the binary stripped?"
+        "info", "functions for which the symbols have no name are shown by number", "the binary may be stripped"
     ),
     # what was asked for
-    "input_repeated": Kind("info", "an input that is given twice is read once", ""),
+    "input_repeated": Kind("info", "an input given more than once is read once", ""),
     "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", ""),
     # what an exporter cannot carry
     "depth_cut": Kind(
@@ -286,7 +283,7 @@ KINDS: dict[str, Kind] = {
     ),
     "callstack_cut": Kind(
         "loss",
-        "stacks deeper than the viewer can take lost the frames in their middle",
+        "stacks deeper than the viewer's limit lost frames in their middle",
         "the other outputs keep every depth",
         of_output=True,
     ),
@@ -305,14 +302,14 @@ KINDS: dict[str, Kind] = {
     ),
     "sources_hidden": Kind(
         "info",
-        "source texts are in the output, but the viewer shows them only in a plugin that is off at first",
-        "turn on org.chromium.V8 on the page Plugins, or open ui.perfetto.dev/#!/?enablePlugins=org.chromium.V8",
+        "source texts are in the output, but the viewer shows them only in a plugin that is off by default",
+        "enable org.chromium.V8 on the page Plugins, or open ui.perfetto.dev/#!/?enablePlugins=org.chromium.V8",
         of_output=True,
     ),
     "root_names_dropped": Kind(
         "info",
-        "names of what keeps objects of a heap alive are not in the output",
-        "Perfetto has kinds of roots only",
+        "names of heap roots are not in the output",
+        "Perfetto stores only the kind of a root",
         of_output=True,
     ),
     "root_unknown": Kind(
@@ -322,7 +319,7 @@ KINDS: dict[str, Kind] = {
         of_output=True,
     ),
     "output_too_large": Kind(
-        "loss", "the viewer can hardly be expected to open an output of this size", "", of_output=True
+        "loss", "the output is larger than the viewer can be expected to open", "", of_output=True
     ),
     "sums_saturated": Kind(
         "loss",
@@ -333,7 +330,7 @@ KINDS: dict[str, Kind] = {
     # the machine
     "kernels_interpreted": Kind(
         "info",
-        "the kernels run interpreted, which is much slower",
+        "the kernels are not compiled, which is much slower",
         "install with a C compiler present",
     ),
 }
@@ -341,7 +338,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Issue:
-    """One kind of loss with its sum over all places: count, the first offset if any, details in words."""
+    """One kind of loss with its sum over all places: count, the first offset if any, details as text."""
 
     kind: str
     count: int
@@ -351,7 +348,7 @@ class Issue:
 
     @property
     def detail(self) -> str:
-        """The first of the details."""
+        """The first details, and how many more there are."""
         more = f"; and {len(self.details) - SHOWN_DETAILS} more" if len(self.details) > SHOWN_DETAILS else ""
         return "; ".join(self.details[:SHOWN_DETAILS]) + more
 
@@ -399,7 +396,7 @@ class Report:
         detail: str = "",
         advice: str | None = None,
     ) -> None:
-        """kind: a key of KINDS; count: 0 takes back what was noted before; where: what tells this place from others;
+        """kind: a key of KINDS; count: 0 withdraws an earlier note; where: identifies the place;
         advice: instead of the declared one."""
         if kind not in KINDS:
             raise KeyError(f"undeclared kind of issue: {kind}")

@@ -292,7 +292,7 @@ def test_symbolic_says_the_same(file: SymFile) -> None:
 
 # ---------------------------------------------------------------- damage
 
-DAMAGED = "no record of a Breakpad symbol file, or of a function that is none"
+DAMAGED = "invalid record of a Breakpad symbol file, or record outside a function"
 DAMAGE = {
     "an unknown word": ("NOTHING 1", DAMAGED),
     "a line of three fields": ("10 8 3", DAMAGED),
@@ -311,9 +311,9 @@ DAMAGE = {
     "an INLINE with half a range": ("INLINE 0 1 0 0 10", DAMAGED),
     "an INLINE of a range and a half": ("INLINE 0 1 0 0 10 4 20", DAMAGED),
     "an INLINE beyond level 127": ("INLINE 128 1 0 0 10 4", DAMAGED),
-    "an unknown FILE": ("10 8 3 99", "a line of a FILE that is not there"),
-    "an unknown FILE of a call": ("INLINE 0 1 99 0 10 4", "a call in a FILE that is not there"),
-    "an unknown INLINE_ORIGIN": ("INLINE 0 1 0 99 10 4", "no such INLINE_ORIGIN"),
+    "an unknown FILE": ("10 8 3 99", "a line refers to an undeclared FILE"),
+    "an unknown FILE of a call": ("INLINE 0 1 99 0 10 4", "an inlined call refers to an undeclared FILE"),
+    "an unknown INLINE_ORIGIN": ("INLINE 0 1 0 99 10 4", "undeclared INLINE_ORIGIN"),
     "a word alone": ("FUNC", DAMAGED),
 }
 

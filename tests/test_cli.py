@@ -315,7 +315,7 @@ FAILURES = {
     "bad duration": (["convert", "app.xray", "--min-duration", "5 parsecs"], "'5 parsecs' is not a valid duration"),
     "no such thread": (["convert", "app.xray", "--thread", "ui"], "no thread has the number or name 'ui'; threads: 1"),
     "missing symbols": (["convert", "app.xray", "--symbols", "nothing"], "nothing: cannot be read"),
-    "symbols that are none": (["convert", "app.xray", "--symbols", "text"], "text: no readable ELF"),
+    "symbols that are none": (["convert", "app.xray", "--symbols", "text"], "text: not a readable ELF"),
     "symbols of another program": (["convert", "app.xray", "--symbols", "other"], "other: as symbols"),
     "report in no folder": (["convert", "app.xray", "-o", "o.json", "--report", "no/r.json"], "no/r.json"),
     "dump without input": (["dump"], "dump needs an input"),

@@ -1727,4 +1727,4 @@ def test_damaged_records_as_text(new: New) -> None:
         dump.raw(record_id, bytes([GARBAGE]) * 7)
     lines = dumped(dump.append(b"\1\2\3"))
     assert [("damaged" in line or "draft" in line) for line in lines[1:-1]] == [True] * 8
-    assert lines[-1].endswith("3 bytes that are no whole record")
+    assert lines[-1].endswith("3 bytes of an incomplete record")

@@ -93,12 +93,12 @@ def issues_of(data: bytes) -> dict[str, tuple[int, int | None, str]]:
 
 HEADERS: dict[str, tuple[Callable[[bytearray], None], str, int]] = {
     "no magic number": (lambda data: data.__setitem__(0, 2), "the magic number", 0),
-    "header version 4": (lambda data: data.__setitem__(4, 4), "version 4.0 of the header is not known", 4),
-    "data version 0": (lambda data: data.__setitem__(6, 0), "data version 0 is not known", 6),
-    "data version 18": (lambda data: data.__setitem__(6, 18), "data version 18 is not known", 6),
-    "data version 255": (lambda data: data.__setitem__(6, 255), "data version 255 is not known", 6),
-    "pointers of 3 bytes": (lambda data: data.__setitem__(7, 3), "pointers of 3 bytes are not known", 7),
-    "pointers of 0 bytes": (lambda data: data.__setitem__(7, 0), "pointers of 0 bytes are not known", 7),
+    "header version 4": (lambda data: data.__setitem__(4, 4), "header version 4.0 is not supported", 4),
+    "data version 0": (lambda data: data.__setitem__(6, 0), "data version 0 is not supported", 6),
+    "data version 18": (lambda data: data.__setitem__(6, 18), "data version 18 is not supported", 6),
+    "data version 255": (lambda data: data.__setitem__(6, 255), "data version 255 is not supported", 6),
+    "pointers of 3 bytes": (lambda data: data.__setitem__(7, 3), "pointers of 3 bytes are not supported", 7),
+    "pointers of 0 bytes": (lambda data: data.__setitem__(7, 0), "pointers of 0 bytes are not supported", 7),
 }
 
 
@@ -239,7 +239,7 @@ def test_a_length_that_ends_in_an_event() -> None:
     second_event = int(whole_events(whole)[3].split(" ")[0])
     data, _ = three_buffers(length=second_event + 1 - second - BUFFER_HEADER_BYTES)
     assert issues_of(data) == {
-        "bad_buffer": (1, second_event + 1, ""), "bad_record": (1, second_event, "it is cut off"),
+        "bad_buffer": (1, second_event + 1, ""), "bad_record": (1, second_event, "the event is truncated"),
     }  # fmt: skip
     assert calls_by_thread(data) == {1: 1, 2: 1, 3: 1}
 
@@ -281,8 +281,8 @@ BAD_EVENTS = {
     "a count of addresses": (b"\x07\x01\x01" + uleb(1 << 40), "a count larger than the buffer"),
     "a count of counters": (b"\x37\x01" + uleb(1000), "a count larger than the buffer"),
     "a counter of an unknown type": (b"\x47\x01\x01\x08\x01\x00", "a value of unknown type"),
-    "a text without an end": (b"\x02\x01\x05\x01Main", "it is cut off"),
-    "a double that is cut off": (b"\x47\x01\x01\x05\x01\x02\x03", "it is cut off"),
+    "a text without an end": (b"\x02\x01\x05\x01Main", "the event is truncated"),
+    "a double that is cut off": (b"\x47\x01\x01\x05\x01\x02\x03", "the event is truncated"),
 }
 
 
@@ -538,7 +538,7 @@ def test_methods_that_nothing_names(n: int) -> None:
 def test_a_list_of_counters_without_names(n: int) -> None:
     """No text in it has an end: it is looked for once."""
     log = Log().buffer().raw(b"\x37\x01" + uleb(n // 7) + b"\x01" * n).buffer(OTHER).enter(RUN).leave(RUN)
-    assert issues_of(log.bytes())["bad_record"][2] == "it is cut off"
+    assert issues_of(log.bytes())["bad_record"][2] == "the event is truncated"
 
 
 def test_many_buffers_with_wrong_lengths() -> None:

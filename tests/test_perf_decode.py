@@ -720,7 +720,7 @@ def test_unknown_records_are_counted() -> None:
         (b"PERFILE3" + bytes(96), "magic"),
         (b"PERFILE2", "too few"),
         (b"PERFILE2" + struct.pack("<Q", 104), "too few"),
-        (b"PERFILE2" + struct.pack("<Q", 99) + bytes(99), "none that is known"),
+        (b"PERFILE2" + struct.pack("<Q", 99) + bytes(99), "is not supported"),
         (b"PERFILE2" + struct.pack("<Q", 16), "no event"),
         (b"PERFILE2" + struct.pack("<Q", 104) + bytes(88), "no event"),
     ],

@@ -163,7 +163,7 @@ def test_a_map_of_no_whole_entries(load: Load, tmp_path: Path) -> None:
     data[at : at + 8] = (n - 1).to_bytes(8, "little")
     (tmp_path / "odd").write_bytes(data)
     assert xray.ENTER == 0
-    assert "no whole number of 32-byte entries" in str(refused(load, LOG, tmp_path / "odd"))
+    assert "not a multiple of 32-byte entries" in str(refused(load, LOG, tmp_path / "odd"))
 
 
 NO_ELF = [b"text" * 100, b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01\x01" + b"\xff" * 90]

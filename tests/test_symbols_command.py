@@ -102,7 +102,7 @@ KINDS = {
         "pool-pie",
         lambda: content(POOL),
         {
-            0x246CF: "nothing is known",
+            0x246CF: "no symbol",
             0x246EA: f"main + 26 at {POOL_CPP}:42",
             0x246F8: f"atoi [inlined] at {STDLIB}:364\n         main + 40 at {POOL_CPP}:42",
         },
@@ -111,7 +111,7 @@ KINDS = {
         "app.sym",
         lambda: breakpad().bytes(),
         {
-            0xFFF: "nothing is known",
+            0xFFF: "no symbol",
             0x1000: "outer(int) + 0 at /src/a b.c:11",
             0x1010: "inner one [inlined] at c.h:100\n        outer(int) + 16 at /src/a b.c:12",
             0x1017: "deep<int>() [inlined] at c.h:100\n        inner one [inlined] at c.h:5\n"
@@ -119,7 +119,7 @@ KINDS = {
             0x1018: "outer(int) + 24 at /src/a b.c:13",
             0x102F: "inner one [inlined] at c.h:102\n        outer(int) + 47 at /src/a b.c:12",
             0x1030: "outer(int) + 48",
-            0x1040: "nothing is known",
+            0x1040: "no symbol",
             0x1107: "plain + 7",
             0x1200: "work(int, char const*) + 0",
         },
@@ -132,7 +132,7 @@ KINDS = {
             0x1004: "g [inlined] at b.js:20\n        JS:*f /a.js:1:1 + 4 at /a.js:12",
             0x1008: "JS:*f /a.js:1:1 + 8 at /a.js:11",
             0x100F: "h [inlined] at c.js:30\n        g [inlined] at b.js:22\n        JS:*f /a.js:1:1 + 15 at /a.js:12",
-            0x1010: "nothing is known",
+            0x1010: "no symbol",
             0x1047: "stub + 7",
         },
     ),
@@ -143,7 +143,7 @@ KINDS = {
             0x1010: "main + 0 at src/a.c:10",
             0x1020: "inner [inlined] at b.h:300\n        outer() [inlined] at b.h:7\n        main + 16 at src/a.c:9",
             0x1034: "outer() [inlined] at src/a.c:12\n        main + 36 at src/a.c:9",
-            0x1040: "nothing is known",
+            0x1040: "no symbol",
             0x1081: "label + 1",
         },
     ),
@@ -180,7 +180,7 @@ def test_look_ups_of_each_kind(run: Run, kind: str) -> None:
 def data_as_text(answer: Mapping[str, Any]) -> str:
     """What the command prints of an answer."""
     if answer["function"] is None:
-        return "nothing is known"
+        return "no symbol"
     lines = []
     for frame in answer["frames"]:
         place = f" at {frame['source']}:{frame['line'] or 0}" if frame["source"] else ""
@@ -248,7 +248,7 @@ def llvm_says(file: Path, addresses: Sequence[int]) -> dict[int, str]:
 
 def as_printed(frame: str) -> str:
     if frame.startswith("error: "):
-        return "nothing is known"
+        return "no symbol"
     match = FRAME.fullmatch(frame)
     assert match, frame
     place = f" at {match['place']}" if match["place"] else ""
@@ -339,7 +339,7 @@ def test_the_ends_of_memory(run: Run, kind: str, address: int) -> None:
     file = made(run, kind)
     last = {"app.sym": "work(int, char const*)", "app.gsym": "label", "app": "label"}.get(file.name)
     found = run(file.name, "--lookup", f"{address:#x}").out
-    assert found.startswith(f"{address:#x}: {(address and last) or 'nothing is known'}")
+    assert found.startswith(f"{address:#x}: {(address and last) or 'no symbol'}")
 
 
 MISTAKES = {
@@ -351,9 +351,9 @@ MISTAKES = {
     "a time of what has none": (["app.sym", "--at", "1s"], "only a recording's code has a time"),
     "no file": (["none"], "none: cannot be read"),
     "no file to verify with": (["app.sym", "--verify", "none"], "none: cannot be read"),
-    "no symbols": (["notes.txt"], "notes.txt: no readable ELF, GSYM or Breakpad file"),
-    "no symbols to verify with": (["app.sym", "--verify", "notes.txt"], "notes.txt: no readable ELF, GSYM or Breakpad"),
-    "a recording without code": (["app.xray"], "app.xray: the recording has no code of its own to name"),
+    "no symbols": (["notes.txt"], "notes.txt: not a readable ELF, GSYM or Breakpad file"),
+    "no symbols to verify with": (["app.sym", "--verify", "notes.txt"], "notes.txt: not a readable ELF"),
+    "a recording without code": (["app.xray"], "app.xray: the recording has no jitted code"),
     "a damaged file": (["cut.gsym"], "the data ends before its sections"),
     "a folder that is not there": (["app.sym", "-o", "none/o.gsym"], "none/o.gsym: cannot be written"),
     "a folder": (["app.sym", "-o", "."], ".: cannot be written"),
@@ -396,7 +396,7 @@ def test_damage_is_said(run: Run, words: list[str]) -> None:
     Path("app.sym").write_bytes(whole + b"FUNC x\n")
     done = run("app.sym", *words)
     assert done.status == 0
-    assert f"app.sym: damaged at offset {len(whole)}: no record of a Breakpad symbol file" in done.err
+    assert f"app.sym: damaged at offset {len(whole)}: invalid record of a Breakpad symbol file" in done.err
     Path("app.sym").write_bytes(whole)
     undamaged = run("app.sym", *words)
     assert undamaged.status == 0
@@ -408,7 +408,7 @@ def test_a_damaged_function_of_gsym_is_lost_and_no_other(run: Run) -> None:
     file.string_at("label", 1 << 20)
     Path("app.gsym").write_bytes(file.bytes())
     done = run("app.gsym", "--lookup", "0x1010", "0x1080")
-    assert done.out == "0x1010: main + 0 at src/a.c:10\n0x1080: nothing is known\n"
+    assert done.out == "0x1010: main + 0 at src/a.c:10\n0x1080: no symbol\n"
     assert "a string in it is outside the string table" in done.err
     assert done.status == 0
 
@@ -437,7 +437,7 @@ def test_the_code_of_a_time(run: Run, time: str) -> None:
     run("jit-1.dump", *at, "-o", "out.gsym")
     names = [function.name for function in Gsym(open_source("out.gsym")).functions()]
     assert names == TIMES[time]
-    names += ["nothing"] * (2 - len(names))
+    names += ["no"] * (2 - len(names))
     wanted = [f"{address:#x}: {name} " for address, name in zip((CODE, CODE + 0x40), names, strict=True)]
     found = run("jit-1.dump", *at, "--lookup", f"{CODE:#x}", f"{CODE + 0x40:#x}").out.splitlines()
     assert all(line.startswith(lead) for line, lead in zip(found, wanted, strict=True))

@@ -105,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
         usage="traceferry [COMMAND] ...",
         description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
         "`traceferry FILE` means `traceferry convert FILE`; `traceferry COMMAND --help` explains a command.",
-        epilog="exit status: 0 done, 1 found what --fail-on, check or symbols --verify look for, 2 nothing was written",
+        epilog="exit status: 0 done, 1 --fail-on, check or symbols --verify found something, 2 nothing was written",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -23,7 +23,7 @@ def add_to(commands: Any) -> None:
         commands,
         "check",
         run,
-        summary="check whether a recording is whole and gives a valid trace",
+        summary="check that a recording is complete and gives a valid trace",
         description="Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
         "times, valid indices...) and prints what was lost, repaired or guessed. Exit status 1 if a law is broken, "
         "which is a bug of traceferry, or if data is lost.",

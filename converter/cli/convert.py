@@ -29,7 +29,7 @@ def add_to(commands: Any) -> None:
         commands,
         "convert",
         run,
-        summary="make a file that a viewer opens (the default command)",
+        summary="convert recordings for a viewer (the default command)",
         description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
         "reported on standard error.",
         examples="\n".join(examples)

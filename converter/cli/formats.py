@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
         "formats",
         run,
         summary="list the formats",
-        description="Lists the formats that can be read and written, and whether the kernels are compiled.",
+        description="Lists the formats that can be read and written, and says whether the kernels are compiled.",
         examples="traceferry formats",
     )
 

@@ -50,38 +50,38 @@ def add_command(
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT", help="recordings, also compressed (.gz, .zst); - is standard input"
+        "inputs", nargs="+", metavar="INPUT", help="recordings, plain or compressed (.gz, .zst); - is standard input"
     )
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
-        help="the recorded program; repeat the option for each shared object, in the order of loading; a folder "
-        "stands for all such files in it",
+        help="the recorded program; repeat the option for each shared object, in load order; a folder "
+        "means all such files in it",
     )  # fmt: skip
     add_format_option(parser)
     parser.add_argument(
         "--embed-sources", action="append", nargs="?", const=".", default=[], metavar="DIR",
-        help="put the text of source files that the recording names and that are in this folder into the output; once "
-        "more for each other folder (default: the working folder)",
+        help="embed the text of source files that the recording names and that are in this folder; repeat the option "
+        "for several folders (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
         "--clock-offset", metavar="DUR",
-        help="add this to the times of samples, to be on the clock of the jitted code: 1.5s or =-20ms",
+        help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
     parser.add_argument(
         "--sysroot", action="append", default=[], metavar="DIR",
-        help="a copy of the recorded machine's file tree, in which its binaries are looked for at their recorded paths",
+        help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
     )  # fmt: skip
     parser.add_argument(
         "--keep-cut-stacks-apart", choices=("yes", "no"), default="yes",
-        help="whether unwound stacks that are not complete stand under a frame that says why (default: yes)",
+        help="show incomplete unwound stacks under a frame that gives the reason (default: yes)",
     )
     parser.add_argument(
         "--range", metavar="START,END",
-        help="keep only this part, in time after the recording's start: 1s,1.5s or 200ms, or ,3s",
+        help="keep only this part, in time since the start of the recording: 1s,1.5s or 200ms, or ,3s",
     )  # fmt: skip
     parser.add_argument(
         "--thread", action="append", default=[], metavar="NAME-OR-TID",
-        help="keep only this thread: its number, its name, or a part of its name; repeat the option for several",
+        help="keep only this thread, by number, name or part of the name; repeat the option for several",
     )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
     add_decompress_limit(parser)
@@ -104,8 +104,8 @@ def _is_folder_of_sources(path: str) -> bool:
 def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decompress-limit", type=_size, metavar="SIZE",
-        help="how much a compressed input may hold, as 500M or 20G, or none (default: 1000 times its size, at least "
-        "16 MiB, at most 16 GiB)",
+        help="the largest decompressed size of an input, as 500M or 20G, or none (default: 1000 times its size, "
+        "at least 16 MiB, at most 16 GiB)",
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
     )
     symbols.add_argument("--limit", type=not_negative, default=20, metavar="N", help="print at most N differences")
     symbols.add_argument(
-        "--at", metavar="TIME", help="of a recording, the code of this time after its start (default: the latest)"
+        "--at", metavar="TIME", help="for a recording: the code at this time after its start (default: the latest)"
     )
     add_decompress_limit(symbols)
     add_fail_on(symbols)

@@ -61,12 +61,12 @@ def _index(name: str, refers_to: str, doc: str) -> Column:
     return Column(name, "int32", doc, refers_to=refers_to)
 
 
-TS = Column("ts", "int64", "when, on the trace's clock", "ns")
+TS = Column("ts", "int64", "time on the trace's clock", "ns")
 
 SOURCES = TableSpec(
     "sources",
     "source files",
-    (_index("path", "strings", "as the symbols name it"), _index("text", "texts", "the text, if it is embedded")),
+    (_index("path", "strings", "as the symbols name it"), _index("text", "texts", "the embedded text, if any")),
 )
 LIBS = TableSpec(
     "libs",
@@ -80,7 +80,7 @@ LIBS = TableSpec(
 )
 SYMBOLS = TableSpec(
     "symbols",
-    "pieces of machine code that have a name: a function in a library, a code object in a JIT dump",
+    "named ranges of machine code: a function in a library, a code object in a JIT dump",
     (
         _index("lib", "libs", "the library that holds it"),
         _index("name", "strings", "the outermost function, or the code object as the JIT compiler calls it"),
@@ -92,7 +92,7 @@ CATEGORIES = TableSpec(
     "categories",
     "what kind of code runs: JavaScript, Java, native, kernel, GC, and where native code comes from",
     (
-        _index("name", "strings", "shown to people"),
+        _index("name", "strings", "display name"),
         _index("color", "strings", "one of the Firefox Profiler's colour names"),
     ),
 )
@@ -101,7 +101,7 @@ TIERS = TableSpec(
     "how a JIT compiler or interpreter runs a function",
     (
         _index("name", "strings", "as Turbofan (OSR)"),
-        _index("family", "strings", "what it is a variety of, as Turbofan"),
+        _index("family", "strings", "the group of tiers it belongs to, as Turbofan"),
         _index("color", "strings", "one of the Firefox Profiler's colour names"),
     ),
 )
@@ -115,7 +115,7 @@ FUNCS = TableSpec(
         Column("column", "int32", "first column, 0 is unknown"),
         Column("is_js", "bool", "JavaScript or another scripting language"),
         _index("kind", "strings", "function, builtin, stub, trampoline, regexp, inline cache, wasm"),
-        Column("number", "int64", "the recorder's own number of a function without a name, else -1", absent=-1),
+        Column("number", "int64", "the recorder's number of a function without a name, else -1", absent=-1),
     ),
 )
 CODE = TableSpec(
@@ -129,12 +129,12 @@ CODE = TableSpec(
         Column("tid", "int64", "the thread that compiled it"),
         Column("size", "int64", "length of the code", "bytes"),
         Column("loaded_at", "int64", "when", "ns"),
-        Column("bytes_at", "int64", "where its bytes lie in its input's file, -1 is nowhere", absent=-1),
+        Column("bytes_at", "int64", "offset of its bytes in its input's file, -1 is unknown", absent=-1),
     ),
 )
 PLACES = TableSpec(
     "places",
-    "where code objects lay, and from when to when; in one process at one time no two overlap",
+    "address ranges of code objects over time; at one time no two of a process overlap",
     (
         _index("code", "code", "the code object"),
         Column("address", "uint64", "of its first byte"),
@@ -149,7 +149,7 @@ FRAMES = TableSpec(
         _index("func", "funcs", "the function"),
         _index("category", "categories", "what kind of code"),
         _index("tier", "tiers", "interpreter, baseline, optimised..."),
-        _index("source", "sources", "the file of line and column, where it is not the function's own"),
+        _index("source", "sources", "the file of line and column, where it differs from the function's"),
         Column("line", "int32", "the line that runs, 0 is unknown"),
         Column("column", "int32", "the column that runs, 0 is unknown"),
         _index("code", "code", "the JIT code object"),
@@ -214,7 +214,7 @@ SAMPLES = TableSpec(
         _index("stack", "stacks", "what ran"),
         Column("weight", "int64", "in the thread's sample_unit"),
         Column("cpu", "int32", "the processor, -1 is unknown", absent=-1),
-        Column("cpu_ns", "int64", "CPU time since the thread's sample before, -1 is unknown", "ns", absent=-1),
+        Column("cpu_ns", "int64", "CPU time since the thread's previous sample, -1 is unknown", "ns", absent=-1),
     ),
     sorted_by="ts",
 )
@@ -225,8 +225,8 @@ ALLOCATIONS = TableSpec(
         TS,
         Column("size", "int64", "positive allocated, negative freed", "bytes"),
         _index("class_name", "strings", "the object's class"),
-        _index("stack", "stacks", "where; the leaf is a frame of the class, so that no allocation is without one"),
-        Column("object", "int64", "which object of the process it is, also where it moves; -1 is unknown", absent=-1),
+        _index("stack", "stacks", "the allocating stack; its leaf is a frame of the class, so none is empty"),
+        Column("object", "int64", "number of the object in its process, also after moves; -1 is unknown", absent=-1),
     ),
     sorted_by="ts",
 )
@@ -247,7 +247,7 @@ PREEMPTED = 2
 
 SCHEDULING = TableSpec(
     "scheduling",
-    "the thread is put on a processor or taken off it",
+    "context switches of the thread",
     (
         TS,
         Column("state", "uint8", "from ts on: WAITING 0, RUNNING 1, PREEMPTED 2 (it could run)"),
@@ -261,8 +261,8 @@ HEAP_OBJECTS = TableSpec(
     "heap_objects",
     "the objects of a heap snapshot",
     (
-        Column("object", "int64", "which object of the process it is, as in `allocations`; -1 is unknown", absent=-1),
-        Column("address", "uint64", "where it lies"),
+        Column("object", "int64", "number of the object in its process, as in `allocations`; -1 is unknown", absent=-1),
+        Column("address", "uint64", "its address"),
         _index("class_name", "strings", "its class"),
         Column("size", "int64", "its own", "bytes"),
         _index("site", "stacks", "where it was allocated, as the allocation's stack"),
@@ -334,7 +334,7 @@ MARKER_COLUMNS = (
     TS,
     Column("dur", "int64", "0 is an instant", "ns"),
     _index("stack", "stacks", "where"),
-    Column("flow", "int64", "rows of one number belong together, in the order of time; 0 is none"),
+    Column("flow", "int64", "links rows with the same number, in time order; 0 is none"),
 )
 
 

@@ -169,7 +169,7 @@ class Binary:
         return ARCHITECTURES.get((self.elf["e_machine"], self.word_size), "unknown")
 
     def _unreadable(self, error: Exception) -> FormatError:
-        unreadable = FormatError(f"no readable ELF file: {error or type(error).__name__}", 0, "ELF")
+        unreadable = FormatError(f"not a readable ELF file: {error or type(error).__name__}", 0, "ELF")
         unreadable.path = self.path
         return unreadable
 

@@ -39,7 +39,7 @@ def open_symbols(source: Source) -> Symbols:
         from traceferry.symbols.breakpad.reader import Breakpad
 
         return Breakpad(source)
-    raise _refused("no readable ELF, GSYM or Breakpad file", source.path, 0)
+    raise _refused("not a readable ELF, GSYM or Breakpad file", source.path, 0)
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ class Frames:
     """What runs at each of n addresses.
 
     first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
-    nothing is known. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown: of
+    nothing is found. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown: of
     the innermost the line that runs, of the others the line of their call. start, size: uint64 [n]: of the function
     that holds the address, 0 where there is none.
     """

@@ -38,7 +38,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
     try:
         symbols = open_symbols(source)
         if at_ns is not None:
-            raise UsageError(f"{source.path}: only a recording's code has a time: --at makes no sense here")
+            raise UsageError(f"{source.path}: only a recording's code has a time: --at does not apply here")
         return symbols
     except FormatError as no_symbols:
         try:
@@ -48,7 +48,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
     trace = Trace()
     importer.module.read([source]).add_to(trace, registry.Options())
     if not len(trace.code):
-        raise UsageError(f"{source.path}: the recording has no code of its own to name")
+        raise UsageError(f"{source.path}: the recording has no jitted code")
     return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)
 
 
@@ -123,7 +123,7 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
         lines: list[str] = []
         for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
             if begin == end:
-                lines.append(f"{address:#x}: nothing is known")
+                lines.append(f"{address:#x}: no symbol")
                 continue
             last = numbers[end - 1]
             if end - begin == 1:
@@ -212,7 +212,7 @@ def as_text(address: int, found: Sequence[Shown]) -> str:
     """The frames of one address."""
     lead = f"{address:#x}: "
     lines = [f"{name} at {source}:{line}" if source else name for name, source, line in found]
-    return lead + ("\n" + " " * len(lead)).join(lines or ["nothing is known"])
+    return lead + ("\n" + " " * len(lead)).join(lines or ["no symbol"])
 
 
 def shown(frames: Frames) -> Iterator[list[Shown]]:

@@ -89,7 +89,7 @@ class Code:
         return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
 
     def own_frame(self, nth: int) -> int:
-        """The function's frame where nothing is known of the place."""
+        """The function's frame where the place is unknown."""
         return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
 
     def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:

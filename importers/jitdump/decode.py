@@ -141,7 +141,7 @@ def read_dump(source: Source) -> Dump:
 def checked_header(source: Source) -> Header:
     header = read_header(source.data)
     if header is None:
-        error = FormatError("no jitdump that is known: magic JiTD and version 1 or 2 are expected", 0, "header")
+        error = FormatError("not a supported jitdump: expected magic JiTD and version 1 or 2", 0, "header")
         error.path = source.path
         raise error
     return header
@@ -323,7 +323,7 @@ class _Decoder:
     def _inline_info(self, begin: int, end: int, _: int) -> None:
         parsed = parse_record_c(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
         if parsed is None:
-            self._note("unknown_record", begin, "id 5, of a draft that is not read")
+            self._note("unknown_record", begin, "id 5, an unsupported draft")
         else:
             self._pending_stacks.append(parsed)
 

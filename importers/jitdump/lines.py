@@ -171,9 +171,9 @@ def _repair(
             # Behind the first NUL of such a name, nothing is what it seems.
             table.stops[r] = table.starts[r]
             replaced.append(before)
-            reason = "file names that are overwritten"
+            reason = "damaged file names"
         elif whole[r] < claimed[r]:
-            reason = "entries that are not whole"
+            reason = "incomplete entries"
         else:
             continue
         if not _is_of_bytecode(records[r], header):

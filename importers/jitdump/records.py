@@ -42,7 +42,7 @@ def records(source: Source, offset: int) -> Iterator[str]:
                 payload = source.data[begin + RECORD_HEADER_SIZE : end]
                 yield f"{begin:#010x} {ts} {_describe(record_id, payload, header, layout)}"
     if end < len(source.data):
-        yield f"{end:#010x} {len(source.data) - end} bytes that are no whole record"
+        yield f"{end:#010x} {len(source.data) - end} bytes of an incomplete record"
 
 
 def _describe(record_id: int, payload: memoryview, header: Header, layout: Structs) -> str:
@@ -130,7 +130,7 @@ def _tier_or_variant_b(payload: memoryview, layout: Structs) -> str:
 def _inline_info(payload: memoryview, layout: Structs) -> str:
     parsed = parse_record_c(payload, layout)
     if parsed is None:
-        return f"INLINE_INFO of {len(payload)} bytes, of a draft that is not read"
+        return f"INLINE_INFO of {len(payload)} bytes, an unsupported draft"
     address, stack = parsed
     places = " > ".join(f"{p.function.name} {p.file}:{p.line}:{p.column}" for p in stack[:MAX_ENTRIES])
     return f"INLINE_INFO (C) code_addr {address:#x} {places}"

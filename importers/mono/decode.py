@@ -60,7 +60,7 @@ from traceferry.model import Array
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
 CUT_OFF = (CUT, BAD_COUNT)
 REASONS = {
-    CUT: "it is cut off",
+    CUT: "the event is truncated",
     ENDLESS: "a number of more than ten bytes",
     UNKNOWN_EVENT: "an unknown event",
     BAD_COUNT: "a count larger than the buffer",
@@ -199,11 +199,11 @@ def header_of(source: Source) -> Header:
     except TruncatedError:
         raise _error(source, "the file ends inside its header", len(data)) from None
     if header.major not in MAJORS:
-        raise _error(source, f"version {header.major}.{header.minor} of the header is not known (0.1 to 3.0 are)", 4)
+        raise _error(source, f"header version {header.major}.{header.minor} is not supported (0.1 to 3.0 are)", 4)
     if header.data_version not in DATA_VERSIONS:
-        raise _error(source, f"data version {header.data_version} is not known (1 to 17 are)", 6)
+        raise _error(source, f"data version {header.data_version} is not supported (1 to 17 are)", 6)
     if header.pointer_size not in POINTER_SIZES:
-        raise _error(source, f"pointers of {header.pointer_size} bytes are not known (4 and 8 are)", 7)
+        raise _error(source, f"pointers of {header.pointer_size} bytes are not supported (4 and 8 are)", 7)
     return header
 
 

@@ -106,7 +106,7 @@ def _graph(reader: Shots, known: Known, number: int, shot: Shot) -> HeapGraph:
 
 def _note_nameless(trace: Trace, log: Log, frames: Frames) -> None:
     """So far: threads that are gone through later may have more of them."""
-    advice = "the log does not name these methods: is its beginning missing?"
+    advice = "the log does not name these methods; its beginning may be missing"
     trace.report.note("function_without_name", frames.methods.n_unnamed, where=log.source.path, advice=advice)
 
 
@@ -140,7 +140,7 @@ def _pid(trace: Trace, log: Log) -> int:
     pid = log.header.pid
     if pid == 0:
         pid = 1
-        trace.report.note("pid_unknown", where=log.source.path, advice="1 stands for it")
+        trace.report.note("pid_unknown", where=log.source.path, advice="1 is used instead")
     while pid in taken:
         pid += 1
     return pid

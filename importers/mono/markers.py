@@ -106,7 +106,7 @@ JIT = MarkerType(
 )
 HELPER = MarkerType(
     "JIT helper",
-    "The runtime made a piece of code of its own",
+    "The runtime generated code of its own",
     (
         MarkerField("kind", "Kind", "text"),
         MarkerField("helper", "Name", "text"),
@@ -170,7 +170,7 @@ ROOT = MarkerType(
 SHOT = MarkerType("Heap shot", "The profiler walked the heap", (), category="Memory")
 SYNC = MarkerType(
     "Sync point",
-    "The profiler wrote what it had: what follows in the file is later",
+    "The profiler flushed its buffers: what follows in the file is later",
     (MarkerField("kind", "Kind", "text"),),
     label="{kind}",
     group_by=("kind",),

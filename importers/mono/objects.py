@@ -122,7 +122,7 @@ class ObjectTracker:
 
     def _make_room(self, n_objects: int) -> None:
         if n_objects > np.iinfo(np.int32).max:
-            raise ValueError("more objects than int32 numbers")
+            raise ValueError("more objects than int32 can number")
         room = len(self._died)
         if n_objects > room:
             grown = np.full(max(n_objects, room + room // 2), -1, np.int32)

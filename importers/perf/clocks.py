@@ -38,7 +38,7 @@ def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
         return trace.join_clock(Clock(kind, unix_zero)) + (given_ns or 0)
     if given_ns is None and unix_zero is not None and clock.unix_zero_ns is not None:
         return trace.join_clock(Clock(kind, unix_zero))
-    anchor = Anchor(given_ns, "as --clock-offset says") if given_ns is not None else find_anchor(trace, recording)
+    anchor = Anchor(given_ns, "given by --clock-offset") if given_ns is not None else find_anchor(trace, recording)
     if anchor.offset_ns is None:
         trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {anchor.reason}")
         return 0
@@ -91,7 +91,7 @@ def find_anchor(trace: Trace, recording: Recording) -> Anchor:
             return Anchor(opened, f"by the time in the header of {name}{_bounds(low, high, opened)}")
     if low is None or high - low > MAX_DOUBT_NS:
         between = "" if low is None else f", and at least {_ms(low)}"
-        return Anchor(None, f"the loads of the dump tell only that the clocks are at most {_ms(high)} apart{between}")
+        return Anchor(None, f"the loads of the dump show only that the clocks are at most {_ms(high)} apart{between}")
     # Code that is sampled before its record is written makes the lower bound too large.
     low = min(low, high)
     offset = 0 if low <= 0 <= high else low

@@ -108,7 +108,7 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     decompress(stream, header, reader.features.features.mmap_len, limit)
     reader.read()
     if not reader.attrs:
-        raise FormatError("no event is described, so no record can be read", header.attrs.offset, "perf_event_attr")
+        raise FormatError("the header describes no events", header.attrs.offset, "perf_event_attr")
     reader.read_tracing_data()
     events = make_events(reader.attrs, reader.features.features, reader.updated_names)
     return Scan(header, stream, reader, events, unfinalized, max(0, end - len(data)))
@@ -119,12 +119,12 @@ def checked_header(data: memoryview) -> Header:
     if header is not None:
         return header
     if not is_magic(data):
-        raise FormatError("no perf.data: the magic number is missing", 0, "perf_file_header")
+        raise FormatError("not a perf.data file: the magic number is missing", 0, "perf_file_header")
     if len(data) < PIPE_HEADER_SIZE:
         raise FormatError(f"{len(data)} bytes are too few for a header", 0, "perf_file_header")
     size = int.from_bytes(data[8:16], "little" if bytes(data[:8]) == MAGIC else "big")
     if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE):
-        raise FormatError(f"a header of {size} bytes is none that is known", 8, "perf_file_header")
+        raise FormatError(f"a header of {size} bytes is not supported", 8, "perf_file_header")
     raise FormatError(f"{len(data)} bytes are too few for a header of {size}", 0, "perf_file_header")
 
 

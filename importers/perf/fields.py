@@ -25,7 +25,7 @@ class Fields:
     def take(self, size: int) -> int:
         """Passes over so many bytes: where they begin."""
         if self.at + size > self.end:
-            raise CutError(f"{size} bytes are wanted where {self.left} are left")
+            raise CutError(f"{size} bytes are needed where {self.left} are left")
         at = self.at
         self.at += size
         return at

@@ -68,7 +68,7 @@ class Library:
         return np.where(loaded, np.array(found, np.uint64), offsets), loaded
 
     def lookup(self, addresses: Array) -> list[Found]:
-        """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is known."""
+        """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is found."""
         from traceferry.symbols.shown import shown_frames
 
         assert self.symbols is not None
@@ -135,7 +135,7 @@ class Natives:
 
     def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
         """(start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its modules,
-        (0, "") where nothing is known. start: as an offset, too."""
+        (0, "") where nothing is found. start: as an offset, too."""
         path = mapped.path
         is_kernel = path == KERNEL or path.removeprefix(KERNEL) in KERNEL_REFERENCES
         # After another start of the machine, modules lie in another order.

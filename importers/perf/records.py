@@ -75,7 +75,7 @@ class _Printer:
 
     def text(self, span: Span, at: int, kind: int, misc: int, size: int, after: int) -> str:
         if kind < 0:
-            return f"cut: {size} bytes that are no whole record"
+            return f"cut: {size} bytes of an incomplete record"
         place = f" decompressed from {span.name}" if span.compressed else ""
         words = [f"{record_name(kind)}{place} misc={misc:#x} size={size}"]
         fields = Fields(self.stream.data, self.header.order, at + RECORD_HEADER_SIZE, at + size)
@@ -242,5 +242,5 @@ def _shown(fields: Fields, size: int) -> str:
 
 def _checked(fields: Fields, nr: int, size: int) -> int:
     if nr > fields.left // size:
-        raise CutError(f"{nr} times {size} bytes are wanted where {fields.left} are left")
+        raise CutError(f"{nr} times {size} bytes are needed where {fields.left} are left")
     return nr

@@ -259,12 +259,12 @@ class _Run:
     def _why(self, number: int) -> tuple[str, str]:
         library = self.libraries[number] if number >= 0 else None
         if library is None:
-            return "memory without a file", "no frame pointer leads on, nor does what a jitdump may tell of it"
+            return "memory without a file", "neither frame pointers nor a jitdump give the caller"
         if library.differs:
             return library.name, library.differs
         if self.modules[number] is None:
-            return library.name, "the file is not here: give it with --symbols, or its file tree with --sysroot"
-        return library.name, "the file has none for this code, and no frame pointer leads on"
+            return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot"
+        return library.name, "the file has none for this code, and there is no frame pointer"
 
     def endings(self, parts: Sequence[_Part], memory: Memory) -> dict[int, Array]:
         """For each part (by its place) the address under which each of its stacks stands, 0 for none."""

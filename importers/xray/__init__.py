@@ -85,8 +85,8 @@ def _header(source: Source) -> Header:
     else:
         version, kind = (int.from_bytes(source.data[at : at + 2], "little") for at in (0, 2))
         error = FormatError(
-            f"no XRay log that is known: version {version}, type {kind} "
-            "(read are FDR versions 1 to 5 and basic versions 1 to 3)",
+            f"not a supported XRay log: version {version}, type {kind} "
+            "(supported: FDR versions 1 to 5, basic versions 1 to 3)",
             0,
             "XRayFileHeader",
         )

@@ -241,7 +241,7 @@ def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scra
         elif status not in ("rows_full", "aux_full"):
             break
         elif int(state[SLOT["pos"]]) == before:
-            raise AssertionError("the scan does not move on")
+            raise AssertionError("the scan does not advance")
     buffer.status = status
     buffer.stopped_at = int(state[SLOT["pos"]])
     buffer.last_tick = int(state[SLOT["tick"]])

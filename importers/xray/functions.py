@@ -85,7 +85,7 @@ def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used:
 def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
     executables = [one for one in programs if one[0].is_executable]
     if len(executables) > 1:
-        error = FormatError(f"as symbols: a second executable besides {executables[0][0].path}")
+        error = FormatError(f"as symbols: a second executable after {executables[0][0].path}")
         error.path = executables[1][0].path
         raise error
     # A log with one binary has no object numbers, whatever kind of file the binary is.

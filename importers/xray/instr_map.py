@@ -29,7 +29,7 @@ def function_addresses(binary: Binary) -> list[int]:
     word = binary.word_size
     size = 4 * word
     if len(data) % size:
-        raise _error(binary, f"its xray_instr_map of {len(data)} bytes is no whole number of {size}-byte entries")
+        raise _error(binary, f"its xray_instr_map of {len(data)} bytes is not a multiple of {size}-byte entries")
     entry = struct.Struct(("<" if binary.little_endian else ">") + ("QQBBB" if word == 8 else "IIBBB"))
     mask = (1 << 8 * word) - 1
     entries = [(at, *entry.unpack_from(data, at)) for at in range(0, len(data), size)]

@@ -156,7 +156,7 @@ class Breakpad:
         self.name = source.name
         module = MODULE.match(bytes(source.data[:MAX_HEAD]))
         if module is None:
-            error = FormatError("no readable Breakpad file: its first line is no MODULE record", 0, "MODULE")
+            error = FormatError("not a readable Breakpad file: its first line is not a MODULE record", 0, "MODULE")
             error.path = source.path
             raise error
         self.arch = module[2].decode("ascii", "replace")
@@ -174,13 +174,13 @@ class Breakpad:
         """(offset, what) of each record that is lost or lacks something, by offset."""
         records = self._records
         kinds = (
-            (records.damaged, "no record of a Breakpad symbol file, or of a function that is none"),
-            (records.lines[_rows_of(records.lines[:, 3], records.files) < 0, 5], "a line of a FILE that is not there"),
+            (records.damaged, "invalid record of a Breakpad symbol file, or record outside a function"),
+            (records.lines[_rows_of(records.lines[:, 3], records.files) < 0, 5], "a line refers to an undeclared FILE"),
             (
                 records.inlines[_rows_of(records.inlines[:, 2], records.files) < 0, 5],
-                "a call in a FILE that is not there",
+                "an inlined call refers to an undeclared FILE",
             ),
-            (records.inlines[_rows_of(records.inlines[:, 3], records.origins) < 0, 5], "no such INLINE_ORIGIN"),
+            (records.inlines[_rows_of(records.inlines[:, 3], records.origins) < 0, 5], "undeclared INLINE_ORIGIN"),
         )
         return sorted((offset, what) for offsets, what in kinds for offset in offsets.tolist())
 

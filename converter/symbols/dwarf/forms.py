@@ -177,7 +177,7 @@ def _inflated(packed: bytes) -> bytes:
 
 def number_at(data: Section, at: int, size: int, order: Order) -> int:
     if not 0 <= at <= len(data) - size:
-        raise FormatError(f"a number of {size} bytes lies behind the end", at, data.name)
+        raise FormatError(f"a number of {size} bytes lies beyond the end", at, data.name)
     return int.from_bytes(data.bytes[at : at + size], order)
 
 
@@ -283,7 +283,7 @@ class Coding:
             length = number_at(self.data, at, width, self.order)
             at += width
         if length > len(self.data) - at:
-            raise FormatError("a block ends behind the section", at, self.data.name)
+            raise FormatError("a block ends beyond the section", at, self.data.name)
         return at + length
 
 

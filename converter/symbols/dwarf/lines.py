@@ -144,7 +144,7 @@ def _run(header: Header, sequences: list[Sequence]) -> None:
         elif opcode == 0:
             length, at = uleb_at(section, at)
             if not 0 < length <= end - at:
-                raise FormatError("an extended opcode ends behind the program", at, section.name)
+                raise FormatError("an extended opcode ends beyond the program", at, section.name)
             if data[at] == LNE_END_SEQUENCE:
                 if sequence.addresses:
                     sequence.end = address
@@ -191,7 +191,7 @@ def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
         at += 2
     begin = at + offset_size + number_at(data, at, offset_size, order)
     if not at < begin <= end:
-        raise FormatError("the header ends behind its program", at, ".debug_line")
+        raise FormatError("the header ends beyond its program", at, ".debug_line")
     at += offset_size
     instruction_size = number_at(data, at, 1, order)
     at += 3 if version >= 4 else 2
@@ -199,7 +199,7 @@ def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
     line_range, opcode_base = number_at(data, at + 1, 1, order), number_at(data, at + 2, 1, order)
     opcode_lengths = bytes(data.bytes[at + 3 : at + 2 + opcode_base])
     if line_range == 0 or opcode_base == 0 or len(opcode_lengths) < opcode_base - 1:
-        raise FormatError("the special opcodes make no sense", at, ".debug_line")
+        raise FormatError("the special opcodes are invalid", at, ".debug_line")
     at += 2 + opcode_base
     coding = Coding(data, order, version, address_size, offset_size)
     names = _Names(sections, coding, comp_dir)

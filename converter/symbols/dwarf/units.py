@@ -251,7 +251,7 @@ class Unit:
         except FormatError as error:
             self.damage = error
         except (IndexError, ValueError):
-            self.damage = FormatError("an entry ends behind the section", self.offset, ".debug_info")
+            self.damage = FormatError("an entry ends beyond the section", self.offset, ".debug_info")
         return entries
 
     def _walk(self, entries: dict[int, Entry]) -> None:
@@ -398,7 +398,7 @@ def length_at(data: Section, at: int, order: Order) -> tuple[int, int, int]:
     if length == 0xFFFFFFFF:
         length, begin, size = number_at(data, begin, 8, order), begin + 8, 8
     if length > len(data) - begin:
-        raise FormatError("a unit ends behind the section", at, "unit header")
+        raise FormatError("a unit ends beyond the section", at, "unit header")
     return length, begin, size
 
 

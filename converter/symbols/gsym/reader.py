@@ -64,7 +64,7 @@ class Gsym:
 
     def merged(self, address: int) -> list[Frames]:
         """What runs at an address, once for each function that was merged with the one there: first the one that
-        `lookup` gives. [] where nothing is known."""
+        `lookup` gives. [] where nothing is found."""
         layout = self._tables.layout
         found = self._find(np.array([address], np.uint64))
         if found.infos[0] < 0 or found.damage[0]:

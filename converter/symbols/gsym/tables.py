@@ -71,7 +71,7 @@ def read_tables(file: memoryview) -> Tables:
     data = container.data
     order = _order_of(data)
     if not order:
-        raise FormatError("no GSYM file: it begins with another number", 0, "header")
+        raise FormatError("not a GSYM file: wrong magic number", 0, "header")
     version = int(_unpack(data, order + "H", 4, "header")[0])
     if version not in (1, 2):
         raise FormatError(f"GSYM of version {version} is not known", 4, "header")
@@ -208,7 +208,7 @@ def _in_elf(file: memoryview) -> Container:
             for section in ELFFile(stream_of(file)).iter_sections()
         ]
     except ELF_DAMAGE as error:
-        raise FormatError(f"no readable ELF file: {error or type(error).__name__}", 0, "ELF") from None
+        raise FormatError(f"not a readable ELF file: {error or type(error).__name__}", 0, "ELF") from None
     string_tables = [(offset, size) for _, type_, offset, size in sections if type_ == "SHT_STRTAB"]
     contents = [(name != ELF_SECTION, offset, size) for name, type_, offset, size in sections if type_ != "SHT_NOBITS"]
     for _, offset, size in sorted(contents):

@@ -296,7 +296,7 @@ def sleb(value: int) -> bytes:
 def file_v1(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
     """Header, address offsets, info offsets (in the file), files, strings, infos."""
     if len(uuid) > MAX_UUID_V1:
-        raise UsageError(f"a build id of {len(uuid)} bytes does not fit into GSYM version 1, which has room for 20")
+        raise UsageError(f"a build id of {len(uuid)} bytes does not fit into GSYM version 1, which holds at most 20")
     size = address_size(offsets)
     strings = bytes(infos.tables.strings)
     head = bytearray(struct.calcsize(order + HEADER_V1))
@@ -307,7 +307,7 @@ def file_v1(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
     infos_at = strings_at + len(strings)
     infos_at += -infos_at % 4
     if infos_at + len(infos.data) >= MAX_V1:
-        raise UsageError("the symbols need 4 GiB or more, for which GSYM version 1 has no room")
+        raise UsageError("the symbols need 4 GiB or more, more than GSYM version 1 can address")
     head += packed(order, "I", [infos_at + offset for offset in infos.offsets]) + files + strings
     head += bytes(-len(head) % 4)
     struct.pack_into(
