@@ -97,13 +97,15 @@ def _check_places(trace: Trace) -> list[str]:
 
 
 def _check_lifetimes(process: Process) -> list[str]:
-    """Nothing ends before it starts, and no two threads have one number at one time."""
+    """Nothing ends before it starts, and no two threads have one number at one time. Views of sizes are no threads."""
     broken = [] if process.start_ts <= process.end_ts else [f"process {process.pid} ends before it starts"]
     ends: dict[int, int] = {}
     for thread in sorted(process.threads, key=lambda thread: (thread.start_ts, thread.end_ts)):
         name = f"thread {process.pid}/{thread.tid}"
         if thread.end_ts < thread.start_ts:
             broken.append(f"{name} ends before it starts")
+        if thread.sample_unit:
+            continue
         if thread.start_ts < ends.get(thread.tid, thread.start_ts):
             broken.append(f"{name}: two threads of this number at one time")
         ends[thread.tid] = max(thread.end_ts, ends.get(thread.tid, thread.end_ts))
