@@ -6,6 +6,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ CLI = MODULES / "@firefox-devtools" / "profiler-cli" / "dist" / "profiler-cli.js
 # The longest path of a Unix socket on Linux, with its final zero.
 SOCKET_PATH_BYTES = 108
 LOAD_SECONDS = 120.0
+LOAD_TRIES = 8
 CALL_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
@@ -67,11 +69,26 @@ class ProfilerCli:
             self._directory.rmdir()
             raise RuntimeError(f"the socket path {socket} is too long")
         try:
-            self._call(("load", str(self.profile), "--json"), self._load_seconds)
+            self._load()
         except BaseException:
             self.close()
             raise
         return self
+
+    def _load(self) -> None:
+        """On a busy machine the daemon is not up within the 500 ms that the client gives it."""
+        for left in reversed(range(LOAD_TRIES)):
+            try:
+                self._call(("load", str(self.profile), "--json"), self._load_seconds)
+                return
+            except ProfilerCliError as error:
+                started = re.search(r"did not become ready.*running as pid (\d+)", error.stderr, re.DOTALL)
+                if started is None or not left:
+                    raise
+                self._kill(int(started[1]))
+                assert self._directory is not None
+                for leftover in self._directory.iterdir():
+                    leftover.unlink()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
