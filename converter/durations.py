@@ -1,4 +1,4 @@
-"""Durations as people write them: 1.5s, 20ms, 300us, 40ns."""
+"""Durations in the notation of users: 1.5s, 20ms, 300us, 40ns."""
 
 from __future__ import annotations
 

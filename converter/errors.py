@@ -1,10 +1,10 @@
-"""What a caller may have to catch: everything else that escapes is a bug."""
+"""The errors that callers may have to catch: any other exception is a bug."""
 
 from __future__ import annotations
 
 
 class TraceferryError(Exception):
-    """The base of all errors that this project raises on purpose."""
+    """The base class of all deliberate errors of this project."""
 
 
 class UsageError(TraceferryError):
@@ -14,8 +14,8 @@ class UsageError(TraceferryError):
 class FormatError(TraceferryError):
     """The bytes cannot be read at all: an unreadable header, an unsupported version, symbols of another program.
 
-    offset: where in the (decompressed) input, in bytes; None where no place can be named.
-    record: the record that was being read, in the words of the format's specification.
+    offset: where in the (decompressed) input, in bytes; None if there is no place.
+    record: the record that was being read, in the terms of the format's specification.
     path and excerpt are filled in by `traceferry.load`: the input's name and up to 32 bytes around the offset.
     """
 

@@ -21,9 +21,9 @@ HEAD_SIZE = 256
 
 @dataclass(frozen=True)
 class Options:
-    """How the user wants inputs to be read. symbols: files that name functions; folders: where to look for more;
+    """The user's options for reading inputs. symbols: files that name functions; folders: where to look for more;
     embed_sources: folders of which source files' text may go into the trace, absolute and without links;
-    clock_offset_ns: what brings the samples onto the clock of the jitted code, None where it is to be found out;
+    clock_offset_ns: what brings the samples onto the clock of the jitted code, None if it is to be determined;
     sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
     complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
     times are such; limit: of what is compressed."""
@@ -65,10 +65,10 @@ class ImporterModule(Protocol):
     """What a module of importers/ offers."""
 
     def sniff(self, head: memoryview) -> bool:
-        """Whether a file that begins so is of this format. Strict where the format has no magic number."""
+        """Whether a file that starts with head has this format. Strict where there is no magic number."""
 
     def read(self, sources: Sequence[Source]) -> Reading:
-        """Decodes the files, together. Raises FormatError if there is nothing that can be read."""
+        """Decodes the files, together. Raises FormatError if nothing can be decoded."""
 
     def dump(self, source: Source, offset: int) -> Iterator[str]:
         """The records from `offset` on, a line each."""

@@ -18,7 +18,7 @@ Change = Callable[[ThreadData], ThreadData]
 
 
 def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
-    """What lies in [start_ts, end_ts], ns on the trace's clock: calls that reach into the range are cut to it."""
+    """The part in [start_ts, end_ts], ns on the trace's clock: calls that reach into the range are cut to it."""
     start_ts, end_ts = max(start_ts, trace.start_ts), min(end_ts, trace.end_ts)
     selected = _changed(trace, lambda data: _cut(data, start_ts, end_ts))
     selected.bounds = (start_ts, max(start_ts, end_ts))

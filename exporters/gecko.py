@@ -31,7 +31,7 @@ FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", 
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
-    """Streams the profile, a thread at a time. progress: told of records done."""
+    """Streams the profile, a thread at a time. progress: called with the number of records done."""
     json = JsonWriter(out)
     schemas, categories = Schemas(), Categories(trace)
     frames = Frames(trace, categories)

@@ -1,4 +1,4 @@
-"""What to leave out of a recording that is too large for a viewer."""
+"""Options that make a recording small enough for a viewer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLICES = 4096  # of the recording's time
 
 
 def what_would_fit(trace: Trace, size: int, limit: int) -> str:
-    """The options that bring an output of `size` bytes below `limit`, in words. Loads each thread again.
+    """The options that bring an output of `size` bytes below `limit`, as text. Loads each thread again.
 
     Assumes that the output's size is proportional to the number of calls, or of all rows with a time."""
     share = limit * MARGIN / size

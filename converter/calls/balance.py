@@ -1,4 +1,4 @@
-"""From the enters and leaves as they were recorded to balanced calls, and questions about balanced calls."""
+"""Balances recorded enters and leaves into calls, and computes totals and ranges of balanced calls."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Raw(NamedTuple):
 class Balancer:
     """Balances the recorded calls of one thread in one pass, in memory that does not grow with their number.
 
-    start_ts: before it nothing happens; None: the first time stamp. missing: int64 [n, 4], as `Orphans.missing` makes
-    them. notes_orphans: whether leaves without an enter are noted, for a second pass that is given their enters; else
-    they are left out and counted.
+    start_ts: the earliest time of any call; None: the first time stamp. missing: int64 [n, 4], as `Orphans.missing`
+    makes them. notes_orphans: whether leaves without an enter are noted, for a second pass that is given their enters;
+    else they are left out and counted.
     """
 
     def __init__(self, start_ts: int | None = None, missing: Array = NO_ROWS, notes_orphans: bool = False) -> None:
@@ -87,7 +87,7 @@ class Balancer:
         return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
 
     def close(self, end_ts: int) -> Table:
-        """CALLS: what is open is left at end_ts."""
+        """CALLS: open calls are closed at end_ts."""
         depth = self["depth"]
         ts, frame, flags = np.empty(depth, np.int64), np.empty(depth, np.int32), np.empty(depth, np.uint8)
         balance_kernel.close(end_ts, self._frame, self._row, self._lists, self._orphans, ts, frame, flags, self._state)
@@ -137,8 +137,8 @@ class RecordedCalls:
     end_ts: int
 
     def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
-        """(CALLS, int64 rows of the marks). first: what `read` reads, already begun. What is open is left at end_ts;
-        what had to be added or closed is noted in the report under `where`."""
+        """(CALLS, int64 rows of the marks). first: an iterator of `read` that has begun. Open calls are closed at
+        end_ts; added and closed calls are reported under `where`."""
         balancer = Balancer(notes_orphans=True)
         kept = self._kept(balancer, first)
         report.note("unwound", balancer["n_unwound"], where=where)
@@ -195,7 +195,7 @@ class CallTotals:
         self._entered = self._in_callees = np.empty(0, np.int64)
 
     def add(self, calls: Table) -> int:
-        """Adds a thread; returns how many calls it has."""
+        """Adds a thread; returns its number of calls."""
         n_rows = 0
         state = np.zeros(2, np.int64)
         for piece in calls.pieces():
@@ -223,8 +223,8 @@ class CallTotals:
 
 
 def count_lasting(calls: Table, limits_ns: Array, most: int) -> Array:
-    """How many calls last at least as long as each of the limits: int64, as these, which rise. Of longer tables than
-    `most` rows, what so many of the first ones let expect."""
+    """How many calls last at least as long as each of the limits: int64, as these, which rise. Tables longer than
+    `most` rows are estimated from their first `most` rows."""
     n_seen = 0
     counts, state, entered = np.zeros(len(limits_ns), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
     for piece in calls.pieces():

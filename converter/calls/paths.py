@@ -1,8 +1,8 @@
 """Calls as samples of their call paths, and call paths as a table of (prefix, frame): for exporters that show
 instrumented calls as stacks.
 
-Calls are gone through in pieces, so that memory does not grow with a thread's length. Who writes column by column goes
-through them once for each.
+Calls are read in pieces, so that memory does not grow with a thread's length. A writer of columns reads them once for
+each column.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class CallPaths:
         stacks_kernel.enter_stacks(self._prefix, self._frame, first, self.n, self._slots)
 
     def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
-        """(int64 ts in ns, int32 stack) after each change that lasts, in pieces; stack -1 while no call is open. What
-        lasts for more than `longest` ns stands also where it ends. See `walk_calls`."""
+        """(int64 ts in ns, int32 stack) after each change that lasts, in pieces; stack -1 while no call is open. A
+        stack that lasts more than `longest` ns is repeated at its end. See `walk_calls`."""
         state, path = np.zeros(STATE_SIZE, np.int64), np.empty(1 << 8, np.int32)
         for piece in _pieces(calls):
             n = len(piece)

@@ -101,7 +101,7 @@ def walk_calls(
     sample: cython.int = int(state[SAMPLE])
     n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
     if i < 0 or m < 0 or m > 2 * i or depth < 0 or depth > deepest or n_stacks < 0 or n_stacks > room:
-        raise ValueError("walk_calls: a state that cannot be")
+        raise ValueError("walk_calls: invalid state")
     mask: cython.ulonglong = n_slots - 1
     h: cython.ulonglong
     top: cython.int = path[depth - 1] if depth > 0 else -1

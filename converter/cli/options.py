@@ -1,4 +1,4 @@
-"""What several commands share: their parsers, the options of inputs and what these mean, exit statuses."""
+"""Shared by several commands: parsers, the options of inputs and their meaning, exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that end the process: outputs that are not whole are removed first."""
+"""Signals that end the process: incomplete outputs are removed first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Terminated(BaseException):
         self._number = number
 
     def end_process(self) -> None:
-        """By the signal itself, so that the one who sent it sees that."""
+        """Ends by the signal itself, so that the parent process sees its status."""
         signal.signal(self._number, signal.SIG_DFL)
         os.kill(os.getpid(), self._number)
 

@@ -17,7 +17,7 @@ def scale(
     point and corrected by at most one.
     """
     if out.shape[0] != ticks.shape[0] or num <= 0 or den <= 0:
-        raise ValueError("scale: an array has the wrong length, or a ratio that cannot be")
+        raise ValueError("scale: an array has the wrong length, or an invalid ratio")
     inverse: cython.double = num / cython.cast(cython.double, den)
     # floor(base * num / den) and what is left over, 0 <= rest < den.
     base: cython.longlong = 0

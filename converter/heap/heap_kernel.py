@@ -54,7 +54,7 @@ def cover(
     i: cython.Py_ssize_t
     for i in range(candidates.shape[0]):
         if candidates[i] < 0 or candidates[i] >= n:
-            raise ValueError("cover: a candidate that is no node")
+            raise ValueError("cover: a candidate that is not a node")
     n_chosen: cython.Py_ssize_t = 0
     depth: cython.Py_ssize_t
     k: cython.longlong
@@ -104,7 +104,7 @@ def preorder(
     i: cython.Py_ssize_t
     for i in range(entries.shape[0]):
         if entries[i] < 0 or entries[i] >= n:
-            raise ValueError("preorder: an entry that is no node")
+            raise ValueError("preorder: an entry that is not a node")
     count: cython.int = 0
     current: cython.int
     node: cython.int
@@ -162,10 +162,10 @@ def invert(
     w: cython.Py_ssize_t
     for w in range(1, n_reached + 1):
         if order[w] < 0 or order[w] >= n:
-            raise ValueError("invert: a number that is no node's")
+            raise ValueError("invert: not a node number")
     for w in range(n):
         if number[w] < 0 or number[w] > n_reached:
-            raise ValueError("invert: a node whose number cannot be")
+            raise ValueError("invert: invalid node number")
     k: cython.longlong
     target: cython.int
     with cython.nogil:
@@ -267,7 +267,7 @@ def bottom_up(
     i: cython.Py_ssize_t
     for i in range(n):
         if dominator[i] >= n:
-            raise ValueError("bottom_up: a dominator that is no node")
+            raise ValueError("bottom_up: a dominator that is not a node")
     node: cython.int
     m: cython.Py_ssize_t = 0
     with cython.nogil:

@@ -1,4 +1,4 @@
-"""Files that belong to a recording: found where it was made, beside it, or in the folders of symbols."""
+"""Files that belong to a recording: found at their recorded path, next to it, or in the folders of symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def companions(
     trace: Trace,
     limit: Limit = DEFAULT_LIMIT,
 ) -> list[Source]:
-    """Opens what the readings refer to and the user has not named already; the report tells what is not there."""
+    """Opens what the readings refer to and the user has not named already; the report lists missing files."""
     given = {source.name for source in sources}
     found: list[Source] = []
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):

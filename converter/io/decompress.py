@@ -1,4 +1,4 @@
-"""gzip and zstd, undone up to a limit: what comes before it, and before any damage, counts."""
+"""Decompresses gzip and zstd up to a limit; what comes before the limit or before damage is kept."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ DEFAULT_LIMIT = Limit()
 
 
 def limit_of(size: int | None) -> Limit:
-    """The user's limit: so many bytes, whatever the ratio; the default where there is none."""
+    """The user's limit: a number of bytes, for any ratio; the default if None."""
     return DEFAULT_LIMIT if size is None else Limit(size, None)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How decompressing ended: damage, limited: in words, "" where it did not end so."""
+    """How decompression ended: damage, limited: as text, "" if it did not end that way."""
 
     damage: str = ""
     limited: str = ""
@@ -61,7 +61,7 @@ def is_compressed(head: Buffer) -> bool:
 
 
 def decompress(raw: bytes | mmap.mmap, into: bytearray, at_most: int) -> Outcome:
-    """Appends what a file of gzip members, or of zstd frames, holds: at most so many bytes."""
+    """Appends what a file of gzip members, or of zstd frames, holds: at most at_most bytes."""
     view = memoryview(raw)
     return _collect(_gunzipped(view) if bytes(view[:2]) == GZIP_MAGIC else _unzstd_file(view), into, at_most)
 

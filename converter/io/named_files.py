@@ -31,9 +31,9 @@ def open_named(
     is_right: Callable[[memoryview], bool] | None = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> Source | None:
-    """The file at a path that a recording names, decompressed; None if there is none, or it is not to be read.
+    """The file at a path that a recording names, decompressed; None if there is none, or it must not be read.
 
-    Each file that is opened is in the report as `files_read`, each that is refused as `file_refused`.
+    The report lists opened files as `files_read`, rejected ones as `file_refused`.
 
     beside: an input or folder of the user's, in or beside which the path is: what its owner owns is trusted, too.
     is_right: asked with the beginning of the file, before more of it is decompressed; the content is what counts then,
@@ -62,7 +62,7 @@ def read_named(path: str, report: Report, *, at_most: int, beside: str = "") -> 
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Is it in the folder, or the folder itself? Both absolute."""
+    """Whether the path is the folder or inside it. Both absolute."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

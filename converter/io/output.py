@@ -1,4 +1,4 @@
-"""Where an export goes: a file is written beside its place and renamed when whole; compressed if its name says so."""
+"""Outputs: a file is written under a temporary name and renamed when complete; compressed if its suffix says so."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class Output:
 def open_output(path: str) -> Iterator[Output]:
     """The output at `path`, or standard output for "-". A failure inside leaves a file as it was.
 
-    What is there and is no regular file, as a FIFO or a device, is written to; a link is followed; a file is replaced
-    once the output is whole, and keeps its mode.
+    What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
+    replaced once the output is complete, and keeps its mode.
 
-    Raises UsageError if the place cannot be written. Errors of what is done inside come through.
+    Raises UsageError if the path cannot be written. Exceptions from the body propagate.
     """
     if path == "-":
         sink = _Stream(sys.stdout.buffer)
@@ -87,7 +87,7 @@ def open_output(path: str) -> Iterator[Output]:
 
 
 def beside(path: str, suffix: str) -> str:
-    """Where an output lies that has no name of its own: beside the input, also where that is a folder."""
+    """The default path of an output: beside the input, also where that is a folder."""
     if os.path.isdir(path):
         path = path.rstrip(os.sep + (os.altsep or "")) or path
         if os.path.basename(path) in ("", os.curdir, os.pardir):

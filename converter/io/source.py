@@ -33,9 +33,9 @@ class NotRegularError(OSError):
 class Source:
     """One input.
 
-    path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed;
-    damage: how the compression is broken, or ""; limited: how far it was decompressed where a limit ended that, or "";
-    parts: where the input is a folder, its numbered files: data.0...; limit: for what is compressed inside.
+    path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed; damage: what is wrong
+    with the compression, or ""; limited: how far it was decompressed if a limit was reached, or ""; parts: where the
+    input is a folder, its numbered files: data.0...; limit: for what is compressed inside.
     """
 
     path: str
@@ -46,12 +46,12 @@ class Source:
     limit: Limit = DEFAULT_LIMIT
 
     def prefetch(self, start: int = 0, end: int | None = None) -> None:
-        """Says that these bytes are read next. A mapped file's pages then come at once instead of one by one."""
+        """Announces that these bytes are read next. A mapped file's pages then come at once instead of one by one."""
         self._advise(MADV_POPULATE_READ, start, len(self.data) if end is None else end)
 
     def release(self, start: int, end: int) -> None:
-        """Says that these bytes are not needed for now: a mapped file's go out of this process's memory, and come back
-        when they are read again."""
+        """Announces that these bytes are not needed for now: a mapped file's go out of this process's memory, and come
+        back when they are read again."""
         self._advise(getattr(mmap, "MADV_DONTNEED", None), start, end)
 
     def _advise(self, advice: int | None, start: int, end: int) -> None:
@@ -72,7 +72,7 @@ class Source:
         return name
 
     def note_losses(self, report: Report) -> None:
-        """Reports what of the compressed data is not in `data`."""
+        """Reports the part of the compressed data that is not in `data`."""
         if self.damage:
             report.note("compression_damaged", where=self.path, detail=f"{self.path}: {self.damage}")
         if self.limited:
@@ -102,7 +102,7 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
 
 
 def is_recording_folder(path: Path) -> bool:
-    """Did `perf record --threads` write it?"""
+    """Whether `perf record --threads` wrote it."""
     return os.path.isfile(path / FOLDER_MAIN)
 
 

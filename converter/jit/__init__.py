@@ -1,1 +1,1 @@
-"""Code of JIT compilers: the names that each producer gives it, and where it lay from when to when."""
+"""Code of JIT compilers: the names that each producer gives it, and its addresses over time."""

@@ -1,4 +1,4 @@
-"""Where jitted code lay and when: loads and moves become places of which no two overlap at one time."""
+"""Addresses and lifetimes of jitted code: loads and moves become places, no two of which overlap at one time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceferry.model import Array, Trace
 
 
 def add_category(trace: Trace, name: str) -> int:
-    """A row of `categories` for one of jit_names' categories."""
+    """A row of `categories` for one of CATEGORY_COLORS."""
     intern = trace.strings.intern
     return trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
 
@@ -24,9 +24,9 @@ def add_tier(trace: Trace, tier: Tier) -> int:
 
 
 class Placements:
-    """Collects where the code objects of one process were put, in the order of time, and finds out when they ended.
+    """Collects the addresses of the code objects of one process in time order, and determines when they ended.
 
-    What is put onto another object's addresses ends that whole object. Code of no size ends nothing.
+    Code put onto another object's addresses ends that whole object. Code of size 0 ends nothing.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Placements:
         self._latest: dict[int, int] = {}
 
     def put(self, code: int, address: int, size: int, ts: int) -> None:
-        """The object lies there from ts on, and no longer where it lay before."""
+        """The object is at this address from ts on, and no longer at its previous one."""
         before = self._latest.get(code)
         if before is not None:
             self._end[before] = ts
@@ -50,7 +50,7 @@ class Placements:
         self._end.append(-1)
 
     def put_all(self, code: Array, address: Array, size: Array, ts: Array) -> None:
-        """Objects that were put nowhere before and are not moved later."""
+        """Objects that had no address before and are not moved later."""
         order = np.argsort(ts, kind="stable")
         self._code += code[order].tolist()
         self._address += address[order].tolist()
@@ -59,7 +59,7 @@ class Placements:
         self._end += [-1] * len(order)
 
     def address_of(self, code: int) -> int:
-        """Where the object was put last."""
+        """The latest address of the object."""
         return self._address[self._latest[code]]
 
     def add_to(self, trace: Trace) -> None:

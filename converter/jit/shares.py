@@ -1,4 +1,4 @@
-"""How much of each code object belongs to which line."""
+"""The bytes of each code object by line."""
 
 from __future__ import annotations
 

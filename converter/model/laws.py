@@ -25,7 +25,7 @@ from traceferry.model import (
 
 
 def check(trace: Trace) -> list[str]:
-    """Every broken law in words; an empty list is a valid trace. Loads each thread and each heap snapshot once, before
+    """Every broken law as text; an empty list is a valid trace. Loads each thread and each heap snapshot once, before
     the global tables are checked: loading may add to them."""
     if trace.clock is None:
         return ["the trace has no clock"]

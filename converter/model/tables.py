@@ -53,7 +53,7 @@ class Table:
 
 class StreamedTable(Table):
     """A table that may not fit into memory. Consumers iterate over `pieces`, repeatedly if they need to; the pieces are
-    made anew each time. Asking for a column joins all pieces and keeps the result as long as the table.
+    made again each time. Asking for a column joins all pieces and keeps the result as long as the table.
 
     make: the pieces; n_rows: how many rows they have together; None: counted on demand.
     """

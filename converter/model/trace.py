@@ -1,6 +1,6 @@
 """The objects of a trace: processes, threads, counters, heap snapshots, and the trace that holds them and the tables.
 
-Heavy tables belong to a thread and exist only while somebody uses them: `Thread.load()` produces them, and they go when
+Heavy tables belong to a thread and exist only while they are used: `Thread.load()` makes them, and they go when
 the caller drops them.
 """
 
@@ -42,7 +42,7 @@ class Clock:
     """kind: which clock the time stamps are on ("sched": the scheduler's own, close to monotonic; "tsc": a counter with
     an unspecified start).
 
-    unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None where nothing tells.
+    unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None if unknown.
     """
 
     kind: ClockKind
@@ -85,9 +85,9 @@ class ThreadData:
 
 @dataclass
 class Thread:
-    """One thread, for as long as it was one: a thread id that is used again is another Thread.
+    """One thread over its lifetime: a reused thread id is another Thread.
 
-    start_ts, end_ts: its first and last time stamp; load: makes its tables anew at every call;
+    start_ts, end_ts: its first and last time stamp; load: makes its tables again at every call;
     n_records: how much it holds, for the progress bar; sample_unit: what its samples weigh, where that is not what the
     trace's samples weigh: "bytes" makes a view of sizes.
     """
@@ -115,8 +115,8 @@ class Counter:
 
 @dataclass(frozen=True)
 class HeapGraph:
-    """What was alive, and why. objects: HEAP_OBJECTS; roots: HEAP_ROOTS; references: int32 rows of objects: those of
-    object i are references[offsets[i]:offsets[i + 1]], offsets being int64."""
+    """The live objects and what keeps them alive. objects: HEAP_OBJECTS; roots: HEAP_ROOTS; references: int32 rows of
+    objects: those of object i are references[offsets[i]:offsets[i + 1]], offsets being int64."""
 
     objects: Table
     offsets: Array
@@ -126,7 +126,8 @@ class HeapGraph:
 
 @dataclass(frozen=True)
 class HeapSnapshot:
-    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph, at every call."""
+    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph again at every
+    call."""
 
     start_ts: int
     end_ts: int
@@ -169,7 +170,7 @@ class CodeReader(Protocol):
 
 @dataclass(frozen=True)
 class Input:
-    """Where a part of the trace comes from: a file's name, its format, the format's version, who wrote it."""
+    """The source of a part of the trace: a file's name, its format, the format's version, who wrote it."""
 
     path: str
     format: str
@@ -180,7 +181,7 @@ class Input:
 class Trace:
     """A whole recording. Importers intern into the global tables and append processes; exporters read.
 
-    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, in words;
+    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, as text;
     code_readers: for each input with code objects, what reads them.
     """
 

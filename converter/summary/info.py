@@ -1,4 +1,5 @@
-"""What is in a recording: the answers of `traceferry info`, as JSON that scripts rely on. FORMATS.md describes it."""
+"""The contents of a recording: the answers of `traceferry info`, as JSON that scripts rely on. FORMATS.md describes
+it."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ class _Totals:
         self.markers = MarkerTotals()
 
     def add(self, thread: Thread, data: ThreadData) -> Json:
-        """Adds a thread; returns what is said of it alone."""
+        """Adds a thread; returns its own entry."""
         n_calls = self.calls.add(data.calls)
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)

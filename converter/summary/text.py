@@ -1,4 +1,4 @@
-"""The answers of `traceferry info` as text for people: aligned columns, names last, no section for nothing."""
+"""The answers of `traceferry info` as text: aligned columns, names last, no empty sections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADDRESSES_FROM = 1 << 32
 
 
 def as_text(summary: Json) -> str:
-    """Of what `summarize` returns. Losses come last, where the eye rests."""
+    """Of what `summarize` returns. Losses come last, next to the prompt."""
     time = summary["time"]
     lines = [f"{i['path']}: {i['producer']}, {i['format']} {i['version']}" for i in summary["inputs"]]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")

@@ -58,7 +58,7 @@ class Segment(NamedTuple):
 class Binary:
     """An ELF executable or shared object, or its debug file.
 
-    Raises FormatError when the bytes are no ELF file.
+    Raises FormatError if the bytes are not an ELF file.
     """
 
     def __init__(self, source: Source) -> None:

@@ -1,4 +1,5 @@
-"""Which file names which library: files are told apart by their first bytes and matched by build id, then by name."""
+"""Matches symbol files to libraries: formats are detected by the first bytes, files matched by build id, then by
+name."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def open_symbols(source: Source) -> Symbols:
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:
-    """A folder stands for the files in it that begin as symbols do, in the order of their names."""
+    """A folder means the files in it that are recognised as symbols, in the order of their names."""
     files: list[str] = []
     for path in paths:
         folder = Path(path)
@@ -79,7 +80,7 @@ def matching(symbols: Sequence[Symbols], build_id: str, name: str) -> Symbols | 
 
 
 def note_problems(report: Report, symbols: Symbols) -> None:
-    """What was damaged where it was looked at, and whether look-ups could have been faster."""
+    """Reports the damage met so far, and whether look-ups could have been faster."""
     from traceferry.symbols.elf import ElfSymbols
 
     if isinstance(symbols, ElfSymbols) and symbols.is_slow:
@@ -91,13 +92,13 @@ def note_problems(report: Report, symbols: Symbols) -> None:
 
 
 def refused_build(symbols: Symbols, build_id: str, name: str) -> FormatError:
-    """What to raise for symbols of another build than the library's."""
+    """The error for symbols of another build than the library's."""
     here = symbols.build_id or "unknown"
     return _refused(f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}", symbols.path)
 
 
 def is_same_build(one: str, other: str) -> bool:
-    """Are these build ids in hex of one file? An id out of a debug id has the first 16 bytes only, filled up with
+    """Whether two build ids in hex are of one file. An id from a debug id has the first 16 bytes only, filled up with
     zeros."""
     if not (one and other):
         return False

@@ -1,6 +1,6 @@
-"""What every source of symbols offers: look-ups of many addresses at once, and its functions, whole, for a writer.
+"""The interface of every source of symbols: look-ups of many addresses at once, and its functions, whole, for a writer.
 
-Addresses are as the linker wrote them. Names are linkage names: `demangle` makes C++ of them.
+Addresses are as the linker wrote them. Names are linkage names: `demangle` converts them to C++.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from traceferry.model import Array
 
 @dataclass(frozen=True)
 class Frames:
-    """What runs at each of n addresses.
+    """The frames at each of n addresses.
 
     first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
-    nothing is found. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown: of
-    the innermost the line that runs, of the others the line of their call. start, size: uint64 [n]: of the function
-    that holds the address, 0 where there is none.
+    nothing is found. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown:
+    for the innermost the line that runs, for the others the line of their call. start, size: uint64 [n]: of the
+    function that holds the address, 0 where there is none.
     """
 
     first: Array
@@ -78,7 +78,7 @@ class Symbols(Protocol):
         """(offset in the file, what is damaged there) of what was looked at so far."""
 
     def lookup(self, addresses: Array) -> Frames:
-        """addresses: uint64, in any order. Never raises: what is damaged has no frames."""
+        """addresses: uint64, in any order. Never raises: damaged parts have no frames."""
 
     def functions(self) -> Iterator[Function]:
         """By address; equal addresses in the file's order."""

@@ -59,7 +59,7 @@ class CodeSymbols:
 
     @property
     def problems(self) -> Sequence[tuple[int, str]]:
-        """What was damaged stands in the trace's report."""
+        """Damage is in the trace's report."""
         return ()
 
     def lookup(self, addresses: Array) -> Frames:

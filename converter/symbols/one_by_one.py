@@ -1,4 +1,4 @@
-"""Look-ups for sources of symbols that answer for one address at a time: each distinct address is asked for once."""
+"""Look-ups in sources of symbols that take one address at a time: each distinct address is looked up once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from traceferry.symbols.interface import Frames
 
 
 class Answer(NamedTuple):
-    """What runs at one address. start, size: of the function that holds it, 0 is unknown; frames: (name, source, line),
-    the innermost first; line: below 2^31."""
+    """The frames at one address. start, size: of the function that holds it, 0 is unknown; frames: (name, source,
+    line), the innermost first; line: below 2^31."""
 
     start: int
     size: int

@@ -1,4 +1,4 @@
-"""What symbols say, as people read it."""
+"""Symbols for display: demangled names, tidy paths."""
 
 from __future__ import annotations
 

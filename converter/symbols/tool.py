@@ -1,4 +1,4 @@
-"""What `traceferry symbols` does: makes GSYM files, looks addresses up, and checks one file against another."""
+"""The work of `traceferry symbols`: makes GSYM files, looks addresses up, compares files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Shown = tuple[str, str, int]  # a frame: name, source, line
 
 def open_any(source: Source, at_ns: int | None) -> Symbols:
     """A file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose code
-    counts; None: what was loaded last. Raises FormatError for what is neither."""
+    counts; None: what was loaded last. Raises FormatError for anything else."""
     try:
         symbols = open_symbols(source)
         if at_ns is not None:
@@ -56,7 +56,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
 
 
 def describe(symbols: Symbols, source: Source) -> Iterator[str]:
-    """Lines for people: which build, how many functions, how large."""
+    """Text: build id, numbers of functions and lines, sizes."""
     n_functions = n_lines = n_inlined = 0
     for function in symbols.functions():
         n_functions += 1
@@ -86,8 +86,8 @@ def debug_bytes(binary: Binary) -> int:
 
 
 def make_gsym(symbols: Symbols, source: Source, output: str) -> str:
-    """Writes all functions of the symbols as GSYM; returns what was done, in words. Raises UsageError if the output
-    cannot be written."""
+    """Writes all functions of the symbols as GSYM; returns a summary as text. Raises UsageError if the output cannot be
+    written."""
     big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
     uuid = bytes.fromhex(symbols.build_id)
     with open_output(output) as out:
@@ -230,7 +230,7 @@ def shown(frames: Frames) -> Iterator[list[Shown]]:
 
 @dataclass(frozen=True)
 class Difference:
-    """An address at which two files do not say the same."""
+    """An address at which two files differ."""
 
     address: int
     mine: Sequence[Shown]

@@ -1,4 +1,4 @@
-"""What unwinding needs to know of a processor."""
+"""Properties of a processor that unwinding needs."""
 
 from __future__ import annotations
 

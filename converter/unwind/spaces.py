@@ -1,4 +1,4 @@
-"""What is mapped in a process at one time."""
+"""The mappings of a process at one time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AddressSpace:
         self._columns: tuple[Array, Array, Array, Array] | None = None
 
     def copy(self) -> AddressSpace:
-        """As a fork's child begins."""
+        """The initial mappings of a forked child."""
         child = AddressSpace()
         child._starts, child._rest, child._columns = list(self._starts), list(self._rest), self._columns
         return child
@@ -36,7 +36,7 @@ class AddressSpace:
         self._rest.insert(nth, (end, bias & (1 << 64) - 1, module))
 
     def unmap(self, start: int, end: int) -> None:
-        """Also what a mapping that is not executable does."""
+        """A mapping that is not executable has the same effect."""
         first = bisect_right(self._starts, start) - 1
         if first < 0 or self._rest[first][0] <= start:
             first += 1

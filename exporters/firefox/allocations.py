@@ -1,8 +1,8 @@
 """Allocations as the Firefox Profiler's formats have them: jsAllocations with the class of what was allocated,
 nativeAllocations with frees as well, so that the viewer can tell what is retained.
 
-Both are written from all allocations of a thread: the viewer chooses between them in one menu. Columns are written one
-after the other, each from the table's pieces made anew. Facts: src/types/profile.ts, and src/types/gecko-profile.ts for
+Both are written from all allocations of a thread: the viewer chooses between them in one menu. Each column is written
+from the table's pieces, which are made again for it. Facts: src/types/profile.ts, and src/types/gecko-profile.ts for
 the raw format, where allocations are markers of two known types.
 """
 

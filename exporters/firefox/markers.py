@@ -1,4 +1,4 @@
-"""What the Firefox Profiler shows as markers, for both of its formats: calls with arguments, events, states, and when
+"""Markers of the Firefox Profiler, for both of its formats: calls with arguments, events, states, and when
 a thread was off the processors.
 
 Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profiler.
@@ -95,7 +95,7 @@ class Schemas:
 def markers_of(
     trace: Trace, thread: Thread, data: ThreadData, schemas: Schemas, strings: StringTable, backtraces: Backtraces
 ) -> list[MarkerColumns]:
-    """Everything of a thread that is shown as markers; adds the schemas of their types."""
+    """All markers of a thread; adds the schemas of their types."""
     columns: list[MarkerColumns] = []
     if len(data.arguments):
         columns.append(_call_markers(trace, data, schemas))

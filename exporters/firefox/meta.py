@@ -1,4 +1,4 @@
-"""What the Firefox Profiler's formats say of a profile as a whole: times, categories, what is shown first, counters."""
+"""The profile-wide parts of the Firefox Profiler's formats: times, categories, what is shown first, counters."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _entries(trace: Trace) -> list[dict[str, str]]:
 
 class Categories:
     """The profile's categories, at most 256: "Other", which must be the first and grey; the trace's; then one for each
-    family of tiers, with its varieties as subcategories. `list`: as the format has them."""
+    family of tiers, with its variants as subcategories. `list`: as the format has them."""
 
     def __init__(self, trace: Trace) -> None:
         self.list: list[dict[str, Any]] = []
@@ -222,7 +222,7 @@ class Categories:
         trace.report.note("columns_dropped", len(self._dropped), where="categories", detail="categories beyond 256")
 
     def of_frames(self, frames: Table) -> tuple[Array, Array]:
-        """(category, subcategory) of each frame: its tier says more than its category."""
+        """(category, subcategory) of each frame: the tier is more specific than the category."""
         tier = frames["tier"]
         category = np.where(tier >= 0, self._of_tier[tier], self._of_category[frames["category"]])
         return category, self._variety_of_tier[tier]

@@ -28,7 +28,8 @@ GRAPH_PIXELS = 1000
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
-    """Streams the profile: threads one after the other, the shared tables last. progress: told of records done."""
+    """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
+    records done."""
     json = JsonWriter(out)
     strings, stacks, schemas, categories = StringArray(trace), Stacks(trace), Schemas(), Categories(trace)
     threads = threads_of(trace)

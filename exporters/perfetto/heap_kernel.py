@@ -44,7 +44,7 @@ def tally(
                 totals[s, FREED] = plus(totals[s, FREED], minus(0, size[i]))
                 totals[s, N_FREED] += 1
     if bad:
-        raise ValueError("tally: a stack that is not there")
+        raise ValueError("tally: invalid stack")
 
 
 def heap_samples(
@@ -224,7 +224,7 @@ def reach(
             if bad:
                 break
     if bad:
-        raise ValueError("reach: an object that is not there")
+        raise ValueError("reach: invalid object")
     return n_begun
 
 

@@ -90,7 +90,7 @@ def samples(
             p = q
             i += 1
     if bad:
-        raise ValueError("samples: a stack that is not there, or a time before the recording")
+        raise ValueError("samples: invalid stack, or a time before the recording")
     return p, i
 
 

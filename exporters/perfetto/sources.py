@@ -1,9 +1,8 @@
 """Texts of source files.
 
-A Perfetto trace has no place for them but in V8's scripts. So they are scripts of an isolate that never ran: its code
-range lies where no code is, and each script has a function whose bytecode makes trace_processor take it in. They are
-in the table v8_js_script, and in the tab "V8 Script Sources" of the viewer's plugin org.chromium.V8, which is off at
-first.
+Perfetto traces can hold them only as V8 scripts. So they are scripts of an isolate that never ran: its code range lies
+where no code is, and each script has a function whose bytecode makes trace_processor take it in. They are in the table
+v8_js_script, and in the tab "V8 Script Sources" of the viewer's plugin org.chromium.V8, which is off by default.
 """
 
 from __future__ import annotations

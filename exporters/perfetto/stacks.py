@@ -88,7 +88,7 @@ class FrameRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Module:
-    """What a mapping maps: a library from 0 on, or a code object from its start."""
+    """The content of a mapping: a library from 0 on, or a code object from its start."""
 
     path: str
     build_id: bytes
@@ -103,7 +103,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Place:
-    """Where and what a run is. module: None where no address is known."""
+    """The address of a run. module: None where no address is known."""
 
     module: Module | None
     rel_pc: int

@@ -44,7 +44,7 @@ CARRIED = {"calls", "arguments", "samples", "allocations", "states", "scheduling
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
-    """Streams the trace, a thread at a time. progress: told of records done."""
+    """Streams the trace, a thread at a time. progress: called with the number of records done."""
     writer = _Writer(trace, out)
     writer.clocks()
     writer.attributes()

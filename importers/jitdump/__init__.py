@@ -1,4 +1,4 @@
-"""jitdump: what JIT compilers tell perf of their code; versions 1 and 2, with samply's extensions."""
+"""jitdump: what JIT compilers tell perf about their code; versions 1 and 2, with samply's extensions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reading:
 
 
 def read(sources: Sequence[Source]) -> Reading:
-    """Decodes the dumps of one recording. Raises FormatError for a header that is none."""
+    """Decodes the dumps of one recording. Raises FormatError for an invalid header."""
     from traceferry.importers.jitdump.decode import read_dump
 
     return Reading([read_dump(source) for source in sources])

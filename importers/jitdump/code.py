@@ -1,4 +1,4 @@
-"""Map: the code objects of a dump: functions, tiers, symbols, places; and what a CodeReader tells of them."""
+"""Map: the code objects of a dump: functions, tiers, symbols, places; and the CodeReader of a dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Decode: a dump's bytes become loads, moves, line tables, inline tables, tiers and sources, in the spec's words."""
+"""Decode: a dump's bytes become loads, moves, line tables, inline tables, tiers and sources, in the specification's
+terms."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ class EmbeddedSource:
 
 @dataclass
 class Problem:
-    """What the report is told: count times `kind`, first at `offset`."""
+    """An entry for the report: count times `kind`, first at `offset`."""
 
     kind: str
     count: int = 1
@@ -131,7 +132,7 @@ class Dump:
 
 
 def read_dump(source: Source) -> Dump:
-    """Raises FormatError for a header that is none. A partial last record ends the dump; all before it counts."""
+    """Raises FormatError for an invalid header. A partial last record ends the dump; all before it counts."""
     header = checked_header(source)
     dump = Dump(source, header)
     _Decoder(dump, structs(header.byte_order)).run()

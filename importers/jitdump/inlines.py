@@ -18,7 +18,7 @@ FLAG_IS_JS = 1
 
 @dataclass(frozen=True)
 class Function:
-    """file: "" is unknown; line and column: of its start, from 1, 0 is unknown; is_js: None where nothing tells."""
+    """file: "" is unknown; line and column: of its start, from 1, 0 is unknown; is_js: None if unknown."""
 
     name: str
     file: str

@@ -36,7 +36,7 @@ def scan(
     size: cython.ulonglong
     left: cython.ulonglong
     if p < 0:
-        raise ValueError("scan: a start that cannot be")
+        raise ValueError("scan: invalid start")
     with cython.nogil:
         while n < room and p + RECORD_HEADER <= end:
             size = u32(data, p + 4, big)

@@ -1,4 +1,4 @@
-"""Layout: the records of a jitdump, in the words of its specification and of samply's extensions.
+"""Layout: the records of a jitdump, in the terms of its specification and of samply's extensions.
 
 Sources: tools/perf/Documentation/jitdump-specification.txt; "Jitdump extensions for samply" (2023) for
 DEBUG_INFO2, JIT_TIER and EMBEDDED_SOURCE_FILE; FORMATS.md for what that text leaves open.
@@ -74,7 +74,7 @@ def structs(byte_order: str) -> Structs:
 
 @dataclass(frozen=True)
 class Header:
-    """byte_order: "<" or ">"; timestamp: when the dump was opened, on whatever clock its writer chose."""
+    """byte_order: "<" or ">"; timestamp: when the dump was opened, on a clock of the writer's choice."""
 
     byte_order: str
     version: int
@@ -87,7 +87,7 @@ class Header:
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, or None where there is none that is known."""
+    """The header, or None if it is not a supported one."""
     if len(data) < HEADER_SIZE:
         return None
     for byte_order in "<>":

@@ -70,7 +70,7 @@ class Lines:
 
 
 def read_lines(data: memoryview, header: Header, records: Sequence[Record], note: Note) -> Lines:
-    """Decodes the records' entries. note: told of what was corrected or dropped."""
+    """Decodes the records' entries. note: called for what was corrected or dropped."""
     if not records:
         return Lines()
     big = header.byte_order == ">"

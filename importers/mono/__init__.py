@@ -34,7 +34,7 @@ class Reading:
 
 
 def read(sources: Sequence[Source]) -> Reading:
-    """Goes through the logs once. Raises FormatError for a header that is none, or of an unknown version."""
+    """Reads the logs once. Raises FormatError for an invalid header or an unknown version."""
     from traceferry.importers.mono.decode import read_log
 
     return Reading([read_log(source) for source in sources])

@@ -190,7 +190,7 @@ class Log:
 
 
 def header_of(source: Source) -> Header:
-    """Raises FormatError for a header that is none, or of an unknown version."""
+    """Raises FormatError for an invalid header or an unknown version."""
     data = source.data
     try:
         if bytes(data[:4]) != MAGIC[: len(data)]:
@@ -214,7 +214,7 @@ def _error(source: Source, message: str, offset: int) -> FormatError:
 
 
 def read_log(source: Source) -> Log:
-    """Raises FormatError for a header that is none."""
+    """Raises FormatError for an invalid header."""
     header = header_of(source)
     tids, buffers, problems = find_buffers(source, header.size)
     layout = Layout(header.data_version, header.data_version, header.pointer_size)

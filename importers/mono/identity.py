@@ -53,7 +53,7 @@ class Known:
     numbers: by `id` of a Life; died: for each number the step in which it died, int32, -1: it lived on, or nothing
     tells; step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of the object
     that each question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the stacks of
-    their allocations; sites: by `id` of a Life what happened in it that is no allocation.
+    their allocations; sites: by `id` of a Life its events other than allocations.
     """
 
     numbers: dict[int, Numbers]
@@ -309,7 +309,7 @@ def _moved_until(ts: int, movers: Iterable[_Mover]) -> tuple[Array, Array]:
 def _allocations(
     log: Log, frames: Frames, stacks: StackTable, life: Life, others: list[Sites] | None = None
 ) -> Iterator[Sites]:
-    """others: gets what happened that is no allocation."""
+    """others: gets events other than allocations."""
     for piece in site_pieces(log, log.buffers[life.buffers].ravel(), frames.methods, stacks):
         is_allocation = (piece.kind == Event.ALLOC) | (piece.kind == Event.ALLOC_BT)
         if others is not None and not is_allocation.all():

@@ -1,4 +1,4 @@
-"""Map: events that are no calls, samples or allocations become markers of the threads on which they happened."""
+"""Map: events other than calls, samples and allocations become markers of the threads on which they happened."""
 
 from __future__ import annotations
 

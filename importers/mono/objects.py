@@ -1,4 +1,4 @@
-"""Follows objects through a moving, generational collector, from what a log tells of it.
+"""Follows objects through a moving, generational collector, as recorded in a log.
 
 The collector (sgen). Small objects are allocated in the nursery; a collection moves its survivors into the major heap,
 all but those that something points to without saying so (pinned). The major heap is marked and swept, and moved only

@@ -121,7 +121,7 @@ def _ms(ns: int) -> str:
     return f"{ns / 1e6:.3f} ms"
 
 
-# ---------------------------------------------------------------- what both files tell of a dump
+# ---------------------------------------------------------------- evidence from both files
 
 
 def _mapped_dumps(trace: Trace, recording: Recording) -> Iterator[Dump]:

@@ -58,7 +58,7 @@ def is_magic(head: memoryview) -> bool:
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, or None where there is no whole header of a known kind."""
+    """The header, or None if there is no complete header of a known kind."""
     if not is_magic(data) or len(data) < PIPE_HEADER_SIZE:
         return None
     big = bytes(data[:8]) == MAGIC_BIG

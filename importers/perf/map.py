@@ -1,4 +1,4 @@
-"""Map: a Recording becomes processes, threads with samples, scheduling and markers, in the model's words."""
+"""Map: a Recording becomes processes, threads with samples, scheduling and markers, in the model's terms."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ Found = tuple[list[tuple[str, str, int]], int]
 
 @dataclass
 class Library:
-    """A mapped file. number: its place in Natives.libraries; symbols: None where they are not at hand; binary: the file
-    itself, debug: that with its debug information, None where they are not; differs: why the file that is here is not
-    the recorded one, or ""; row: of the trace's libs, -1 until it is entered."""
+    """A mapped file. number: its place in Natives.libraries; symbols: None where they are not available; binary: the
+    file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
+    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered."""
 
     number: int
     name: str

@@ -1,4 +1,4 @@
-"""The kernel's records that are no samples: columns for context switches, typed records for the rest."""
+"""The sideband records, which are not samples: columns for context switches, typed records for the rest."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def sniff(head: memoryview) -> bool:
-    """There is no magic: version and type must make sense, and the first record must be one."""
+    """There is no magic: version and type must be valid, and the first record must be one."""
     from traceferry.importers.xray.records import first_record_is_plausible
 
     header = read_header(head)
@@ -42,7 +42,7 @@ class Reading:
 
 
 def read(sources: Sequence[Source]) -> Reading:
-    """Decodes the logs, which are files of one recording. Raises FormatError for a header that is none."""
+    """Decodes the logs, which are files of one recording. Raises FormatError for an invalid header."""
     from traceferry.importers.xray.basic import read_basic
     from traceferry.importers.xray.fdr import scan_fdr, to_log
     from traceferry.importers.xray.forks import separate

@@ -40,7 +40,7 @@ class Header:
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, if version and type make sense in one of the byte orders. There is no magic number."""
+    """The header, if version and type are valid in one of the byte orders. There is no magic number."""
     if len(data) < HEADER_SIZE:
         return None
     for order in "<>":

@@ -1,4 +1,4 @@
-"""Map: logs become a Trace, in the model's words."""
+"""Map: logs become a Trace, in the model's terms."""
 
 from __future__ import annotations
 

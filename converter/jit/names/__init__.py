@@ -1,4 +1,4 @@
-"""What JIT compilers pack into the name of a code object: function, tier, file, line and column.
+"""Parses the names of code objects: function, tier, file, line and column.
 
 A module for each producer says which beginnings there are and what they mean; PATTERNS lists the producers. Tiers,
 their names and colours are those of samply's jit_category_manager.rs (cd24993) wherever it has one.
@@ -84,7 +84,7 @@ _SYMBOL = re.compile(r"[\w.$@?]+")
 
 
 def producer_of(names: Sequence[str]) -> Producer:
-    """Who wrote a file with these names, or with these among others.
+    """The producer of a file with these names, or with these among others.
 
     LLVM's are the names of any symbols: so is called what has nothing else but such.
     """

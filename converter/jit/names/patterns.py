@@ -1,4 +1,4 @@
-"""What names of code objects consist of, and the patterns by which a producer's table splits them."""
+"""The fields of code object names, and the patterns by which a producer's table parses them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def only(*names: str) -> Split:
 
 @dataclass(frozen=True)
 class Pattern:
-    """start: how such names begin; split: takes apart what follows, or the whole name with `whole`, and may refuse it;
+    """start: how such names begin; split: parses what follows, or the whole name with `whole`, and may reject it;
     own: no other producer writes such names, so that they tell who wrote a file."""
 
     start: str

@@ -142,8 +142,7 @@ class _Inlines:
 
 
 class Breakpad:
-    """A Breakpad symbol file. Raises FormatError for a first line that is no MODULE record; the rest is read when it is
-    asked for.
+    """A Breakpad symbol file. Raises FormatError if the first line is not a MODULE record; the rest is read on demand.
 
     No two functions should overlap; where they do, the last that starts holds an address. A PUBLIC record holds what
     comes before the next FUNC or PUBLIC.

@@ -70,7 +70,7 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
     """All functions, by address, the smaller first. Those of the same address and size are all there, in the file's
     order; but a symbol is not, where the debug information has such a function.
 
-    lost: is told what of the debug information is damaged or missing; everything else is there. Never raises.
+    lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
     """
     text = code_ranges(binary)
     found = list(debug_functions(binary, text, lost))

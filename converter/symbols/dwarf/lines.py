@@ -99,7 +99,7 @@ class LineTable:
 
 
 def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
-    """The program at `at` in .debug_line. Raises FormatError where its header makes no sense."""
+    """The program at `at` in .debug_line. Raises FormatError if its header is invalid."""
     header = header_at(sections, at, comp_dir)
     sections.spend(header.end - header.begin)
     table = LineTable(sections, header.files)

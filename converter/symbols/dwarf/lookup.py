@@ -47,7 +47,8 @@ class Spans(Generic[Held]):
 
 
 class DwarfLookup:
-    """symbols: (start, size, name) of the functions of the symbol table. lost: is told what is damaged or missing."""
+    """symbols: (start, size, name) of the functions of the symbol table. lost: called for what is damaged or
+    missing."""
 
     def __init__(self, binary: Binary, symbols: Iterable[tuple[int, int, str]], lost: Lost) -> None:
         self._binary = binary

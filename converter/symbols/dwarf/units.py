@@ -1,7 +1,7 @@
 """Decode: the units of .debug_info (DWARF 5, section 7.5) as entries with their attributes, and range lists (2.17.3).
 
 Only entries that name or hold code become objects; all others are skipped. Everything raises FormatError, with the
-offset in its section, where the bytes make no sense.
+offset in its section, where the bytes are invalid.
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ def undeclared(code: int, at: int) -> FormatError:
 
 
 def units_of(sections: Sections) -> Iterator[Unit]:
-    """In order. Raises FormatError at a header that makes no sense: nothing tells where the next unit begins."""
+    """In order. Raises FormatError at an invalid header, after which no unit can be found."""
     tables: dict[tuple[int, ...], dict[int, Shape]] = {}
     at = 0
     while at < len(sections.info):

@@ -1,7 +1,7 @@
 """GSYM symbol files, versions 1 and 2: look-ups, and whole functions.
 
-Look-ups decode only the functions that they touch, in gsym_kernel.py; what is damaged there loses the function, and
-`problems` says so.
+Look-ups decode only the functions that they touch, in gsym_kernel.py; a damaged part loses its function and is listed
+in `problems`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Gsym:
     """The symbols of a GSYM file, or of GSYM data in a section of an ELF file.
 
     Raises FormatError when there is no GSYM header or its tables are not inside. After that nothing is raised:
-    what is damaged has no frames, and is in `problems` once it was looked at.
+    damaged parts have no frames, and are in `problems` once they were looked at.
 
     version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the lowest loaded address.
     """
@@ -50,7 +50,7 @@ class Gsym:
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What was damaged where look-ups and `functions` came by, by offset."""
+        """The damage that look-ups and `functions` met so far, by offset."""
         return sorted(self._problems)
 
     # ------------------------------------------------------------ look-ups
