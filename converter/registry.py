@@ -71,7 +71,7 @@ class ImporterModule(Protocol):
         """Decodes the files, together. Raises FormatError if nothing can be decoded."""
 
     def dump(self, source: Source, offset: int) -> Iterator[str]:
-        """The records from `offset` on, a line each."""
+        """The records from `offset` on, one per line."""
 
 
 class ExporterModule(Protocol):

@@ -1,4 +1,4 @@
-"""Fuzzes the road of a recording of the Mono log profiler. Run by `make fuzz`.
+"""Fuzzes the conversion of recordings of the Mono log profiler. Run by `make fuzz`.
 
 Seeds are recordings that the tests' builder makes, every event in the versions whose layouts differ and with both sizes
 of pointers, and the beginnings of the small fixtures.

@@ -1,4 +1,4 @@
-"""Fuzzes the road of an XRay log. Run by `make fuzz`.
+"""Fuzzes the conversion of XRay logs. Run by `make fuzz`.
 
 Seeds are the small fixtures, and their first kilobytes.
 """

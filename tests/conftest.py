@@ -35,7 +35,7 @@ def path_of(module: str, suffix: str = ".py") -> Path:
 
 # ---------------------------------------------------------------- Hypothesis
 
-# "ci" tries the same examples on every run, so that it cannot fail by luck; "nightly" looks for new ones, and for more.
+# "ci" tries the same examples on every run, so that results are reproducible; "nightly" tries new and more examples.
 settings.register_profile("ci", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 NIGHTLY_FACTOR = int(os.environ.get("TRACEFERRY_EXAMPLES", "10"))
 settings.register_profile(

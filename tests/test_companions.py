@@ -185,7 +185,7 @@ def test_a_dump_of_another_process(recording: Path) -> None:
 
 
 def test_a_dump_that_the_recording_does_not_mention(tmp_path: Path) -> None:
-    """perf was attached after the process had mapped it, say."""
+    """For example, perf was attached after the process had mapped it."""
     (tmp_path / "perf.data").write_bytes(PerfData(start=START).event().sample(PID, PID, START + SECOND, CODE).bytes())
     (tmp_path / DUMP).write_bytes(dump())
     assert stacks(loaded(tmp_path / "perf.data")) == ["[unknown]"]

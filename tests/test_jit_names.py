@@ -350,7 +350,7 @@ def drawn(name: Name) -> tuple[str, str]:
         for name, expected in cases.items()
     ],
 )
-def test_a_name_is_taken_apart(producer: str, name: str, expected: tuple[str, str]) -> None:
+def test_a_name_is_parsed(producer: str, name: str, expected: tuple[str, str]) -> None:
     assert drawn(Producer(producer).parse(name)) == expected
 
 

@@ -130,7 +130,7 @@ def test_every_dump_becomes_every_output(name: str, suffix: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", SMALL)
 def test_what_is_counted_agrees(name: str) -> None:
-    """Code objects, markers, the code-size view and the counters tell of the same bytes."""
+    """Code objects, markers, the code-size view and the counters describe the same bytes."""
     trace = trace_of(name)
     total = int(trace.code["size"].sum())
     assert sum(code_sizes(trace).values()) == total

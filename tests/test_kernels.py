@@ -115,7 +115,7 @@ class Nowhere:
 
 
 def use_everything(log: bytes) -> None:
-    """Every kernel of this road is called if the log holds anything."""
+    """Every kernel of this importer is called if the log holds anything."""
     use_trace({"xray": log})
 
 

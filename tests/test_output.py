@@ -44,7 +44,7 @@ def read_by_another(path: Path) -> Iterator[list[bytes]]:
     reader.join(timeout=20)
 
 
-# ---------------------------------------------------------------- what is no regular file
+# ---------------------------------------------------------------- other than regular files
 
 
 @needs_posix

@@ -1,5 +1,5 @@
 """Any bytes, with a dump of any bytes, give a valid trace or a FormatError; nothing else escapes, no count is believed.
-And the kernels of the road do compiled what they do interpreted, and believe no length."""
+And the kernels give the same results compiled and interpreted, and trust no length."""
 
 import importlib
 import random
@@ -416,7 +416,7 @@ def test_huge_counts_do_not_allocate(make: Callable[[], bytes | tuple[bytes, byt
 
 
 def test_many_mappings_over_many_addresses() -> None:
-    """Each address looks at each mapping that holds it: what is too many is said."""
+    """Each address looks at each mapping that holds it: a limit is reported."""
     data = PerfData(start=START).event()
     for nth in range(3000):
         data.mmap2(PID, PID, LIB, LIB_SIZE, 0, f"/lib/{nth}.so", ts=START + nth)

@@ -411,7 +411,7 @@ def test_an_empty_callchain_has_the_leaf(chain: list[int]) -> None:
 
 
 def test_no_address_at_all() -> None:
-    """A tracepoint without an IP, say."""
+    """For example, a tracepoint without an IP."""
     trace = read(recorded(sample_type="TID|TIME|PERIOD").sample(PID, PID, START))
     assert data_of(trace, PID).samples["stack"].tolist() == [-1]
 
@@ -746,7 +746,7 @@ def test_a_dump_of_a_container() -> None:
 
 
 def test_a_dump_that_a_thread_mapped() -> None:
-    """Bun calls its dumps jit-TID-PID.dump; the mapping tells of which process it is."""
+    """Bun calls its dumps jit-TID-PID.dump; the mapping identifies the process."""
     data = recorded().mmap2(PID, 9, X, 4096, 0, "/tmp/jit-9-7.dump", ts=START).sample(PID, PID, START + SECOND, CODE)
     trace = Trace()
     dump = jitdump().load("f", CODE, tid=9).bytes()

@@ -37,7 +37,7 @@ def open_named(
 
     beside: an input or folder of the user's, in or beside which the path is: what its owner owns is trusted, too.
     is_right: asked with the beginning of the file, before more of it is decompressed; the content is what counts then,
-    whoever owns the file.
+    whatever its owner.
     """
     file = _open(path, report, MAX_SIZE, None if is_right is not None else beside)
     if file is None:

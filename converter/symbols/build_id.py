@@ -12,7 +12,8 @@ CODE = 1  # both PT_LOAD and SHT_PROGBITS
 
 @dataclass(frozen=True)
 class _Table:
-    """Where an ELF header tells of a table, and what its entries tell of notes: offsets of fields. note: the type."""
+    """Offsets of the fields of an ELF header that describe a table, and of those of its entries that describe notes.
+    note: the type."""
 
     place: int
     counts: int
@@ -53,7 +54,7 @@ def _notes(data: memoryview, order: str, table: _Table) -> Iterator[bytes]:
 
 
 def _parts(data: memoryview, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
-    """(offset, size) of what the entries of this type tell of."""
+    """(offset, size) of the contents of the entries of this type."""
     (at,) = struct.unpack_from(order + table.word, data, table.place)
     entry_size, n_entries = struct.unpack_from(order + "HH", data, table.counts)
     for nth in range(n_entries):

@@ -31,7 +31,7 @@ CALLS_INTERVAL_MS = 0.001
 DEFAULT_INTERVAL_MS = 1.0
 # Stacks keep their category in a byte.
 MAX_CATEGORIES = 256
-# What the viewer shows by itself where nothing is said: the busiest threads down to a part of the busiest.
+# The viewer's default selection: the busiest threads down to a part of the busiest.
 MAX_VISIBLE = 15
 BUSY_FRACTION = 0.05
 # The viewer draws a counter as if its first value were 0.

@@ -140,7 +140,7 @@ def _write_empty_thread(json: JsonWriter) -> None:
 def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -> None:
     """Goes through the calls once for each column."""
     # The track graph paints a sample as far as the middle between it and the next. What lasts long enough to be seen
-    # there is said again where it ends, with no weight.
+    # there is repeated where it ends, with no weight.
     longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
     samples = Counted(stacks.of_calls(calls, longest))
     json.int_pieces("stack", samples)

@@ -1,7 +1,7 @@
 """Callstacks, frames, mappings and symbols.
 
 A *run* is what Perfetto calls one frame: a frame and all that is inlined into it. Its address says where it is, its
-symbols, which follow at the file's end, say which functions it is. A frame of which no address is known is a run of its
+symbols, which follow at the file's end, name its functions. A frame of which no address is known is a run of its
 own, without a mapping.
 
 Every code object is a mapping, so addresses that are used again do not mix. Wherever two runs would share a mapping and

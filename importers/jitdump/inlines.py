@@ -47,7 +47,7 @@ POSITION_B = (
 
 
 class InlineTable(Protocol):
-    """What one record, or the records of one code object, say of its bytes."""
+    """The inlined functions at each byte, from one record or the records of one code object."""
 
     variant: str
     n_cycles: int

@@ -41,7 +41,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The events from `offset` on, a line each, as they stand in the file."""
+    """The events from `offset` on, one per line, in file order."""
     from traceferry.importers.mono.records import describe_header, events
 
     if offset < 4:

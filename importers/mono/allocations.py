@@ -1,4 +1,4 @@
-"""Map: the allocations of a thread, with the frees that following the objects has shown."""
+"""Map: the allocations of a thread, with the frees derived from tracking the objects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Allocations:
         return self.known.numbers[id(self.life)]
 
     def pieces(self) -> Iterator[Table]:
-        """ALLOCATIONS, by time: a free stands at the collection in which the object died."""
+        """ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
         stacks = StackTable(self.trace)
         row = 0
         waiting = _Waiting()

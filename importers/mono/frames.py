@@ -70,7 +70,7 @@ class Frames:
 
 
 def has_code(log: Log, rows: Array) -> Array:
-    """A mask: the JIT records whose code address and size can be such."""
+    """A mask: the JIT records with a plausible code address and size."""
     code, size = log.records.b[rows], log.records.c[rows]
     highest = min(log.layout.pointer_mask, 1 << 47)
     return (code >= LOWEST_CODE) & (code < highest) & (size > 0) & (size < LARGEST_CODE)

@@ -1,5 +1,6 @@
-"""Map: which object is which. Follows all allocations through the collections and heap shots of a log, and so knows the
-class of an object that is thrown or locked, where a live object was allocated, and in which collection it died."""
+"""Map: the identity of objects. Tracks all allocations through the collections and heap shots of a log, and so
+determines the class of an object that is thrown or locked, where a live object was allocated, and in which collection
+it died."""
 
 from __future__ import annotations
 
@@ -48,12 +49,12 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Known:
-    """What following the objects has shown.
+    """The results of tracking the objects.
 
-    numbers: by `id` of a Life; died: for each number the step in which it died, int32, -1: it lived on, or nothing
-    tells; step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of the object
-    that each question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the stacks of
-    their allocations; sites: by `id` of a Life its events other than allocations.
+    numbers: by `id` of a Life; died: for each number the step in which it died, int32, -1: it survived, or unknown;
+    step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of the object that each
+    question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the stacks of their
+    allocations; sites: by `id` of a Life its events other than allocations.
     """
 
     numbers: dict[int, Numbers]

@@ -201,7 +201,7 @@ def _add_code(trace: Trace, log: Log, frames: Frames, pid: int, shift_ns: int) -
 
 @dataclass(frozen=True)
 class _Loader:
-    """Makes a thread's tables anew at every call."""
+    """Makes a thread's tables again at every call."""
 
     trace: Trace
     log: Log

@@ -1,4 +1,4 @@
-"""Pointers and what they stand for: methods and classes. The same address can be another one's later."""
+"""Resolves pointers to methods and classes. Addresses are reused over time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from traceferry.model import Array
 class Names:
     """The frames of pointers, as the kernels look for them.
 
-    pointers: uint64; ts: int64, when each was defined; frames: int32. A definition counts from its time on, the first
-    one also before: definitions may be written after their first use. nameless: makes the frame of a pointer that
-    nothing defines.
+    pointers: uint64; ts: int64, when each was defined; frames: int32. A definition is valid from its time on, the first
+    one also before: definitions may follow their first use. nameless: makes the frame of an undefined pointer.
     """
 
     def __init__(self, pointers: Array, ts: Array, frames: Array, nameless: Callable[[int], int]) -> None:
@@ -40,7 +39,7 @@ class Names:
         self._enter()
 
     def ask(self, pointer: int) -> None:
-        """Gives a frame to a pointer that is not there."""
+        """Adds a frame for an unknown pointer."""
         if self._n == len(self.frames):
             self.frames = np.concatenate((self.frames, np.zeros(self._n, np.int32)))
             self._pointers = np.concatenate((self._pointers, np.zeros(self._n, np.uint64)))

@@ -1,11 +1,11 @@
-"""Follows objects through a moving, generational collector, as recorded in a log.
+"""Tracks objects through a moving, generational collector, as recorded in a log.
 
 The collector (sgen). Small objects are allocated in the nursery; a collection moves its survivors into the major heap,
 all but those that something points to without saying so (pinned). The major heap is marked and swept, and moved only
 to compact it. Objects of more than 8000 bytes lie in the large-object space and never move. Some of the runtime's own
 objects are allocated pinned, outside the nursery.
 
-What a log does not tell is when an object died. The rules:
+A log does not record when an object died. The rules:
 
 - What something else is allocated at or moved to is dead. If it lay in the nursery during a collection and was not
   moved, it died in that collection; else in the last major one that it is not known to have survived, or if there was
@@ -53,12 +53,12 @@ class _Table:
 
 
 class ObjectTracker:
-    """Numbers objects in the order of their allocation and follows them, event by event of the heap.
+    """Numbers objects in the order of their allocation and tracks them over the events of the heap.
 
-    Collections and heap shots are events, numbered together from 0 in the order in which they are told. Addresses are
+    Collections and heap shots are events, numbered together from 0 in the order in which they are added. Addresses are
     uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64.
 
-    moves_recorded: whether the log tells where a collection moves objects to.
+    moves_recorded: whether the log records the moves of collections.
     """
 
     def __init__(self, moves_recorded: bool) -> None:
@@ -113,7 +113,7 @@ class ObjectTracker:
         return found
 
     def finish(self) -> Array:
-        """For each object the event in which it died, int32; -1: it lived on, or nothing tells."""
+        """For each object the event in which it died, int32; -1: it survived, or unknown."""
         table = self._table
         kernel.bury_suspects(table.address, table.number, table.since, table.status, self._died, self._state)
         died = self._died[: self._state[N_OBJECTS]]

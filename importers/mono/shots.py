@@ -1,4 +1,4 @@
-"""Map: heap shots: what was alive, what it refers to, and what keeps it alive."""
+"""Map: heap shots: live objects, their references and roots."""
 
 from __future__ import annotations
 

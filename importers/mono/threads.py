@@ -1,4 +1,4 @@
-"""Threads: a thread id is used again by another thread, so what tells threads apart is the id and its lifetime."""
+"""Threads: thread ids are reused, so a thread is identified by its id and lifetime."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Life:
     buffers: list[int] = field(default_factory=list)
 
     def reach(self, ts: int) -> None:
-        """It was there at that time."""
+        """Whether it was alive at that time."""
         ts = min(max(ts, 0), MAX_TS)
         self.start_ts, self.end_ts = min(self.start_ts, ts), max(self.end_ts, ts)
 

@@ -1,5 +1,4 @@
-"""Map: goes through the buffers of a thread with the kernels, a piece at a time, in memory that does not grow with
-them."""
+"""Map: runs the kernels over the buffers of a thread, a piece at a time, in memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class StackTable:
         return self._prefix, self._frame, self._slots
 
     def refresh(self) -> int:
-        """Takes in what others have added. Returns how many there are."""
+        """Adds rows that others have interned. Returns how many there are."""
         stacks = self._trace.stacks
         if len(stacks) != self._n:
             self._n = len(stacks)
@@ -94,8 +93,8 @@ def _stops(log: Log, buffers: Array) -> Iterator[_Stop]:
 
 @dataclass
 class CallCounts:
-    """What was strange about the calls of a thread: leaves without an enter, calls closed by a leave below them, time
-    stamps that fell, calls open at the end."""
+    """Irregularities in the calls of a thread: leaves without an enter, calls closed by a leave below them, time stamps
+    that fell, calls open at the end."""
 
     ignored: int = 0
     unwound: int = 0
@@ -109,7 +108,7 @@ def call_pieces(
     """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock,
     which becomes the trace's by adding shift_ns. counts are set when the last piece has been made.
 
-    Leaves without an enter are left out: methods of the runtime leave without having entered.
+    Leaves without an enter are left out: methods of the runtime have leaves without enters.
     """
     state = log.layout.state()
     state[MAX_TS] = span[1]
@@ -249,7 +248,7 @@ def move_pieces(log: Log, buffers: Array) -> Iterator[Array]:
 
 @dataclass(frozen=True)
 class HeapRows:
-    """What heap shots list. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references;
+    """The contents of heap shots. objects: uint64 [n, 5]: time, address, class or vtable, size, how many references;
     references: uint64 addresses, one object's after the other's; roots: uint64 [n, 4], see `heap_kernel.heap`."""
 
     objects: Array

@@ -67,7 +67,7 @@ def _read(source: Source) -> Recording:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The records from `offset` on, a line each."""
+    """The records from `offset` on, one per line."""
     from traceferry.importers.perf.records import records
 
     yield from records(source.data, offset, limit=source.limit)

@@ -55,8 +55,8 @@ def ragged(n: Array) -> tuple[Array, Array]:
 
 
 def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Samples:
-    """Other chains stay as they were. The recorded ones may lie between the dumps of stacks: what is wanted of them is
-    copied, so that nothing holds on to these."""
+    """Other chains stay unchanged. The recorded ones may lie between the dumps of stacks: the needed parts are copied,
+    so that the dumps can be released."""
     length = np.array(samples.chain_n)
     pieces = [chains_of(samples, slice(None))]
     start = np.cumsum(length, dtype=np.int64) - length

@@ -29,7 +29,7 @@ SLACK_NS = 1_000_000_000
 
 
 def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
-    """What brings the recording's times onto the trace's clock, in ns. given_ns: what the user says of it."""
+    """The offset from the recording's clock to the trace's, in ns. given_ns: the user's value."""
     kind = clock_of(recording.events[0])
     data = recording.features.clock_data
     unix_zero = 0 if kind == "realtime" else data[1] - data[2] if data is not None else None
@@ -63,9 +63,9 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump that the recording maps. opened: the time in its header, None where that is on no known clock; loaded:
-    [n] int64 times of its loads, rising; low: the loads are at least so far ahead of the recording's clock, None where
-    nothing tells. All but the mapping on the dump's clock, in ns."""
+    """A dump that the recording maps. opened: the time in its header, None if that clock is unknown; loaded: [n] int64
+    times of its loads, rising; low: the loads are at least so far ahead of the recording's clock, None if unknown. All
+    but the mapping on the dump's clock, in ns."""
 
     mapped: Mmap
     opened: int | None

@@ -1,4 +1,4 @@
-"""Decode: the bytes of a perf.data into a Recording: columns, records and offsets, in the specification's words."""
+"""Decode: the bytes of a perf.data into a Recording: columns, records and offsets, in the specification's terms."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
 
 @dataclass
 class Scan:
-    """Everything but the kernel's records: where they are, and of which events. missing: bytes of data that the file
-    should have."""
+    """Everything except the kernel's records, of which only offsets and events are found. missing: bytes of data that
+    the file should have."""
 
     header: Header
     stream: Stream

@@ -77,7 +77,7 @@ def record_attr(fields: Fields, big: bool) -> tuple[Attr, tuple[int, ...]]:
 
 
 def default_name(attr: Attr, features: Features) -> str:
-    """The name that perf would make."""
+    """The name that perf generates."""
     name = _base_name(attr, features)
     modifiers = _modifiers(attr) if attr.type != AttrType.TRACEPOINT else ""
     return f"{name}:{modifiers}" if modifiers else name

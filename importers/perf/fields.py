@@ -23,7 +23,7 @@ class Fields:
         return max(0, self.end - self.at)
 
     def take(self, size: int) -> int:
-        """Passes over so many bytes: where they begin."""
+        """Skips a number of bytes; returns where they begin."""
         if self.at + size > self.end:
             raise CutError(f"{size} bytes are needed where {self.left} are left")
         at = self.at

@@ -1,4 +1,4 @@
-"""Map: what addresses stand for becomes frames of the trace, each once."""
+"""Map: the meanings of addresses become frames of the trace, each once."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ class Attr:
 
 
 def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
-    """Of `size` bytes, all of which are there: 64 at least. A tail that is not known is passed over."""
+    """Of `size` bytes, all of which are there: 64 at least. An unknown tail is skipped."""
     order = ">" if big else "<"
     whole = bytes(data[at : at + min(size, ATTR_SIZE)]).ljust(ATTR_SIZE, b"\0")
     kind, own_size, config, period, sample_type, read_format, bits, _, bp_type, *rest = struct.unpack(

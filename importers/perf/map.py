@@ -144,7 +144,7 @@ def sampling_of(event: Event) -> Sampling:
 
 
 def attributes(recording: Recording) -> dict[str, str]:
-    """What the recorder says of the machine and of itself."""
+    """The recorder's description of the machine and of itself."""
     features = recording.features
     found = {
         "recorder": f"perf {features.version}".strip(),
@@ -290,7 +290,7 @@ def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
 
 @dataclass(frozen=True)
 class ThreadLoader:
-    """Makes a thread's tables anew at every call. rows, switch_rows: of the recording's samples and switches."""
+    """Makes a thread's tables again at every call. rows, switch_rows: of the recording's samples and switches."""
 
     trace: Trace
     recording: Recording

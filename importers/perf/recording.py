@@ -1,4 +1,4 @@
-"""What a perf.data decodes to: columns for what there is much of, typed records for the rest, offsets for payloads."""
+"""The decoded perf.data: columns for frequent records, typed records for the rest, offsets for payloads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Event:
-    """What was recorded: a perf_event_attr, under its place in the file.
+    """A recorded event: a perf_event_attr, by its place in the file.
 
     name: perf's, with modifiers ("cycles:u"); flags: the names in layout.FLAGS that are set; period_or_freq: samples
     per second if is_freq, else the count from sample to sample; clockid: what the clock of all times is, where
@@ -59,7 +59,7 @@ class Event:
 
 @dataclass
 class Features:
-    """What the recorder says about machine and recording; None or empty where it does not.
+    """The recorder's description of machine and recording; None or empty where missing.
 
     total_mem: bytes; build_ids: (hex, pid, header.misc) of each file, pid -1 for any; clock_data: (clockid,
     CLOCK_REALTIME in ns, its time in ns) of one moment; pmus: attr.type → name; compressed: version, type, level,

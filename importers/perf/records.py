@@ -1,4 +1,4 @@
-"""The records of a recording one by one, as they stand in the stream: for `traceferry dump`."""
+"""The records of a recording one by one, in stream order: for `traceferry dump`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Map: what holds an address, and from when to when, where several regions of memory lie over it in turn."""
+"""Map: which region holds an address over time, where several regions of memory cover it in turn."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def joined(parts: Sequence[Regions]) -> Regions:
 
 @dataclass(frozen=True)
 class Versions:
-    """What addresses stand for, a row for each time that this changes, by address and time: key: int64, the address's
-    number; start: int64 ns, from when; region: int64, -1 is none; is_late: code that is announced only after that."""
+    """The meanings of addresses, a row for each change, by address and time: key: int64, the address's number; start:
+    int64 ns, from when; region: int64, -1 is none; is_late: code whose load is recorded only after that."""
 
     key: Array
     start: Array

@@ -32,7 +32,7 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
 
 
 def read_samples(stream: Stream, events: list[Event], table: EventTable, problems: list[Problem]) -> Samples:
-    """All that can be read. stream.sample_at holds their offsets afterwards."""
+    """All readable samples. stream.sample_at holds their offsets afterwards."""
     absent = _absent_columns(events)
     room = {
         name: stream.sample_at if name == "offset" else np.empty(0 if name in absent else len(stream.sample_at), dtype)
@@ -56,7 +56,7 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
 
 
 def problems_of(found: Array, detail: str) -> list[Problem]:
-    """What the kernel says that it could not read."""
+    """The problems that the kernel found."""
     problems = []
     if found[FOUND["n_bad"]]:
         problems.append(Problem("bad_record", int(found[FOUND["n_bad"]]), int(found[FOUND["first_bad"]]), detail))

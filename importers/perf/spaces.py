@@ -1,4 +1,4 @@
-"""Map: what the addresses of each process stand for, and from when to when."""
+"""Map: the meanings of the addresses of each process over time."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True)
 class Meanings:
-    """What the keys of samples stand for, a row for each version, by key and time: key: int64; start: int64 ns, from
-    when; is_late: announced only after that; kind, owner: see OF_FILE; offset: uint64, in the owner. rank: the row's
-    place by address space and address. libraries: (first rank, n): from this rank
-    on the first n libraries are known. names: of OF_NAME. n_left_out: keys over which too much is mapped."""
+    """The meanings of the keys of samples, a row for each version, by key and time: key: int64; start: int64 ns, from
+    when; is_late: recorded only after that; kind, owner: see OF_FILE; offset: uint64, in the owner. rank: the row's
+    place by address space and address. libraries: (first rank, n): from this rank on the first n libraries are known.
+    names: of OF_NAME. n_left_out: keys over which too much is mapped."""
 
     key: Array
     start: Array

@@ -34,7 +34,7 @@ class Span:
 @dataclass
 class Stream:
     """data: what all offsets refer to: the file, then a directory's other files, then what was compressed; sample_at,
-    other_at: int64 offsets of the records, other_type int32 of all that are no samples; counts: how many there are of
+    other_at: int64 offsets of the records, other_type int32 of sideband records; counts: how many there are of
     each type; sample_bytes: the size of all samples."""
 
     data: memoryview

@@ -1,4 +1,4 @@
-"""TRACING_DATA: what the kernel says about its tracepoints, and the fields of their samples by name."""
+"""TRACING_DATA: the formats of the kernel's tracepoints, and the fields of their samples by name."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Format:
 
 
 def read_formats(fields: Fields, wanted: Collection[int], formats: dict[int, Format]) -> None:
-    """Adds the formats of the tracepoints with these ids (attr.config). Raises CutError where something is missing.
+    """Adds the formats of the tracepoints with these ids (attr.config). Raises CutError if data is missing.
 
     magic, version, u8 big-endian, u8 size of long, u32 page size; header_page and header_event, each with NUL, u64 size
     and text; u32 n and so many (u64 size, format of ftrace); u32 n systems: name with NUL, u32 n, and so many formats.
-    What follows has nothing to do with formats.
+    The rest is unrelated to formats.
     """
     if fields.bytes(len(MAGIC)) != MAGIC:
         raise CutError("the magic of tracing data is missing")

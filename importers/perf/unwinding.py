@@ -50,8 +50,8 @@ def unwound(
 ) -> Samples:
     """The samples with callchains that have what was unwound of their stacks.
 
-    keep_apart: stacks that are cut stand under a frame of their own, which tells why; their names go to
-    memory.endings. where: the recording, for the report.
+    keep_apart: truncated stacks are put under a frame that gives the reason; their names go to memory.endings. where:
+    the recording, for the report.
     """
     samples = recording.samples
     rows = np.flatnonzero(samples.user_at >= 0)

@@ -35,7 +35,7 @@ class Reading:
     counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
-        """Raises FormatError for a binary that does not fit."""
+        """Raises FormatError for a binary that does not match."""
         from traceferry.importers.xray.map import to_trace
 
         to_trace(self.sources, self.logs, _open_symbols(options.symbols), trace)
@@ -67,7 +67,7 @@ def _open_symbols(sources: Sequence[Source]) -> list[Symbols]:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The records from `offset` on, a line each, as they stand in the file."""
+    """The records from `offset` on, one per line, in file order."""
     from traceferry.importers.xray.records import describe_header, records
 
     header = _header(source)

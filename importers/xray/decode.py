@@ -1,5 +1,5 @@
 """Decode: the bytes of an FDR log into buffers, and a thread's buffers into pieces of columns, in the specification's
-words."""
+terms."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Buffer:
 
 @dataclass
 class Gap:
-    """Bytes between two buffers that are none."""
+    """Bytes between two buffers that belong to no buffer."""
 
     begin: int
     end: int
@@ -154,7 +154,7 @@ class Ids:
 
 
 def find_buffers(data: memoryview, header: Header, at: int = HEADER_SIZE) -> Iterator[Buffer | Gap]:
-    """The thread buffers from `at` on in file order, and what lies between them where something else does."""
+    """The thread buffers from `at` on in file order, and the gaps between them."""
     if header.version == 1:
         yield from _fixed_size_buffers(data, header, at)
     else:
@@ -162,7 +162,7 @@ def find_buffers(data: memoryview, header: Header, at: int = HEADER_SIZE) -> Ite
 
 
 def begins_another(data: memoryview, header: Header, buffer: Buffer) -> bool:
-    """Did the decoding of a buffer stop at the beginning of the next? Then its extents were damaged."""
+    """Whether the decoding of a buffer stopped at the beginning of the next: then its extents were damaged."""
     if header.version == 1 or buffer.status != "unknown_kind":
         return False
     return _start_pattern(header).match(data, buffer.stopped_at) is not None

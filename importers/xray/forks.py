@@ -1,4 +1,5 @@
-"""A forked child writes its copies of its parent's buffers too, and goes on in the copy of the forking thread's buffer.
+"""A forked child writes its copies of its parent's buffers too, and continues in its copy of the forking thread's
+buffer.
 
 That copy still names the parent as its process. Where the files of both are given, what is the same in both is the
 parent's, and what follows it in the child's file is the child's.

@@ -1,4 +1,4 @@
-"""What both modes of XRay logs decode to: a log has threads, a thread decodes into columns when asked."""
+"""The decoded form of both modes of XRay logs: a log has threads, a thread decodes into columns on demand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _NO_TICKS, _NO_VALUES, _NO_CPUS = np.zeros(0, np.int64), np.zeros(0, np.uint64),
 
 @dataclass
 class ThreadLog:
-    """pid: None where the version does not record it; n_rows: function records; pieces decodes anew at every call."""
+    """pid: None where the version does not record it; n_rows: function records; pieces decodes again at every call."""
 
     pid: int | None
     tid: int
@@ -79,7 +79,7 @@ class Problem:
 
 @dataclass
 class Log:
-    """One file. name: what tells it from the others in the report.
+    """One file. name: identifies it in the report.
 
     function_ids: distinct, in the order of their first appearance; assign: takes what the columns hold for each of
     them (int32), and for each kind of function record (uint8); wall_pairs: (tick, CLOCK_MONOTONIC ns) that belong

@@ -214,7 +214,7 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
 
 @dataclass(frozen=True)
 class ThreadLoader:
-    """Makes a thread's tables anew at every call."""
+    """Makes a thread's tables again at every call."""
 
     trace: Trace
     log: ThreadLog

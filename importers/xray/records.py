@@ -1,4 +1,4 @@
-"""The records of a log one by one, as they stand in the file: for `traceferry dump` and for detection."""
+"""The records of a log one by one, in file order: for `traceferry dump` and for detection."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class JitDump:
         tid: int | None = None,
         vma: int | None = None,
     ) -> Self:
-        """JIT_CODE_MOVE; index and size are those of the code that was put at `old`, if nothing else is said."""
+        """JIT_CODE_MOVE; index and size are those of the code that was put at `old`, by default."""
         known = self._code.pop(old, (0, 0))
         index = known[0] if index is None else index
         size = known[1] if size is None else size

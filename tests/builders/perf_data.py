@@ -495,7 +495,7 @@ class PerfData:
         cpu: int = 0,
         event: int = 0,
     ) -> Self:
-        """A record of the kernel that is no sample; sample_id_all puts a trailer at its end. Time 0: synthesized."""
+        """A sideband record of the kernel; sample_id_all puts a trailer at its end. Time 0: synthesized."""
         told = self.events[event]
         ts = self._time(ts)
         event_id = told.ids[min(cpu, len(told.ids) - 1)]

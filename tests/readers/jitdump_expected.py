@@ -17,7 +17,7 @@ What the fields mean, found by decoding the four dumps by hand; every rule below
 - `probes`: offsets in the code, and the stack there, outermost first. None in the place of file, line and column: the
   dump says none: no debug info, or an offset before the first line record (A), code offset (B), record (C). One frame
   is there all the same: in A under the debug info's name, in B and C under the load's. The specification calls these
-  undecided: whoever compares may leave them out. The file "" is another thing, that of builtins: A writes it as the
+  undecided: comparisons may leave them out. The file "" is another thing, that of builtins: A writes it as the
   empty string, B as file -1, with line 0 and column 0.
 - `sources` of a code object: for each path that its frames can have, the number of the embedded source it shows: the
   last that stands before the LOAD, else the first after it; None: no text. Paths that no frame can have are not

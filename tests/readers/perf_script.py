@@ -94,7 +94,7 @@ def frame_of(line: str) -> Frame | None:
 def samples(lines: Iterable[str]) -> Iterator[Sample]:
     """The samples of `perf script`, one after another; a line that is nothing raises ValueError.
 
-    Records that are no samples (--show-mmap-events) must not be among them.
+    Sideband records (--show-mmap-events) must not be among them.
     """
     sample: Sample | None = None
     for number, line in enumerate(lines, start=1):
@@ -104,14 +104,14 @@ def samples(lines: Iterable[str]) -> Iterator[Sample]:
         if line.startswith("\t"):
             frame = frame_of(line)
             if frame is None or sample is None:
-                raise ValueError(f"line {number} is no frame: {line!r}")
+                raise ValueError(f"line {number} is not a frame: {line!r}")
             sample.frames.append(frame)
             continue
         if sample is not None:
             yield sample
         sample = _sample(line)
         if sample is None:
-            raise ValueError(f"line {number} is no sample: {line!r}")
+            raise ValueError(f"line {number} is not a sample: {line!r}")
     if sample is not None:
         yield sample
 

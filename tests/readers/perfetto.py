@@ -1271,7 +1271,7 @@ class _Reader:
             if time < self._last_callstack:
                 self.error(f"symbols of {path} before the last callstack")
             if (path, build_id) not in frames:
-                self.error(f"symbols of {path}, which is no mapping")
+                self.error(f"symbols of {path}, which is not a mapping")
             for address in addresses:
                 fields = _fields(address)
                 rel_pc = next((_int(value) for number, value in fields if number == 1), 0)

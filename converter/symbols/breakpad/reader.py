@@ -25,7 +25,7 @@ MAGIC = b"MODULE "
 # MODULE operatingsystem architecture id name
 MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
 MAX_HEAD = 1 << 12
-# Whole bytes: of Windows it can be a number that is no build id.
+# Whole bytes: on Windows it can be a number that is not a build id.
 CODE_ID = re.compile(rb"\nINFO CODE_ID ((?:[0-9A-Fa-f]{2})+)(?=[ \r\n]|$)")
 # A debug id is a GUID of 16 bytes and an age.
 GUID_DIGITS = 32
@@ -405,7 +405,7 @@ class Breakpad:
         return bytes(self.source.data[begin:end]).decode("utf-8", "replace")
 
     def _used_texts(self, *columns: Array) -> tuple[list[str], list[Array]]:
-        """(texts, the columns as int32 indices of these); -1 for a text that is none or empty."""
+        """(texts, the columns as int32 indices of these); -1 for an invalid or empty text."""
         used, which = np.unique(np.concatenate(columns), return_inverse=True)
         texts = [self._text(row) for row in used.tolist()]
         indices = np.where(np.array([bool(text) for text in texts], bool), np.arange(len(texts)), -1).astype(np.int32)
@@ -425,5 +425,5 @@ def _rows_of(numbers: Array, named: Array) -> Array:
 
 
 def _line_numbers(column: Array) -> Array:
-    """int64; what is no line is unknown."""
+    """int64; an invalid line number is unknown."""
     return np.where(column <= MAX_LINE, column, 0).astype(np.int64)

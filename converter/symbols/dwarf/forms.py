@@ -141,7 +141,7 @@ class Sections:
 
 
 def sections_of(binary: Binary) -> Sections | None:
-    """None where there is no debug information. Raises FormatError where a section cannot be read."""
+    """None where there is no debug information. Raises FormatError if a section cannot be read."""
     try:
         if not binary.elf.has_dwarf_info():
             return None

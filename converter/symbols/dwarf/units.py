@@ -303,7 +303,7 @@ class Unit:
         return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
 
     def text(self, meaning: str, value: Any) -> str:
-        """What a value of this meaning says; "" if it is no text."""
+        """The text of a value of this meaning; "" if it is not a text."""
         if meaning == "string index":
             size = self.coding.offset_size
             base = self.root.number(AT_STR_OFFSETS_BASE)
