@@ -207,6 +207,27 @@ def balance(
         next_mark = marks[k] if k < n_marks else -1
         i = -1
         while i + 1 < n:
+            if not noting and not counting and k >= n_marks and j >= n_inserts:
+                # Most records enter, or leave the innermost open call.
+                while i + 1 < n and ts[i + 1] >= now:
+                    if not flags[i + 1] & LEAVE:
+                        open_key[sp] = key[i + 1]
+                        open_frame[sp] = frame[i + 1]
+                        out_frame[m] = frame[i + 1]
+                        sp += 1
+                    elif sp > 0 and open_key[sp - 1] == key[i + 1]:
+                        sp -= 1
+                        out_frame[m] = open_frame[sp]
+                    else:
+                        break
+                    i += 1
+                    now = ts[i]
+                    out_ts[m] = now
+                    out_flags[m] = flags[i]
+                    last_row = first_out + m
+                    m += 1
+                if i + 1 >= n:
+                    break
             i += 1
             t = ts[i]
             g = flags[i]
