@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import shared
+from support import for_each
 from test_kernels import interpreted
 
 from traceferry.clocks.counter import Counter
@@ -23,8 +24,7 @@ from traceferry.importers.perf.tracepoints import decode_fields, parse_format
 from traceferry.io.source import open_source
 
 ORDERS = ["<", ">"]
-IDS = ["little", "big"]
-both_orders = pytest.mark.parametrize("order", ORDERS, ids=IDS)
+both_orders = for_each("order", {"little": "<", "big": ">"})
 ALL_BITS = [bit for bit in SampleType if bit != SampleType.WEIGHT_STRUCT]
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
 
