@@ -229,3 +229,33 @@ def test_stacks(name: str) -> None:
         n_beyond += not whole
     assert not any(unwound.stacks.values())
     assert n_beyond <= len(expected["samples"]) // 100
+
+
+def test_frames_of_jitted_code_are_named_by_its_dump() -> None:
+    """Interpreted, baseline, optimised and builtin ones, as their compiler calls them."""
+    trace = loaded("node24")
+    expected = json.loads(unpacked(shared("captures/unwind") / "node24" / "expected.json.zst"))
+    frames = trace.frames
+    dumps = {row for row, name in enumerate(trace.libs["name"].tolist()) if trace.strings[name].startswith("jit-")}
+    columns = (frames[name].tolist() for name in ("lib", "symbol", "inline_depth"))
+    symbols = [
+        trace.strings[trace.symbols["name"][symbol]] if lib in dumps and depth <= 0 else ""
+        for lib, symbol, depth in zip(*columns, strict=True)
+    ]
+    of_stack, prefix = trace.stacks["frame"].tolist(), trace.stacks["prefix"].tolist()
+    found: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
+    for _, thread in trace.threads:
+        samples = thread.load().samples
+        for ts, stack in zip(samples["ts"].tolist(), samples["stack"].tolist(), strict=True):
+            path = []
+            while stack >= 0:
+                path.append(symbols[of_stack[stack]])
+                stack = prefix[stack]
+            found[thread.tid, ts].append([name for name in path if name])
+    n_named = 0
+    for _, tid, ts, _, numbers in expected["samples"]:
+        rows = [expected["frames"][number] for number in numbers]
+        wanted = [row[2] for row in rows if row[0] >= 0 and expected["modules"][row[0]]["jit"]]
+        assert found[tid, ts].pop(0) == wanted, (tid, ts)
+        n_named += len(wanted)
+    assert n_named > 1000
