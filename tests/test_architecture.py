@@ -69,6 +69,11 @@ def test_no_imports_form_a_circle() -> None:
     assert imports == {}
 
 
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
+def test_no_module_is_long(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
+
+
 def words_of(path: Path) -> list[str]:
     """Identifiers and strings; comments and docstrings may give examples."""
     tree = ast.parse(path.read_text())
