@@ -43,7 +43,7 @@ def main() -> None:
         record(recording)
     threefold = FOLDER / "big3.data"
     if not threefold.exists():
-        threefold.write_bytes(repeated(recording.read_bytes(), 3))
+        repeat(recording, threefold, 3)
     without = convert(recording, "json")
     without.arguments[:3] = [sys.executable, "-c", WITHOUT]
     peer = "perf script --no-inline"
@@ -77,17 +77,25 @@ def record(recording: Path) -> None:
         subprocess.run(command, cwd=FOLDER, check=True, stdout=subprocess.DEVNULL)
 
 
-def repeated(data: bytes, times: int) -> bytes:
-    """The recording with its records several times. Behind them: {u64 offset, size} of each feature, then these."""
-    at, size = struct.unpack_from("<QQ", data, 40)
-    bitmap = int.from_bytes(data[72:104], "little")
-    more = (times - 1) * size
-    table = at + size
-    sections = struct.unpack_from(f"<{2 * bitmap.bit_count()}Q", data, table)
-    moved = [value + more if nth % 2 == 0 else value for nth, value in enumerate(sections)]
-    head = data[:48] + struct.pack("<Q", size + more) + data[56:at]
-    rest = data[table + 8 * len(moved) :]
-    return head + data[at:table] * times + struct.pack(f"<{len(moved)}Q", *moved) + rest
+def repeat(recording: Path, target: Path, times: int) -> None:
+    """Writes the recording with its records several times. Behind them: {u64 offset, size} of each feature, then these.
+
+    Nothing is held in memory: a child's peak begins with its parent's.
+    """
+    with recording.open("rb") as source, target.open("wb") as out:
+        head = source.read(104)
+        at, size = struct.unpack_from("<QQ", head, 40)
+        n_features = int.from_bytes(head[72:104], "little").bit_count()
+        more = (times - 1) * size
+        out.write(head[:48] + struct.pack("<Q", size + more) + head[56:] + source.read(at - len(head)))
+        for _ in range(times):
+            source.seek(at)
+            left = size
+            while left:
+                left -= out.write(source.read(min(left, 1 << 20)))
+        sections = struct.unpack(f"<{2 * n_features}Q", source.read(16 * n_features))
+        out.write(struct.pack(f"<{len(sections)}Q", *(v + more * (nth % 2 == 0) for nth, v in enumerate(sections))))
+        out.write(source.read())
 
 
 if __name__ == "__main__":
