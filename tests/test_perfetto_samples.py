@@ -75,14 +75,18 @@ class Built:
     def tier(self, name: str, family: str) -> int:
         return self.trace.tiers.intern(name=self.text(name), family=self.text(family))
 
-    def code(self, func: int, lib: int, tier: int, at: int, size: int, address: int | None) -> int:
-        """at: in the dump."""
+    def code(
+        self, func: int, lib: int, tier: int, at: int, size: int, address: int | None, lies: tuple[int, int] = (0, -1)
+    ) -> int:
+        """at: in the dump; lies: from when to when it is at the address, after START."""
         trace = self.trace
         symbol = trace.symbols.intern(lib=lib, name=trace.funcs["name"][func].item(), address=at, size=size)
         code = trace.code.extend(func=[func], symbol=[symbol], tier=[tier], pid=[NODE], tid=[NODE], size=[size],
                                  loaded_at=[START])  # fmt: skip
         if address is not None:
-            trace.places.extend(code=[code], address=np.array([address], np.uint64), start_ts=[START])
+            start, end = START + lies[0], START + lies[1] if lies[1] >= 0 else -1
+            place = {"address": np.array([address], np.uint64), "start_ts": [start], "end_ts": [end]}
+            trace.places.extend(code=[code], **place)
         return code
 
     def jitted(self, code: int, offset: int, *lines: tuple[int, int], category: int = -1) -> list[int]:
@@ -141,8 +145,8 @@ def everything() -> Trace:
     hot, inlined, deepest = built.func("hot", app_js, 1), built.func("inlined", app_js, 20), built.func("deepest")
     slow, main_func = built.func("slow", arrows, 7), built.func("main")
     dump, libc, kernel_lib = built.lib("jit-100.dump"), built.lib("libc.so.6", BUILD_ID), built.lib("[kernel.kallsyms]")
-    baseline = built.code(hot, dump, sparkplug, 0x100, 0x100, REUSED)
-    optimised = built.code(hot, dump, turbofan, 0x300, 0x80, REUSED)
+    baseline = built.code(hot, dump, sparkplug, 0x100, 0x100, REUSED, (0, 30))
+    optimised = built.code(hot, dump, turbofan, 0x300, 0x80, REUSED, (30, -1))
     bytecode = built.code(slow, dump, ignition, 0x500, 0x40, None)
 
     def native_frame(name: str, lib: int, address: int, category: int, depth: int = 0, **more: int) -> int:
