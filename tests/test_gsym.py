@@ -423,9 +423,9 @@ HUGE = struct.pack("<I", 0xFFFFFFFF)
 @pytest.mark.parametrize(
     ("data", "message", "offset"),
     [
-        (b"", "another number", 0),
-        (b"GSY", "another number", 0),
-        (b"ELF?" + V1[4:], "another number", 0),
+        (b"", "wrong magic number", 0),
+        (b"GSY", "wrong magic number", 0),
+        (b"ELF?" + V1[4:], "wrong magic number", 0),
         (V1[:47], "ends before its header", 0),
         (changed(V1, 4, b"\3\0"), "version 3 is not known", 4),
         (changed(V1, 6, b"\3"), "address offsets of 3 bytes", 6),
