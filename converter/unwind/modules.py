@@ -24,7 +24,7 @@ JIT_ADDRESS = 1 << 32
 class Module:
     """sections: call-frame information, the first that knows an address answers; segments: (offset in the file, link
     address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt: [start, end)
-    link addresses of PLT sections; has_cfi: whether there is any call-frame information."""
+    link addresses of PLT sections; is_jit: link addresses begin at JIT_ADDRESS."""
 
     name: str
     machine: Machine

@@ -61,14 +61,12 @@ class Unwinder:
         n = len(modules)
         self._row_first, self._row_last = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
         self._row_pc, self._row_rule = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-        known = [module for module in modules if module is not None]
         plts = [module.plt if module is not None else () for module in modules]
         self._entry = np.array([m.entry_point if m is not None else 0 for m in modules], np.uint64)
         self._plt_first = np.concatenate(([0], np.cumsum([len(plt) for plt in plts]))).astype(np.int64)
         self._plt_start = np.array([start for plt in plts for start, _ in plt], np.uint64)
         self._plt_end = np.array([end for plt in plts for _, end in plt], np.uint64)
         self._cache = [np.zeros(CACHE_SIZE, t) for t in (np.uint64, np.int32, np.int32)]
-        self._n_registers = max((module.machine.n_registers for module in known), default=33)
 
     def unwind(self, stacks: UserStacks, rows: Array, space: AddressSpace) -> Chains:
         """Unwinds the samples `rows`, while the space is as it is now."""

@@ -70,7 +70,7 @@ def unwound(
 
 @dataclass(frozen=True)
 class _Part:
-    """rows: of the samples; modules: what the numbers in chains.module are called."""
+    """rows: of the samples that the chains are of."""
 
     rows: Array
     chains: Chains
