@@ -33,7 +33,7 @@ from traceferry.model import (
 from traceferry.select import select_range
 from traceferry.summary.info import summarize
 from traceferry.summary.text import as_text
-from traceferry.summary.totals import SampleTotals
+from traceferry.totals.sums_of_trace import SampleTotals
 
 END = 1000
 GC = MarkerType(

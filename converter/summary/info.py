@@ -9,19 +9,10 @@ from typing import Any
 import numpy as np
 
 from traceferry import sums
-from traceferry.calls.balance import CallTotals
-from traceferry.model import Counter, MarkerType, Table, Thread, ThreadData, Trace
+from traceferry.model import Counter, MarkerType, Table, Trace
 from traceferry.summary.memory import allocations, heap_snapshots
-from traceferry.summary.totals import (
-    BYTES,
-    COUNT,
-    AllocationTotals,
-    MarkerGroup,
-    MarkerTotals,
-    SampleTotals,
-    byte_fields,
-    ranked,
-)
+from traceferry.totals.collect import Collected, ThreadCounts, ViewCounts, collect
+from traceferry.totals.sums_of_trace import MarkerGroup, byte_fields, code_by_tier, ranked
 
 TOP = 20
 Json = dict[str, Any]
@@ -44,28 +35,23 @@ def summarize(
     top: the length of every ranked list; sort: how functions are ranked, a key of SORTS. calls counts enters; a
     recursive function's total_ns counts its outermost activation only, and so do its total_samples.
     """
-    totals = _Totals(trace)
-    processes: list[Json] = []
-    for process in trace.processes:
-        threads: list[Json] = []
-        views: list[Json] = []
-        for thread in process.threads:
-            data = thread.load()
-            if thread.sample_unit:
-                views.append(_view(thread, data))
-            else:
-                threads.append(totals.add(thread, data))
-            progress(thread.n_records)
-        processes.append(
-            {
-                "pid": process.pid,
-                "name": process.name,
-                "threads": threads,
-                "views": views,
-                "counters": [_counter(counter) for counter in process.counters],
-                "heap_snapshots": heap_snapshots(trace, process, top),
-            }
-        )
+    return summary_of(collect(trace, progress=progress), top, sort)
+
+
+def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json:
+    """As `summarize`, of what was added up before. Loads each heap snapshot once."""
+    trace = collected.trace
+    processes = [
+        {
+            "pid": process.pid,
+            "name": process.name,
+            "threads": [_thread(thread) for thread in counts.threads],
+            "views": [_view(view) for view in counts.views],
+            "counters": [_counter(counter) for counter in process.counters],
+            "heap_snapshots": heap_snapshots(trace, process, top),
+        }
+        for process, counts in zip(trace.processes, collected.processes, strict=True)
+    ]
     summary = {
         "inputs": [
             {"path": i.path, "format": i.format, "version": i.version, "producer": i.producer} for i in trace.inputs
@@ -76,9 +62,9 @@ def summarize(
             "unix_start_ns": trace.unix_start_ns,
         },
         "processes": processes,
-        "functions": {"total": len(trace.funcs), "top": _functions(trace, totals.calls, totals.samples, top, sort)},
-        "allocations": allocations(trace, totals.allocations, top),
-        "markers": [_markers(kind, groups, top) for kind, groups in totals.markers.groups.items()],
+        "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},
+        "allocations": allocations(trace, collected.allocations, top),
+        "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.groups.items()],
         "coverage": _coverage(trace, top),
         "code_objects": len(trace.code),
         "tiers": _tiers(trace),
@@ -88,54 +74,27 @@ def summarize(
     return {**summary, "issues": [issue.as_json() for issue in trace.report]}
 
 
-class _Totals:
-    """What is added up over all threads."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.calls = CallTotals(trace.frames, trace.funcs)
-        self.samples = SampleTotals(trace)
-        self.allocations = AllocationTotals()
-        self.markers = MarkerTotals()
-
-    def add(self, thread: Thread, data: ThreadData) -> Json:
-        """Adds a thread; returns its own entry."""
-        n_calls = self.calls.add(data.calls)
-        allocated = self.allocations.add(data.allocations)
-        self.markers.add(data.markers)
-        self.samples.add(data.samples["stack"])
-        return {
-            "tid": thread.tid,
-            "name": thread.name,
-            "samples": len(data.samples),
-            "calls": n_calls,
-            "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
-            "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
-        }
-
-
-def _view(thread: Thread, data: ThreadData) -> Json:
-    """Of a table of sizes that is shown as a thread: its samples are not time."""
+def _thread(counts: ThreadCounts) -> Json:
     return {
-        "name": thread.name,
-        "unit": thread.sample_unit,
-        "samples": len(data.samples),
-        "total": sums.total(data.samples["weight"]),
+        "tid": counts.tid,
+        "name": counts.name,
+        "samples": counts.samples,
+        "calls": counts.calls,
+        "markers": counts.markers,
+        "allocations": {"count": counts.allocations, "bytes": counts.allocated_bytes},
     }
 
 
-def _functions(trace: Trace, calls: CallTotals, counts: SampleTotals, top: int, sort: str) -> list[Json]:
+def _view(counts: ViewCounts) -> Json:
+    """Of a table of sizes that is shown as a thread: its samples are not time."""
+    return {"name": counts.name, "unit": counts.unit, "samples": counts.samples, "total": counts.total}
+
+
+def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
     """Those that were called or sampled: the same order on every run."""
-    n_calls, total_ns, self_ns = calls.by_func()
-    samples, total_samples = counts.by_func()
-    columns = {
-        "calls": n_calls,
-        "total_ns": total_ns,
-        "self_ns": self_ns,
-        "samples": samples,
-        "total_samples": total_samples,
-    }
+    trace, columns = collected.trace, collected.by_func()
     ranked_by = [columns[name] for name in (*SORTS[sort], *SORTS["self"])]
-    seen = np.flatnonzero((n_calls > 0) | (total_samples > 0))
+    seen = np.flatnonzero((columns["calls"] > 0) | (columns["total_samples"] > 0))
     order = ranked(seen, ranked_by, trace.func_name)
     return [_function(trace, func) | {name: int(c[func]) for name, c in columns.items()} for func in order[:top]]
 
@@ -151,14 +110,7 @@ def _function(trace: Trace, func: int) -> Json:
 
 def _tiers(trace: Trace) -> list[Json]:
     """Code objects and their bytes by tier, the largest first."""
-    tier, size = trace.code["tier"], trace.code["size"]
-    names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
-    by_name: dict[str, tuple[int, int]] = {}
-    for row in sorted(set(tier.tolist())):
-        mine = tier == row
-        n, n_bytes = by_name.get(names[row], (0, 0))
-        by_name[names[row]] = n + int(mine.sum()), min(n_bytes + sums.total(size[mine]), sums.LARGEST)
-    ranked = sorted(by_name.items(), key=lambda item: (-item[1][1], item[0]))
+    ranked = sorted(code_by_tier(trace).items(), key=lambda item: (-item[1][1], item[0]))
     return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
 
 

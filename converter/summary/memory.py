@@ -9,7 +9,15 @@ import numpy as np
 from traceferry import sums
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
 from traceferry.model import Array, HeapGraph, Process, Table, Trace
-from traceferry.summary.totals import BYTES, COUNT, FREED_BYTES, FREED_COUNT, AllocationTotals, ranked, total_amounts
+from traceferry.totals.sums_of_trace import (
+    BYTES,
+    COUNT,
+    FREED_BYTES,
+    FREED_COUNT,
+    AllocationTotals,
+    ranked,
+    total_amounts,
+)
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Sums over all threads of a trace, for `info`: samples, allocations, markers. Calls: `CallTotals`."""
+"""Sums over all threads of a trace, by its own indices: samples, allocations, markers, code. Calls: `CallTotals`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from traceferry import sums
 from traceferry.model import Array, MarkerType, Table, Trace
-from traceferry.summary import totals_kernel
+from traceferry.totals import tree_kernel
 
 
 class SampleTotals:
@@ -33,7 +33,7 @@ class SampleTotals:
         prefix = trace.stacks["prefix"][:n]
         own = np.bincount(func, self._of_stack, n_funcs)
         total = np.zeros(n_funcs, np.int64)
-        totals_kernel.add_to_callers(
+        tree_kernel.add_to_callers(
             prefix, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
             np.zeros(n_funcs, np.int32), total,
         )  # fmt: skip
@@ -167,3 +167,15 @@ def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) ->
     """The rows by falling values of the columns; ties go by name, then by row."""
     values = {row: tuple(-int(column[row]) for column in columns) for row in rows.tolist()}
     return sorted(values, key=lambda row: (values[row], name(row), row))
+
+
+def code_by_tier(trace: Trace) -> dict[str, tuple[int, int]]:
+    """(code objects, their bytes) by the tier's name."""
+    tier, size = trace.code["tier"], trace.code["size"]
+    names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
+    by_name: dict[str, tuple[int, int]] = {}
+    for row in sorted(set(tier.tolist())):
+        mine = tier == row
+        n, n_bytes = by_name.get(names[row], (0, 0))
+        by_name[names[row]] = n + int(mine.sum()), min(n_bytes + sums.total(size[mine]), sums.LARGEST)
+    return by_name

@@ -1,0 +1,232 @@
+"""Totals that name what they count, and so outlive their trace: of any number of recordings they can be merged, in any
+order and grouping, with equal results.
+
+Amounts are int64 and not negative; sums end at 2^63 - 1. Keys and nodes have one order, so that equal totals are equal
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from traceferry import sums
+from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.model import Array, Trace
+from traceferry.totals.collect import Collected
+from traceferry.totals.sums_of_trace import byte_fields, code_by_tier
+from traceferry.totals.trees import Trees
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One kind of totals. keys: sorted, each once; columns: the names of the amounts; largest: those of which a merge
+    takes the larger one, where it adds up the others; amounts: int64 [keys, columns]."""
+
+    columns: tuple[str, ...]
+    keys: tuple[Key, ...] = ()
+    amounts: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    largest: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, columns: tuple[str, ...], keys: Sequence[Key], amounts: Any, largest: frozenset[str] = frozenset()
+    ) -> Rows:
+        """Keys in any order, also repeated."""
+        given = np.asarray(amounts, np.int64).reshape(len(keys), len(columns))
+        distinct = sorted(set(keys), key=_order)
+        place = {key: row for row, key in enumerate(distinct)}
+        group = np.array([place[key] for key in keys], np.int64)
+        summed = np.zeros((len(distinct), len(columns)), np.int64)
+        for nth, column in enumerate(columns):
+            if column in largest:
+                np.maximum.at(summed[:, nth], group, given[:, nth])
+            else:
+                summed[:, nth] = sums.total_by(group, given[:, nth], len(distinct))
+        return cls(columns, tuple(distinct), summed, largest)
+
+    def merged(self, other: Rows) -> Rows:
+        if (self.columns, self.largest) != (other.columns, other.largest):
+            raise ValueError(f"totals of {self.columns} cannot be merged with totals of {other.columns}")
+        amounts = [rows.amounts.reshape(-1, len(self.columns)) for rows in (self, other)]
+        return Rows.of(self.columns, (*self.keys, *other.keys), np.concatenate(amounts), self.largest)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Call paths. frames: (name, file, line, kind, category, tier, inlined), sorted; parent: int32, always a smaller
+    node, -1 is none; frame: int32; measures: (name, unit), sorted; own: int64 [nodes, measures], what each node has
+    itself. Nodes are sorted by depth, then parent, then frame."""
+
+    frames: tuple[Key, ...] = ()
+    parent: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    frame: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    measures: tuple[tuple[str, str], ...] = ()
+    own: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+
+    @classmethod
+    def of(
+        cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[tuple[str, str]], own: Array
+    ) -> Tree:
+        """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
+        names, place_of_frame = _sorted_places([frames[nth] for nth in frame.tolist()])
+        units, place_of_measure = _sorted_places(measures)
+        node_of, parents, keys = _canonical(parent, place_of_frame)
+        summed = np.zeros((len(parents), len(units)), np.int64)
+        for nth, measure in enumerate(place_of_measure.tolist()):
+            column = sums.total_by(node_of, own[:, nth], len(parents))
+            summed[:, measure] = sums.plus(summed[:, measure], column)
+        return cls(tuple(names), parents, keys, tuple(units), summed)
+
+    def merged(self, other: Tree) -> Tree:
+        n, m = len(self.parent), len(self.measures)
+        own = np.zeros((n + len(other.parent), m + len(other.measures)), np.int64)
+        own[:n, :m], own[n:, m:] = self.own, other.own
+        return Tree.of(
+            (*self.frames, *other.frames),
+            np.concatenate((self.parent, np.where(other.parent < 0, -1, other.parent + n))),
+            np.concatenate((self.frame, other.frame + len(self.frames))),
+            (*self.measures, *other.measures),
+            own,
+        )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All totals of one recording, or of several."""
+
+    functions: Rows = Rows(("calls", "total_ns", "self_ns", "samples", "total_samples"))
+    classes: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    markers: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    marker_sums: Rows = Rows(("bytes",))
+    tiers: Rows = Rows(("objects", "bytes"))
+    tree: Tree = Tree()
+
+    def merged(self, other: Totals) -> Totals:
+        return Totals(
+            self.functions.merged(other.functions),
+            self.classes.merged(other.classes),
+            self.markers.merged(other.markers),
+            self.marker_sums.merged(other.marker_sums),
+            self.tiers.merged(other.tiers),
+            self.tree.merged(other.tree),
+        )
+
+
+def merged(parts: Sequence[Totals]) -> Totals:
+    """The totals of all parts together; the order of the parts does not matter."""
+    return reduce(Totals.merged, parts, Totals())
+
+
+def portable(collected: Collected) -> Totals:
+    """The totals of one trace. Functions with equal name, file, line and kind are one."""
+    trace, none = collected.trace, Totals()
+    by_func = collected.by_func()
+    seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
+    functions = [_function(trace, func) for func in seen.tolist()]
+    by_class = collected.allocations.by_class
+    classes = np.flatnonzero(by_class.any(axis=1))
+    groups = [
+        (marker_type, (marker_type.name, *values), group)
+        for marker_type, found in collected.markers.groups.items()
+        for values, group in found.items()
+    ]
+    tiers = code_by_tier(trace)
+    return Totals(
+        Rows.of(none.functions.columns, functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
+        Rows.of(
+            none.classes.columns,
+            [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()],
+            by_class[classes],
+        ),
+        Rows.of(
+            none.markers.columns,
+            [key for _, key, _ in groups],
+            [(group.count, group.total_ns, group.longest_ns) for _, _, group in groups],
+            none.markers.largest,
+        ),
+        Rows.of(
+            none.marker_sums.columns,
+            [(*key, name) for marker_type, key, _ in groups for name in byte_fields(marker_type)],
+            [total for _, _, group in groups for total in group.sums],
+        ),
+        Rows.of(none.tiers.columns, [(name,) for name in tiers], list(tiers.values())),
+        Tree() if collected.trees is None else _tree(trace, collected.trees),
+    )
+
+
+def _tree(trace: Trace, trees: Trees) -> Tree:
+    measures = list(dict.fromkeys((series.measure.name, series.measure.unit) for series in trees.series))
+    own = [
+        trees.own(lambda series, wanted=measure: (series.measure.name, series.measure.unit) == wanted)  # type: ignore[misc]
+        for measure in measures
+    ]
+    columns = np.stack(own, axis=1) if own else np.zeros((trees.nodes.n, 0), np.int64)
+    return Tree.of(_frames(trace, trees), trees.nodes.parent, trees.nodes.key, measures, columns)
+
+
+def _frames(trace: Trace, trees: Trees) -> list[Key]:
+    categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
+    return [
+        (
+            *_function(trace, func),
+            strings[int(categories[category])] if category >= 0 else "",
+            strings[int(tiers[tier])] if tier >= 0 else "",
+            inlined,
+        )
+        for func, category, tier, inlined in trees.keys.rows.tolist()
+    ]
+
+
+def _function(trace: Trace, func: int) -> Key:
+    """(name, file, line, kind); "" and 0 are unknown."""
+    funcs, strings = trace.funcs, trace.strings
+    source = int(funcs["source"][func])
+    path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
+    return (trace.func_name(func), path, int(funcs["line"][func]), strings[int(funcs["kind"][func])])
+
+
+def _order(key: Key) -> list[tuple[str, Any]]:
+    """Keys of one kind may hold numbers in one recording and texts in another."""
+    return [(type(value).__name__, value) for value in key]
+
+
+def _sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
+    """The distinct keys, sorted, and the place of each given one among them."""
+    distinct = sorted(set(keys), key=_order)
+    place = {key: nth for nth, key in enumerate(distinct)}
+    return distinct, np.array([place[key] for key in keys], np.int32)
+
+
+def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
+    """(the new node of each, and the parents and frames of the new nodes), level by level."""
+    n = len(parent)
+    node_of = np.zeros(n, np.int64)
+    by_depth = np.argsort(depth := _depth(parent), kind="stable")
+    bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
+    parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
+    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        rows = by_depth[start:end]
+        above = np.where(parent[rows] < 0, -1, node_of[parent[rows]])
+        level, place = np.unique((above + 1) << 32 | frame[rows], return_inverse=True)
+        node_of[rows] = first + place.reshape(-1)
+        parents.append(((level >> 32) - 1).astype(np.int32))
+        frames.append((level & 0xFFFFFFFF).astype(np.int32))
+        first += len(level)
+    return node_of, np.concatenate(parents), np.concatenate(frames)
+
+
+def _depth(parent: Array) -> Array:
+    """How many nodes are above each, by doubling the distance that is looked at."""
+    depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
+    while np.any(above >= 0):
+        has = above >= 0
+        depth[has] += depth[above[has]]
+        above = np.where(has, above[above], -1)
+    return depth

@@ -1,0 +1,346 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Trees of call paths, and sums over them. Cython's pure-Python mode: also runs interpreted."""
+
+import cython
+
+from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.saturating import minus, plus
+
+LEAVE = cython.declare(cython.uint, 1)
+
+# Indices into the `state` of add_calls.
+ROW = cython.declare(cython.int, 0)
+N_NODES = cython.declare(cython.int, 1)
+DEPTH = cython.declare(cython.int, 2)
+BUCKET = cython.declare(cython.int, 3)
+LAST_TS = cython.declare(cython.int, 4)
+N_TOUCHED = cython.declare(cython.int, 5)
+N_OUT = cython.declare(cython.int, 6)
+
+
+def enter_nodes(
+    parent: cython.const[cython.int][::1],
+    key: cython.const[cython.int][::1],
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    """Enters n nodes into slots: a power of two long, more than n, -1 where they are free."""
+    if n > parent.shape[0] or n > key.shape[0] or n >= slots.shape[0] or slots.shape[0] & (slots.shape[0] - 1):
+        raise ValueError("enter_nodes: an array has the wrong length")
+    mask: cython.ulonglong = slots.shape[0] - 1
+    h: cython.ulonglong
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            h = mix_pair(parent[i], key[i]) & mask
+            while slots[h] >= 0:
+                h = (h + 1) & mask
+            slots[h] = i
+
+
+def fold_stacks(
+    prefix: cython.const[cython.int][::1],
+    key_of_stack: cython.const[cython.int][::1],
+    first: cython.Py_ssize_t,
+    n_nodes: cython.Py_ssize_t,
+    node_parent: cython.int[::1],
+    node_key: cython.int[::1],
+    slots: cython.int[::1],
+    node_of_stack: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """The node of each stack from `first` on, which must have been found for those before. Returns the number of nodes.
+
+    Room needed: in the nodes one more for each stack, in slots, a power of two, twice the nodes' room.
+    """
+    n: cython.Py_ssize_t = prefix.shape[0]
+    room: cython.Py_ssize_t = node_parent.shape[0]
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if (
+        first < 0
+        or first > n
+        or key_of_stack.shape[0] != n
+        or node_of_stack.shape[0] != n
+        or n_nodes < 0
+        or room < n_nodes + n - first
+        or node_key.shape[0] != room
+        or n_slots & (n_slots - 1)
+        or n_slots < 2 * room
+    ):
+        raise ValueError("fold_stacks: an array has the wrong length")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    i: cython.Py_ssize_t
+    parent: cython.int
+    node: cython.int
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(first, n):
+            if prefix[i] < -1 or prefix[i] >= i:
+                bad = True
+                break
+            parent = node_of_stack[prefix[i]] if prefix[i] >= 0 else -1
+            h = mix_pair(parent, key_of_stack[i]) & mask
+            node = slots[h]
+            while node >= 0 and not (node_parent[node] == parent and node_key[node] == key_of_stack[i]):
+                h = (h + 1) & mask
+                node = slots[h]
+            if node < 0:
+                node = n_nodes
+                slots[h] = node
+                node_parent[node] = parent
+                node_key[node] = key_of_stack[i]
+                n_nodes += 1
+            node_of_stack[i] = node
+    if bad:
+        raise ValueError("fold_stacks: a stack with an invalid prefix")
+    return n_nodes
+
+
+def add_calls(
+    ts: cython.const[cython.longlong][::1],
+    frame: cython.const[cython.int][::1],
+    flags: cython.const[cython.uchar][::1],
+    key_of_frame: cython.const[cython.int][::1],
+    ends: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+    path: cython.int[::1],
+    node_parent: cython.int[::1],
+    node_key: cython.int[::1],
+    slots: cython.int[::1],
+    own_ns: cython.longlong[::1],
+    own_calls: cython.longlong[::1],
+    touched: cython.int[::1],
+    out_bucket: cython.int[::1],
+    out_node: cython.int[::1],
+    out_ns: cython.longlong[::1],
+    out_calls: cython.longlong[::1],
+):
+    """Adds up a piece of a balanced stream of calls: for each bucket of time, the ns that each node was on top of the
+    stack, and how often it was entered. A bucket is written when the stream has passed its end.
+
+    ends: where the buckets end, rising; what is after the last one counts for it. state: the row to go on at, the
+    number of nodes, then, all 0 at a stream's start, the depth, the bucket, the time of the row before, the number of
+    touched nodes; and how many were written. own_ns, own_calls: of the bucket, -1 in own_calls: untouched. touched:
+    the nodes of the bucket.
+
+    Stops early when the nodes, the path or the output is full: make room and call again. Room needed: in slots, a power
+    of two, twice that of the nodes; in own_* and touched as many as nodes, in out_* one more.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    room: cython.Py_ssize_t = node_parent.shape[0]
+    deepest: cython.Py_ssize_t = path.shape[0]
+    out_room: cython.Py_ssize_t = out_bucket.shape[0]
+    n_slots: cython.Py_ssize_t = slots.shape[0]
+    if (
+        frame.shape[0] != n
+        or flags.shape[0] != n
+        or node_key.shape[0] != room
+        or own_ns.shape[0] != room
+        or own_calls.shape[0] != room
+        or touched.shape[0] != room
+        or out_room <= room
+        or out_node.shape[0] != out_room
+        or out_ns.shape[0] != out_room
+        or out_calls.shape[0] != out_room
+        or n_slots & (n_slots - 1)
+        or n_slots < 2 * room
+        or ends.shape[0] < 1
+        or state.shape[0] < 7
+    ):
+        raise ValueError("add_calls: an array has the wrong length")
+    i: cython.Py_ssize_t = int(state[ROW])
+    n_nodes: cython.Py_ssize_t = int(state[N_NODES])
+    depth: cython.Py_ssize_t = int(state[DEPTH])
+    bucket: cython.Py_ssize_t = int(state[BUCKET])
+    now: cython.longlong = int(state[LAST_TS])
+    n_touched: cython.Py_ssize_t = int(state[N_TOUCHED])
+    m: cython.Py_ssize_t = int(state[N_OUT])
+    n_buckets: cython.Py_ssize_t = ends.shape[0]
+    n_keys: cython.Py_ssize_t = key_of_frame.shape[0]
+    if (
+        i < 0
+        or n_nodes < 0
+        or n_nodes > room
+        or depth < 0
+        or depth > deepest
+        or bucket < 0
+        or bucket >= n_buckets
+        or n_touched < 0
+        or n_touched > n_nodes
+        or m < 0
+        or m > out_room
+    ):
+        raise ValueError("add_calls: invalid state")
+    mask: cython.ulonglong = n_slots - 1
+    h: cython.ulonglong
+    k: cython.Py_ssize_t
+    t: cython.longlong
+    until: cython.longlong
+    top: cython.int
+    node: cython.int
+    key: cython.int
+    bad: cython.bint = False
+    with cython.nogil:
+        while i < n and n_nodes < room and depth < deepest:
+            t = ts[i]
+            while True:
+                until = t
+                if bucket + 1 < n_buckets and t >= ends[bucket]:
+                    if m + n_touched + 1 > out_room:
+                        break
+                    until = ends[bucket]
+                if depth > 0 and until > now:
+                    top = path[depth - 1]
+                    if own_calls[top] < 0:
+                        own_calls[top] = 0
+                        own_ns[top] = 0
+                        touched[n_touched] = top
+                        n_touched += 1
+                    own_ns[top] = plus(own_ns[top], minus(until, now))
+                if until > now or depth == 0:
+                    now = until
+                if bucket + 1 < n_buckets and t >= ends[bucket]:
+                    for k in range(n_touched):
+                        node = touched[k]
+                        out_bucket[m] = bucket
+                        out_node[m] = node
+                        out_ns[m] = own_ns[node]
+                        out_calls[m] = own_calls[node]
+                        own_calls[node] = -1
+                        m += 1
+                    n_touched = 0
+                    bucket += 1
+                else:
+                    break
+            if bucket + 1 < n_buckets and t >= ends[bucket]:
+                break
+            if flags[i] & LEAVE:
+                if depth == 0:
+                    bad = True
+                    break
+                depth -= 1
+            else:
+                if frame[i] < 0 or frame[i] >= n_keys:
+                    bad = True
+                    break
+                key = key_of_frame[frame[i]]
+                top = path[depth - 1] if depth > 0 else -1
+                h = mix_pair(top, key) & mask
+                node = slots[h]
+                while node >= 0 and not (node_parent[node] == top and node_key[node] == key):
+                    h = (h + 1) & mask
+                    node = slots[h]
+                if node < 0:
+                    node = n_nodes
+                    slots[h] = node
+                    node_parent[node] = top
+                    node_key[node] = key
+                    own_calls[node] = -1
+                    n_nodes += 1
+                if own_calls[node] < 0:
+                    own_calls[node] = 0
+                    own_ns[node] = 0
+                    touched[n_touched] = node
+                    n_touched += 1
+                own_calls[node] += 1
+                path[depth] = node
+                depth += 1
+            i += 1
+    state[ROW] = i
+    state[N_NODES] = n_nodes
+    state[DEPTH] = depth
+    state[BUCKET] = bucket
+    state[LAST_TS] = now
+    state[N_TOUCHED] = n_touched
+    state[N_OUT] = m
+    if bad:
+        raise ValueError("add_calls: the stream is not balanced")
+
+
+def add_to_ancestors(
+    parent: cython.const[cython.int][::1],
+    amount: cython.longlong[::1],
+) -> None:
+    """Adds to each node's amount those of all nodes below it, at most 2^63 - 1. parent: always a smaller node; amount:
+    not negative, changed in place."""
+    n: cython.Py_ssize_t = parent.shape[0]
+    if amount.shape[0] != n:
+        raise ValueError("add_to_ancestors: an array has the wrong length")
+    i: cython.Py_ssize_t
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n - 1, -1, -1):
+            if parent[i] < -1 or parent[i] >= i:
+                bad = True
+                break
+            if parent[i] >= 0:
+                amount[parent[i]] = plus(amount[parent[i]], amount[i])
+    if bad:
+        raise ValueError("add_to_ancestors: a node with an invalid parent")
+
+
+def add_to_callers(
+    prefix: cython.const[cython.int][::1],
+    func: cython.const[cython.int][::1],
+    of_stack: cython.longlong[::1],
+    child: cython.int[::1],
+    sibling: cython.int[::1],
+    n_open: cython.int[::1],
+    of_func: cython.longlong[::1],
+) -> None:
+    """Adds to each stack's number those of all stacks above it, and to each func those of its outermost stacks.
+
+    Sums end at 2^63 - 1. prefix: of each stack, always a smaller one; func: its leaf. of_stack: changed in place.
+    child, sibling: room for a number for each stack, child for one more; n_open: for each func, all 0.
+    """
+    n: cython.Py_ssize_t = prefix.shape[0]
+    n_funcs: cython.Py_ssize_t = of_func.shape[0]
+    if (
+        func.shape[0] != n
+        or of_stack.shape[0] != n
+        or child.shape[0] != n + 1
+        or sibling.shape[0] != n
+        or n_open.shape[0] != n_funcs
+    ):
+        raise ValueError("add_to_callers: an array has the wrong length")
+    i: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n + 1):
+            child[i] = -1
+        for i in range(n - 1, -1, -1):
+            if prefix[i] < -1 or prefix[i] >= i or func[i] < 0 or func[i] >= n_funcs:
+                bad = True
+                break
+            if prefix[i] >= 0:
+                of_stack[prefix[i]] = plus(of_stack[prefix[i]], of_stack[i])
+            sibling[i] = child[prefix[i] + 1]
+            child[prefix[i] + 1] = i
+        if not bad:
+            node = child[0]
+            while node >= 0:
+                if n_open[func[node]] == 0:
+                    of_func[func[node]] = plus(of_func[func[node]], of_stack[node])
+                n_open[func[node]] += 1
+                if child[node + 1] >= 0:
+                    node = child[node + 1]
+                    continue
+                while node >= 0:
+                    n_open[func[node]] -= 1
+                    if sibling[node] >= 0:
+                        node = sibling[node]
+                        break
+                    node = prefix[node]
+    if bad:
+        raise ValueError("add_to_callers: a stack with an invalid prefix or function")
+
+
+if not cython.compiled:
+    from traceferry.kernels.interpreted import plain_integers
+
+    add_calls = plain_integers(add_calls)
+    add_to_ancestors = plain_integers(add_to_ancestors)
+    add_to_callers = plain_integers(add_to_callers)
+    enter_nodes = plain_integers(enter_nodes)
+    fold_stacks = plain_integers(fold_stacks)

@@ -1,0 +1,154 @@
+"""Totals of traces: trees agree with functions, narrower time with wider, and merged totals do not depend on order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import REPO, examples
+from hypothesis import given
+from hypothesis import strategies as st
+from outputs import NAMES, trace_named
+from streams import fdr
+
+import traceferry
+from traceferry import sums
+from traceferry.model import Trace
+from traceferry.totals.collect import Collected, collect
+from traceferry.totals.portable import Rows, Totals, Tree, merged, portable
+from traceferry.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
+
+FIXTURES = REPO / "fixtures"
+RECORDINGS = [
+    "jit/java17/perf.data.zst", "jit/bun-src/jit-10873-10871.dump.zst", "jit/php82/perf.data.zst",
+    "mono/mono-6.8/calls.mlpd.zst", "mono/mono-6.8/heap.mlpd.zst", "mono/mono-6.8/samples.mlpd.zst",
+]  # fmt: skip
+
+
+def collected(trace: Trace, **options: Any) -> Collected:
+    return collect(trace, Trees(trace, **options))
+
+
+def own_by_func(found: Collected, measure: Measure) -> list[int]:
+    assert found.trees is not None
+    func = found.trees.keys.rows[found.trees.nodes.key, 0]
+    return sums.total_by(func, found.trees.own(lambda s: s.measure == measure), len(found.trace.funcs)).tolist()
+
+
+def total_by_func(found: Collected, measure: Measure) -> list[int]:
+    """Worked out path by path: of a recursive function, the outermost activation only."""
+    trees, totals = found.trees, [0] * len(found.trace.funcs)
+    assert trees is not None
+    func, parent = trees.keys.rows[trees.nodes.key, 0].tolist(), trees.nodes.parent.tolist()
+    for node, amount in enumerate(trees.own(lambda s: s.measure == measure).tolist()):
+        on_path = set()
+        while node >= 0:
+            on_path.add(func[node])
+            node = parent[node]
+        for each in on_path:
+            totals[each] += amount
+    return totals
+
+
+@pytest.mark.parametrize("name", [*NAMES, *RECORDINGS])
+def test_a_tree_has_what_the_functions_have(name: str, load: Callable[..., Trace]) -> None:
+    trace = traceferry.load(FIXTURES / name) if name in RECORDINGS else trace_named(name, load)
+    found = collected(trace)
+    by_func = {key: column.tolist() for key, column in found.by_func().items()}
+    assert own_by_func(found, TIME) == by_func["self_ns"]
+    assert own_by_func(found, CALLS) == by_func["calls"]
+    assert own_by_func(found, SAMPLES) == by_func["samples"]
+    assert total_by_func(found, TIME) == by_func["total_ns"]
+    assert total_by_func(found, SAMPLES) == by_func["total_samples"]
+    whole = found.allocations.by_class.sum(axis=0).tolist()
+    assert [sum(own_by_func(found, OBJECTS)), sum(own_by_func(found, ALLOCATED))] == whole[:2]
+
+
+def test_time_in_buckets_is_the_time_between_their_bounds(load: Callable[..., Trace]) -> None:
+    """A from 0 to 130 ns, in it B from 20 to 100, in four buckets of 33 ns; B lies over the bounds of three."""
+    trace = load(fdr("A 10 B 70 b 20 a"))
+    trees = collected(trace, n_buckets=4).trees
+    assert trees is not None
+    assert trees.width_ns == 33
+    time = next(s for s in trees.series if s.measure == TIME)
+    assert list(zip(time.bucket.tolist(), time.node.tolist(), time.amount.tolist(), strict=True)) == [
+        (0, 0, 20), (0, 1, 13), (1, 1, 33), (2, 1, 33), (3, 0, 30), (3, 1, 1),
+    ]  # fmt: skip
+    calls = next(s for s in trees.series if s.measure == CALLS)
+    assert list(zip(calls.bucket.tolist(), calls.node.tolist(), calls.amount.tolist(), strict=True)) == [
+        (0, 0, 1), (0, 1, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDINGS[3:5])
+def test_halved_buckets_are_what_fewer_buckets_would_be(name: str) -> None:
+    trace = traceferry.load(FIXTURES / name)
+    few, many = collected(trace, n_buckets=64), collected(trace, n_buckets=256, most_amounts=20)
+    assert many.trees is not None
+    assert many.trees.n_buckets < 64, "it was halved on the way"
+    assert content(portable(many)) == content(portable(few))
+
+
+NAMED = st.sampled_from(["main", "work", "a<b>", "", "\u2028"])
+AMOUNT = st.one_of(st.integers(0, 100), st.integers(2**62, 2**63 - 1))
+
+
+@st.composite
+def totals(draw: st.DrawFn) -> Totals:
+    none = Totals()
+
+    def rows(kind: Rows, key: Any) -> Rows:
+        keys = draw(st.lists(key, max_size=4))
+        amounts = [[draw(AMOUNT) for _ in kind.columns] for _ in keys]
+        return Rows.of(kind.columns, keys, amounts, kind.largest)
+
+    frames = draw(st.lists(st.tuples(NAMED, st.integers(0, 2)), min_size=1, max_size=4))
+    n = draw(st.integers(0, 8))
+    parent = np.array([draw(st.integers(-1, i - 1)) for i in range(n)], np.int32)
+    frame = np.array([draw(st.integers(0, len(frames) - 1)) for _ in range(n)], np.int32)
+    measures = draw(st.lists(st.tuples(NAMED, st.just("ns")), max_size=2, unique=True))
+    own = np.array([[draw(AMOUNT) for _ in measures] for _ in range(n)], np.int64).reshape(n, len(measures))
+    return Totals(
+        rows(none.functions, st.tuples(NAMED, NAMED)),
+        rows(none.classes, st.tuples(NAMED)),
+        rows(none.markers, st.tuples(NAMED, st.one_of(NAMED, st.integers(0, 2)))),
+        rows(none.marker_sums, st.tuples(NAMED)),
+        rows(none.tiers, st.tuples(NAMED)),
+        Tree.of(frames, parent, frame, measures, own),
+    )
+
+
+def content(found: Totals) -> list[Any]:
+    """Everything, down to the bytes."""
+    rows = (found.functions, found.classes, found.markers, found.marker_sums, found.tiers)
+    tree = found.tree
+    arrays = [*(r.amounts for r in rows), tree.parent, tree.frame, tree.own]
+    return [*((r.columns, r.keys, r.largest) for r in rows), tree.frames, tree.measures, *(
+        (a.dtype.str, a.tobytes()) for a in arrays
+    )]  # fmt: skip
+
+
+@examples(60)
+@given(st.lists(totals(), min_size=2, max_size=4), st.randoms(use_true_random=False))
+def test_merged_totals_do_not_depend_on_order_and_grouping(parts: list[Totals], random: Any) -> None:
+    whole = content(merged(parts))
+    left = list(parts)
+    while len(left) > 1:
+        random.shuffle(left)
+        left.append(left.pop().merged(left.pop()))
+    assert content(merged(left)) == whole
+
+
+def test_parts_of_a_recording_merge_to_the_whole() -> None:
+    """Threads loaded alone, together."""
+    path = FIXTURES / "jit" / "php82" / "perf.data.zst"
+    whole = traceferry.load(path)
+    tids = [str(thread.tid) for _, thread in whole.threads if not thread.sample_unit]
+    parts = [portable(collected(traceferry.load(path, threads=tid))) for tid in tids]
+    together, expected = merged(parts), portable(collected(whole))
+    assert together.functions.keys == expected.functions.keys
+    assert np.array_equal(together.functions.amounts, expected.functions.amounts)
+    samples = [tree.own[:, tree.measures.index(("samples", "count"))].sum() for tree in (together.tree, expected.tree)]
+    assert samples[0] == samples[1] == expected.functions.amounts[:, 3].sum()
