@@ -1,23 +1,14 @@
-"""A place in bytes that may be damaged: numbers are read there up to an end, LEB128 ones (DWARF 5, section 7.6) too."""
+"""A place in bytes that may be damaged: numbers are read there, up to an end."""
 
 import cython
 
-# Values of Cursor.damage.
-CUT = cython.declare(cython.int, 1)
-ENDLESS = cython.declare(cython.int, 2)
-ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+from traceferry.kernels.integers import ALL, wrapped
+from traceferry.kernels.leb128 import CUT, leb
 
 
 @cython.cfunc
 @cython.inline
-@cython.exceptval(check=False)
-def wrapped(value: cython.ulonglong) -> cython.ulonglong:
-    """Modulo 2^64, as C counts anyway."""
-    return value if cython.compiled else value & ALL
-
-
-@cython.cfunc
-@cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 def number(
     d: cython.const[cython.uchar][::1], at: cython.ulonglong, size: cython.ulonglong, big: cython.bint
@@ -37,7 +28,8 @@ def number(
 @cython.final
 @cython.cclass
 class Cursor:
-    """Reads from `at` on, nothing from `end` on. damage: 0, or why a number could not be read; it is then 0."""
+    """Reads from `at` on, nothing from `end` on. damage: 0, CUT or ENDLESS: a number could not be read; it is then 0,
+    and `at` stays before it."""
 
     data: cython.const[cython.uchar][::1]
     big: cython.bint
@@ -52,6 +44,7 @@ class Cursor:
 
     @cython.cfunc
     @cython.inline
+    @cython.nogil
     @cython.exceptval(check=False)
     def begin(self, at: cython.ulonglong, end: cython.ulonglong) -> cython.void:
         """end: no further than the data."""
@@ -61,6 +54,18 @@ class Cursor:
 
     @cython.cfunc
     @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def skip(self, size: cython.ulonglong) -> cython.void:
+        at: cython.ulonglong = self.at
+        if at > self.end or self.end - at < size:
+            self.damage = CUT
+        else:
+            self.at = at + size
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
     @cython.exceptval(check=False)
     def fixed(self, size: cython.ulonglong) -> cython.ulonglong:
         """The number of so many bytes."""
@@ -73,38 +78,39 @@ class Cursor:
 
     @cython.cfunc
     @cython.inline
+    @cython.nogil
     @cython.exceptval(check=False)
-    def leb(self, signed: cython.bint) -> cython.ulonglong:
-        """ULEB128 or SLEB128; a negative number in two's complement. Bits beyond the 64th are dropped."""
-        at: cython.ulonglong = self.at
-        end: cython.ulonglong = self.end
-        value: cython.ulonglong = 0
-        shift: cython.int = 0
-        b: cython.ulonglong
-        while at < end:
-            b = self.data[at]
-            at += 1
-            value |= (b & 0x7F) << shift
-            shift += 7
-            if b < 128:
-                self.at = at
-                if signed and b & 0x40 and shift < 64:
-                    value |= ALL << shift
-                return wrapped(value)
-            if shift > 63:
-                self.damage = ENDLESS
-                return 0
-        self.damage = CUT
-        return 0
+    def fixed_signed(self, size: cython.ulonglong) -> cython.ulonglong:
+        """The same, a negative number in two's complement of 64 bits."""
+        value: cython.ulonglong = self.fixed(size)
+        if size < 8 and value >> 8 * size - 1:
+            value |= ALL << 8 * size
+        return wrapped(value)
 
     @cython.cfunc
     @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def leb(self, signed: cython.bint) -> cython.ulonglong:
+        value: cython.ulonglong
+        following: cython.longlong
+        value, following = leb(self.data, self.at, self.end, signed)
+        if following < 0:
+            self.damage = -following
+        else:
+            self.at = following
+        return value
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
     @cython.exceptval(check=False)
     def uleb(self) -> cython.ulonglong:
         return self.leb(False)
 
     @cython.cfunc
     @cython.inline
+    @cython.nogil
     @cython.exceptval(check=False)
     def sleb(self) -> cython.ulonglong:
         return self.leb(True)

@@ -1,16 +1,11 @@
-"""DWARF expressions over registers and a copy of a part of the stack. Source: DWARF 5, section 2.5.
-
-`memory` tells what is known: [0] its lowest address, [1] where its bytes are in d, [2] how many they are; [3] is set to
-the first address that was asked for and is not known, [4] to why an evaluation failed (0: it did not).
-"""
+"""DWARF expressions over registers and a copy of a part of the stack. Source: DWARF 5, section 2.5."""
 
 import cython
 
-from traceferry.kernels.bytes import u16, u32, u64
-from traceferry.kernels.leb128 import sleb, uleb
+from traceferry.kernels.bytes import u64
+from traceferry.kernels.cursor import Cursor, number
+from traceferry.kernels.integers import ALL, LOW_32
 
-EXPR_ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-EXPR_LOW_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 EXPR_SIGN = cython.declare(cython.ulonglong, 0x8000000000000000)
 
 # Why there is no value.
@@ -18,36 +13,96 @@ NO_MEMORY = cython.declare(cython.int, 1)
 NO_REGISTER = cython.declare(cython.int, 2)
 NOT_AN_EXPRESSION = cython.declare(cython.int, 3)
 
-STACK_SIZE = cython.declare(cython.int, 64)
+MAX_VALUES = cython.declare(cython.int, 64)
 MAX_STEPS = cython.declare(cython.int, 1000)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def load(
-    d: cython.const[cython.uchar][::1],
-    memory: cython.ulonglong[::1],
-    address: cython.ulonglong,
-    width: cython.int,
-    big: cython.bint,
-) -> cython.ulonglong:
-    """An integer of 1, 2, 4 or 8 bytes."""
-    offset: cython.ulonglong = (address - memory[0]) & EXPR_ALL
-    size: cython.ulonglong = width
-    if offset >= memory[2] or memory[2] - offset < size:
-        memory[3] = address
-        memory[4] = NO_MEMORY
-        return 0
-    p: cython.Py_ssize_t = memory[1] + offset
-    if width == 8:
-        return u64(d, p, big)
-    if width == 4:
-        return u32(d, p, big)
-    if width == 2:
-        return u16(d, p, big)
-    return d[p]
+@cython.final
+@cython.cclass
+class Registers:
+    """The registers of a frame, by DWARF number, below 64. known: a bit for each that has a value."""
+
+    known: cython.ulonglong
+    values: cython.ulonglong[64]
+
+    def __init__(self):
+        self.known = 0
+        if not cython.compiled:
+            self.values = [0] * 64
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def has(self, register: cython.int) -> cython.bint:
+        return (self.known >> register & 1) != 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def forget(self, register: cython.int) -> cython.void:
+        one: cython.ulonglong = 1
+        self.known &= ~(one << register)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def set(self, register: cython.int, value: cython.ulonglong) -> cython.void:
+        one: cython.ulonglong = 1
+        self.values[register] = value
+        self.known |= one << register
+
+
+@cython.final
+@cython.cclass
+class Memory:
+    """What is known of a stack: the `size` bytes from the address `low` on, which lie in data from `at` on.
+
+    missing: the last address that was asked for and is not known; failure: why there is no value, 0: there is one.
+    """
+
+    data: cython.const[cython.uchar][::1]
+    big: cython.bint
+    low: cython.ulonglong
+    at: cython.ulonglong
+    size: cython.ulonglong
+    missing: cython.ulonglong
+    failure: cython.int
+
+    def __init__(self, data: cython.const[cython.uchar][::1], big: cython.bint):
+        self.data = data
+        self.big = big
+        self.begin(0, 0, 0)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def begin(self, low: cython.ulonglong, at: cython.ulonglong, size: cython.ulonglong) -> cython.void:
+        """at, size: inside the data."""
+        self.low = low
+        self.at = at
+        self.size = size
+        self.missing = 0
+        self.failure = 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def load(self, address: cython.ulonglong, width: cython.ulonglong) -> cython.ulonglong:
+        """An integer of 1, 2, 4 or 8 bytes."""
+        offset: cython.ulonglong = (address - self.low) & ALL
+        if offset >= self.size or self.size - offset < width:
+            self.missing = address
+            self.failure = NO_MEMORY
+            return 0
+        # Small enough to be inlined.
+        if width == 8:
+            return u64(self.data, self.at + offset, self.big)
+        return number(self.data, self.at + offset, width, self.big)
 
 
 @cython.cfunc
@@ -57,231 +112,260 @@ def load(
 def is_less(a: cython.ulonglong, b: cython.ulonglong, word: cython.int) -> cython.bint:
     """As signed numbers of the machine's word."""
     if word == 4:
-        a = (a & EXPR_LOW_32) << 32
-        b = (b & EXPR_LOW_32) << 32
+        a = (a & LOW_32) << 32
+        b = (b & LOW_32) << 32
     return (a ^ EXPR_SIGN) < (b ^ EXPR_SIGN)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def evaluate(
-    pool: cython.const[cython.uchar][::1],
-    place: cython.longlong,
-    length: cython.longlong,
-    d: cython.const[cython.uchar][::1],
-    memory: cython.ulonglong[::1],
-    registers: cython.const[cython.ulonglong][::1],
-    known: cython.ulonglong,
-    n_registers: cython.int,
-    start: cython.ulonglong,
-    n_start: cython.int,
-    word: cython.int,
-    big: cython.bint,
-    at: cython.longlong[::1],
-    stack: cython.ulonglong[::1],
-) -> cython.ulonglong:
-    """The value on top at the end; 0 and memory[4] where there is none. The expression is pool[place:place + length];
-    known: a bit for each register that has a value; start: what lies on the stack at first, if n_start is 1. at, stack:
-    scratch, 1 and STACK_SIZE."""
-    end: cython.longlong = place + length
-    n: cython.int = n_start
-    n_steps: cython.int = 0
-    p: cython.longlong
-    op: cython.int
-    i: cython.int
-    a: cython.ulonglong
-    b: cython.ulonglong
-    register: cython.ulonglong
-    most: cython.ulonglong = n_registers
-    words: cython.ulonglong = EXPR_LOW_32 if word == 4 else EXPR_ALL
-    stack[0] = start
-    at[0] = place
-    while at[0] < end:
-        n_steps += 1
-        p = at[0]
-        op = pool[p]
-        at[0] = p + 1
-        if n_steps > MAX_STEPS or n > STACK_SIZE - 2:
-            memory[4] = NOT_AN_EXPRESSION
+@cython.final
+@cython.cclass
+class Evaluator:
+    """Evaluates expressions, which lie in `pool`, for a machine of so many registers and words of 4 or 8 bytes."""
+
+    memory: Memory
+    code: Cursor
+    word: cython.int
+    words: cython.ulonglong
+    n_registers: cython.ulonglong
+    place: cython.ulonglong
+    n: cython.int
+    stack: cython.ulonglong[64]
+
+    def __init__(
+        self, pool: cython.const[cython.uchar][::1], memory: Memory, word: cython.int, n_registers: cython.int
+    ):
+        self.memory = memory
+        self.code = Cursor(pool, memory.big)
+        self.word = word
+        self.words = LOW_32 if word == 4 else ALL
+        self.n_registers = n_registers
+        if not cython.compiled:
+            self.stack = [0] * MAX_VALUES
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def run(
+        self,
+        place: cython.ulonglong,
+        length: cython.ulonglong,
+        registers: Registers,
+        start: cython.ulonglong,
+        n_start: cython.int,
+    ) -> cython.ulonglong:
+        """The value on top of the stack behind the expression pool[place:place + length]; 0 and memory.failure where
+        there is none. start: what lies on the stack at first, if n_start is 1."""
+        n_steps: cython.int = 0
+        self.place = place
+        self.code.begin(place, place + length)
+        self.memory.failure = 0
+        self.stack[0] = start
+        self.n = n_start
+        while self.code.at < self.code.end and self.memory.failure == 0 and self.code.damage == 0:
+            n_steps += 1
+            if n_steps > MAX_STEPS or self.n > MAX_VALUES - 2:
+                self.fail()
+            else:
+                self.step(registers)
+        if self.code.damage != 0 or self.n < 1:
+            self.fail()
+        return self.stack[self.n - 1] if self.memory.failure == 0 else 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fail(self) -> cython.void:
+        if self.memory.failure == 0:
+            self.memory.failure = NOT_AN_EXPRESSION
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def push(self, value: cython.ulonglong) -> cython.void:
+        self.stack[self.n] = value & self.words
+        self.n += 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def pop(self) -> cython.ulonglong:
+        if self.n < 1:
+            self.fail()
             return 0
-        a = 0
+        self.n -= 1
+        return self.stack[self.n]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def step(self, registers: Registers) -> cython.void:
+        """One operation."""
+        op: cython.int = self.code.fixed(1)
+        b: cython.ulonglong
         if 0x30 <= op <= 0x4F:  # lit0 to lit31
-            a = op - 0x30
+            self.push(op - 0x30)
         elif 0x70 <= op <= 0x8F or op == 0x92:  # breg0 to breg31, bregx
-            register = op - 0x70
-            if op == 0x92:
-                register = uleb(pool, at, end)
-            b = sleb(pool, at, end)
-            if register >= most or not known >> register & 1:
-                memory[4] = NO_REGISTER
-                return 0
-            a = (registers[register] + b) & words
-        elif op == 0x08 or op == 0x09:  # const1u, const1s
-            at[0] = p + 2
-            if p + 2 <= end:
-                a = pool[p + 1]
-                if op == 0x09 and a >> 7:
-                    a |= EXPR_ALL << 8 & EXPR_ALL
-        elif op == 0x0A or op == 0x0B:  # const2u, const2s
-            at[0] = p + 3
-            if p + 3 <= end:
-                a = u16(pool, p + 1, big)
-                if op == 0x0B and a >> 15:
-                    a |= EXPR_ALL << 16 & EXPR_ALL
-        elif op == 0x0C or op == 0x0D or (op == 0x03 and word == 4):  # const4u, const4s, addr
-            at[0] = p + 5
-            if p + 5 <= end:
-                a = u32(pool, p + 1, big)
-                if op == 0x0D and a >> 31:
-                    a |= EXPR_ALL << 32 & EXPR_ALL
-        elif op == 0x0E or op == 0x0F:  # const8u, const8s
-            at[0] = p + 9
-            if p + 9 <= end:
-                a = u64(pool, p + 1, big)
-        elif op == 0x10:  # constu
-            a = uleb(pool, at, end)
-        elif op == 0x11:  # consts
-            a = sleb(pool, at, end)
-        elif op == 0x12 or op == 0x14 or op == 0x15:  # dup, over, pick
-            i = 0 if op == 0x12 else 1
-            if op == 0x15:
-                at[0] = p + 2
-                i = pool[p + 1] if p + 2 <= end else STACK_SIZE
-            if i >= n:
-                memory[4] = NOT_AN_EXPRESSION
-                return 0
-            a = stack[n - 1 - i]
-        elif op == 0x96:  # nop
-            continue
-        elif op == 0x13:  # drop
-            if n < 1:
-                memory[4] = NOT_AN_EXPRESSION
-                return 0
-            n -= 1
-            continue
+            self.push(self.based(op, registers))
+        elif 0x08 <= op <= 0x11 or op == 0x03:
+            self.push(self.constant(op))
+        elif 0x12 <= op <= 0x17:
+            self.rearrange(op)
+        elif op == 0x28 or op == 0x2F:
+            self.branch(op)
+        elif op == 0x06 or op == 0x94 or op == 0x23 or op == 0x19 or op == 0x1F or op == 0x20:
+            b = self.pop()
+            self.push(self.unary(op, b))
+        elif op != 0x96:  # nop
+            b = self.pop()
+            self.push(self.binary(op, self.pop(), b))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def based(self, op: cython.int, registers: Registers) -> cython.ulonglong:
+        """A register and an offset."""
+        register: cython.ulonglong = op - 0x70
+        if op == 0x92:
+            register = self.code.uleb()
+        offset: cython.ulonglong = self.code.sleb()
+        if register >= self.n_registers or not registers.has(register):
+            if self.memory.failure == 0:
+                self.memory.failure = NO_REGISTER
+            return 0
+        return (registers.values[register] + offset) & ALL
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def constant(self, op: cython.int) -> cython.ulonglong:
+        size: cython.ulonglong
+        if op == 0x10 or op == 0x11:  # constu, consts
+            return self.code.leb(op == 0x11)
+        if op == 0x03:  # addr
+            return self.code.fixed(self.word)
+        size = 1 << (op - 0x08 >> 1)  # const1u, const1s, const2u ... const8s
+        return self.code.fixed_signed(size) if op & 1 else self.code.fixed(size)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def rearrange(self, op: cython.int) -> cython.void:
+        n: cython.int = self.n
+        i: cython.int = 0
+        top: cython.ulonglong
+        if op == 0x14:  # over
+            i = 1
+        elif op == 0x15:  # pick
+            i = self.code.fixed(1)
         elif op == 0x16 or op == 0x17:  # swap, rot
-            i = 2 if op == 0x16 else 3
-            if n < i:
-                memory[4] = NOT_AN_EXPRESSION
-                return 0
-            a = stack[n - 1]
-            stack[n - 1] = stack[n - 2]
-            if i == 2:
-                stack[n - 2] = a
-            else:
-                stack[n - 2] = stack[n - 3]
-                stack[n - 3] = a
-            continue
-        elif op == 0x2F or op == 0x28:  # skip, bra
-            at[0] = p + 3
-            if p + 3 > end:
-                break
-            a = u16(pool, p + 1, big)
-            i = a
-            if i >> 15:
-                i -= 0x10000
-            if op == 0x28:
-                if n < 1:
-                    memory[4] = NOT_AN_EXPRESSION
-                    return 0
-                n -= 1
-                if stack[n] == 0:
-                    continue
-            if p + 3 + i < place or p + 3 + i > end:
-                memory[4] = NOT_AN_EXPRESSION
-                return 0
-            at[0] = p + 3 + i
-            continue
+            i = op - 0x15
+        if i >= n:
+            self.fail()
+        elif op == 0x13:  # drop
+            self.n = n - 1
+        elif op < 0x16:  # dup, over, pick
+            self.push(self.stack[n - 1 - i])
         else:
-            if n < 1:
-                memory[4] = NOT_AN_EXPRESSION
-                return 0
-            n -= 1
-            b = stack[n]
-            if op == 0x06 or op == 0x94:  # deref, deref_size
-                i = word
-                if op == 0x94:
-                    at[0] = p + 2
-                    i = pool[p + 1] if p + 2 <= end else 0
-                if not (i == 1 or i == 2 or i == 4 or i == 8):
-                    memory[4] = NOT_AN_EXPRESSION
-                    return 0
-                a = load(d, memory, b & words, i, big)
-                if memory[4] != 0:
-                    return 0
-            elif op == 0x23:  # plus_uconst
-                a = (b + uleb(pool, at, end)) & words
-            elif op == 0x19:  # abs
-                a = (0 - b) & words if is_less(b, 0, word) else b
-            elif op == 0x1F:  # neg
-                a = (0 - b) & words
-            elif op == 0x20:  # not
-                a = b ^ words
+            top = self.stack[n - 1]
+            self.stack[n - 1] = self.stack[n - 2]
+            if op == 0x17:
+                self.stack[n - 2] = self.stack[n - 3]
+            self.stack[n - 1 - i] = top
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def branch(self, op: cython.int) -> cython.void:
+        """skip, bra: the one always, the other unless 0 is on top."""
+        is_taken: cython.bint = op == 0x2F
+        distance: cython.ulonglong = self.code.fixed_signed(2)
+        target: cython.ulonglong = (self.code.at + distance) & ALL
+        if op == 0x28:
+            is_taken = self.pop() != 0
+        if is_taken:
+            if target < self.place or target > self.code.end:
+                self.fail()
             else:
-                if n < 1:
-                    memory[4] = NOT_AN_EXPRESSION
-                    return 0
-                n -= 1
-                a = stack[n]
-                if op == 0x1A:  # and
-                    a = a & b
-                elif op == 0x1C:  # minus
-                    a = (a - b) & words
-                elif op == 0x1E:  # mul
-                    a = a * b & words
-                elif op == 0x21:  # or
-                    a = a | b
-                elif op == 0x22:  # plus
-                    a = (a + b) & words
-                elif op == 0x24:  # shl
-                    a = a << b & words if b < 64 else 0
-                elif op == 0x25:  # shr
-                    a = a >> b if b < 64 else 0
-                elif op == 0x26:  # shra
-                    if is_less(a, 0, word):
-                        a = (a | words ^ EXPR_ALL) ^ EXPR_ALL
-                        a = (a >> b if b < 64 else 0) ^ EXPR_ALL
-                        a = a & words
-                    else:
-                        a = a >> b if b < 64 else 0
-                elif op == 0x27:  # xor
-                    a = a ^ b
-                elif op == 0x29:  # eq
-                    a = 1 if a == b else 0
-                elif op == 0x2E:  # ne
-                    a = 1 if a != b else 0
-                elif op == 0x2A:  # ge
-                    a = 0 if is_less(a, b, word) else 1
-                elif op == 0x2B:  # gt
-                    a = 1 if is_less(b, a, word) else 0
-                elif op == 0x2C:  # le
-                    a = 0 if is_less(b, a, word) else 1
-                elif op == 0x2D:  # lt
-                    a = 1 if is_less(a, b, word) else 0
-                elif op == 0x1B or op == 0x1D:  # div (signed), mod
-                    if b == 0:
-                        memory[4] = NOT_AN_EXPRESSION
-                        return 0
-                    if op == 0x1D:
-                        a = a % b
-                    else:
-                        i = 0
-                        if is_less(a, 0, word):
-                            a = (0 - a) & words
-                            i = 1
-                        if is_less(b, 0, word):
-                            b = (0 - b) & words
-                            i = 1 - i
-                        a = a // b
-                        if i:
-                            a = (0 - a) & words
-                else:
-                    memory[4] = NOT_AN_EXPRESSION
-                    return 0
-        stack[n] = a & words
-        n += 1
-    if at[0] > end or n < 1:
-        memory[4] = NOT_AN_EXPRESSION
-        return 0
-    return stack[n - 1]
+                self.code.at = target
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def unary(self, op: cython.int, b: cython.ulonglong) -> cython.ulonglong:
+        size: cython.ulonglong
+        if op == 0x06:  # deref
+            return self.memory.load(b, self.word)
+        if op == 0x94:  # deref_size
+            size = self.code.fixed(1)
+            if size == 1 or size == 2 or size == 4 or size == 8:
+                return self.memory.load(b, size)
+            self.fail()
+            return 0
+        if op == 0x23:  # plus_uconst
+            return (b + self.code.uleb()) & ALL
+        if op == 0x20:  # not
+            return b ^ ALL
+        if op == 0x1F or is_less(b, 0, self.word):  # neg, abs
+            return (0 - b) & ALL
+        return b
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def binary(self, op: cython.int, a: cython.ulonglong, b: cython.ulonglong) -> cython.ulonglong:
+        """Of two numbers of the machine's word; what is beyond a word is dropped when the result is pushed."""
+        word: cython.int = self.word
+        if op == 0x22:  # plus
+            return (a + b) & ALL
+        if op == 0x1C:  # minus
+            return (a - b) & ALL
+        if op == 0x1A:  # and
+            return a & b
+        if op == 0x21:  # or
+            return a | b
+        if op == 0x27:  # xor
+            return a ^ b
+        if op == 0x1E:  # mul
+            return a * b & ALL
+        if op == 0x24:  # shl
+            return a << b & ALL if b < 64 else 0
+        if op == 0x25:  # shr
+            return a >> b if b < 64 else 0
+        if op == 0x26:  # shra
+            if not is_less(a, 0, word):
+                return a >> b if b < 64 else 0
+            a = a ^ self.words
+            return (a >> b if b < 64 else 0) ^ ALL
+        if op == 0x29:  # eq
+            return 1 if a == b else 0
+        if op == 0x2E:  # ne
+            return 1 if a != b else 0
+        if op == 0x2A:  # ge
+            return 0 if is_less(a, b, word) else 1
+        if op == 0x2B:  # gt
+            return 1 if is_less(b, a, word) else 0
+        if op == 0x2C:  # le
+            return 0 if is_less(b, a, word) else 1
+        if op == 0x2D:  # lt
+            return 1 if is_less(a, b, word) else 0
+        if b == 0 or not (op == 0x1B or op == 0x1D):
+            self.fail()
+            return 0
+        if op == 0x1D:  # mod
+            return a % b
+        return self.quotient(a, b)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def quotient(self, a: cython.ulonglong, b: cython.ulonglong) -> cython.ulonglong:
+        """Of signed numbers, towards 0."""
+        is_negative: cython.bint = is_less(a, 0, self.word) != is_less(b, 0, self.word)
+        if is_less(a, 0, self.word):
+            a = (0 - a) & self.words
+        if is_less(b, 0, self.word):
+            b = (0 - b) & self.words
+        return (0 - a // b) & ALL if is_negative else a // b

@@ -185,9 +185,7 @@ def _read_cie(section: Section, reader: _Reader, machine: Machine) -> _Cie | Non
     if abs(data_factor) >= MAX_FACTOR or encoding == DW_EH_PE_OMIT:
         return None
     has_data = augmentation.startswith(b"z")
-    return _Cie(
-        code, reader.end, code_factor, data_factor, column, signal, encoding, segment_size, has_data
-    )
+    return _Cie(code, reader.end, code_factor, data_factor, column, signal, encoding, segment_size, has_data)
 
 
 def _skip_pointer(reader: _Reader, encoding: int, word_size: int, address: int) -> None:
@@ -226,7 +224,7 @@ def _ranges(
     first, size, code = (np.empty(len(start), t) for t in (np.uint64, np.uint64, np.int64))
     records_kernel.ranges(
         data, big, machine.word_size, section.address, cies["encoding"][cie], cies["segment_size"][cie],
-        cies["has_data"][cie], start, end, first, size, code, np.zeros(1, np.int64),
+        cies["has_data"][cie], start, end, first, size, code,
     )  # fmt: skip
     return first, size, code
 
@@ -242,7 +240,6 @@ def _run(
     width = (machine.n_registers + 1) * (cfi_inlined.MAX_REMEMBERED + 2)
     kinds = np.zeros(width, np.uint8)
     values = np.zeros(width + cfi_inlined.MAX_REMEMBERED + 2, np.int64)
-    at = np.zeros(2, np.int64)
     state = np.zeros(5, np.int64)
     columns = (
         first_pc, last_pc, code, stop, cie.astype(np.int32), cies["code"], cies["end"], cies["code_factor"],
@@ -256,8 +253,8 @@ def _run(
     slots = np.full(_power_of_two(2 * n_sets), -1, np.int32)
     while True:
         arguments: list[Any] = [
-            data, big, machine.word_size, machine.n_registers, *columns, state, *rows, *sets.values(), first,
-            *entries.values(), slots, kinds, values, at,
+            data, big, machine.n_registers, *columns, state, *rows, *sets.values(), first,
+            *entries.values(), slots, kinds, values,
         ]  # fmt: skip
         cfi_kernel.run(*arguments)
         if state[cfi_inlined.FDE] == n:

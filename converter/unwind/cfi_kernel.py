@@ -10,8 +10,10 @@ Equal rule sets are one.
 
 import cython
 
-from traceferry.kernels.bytes import u16, u32
-from traceferry.kernels.leb128 import as_signed, sleb, uleb
+from traceferry.kernels.cursor import Cursor
+from traceferry.kernels.hashing import GOLDEN
+from traceferry.kernels.integers import ALL, as_signed
+from traceferry.kernels.leb128 import CUT
 from traceferry.unwind.cfi_inlined import (
     CFA_REGISTER,
     EXPRESSION,
@@ -31,186 +33,237 @@ from traceferry.unwind.cfi_inlined import (
     VAL_OFFSET,
 )
 
-CFI_GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-CFI_ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-
 
 @cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def expression_at(
-    d: cython.const[cython.uchar][::1], at: cython.longlong[::1], end: cython.longlong
-) -> cython.longlong:
-    """The place and length of an expression, at[0] moved past it; -1: it does not fit."""
-    length: cython.ulonglong = uleb(d, at, end)
-    if at[0] > end:
-        return -1
-    left: cython.ulonglong = end - at[0]
-    if length > left or length >> LENGTH_BITS:
-        return -1
-    place: cython.longlong = at[0] << LENGTH_BITS | length
-    at[0] += length
-    return place
-
-
-@cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def scaled(value: cython.ulonglong, factor: cython.longlong) -> cython.longlong:
     """A factored offset. factor: below 2^32 in size."""
-    low: cython.ulonglong = value
-    by: cython.ulonglong = factor & CFI_ALL
-    return as_signed(low * by & CFI_ALL)
+    by: cython.ulonglong = factor & ALL
+    return as_signed(value * by & ALL)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def step(
-    d: cython.const[cython.uchar][::1],
-    at: cython.longlong[::1],
-    end: cython.longlong,
-    big: cython.bint,
-    word: cython.int,
-    code_factor: cython.ulonglong,
-    data_factor: cython.longlong,
-    n_registers: cython.int,
-    kinds: cython.uchar[::1],
-    values: cython.longlong[::1],
-) -> cython.longlong:
-    """One instruction at at[0], on the rules kinds[0:] and values[0:]: what to add to the location, -1 if it cannot be
-    read. at[1]: how many states are remembered; kinds, values: the present rules, those of the CIE, the remembered
-    ones, each n_registers + 1 long, the last for the CFA; values of CFA registers behind all of them."""
-    width: cython.int = n_registers + 1
-    cfa: cython.int = n_registers
-    cfa_register: cython.Py_ssize_t = width * (MAX_REMEMBERED + 2)
-    p: cython.longlong = at[0]
-    op: cython.int = d[p]
-    high: cython.int = op >> 6
-    register: cython.ulonglong = op & 0x3F
-    value: cython.ulonglong
-    place: cython.longlong
-    i: cython.int
-    known: cython.ulonglong = n_registers
-    at[0] = p + 1
-    if high == 1:  # advance_loc
-        value = register
-        return as_signed(value * code_factor & CFI_ALL >> 1)
-    if high == 2:  # offset
-        value = uleb(d, at, end)
-        if register < known:
-            kinds[register] = OFFSET
-            values[register] = scaled(value, data_factor)
-        return 0
-    if high == 3:  # restore
-        if register < known:
-            kinds[register] = kinds[width + register]
-            values[register] = values[width + register]
-        return 0
-    if op == 0x00 or op == 0x2D or op == 0x2C:  # nop, AArch64: negate_ra_state, ..._with_pc
-        return 0
-    if op == 0x02 or op == 0x03 or op == 0x04:  # advance_loc1, 2, 4
-        i = 1 if op == 2 else 2 if op == 3 else 4
-        if p + 1 + i > end:
+@cython.final
+@cython.cclass
+class Rules:
+    """The rules at one place of an FDE's instructions, which cursor reads.
+
+    kinds, values: of each register and, last, of the CFA: first the present rules, then those of the CIE, then the
+    remembered ones. Behind all values: the registers of the CFAs, of the present rules and of the remembered ones.
+    """
+
+    cursor: Cursor
+    n_registers: cython.ulonglong
+    width: cython.int
+    kinds: cython.uchar[::1]
+    values: cython.longlong[::1]
+    cfa_register: cython.Py_ssize_t
+    n_remembered: cython.int
+    code_factor: cython.ulonglong
+    data_factor: cython.longlong
+
+    def __init__(self, cursor: Cursor, n_registers: cython.int, kinds: cython.uchar[::1], values: cython.longlong[::1]):
+        self.cursor = cursor
+        self.n_registers = n_registers
+        self.width = n_registers + 1
+        self.cfa_register = self.width * (MAX_REMEMBERED + 2)
+        if kinds.shape[0] < self.cfa_register or values.shape[0] < self.cfa_register + MAX_REMEMBERED + 2:
+            raise ValueError("run: an array has the wrong length")
+        self.kinds = kinds
+        self.values = values
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def begin(self, code_factor: cython.ulonglong, data_factor: cython.longlong) -> cython.void:
+        i: cython.int
+        for i in range(self.width):
+            self.kinds[i] = UNSPECIFIED
+            self.values[i] = 0
+        self.values[self.cfa_register] = 0
+        self.n_remembered = 0
+        self.code_factor = code_factor
+        self.data_factor = data_factor
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def copy(self, source: cython.Py_ssize_t, target: cython.Py_ssize_t) -> cython.void:
+        """From one of the sets of rules to another: 0 the present ones, 1 those of the CIE, 2 and on the remembered."""
+        i: cython.Py_ssize_t
+        for i in range(self.width):
+            self.kinds[self.width * target + i] = self.kinds[self.width * source + i]
+            self.values[self.width * target + i] = self.values[self.width * source + i]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def has_cfa(self) -> cython.bint:
+        kind: cython.int = self.kinds[self.n_registers]
+        n: cython.longlong = self.n_registers
+        return kind == EXPRESSION or (kind == CFA_REGISTER and self.values[self.cfa_register] < n)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def advance(self) -> cython.longlong:
+        """Runs instructions until the location changes: what to add to it, 0 at the end, -1 if one cannot be read."""
+        by: cython.longlong = 0
+        while by == 0 and self.cursor.at < self.cursor.end:
+            by = self.step()
+            if self.cursor.damage != 0:
+                by = -1
+        return by
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def step(self) -> cython.longlong:
+        """One instruction: what to add to the location, -1 if it cannot be read."""
+        op: cython.int = self.cursor.fixed(1)
+        high: cython.int = op >> 6
+        register: cython.ulonglong = op & 0x3F
+        value: cython.ulonglong
+        if high == 1:  # advance_loc
+            return as_signed(register * self.code_factor & ALL >> 1)
+        if high == 2:  # offset
+            value = self.cursor.uleb()
+            self.put(register, OFFSET, scaled(value, self.data_factor))
+            return 0
+        if high == 3:  # restore
+            self.put_initial(register)
+            return 0
+        if op == 0x00 or op == 0x2D or op == 0x2C:  # nop, AArch64: negate_ra_state, ..._with_pc
+            return 0
+        if op == 0x02 or op == 0x03 or op == 0x04:  # advance_loc1, 2, 4
+            value = self.cursor.fixed(1 << op - 2)
+            return as_signed(value * self.code_factor & ALL >> 1)
+        if op == 0x2E:  # GNU_args_size
+            self.cursor.uleb()
+            return 0
+        if op == 0x0A or op == 0x0B:
+            return self.remember() if op == 0x0A else self.recall()
+        if op == 0x0C or op == 0x0D or op == 0x0E or op == 0x0F or op == 0x12 or op == 0x13:
+            return self.define_cfa(op)
+        if op < 0x05 or (op > 0x16 and op != 0x2F):
             return -1
-        at[0] = p + 1 + i
-        value = d[p + 1] if i == 1 else u16(d, p + 1, big) if i == 2 else u32(d, p + 1, big)
-        return as_signed(value * code_factor & CFI_ALL >> 1)
-    if op == 0x0A:  # remember_state
-        if at[1] >= MAX_REMEMBERED:
+        return self.define_register(op)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put(self, register: cython.ulonglong, kind: cython.int, value: cython.longlong) -> cython.void:
+        """The rule of a register; that of one which is not followed (of vectors) is passed over."""
+        if register < self.n_registers:
+            self.kinds[register] = kind
+            self.values[register] = value
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put_initial(self, register: cython.ulonglong) -> cython.void:
+        if register < self.n_registers:
+            self.put(register, self.kinds[self.width + register], self.values[self.width + register])
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def remember(self) -> cython.longlong:
+        if self.n_remembered >= MAX_REMEMBERED:
             return -1
-        at[1] += 1
-        for i in range(width):
-            kinds[width * (at[1] + 1) + i] = kinds[i]
-            values[width * (at[1] + 1) + i] = values[i]
-        values[cfa_register + at[1] + 1] = values[cfa_register]
+        self.n_remembered += 1
+        self.copy(0, self.n_remembered + 1)
+        self.values[self.cfa_register + self.n_remembered + 1] = self.values[self.cfa_register]
         return 0
-    if op == 0x0B:  # restore_state
-        if at[1] <= 0:
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def recall(self) -> cython.longlong:
+        if self.n_remembered <= 0:
             return -1
-        for i in range(width):
-            kinds[i] = kinds[width * (at[1] + 1) + i]
-            values[i] = values[width * (at[1] + 1) + i]
-        values[cfa_register] = values[cfa_register + at[1] + 1]
-        at[1] -= 1
+        self.copy(self.n_remembered + 1, 0)
+        self.values[self.cfa_register] = self.values[self.cfa_register + self.n_remembered + 1]
+        self.n_remembered -= 1
         return 0
-    if op == 0x2E:  # GNU_args_size
-        uleb(d, at, end)
-        return 0
-    if op == 0x0E or op == 0x13:  # def_cfa_offset, ..._sf
-        if kinds[cfa] != CFA_REGISTER:
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def offset(self, is_factored: cython.bint) -> cython.longlong:
+        """Of a CFA: unsigned, or signed and factored."""
+        value: cython.ulonglong = self.cursor.leb(is_factored)
+        return scaled(value, self.data_factor) if is_factored else as_signed(value)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def define_cfa(self, op: cython.int) -> cython.longlong:
+        cfa: cython.Py_ssize_t = self.n_registers
+        register: cython.ulonglong
+        if op == 0x0F:  # def_cfa_expression
+            self.kinds[cfa] = EXPRESSION
+            self.values[cfa] = self.expression()
+            self.values[self.cfa_register] = 0
+            return 0
+        if op == 0x0C or op == 0x12:  # def_cfa, def_cfa_sf
+            self.kinds[cfa] = CFA_REGISTER
+        elif self.kinds[cfa] != CFA_REGISTER:
             return -1
-        if op == 0x13:
-            value = sleb(d, at, end)
-            values[cfa] = scaled(value, data_factor)
-        else:
-            value = uleb(d, at, end)
-            values[cfa] = as_signed(value)
+        if op == 0x0C or op == 0x12 or op == 0x0D:  # def_cfa_register
+            register = self.cursor.uleb()
+            self.values[self.cfa_register] = as_signed(min(register, self.n_registers))
+        if op != 0x0D:  # def_cfa_offset, def_cfa_offset_sf
+            self.values[cfa] = self.offset(op == 0x12 or op == 0x13)
         return 0
-    if op == 0x0F:  # def_cfa_expression
-        place = expression_at(d, at, end)
-        if place < 0:
-            return -1
-        kinds[cfa] = EXPRESSION
-        values[cfa] = place
-        values[cfa_register] = 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def define_register(self, op: cython.int) -> cython.longlong:
+        register: cython.ulonglong = self.cursor.uleb()
+        value: cython.ulonglong
+        if op == 0x05 or op == 0x14:  # offset_extended, val_offset
+            value = self.cursor.uleb()
+            self.put(register, OFFSET if op == 0x05 else VAL_OFFSET, scaled(value, self.data_factor))
+        elif op == 0x11 or op == 0x15:  # offset_extended_sf, val_offset_sf
+            value = self.cursor.sleb()
+            self.put(register, OFFSET if op == 0x11 else VAL_OFFSET, scaled(value, self.data_factor))
+        elif op == 0x2F:  # GNU_negative_offset_extended
+            value = self.cursor.uleb()
+            self.put(register, OFFSET, scaled((0 - value) & ALL, self.data_factor))
+        elif op == 0x06:  # restore_extended
+            self.put_initial(register)
+        elif op == 0x07:
+            self.put(register, UNDEFINED, 0)
+        elif op == 0x08:
+            self.put(register, SAME, 0)
+        elif op == 0x09:
+            value = self.cursor.uleb()
+            self.put(register, REGISTER, as_signed(min(value, self.n_registers)))
+        else:  # expression, val_expression
+            self.put(register, EXPRESSION if op == 0x10 else VAL_EXPRESSION, self.expression())
         return 0
-    if op < 0x05 or (op > 0x16 and op != 0x2F):
-        return -1
-    register = uleb(d, at, end)
-    if at[0] > end:
-        return -1
-    if op == 0x0C or op == 0x12:  # def_cfa, def_cfa_sf
-        if op == 0x12:
-            value = sleb(d, at, end)
-            values[cfa] = scaled(value, data_factor)
-        else:
-            value = uleb(d, at, end)
-            values[cfa] = as_signed(value)
-        kinds[cfa] = CFA_REGISTER
-        values[cfa_register] = register if register < known else known
-        return 0
-    if op == 0x0D:  # def_cfa_register
-        if kinds[cfa] != CFA_REGISTER:
-            return -1
-        values[cfa_register] = register if register < known else known
-        return 0
-    # What follows is about a register; those that are not followed (vectors) are read and passed over.
-    i = UNSPECIFIED
-    place = 0
-    if op == 0x05 or op == 0x14:  # offset_extended, val_offset
-        value = uleb(d, at, end)
-        place = scaled(value, data_factor)
-        i = OFFSET if op == 0x05 else VAL_OFFSET
-    elif op == 0x11 or op == 0x15:  # offset_extended_sf, val_offset_sf
-        value = sleb(d, at, end)
-        place = scaled(value, data_factor)
-        i = OFFSET if op == 0x11 else VAL_OFFSET
-    elif op == 0x2F:  # GNU_negative_offset_extended
-        value = uleb(d, at, end)
-        place = scaled((0 - value) & CFI_ALL, data_factor)
-        i = OFFSET
-    elif op == 0x06:  # restore_extended
-        if register < known:
-            i = kinds[width + register]
-            place = values[width + register]
-    elif op == 0x07:
-        i = UNDEFINED
-    elif op == 0x08:
-        i = SAME
-    elif op == 0x09:
-        value = uleb(d, at, end)
-        i = REGISTER
-        place = as_signed(value if value < known else known)
-    elif op == 0x10 or op == 0x16:  # expression, val_expression
-        place = expression_at(d, at, end)
-        if place < 0:
-            return -1
-        i = EXPRESSION if op == 0x10 else VAL_EXPRESSION
-    if register < known:
-        kinds[register] = i
-        values[register] = place
-    return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def expression(self) -> cython.longlong:
+        """The place and length of an expression, which is passed over."""
+        length: cython.ulonglong = self.cursor.uleb()
+        place: cython.longlong = self.cursor.at
+        if length >> LENGTH_BITS:
+            self.cursor.damage = CUT
+            return 0
+        self.cursor.skip(length)
+        return place << LENGTH_BITS | as_signed(length)
 
 
 @cython.cfunc
@@ -234,7 +287,7 @@ def rule_set(
     entry_value: cython.longlong[::1],
     slots: cython.int[::1],
 ) -> cython.longlong:
-    """The number of the present rules; there is room for one more set."""
+    """The number of the present rules; one more set fits."""
     base: cython.Py_ssize_t = (n_registers + 1) * (MAX_REMEMBERED + 2)
     n_rules: cython.longlong = state[N_RULES]
     n: cython.longlong = first[n_rules]
@@ -250,15 +303,15 @@ def rule_set(
     cfa_value[n_rules] = values[n_registers]
     column[n_rules] = return_column
     signal[n_rules] = is_signal
-    part = values[n_registers] & CFI_ALL
-    h = (h * 64 + cfa_register[n_rules] + cfa_kind[n_rules] ^ part) * CFI_GOLDEN & CFI_ALL
+    part = values[n_registers] & ALL
+    h = (h * 64 + cfa_register[n_rules] + cfa_kind[n_rules] ^ part) * GOLDEN & ALL
     for i in range(n_registers):
         if kinds[i] != UNSPECIFIED:
             entry_register[n] = i
             entry_kind[n] = kinds[i]
             entry_value[n] = values[i]
-            part = values[i] & CFI_ALL
-            h = ((h ^ h >> 29) + i * 16 + kinds[i] ^ part) * CFI_GOLDEN & CFI_ALL
+            part = values[i] & ALL
+            h = ((h ^ h >> 29) + i * 16 + kinds[i] ^ part) * GOLDEN & ALL
             n += 1
     h = (h ^ h >> 31) & mask
     while True:
@@ -295,7 +348,6 @@ def rule_set(
 def run(
     d: cython.const[cython.uchar][::1],
     big: cython.bint,
-    word: cython.int,
     n_registers: cython.int,
     fde_first: cython.const[cython.ulonglong][::1],
     fde_end: cython.const[cython.ulonglong][::1],
@@ -323,7 +375,6 @@ def run(
     slots: cython.int[::1],
     kinds: cython.uchar[::1],
     values: cython.longlong[::1],
-    at: cython.longlong[::1],
 ):
     """Runs the instructions of FDEs, sorted by address and without overlaps, into rows (address, rule set), rising: a
     rule holds from its address to the next row's; -1 is no rule. Each FDE ends with a row without a rule, unless the
@@ -331,7 +382,7 @@ def run(
 
     Rule sets are cfa_kind, cfa_register, cfa_value, column (of the return address), signal, and the entries first[i] to
     first[i + 1] of entry_*. slots: open addressing over them, a power of two long, -1 is free. kinds, values: scratch,
-    (n_registers + 1) * (MAX_REMEMBERED + 2), values MAX_REMEMBERED + 2 longer; at: scratch, 2.
+    (n_registers + 1) * (MAX_REMEMBERED + 2), values MAX_REMEMBERED + 2 longer.
 
     state: the FDE to go on at, the numbers of rows, of rule sets and of entries, and how many FDEs had instructions
     that cannot be read: there they end, without a rule. Stops before an FDE for which rows, rule sets, entries or slots
@@ -339,7 +390,7 @@ def run(
     """
     n: cython.Py_ssize_t = fde_first.shape[0]
     n_cies: cython.Py_ssize_t = cie_code.shape[0]
-    room: cython.Py_ssize_t = row_pc.shape[0]
+    size: cython.Py_ssize_t = row_pc.shape[0]
     rules: cython.Py_ssize_t = cfa_kind.shape[0]
     entries: cython.Py_ssize_t = entry_register.shape[0]
     if (
@@ -352,7 +403,7 @@ def run(
         or cie_data_factor.shape[0] != n_cies
         or cie_column.shape[0] != n_cies
         or cie_signal.shape[0] != n_cies
-        or row_rule.shape[0] != room
+        or row_rule.shape[0] != size
         or cfa_register.shape[0] != rules
         or cfa_value.shape[0] != rules
         or column.shape[0] != rules
@@ -364,9 +415,6 @@ def run(
         or slots.shape[0] < 2 * rules
         or n_registers < 1
         or n_registers > 63
-        or kinds.shape[0] < (n_registers + 1) * (MAX_REMEMBERED + 2)
-        or values.shape[0] < (n_registers + 1) * (MAX_REMEMBERED + 2) + MAX_REMEMBERED + 2
-        or at.shape[0] < 2
         or state.shape[0] < 5
     ):
         raise ValueError("run: an array has the wrong length")
@@ -376,17 +424,16 @@ def run(
             raise ValueError("run: a CIE outside the section")
         if cie_column[i] < 0 or cie_column[i] >= n_registers:
             raise ValueError("run: a return address in no register")
-    width: cython.int = n_registers + 1
-    base: cython.Py_ssize_t = width * (MAX_REMEMBERED + 2)
     f: cython.Py_ssize_t = int(state[FDE])
     n_rows: cython.Py_ssize_t = int(state[N_ROWS])
     if f < 0 or n_rows < 0 or state[N_RULES] < 0 or state[N_RULES] > rules or state[N_ENTRIES] > entries:
         raise ValueError("run: an invalid state")
+    cursor: Cursor = Cursor(d, big)
+    present: Rules = Rules(cursor, n_registers, kinds, values)
     c: cython.Py_ssize_t
-    j: cython.int
     pc: cython.ulonglong
     stop: cython.longlong
-    advance: cython.longlong
+    by: cython.longlong
     forward: cython.ulonglong
     most: cython.longlong
     rule: cython.int
@@ -402,50 +449,30 @@ def run(
             # An instruction makes one row, and so one rule set, at most.
             most = stop - fde_code[f] + 3
             if (
-                n_rows + most > room
+                n_rows + most > size
                 or state[N_RULES] + most >= rules
                 or state[N_ENTRIES] + most * n_registers > entries
             ):
                 break
-            for j in range(width):
-                kinds[j] = UNSPECIFIED
-                values[j] = 0
-            values[base] = 0
-            at[0] = cie_code[c]
-            at[1] = 0
-            advance = 0
-            while at[0] < cie_stop[c] and advance == 0:
-                advance = step(
-                    d, at, cie_stop[c], big, word, cie_code_factor[c], cie_data_factor[c], n_registers, kinds, values
-                )
-                if at[0] > cie_stop[c]:
-                    advance = -1
-            for j in range(width):
-                kinds[width + j] = kinds[j]
-                values[width + j] = values[j]
+            present.begin(cie_code_factor[c], cie_data_factor[c])
+            cursor.begin(cie_code[c], cie_stop[c])
+            by = present.advance()
+            present.copy(0, 1)
+            present.n_remembered = 0
             pc = fde_first[f]
             last = -2
             if n_rows > 0 and row_pc[n_rows - 1] == pc:
                 n_rows -= 1
                 if n_rows > 0:
                     last = row_rule[n_rows - 1]
-            at[0] = fde_code[f]
-            at[1] = 0
-            while advance >= 0:
-                advance = 0
-                while at[0] < stop and advance == 0:
-                    advance = step(
-                        d, at, stop, big, word, cie_code_factor[c], cie_data_factor[c], n_registers, kinds, values
-                    )
-                    if at[0] > stop:
-                        advance = -1
-                if advance < 0:
+            if by >= 0:
+                cursor.begin(fde_code[f], stop)
+            while by >= 0:
+                by = present.advance()
+                if by < 0:
                     break
-                if kinds[n_registers] == UNSPECIFIED or (
-                    kinds[n_registers] == CFA_REGISTER and values[base] >= n_registers
-                ):
-                    rule = -1
-                else:
+                rule = -1
+                if present.has_cfa():
                     rule = rule_set(
                         n_registers, cie_column[c], cie_signal[c], kinds, values, state, cfa_kind, cfa_register,
                         cfa_value, column, signal, first, entry_register, entry_kind, entry_value, slots,
@@ -455,11 +482,11 @@ def run(
                     row_rule[n_rows] = rule
                     n_rows += 1
                     last = rule
-                forward = advance
-                if (at[0] >= stop and advance == 0) or forward >= fde_end[f] - pc:
+                forward = by
+                if (cursor.at >= cursor.end and by == 0) or forward >= fde_end[f] - pc:
                     break
                 pc += forward
-            if advance < 0:
+            if by < 0:
                 state[N_BAD] += 1
                 if last != -1:
                     row_pc[n_rows] = pc

@@ -3,7 +3,6 @@ from traceferry.model import Array
 def run(
     d: Array,
     big: bool,
-    word: int,
     n_registers: int,
     fde_first: Array,
     fde_end: Array,
@@ -31,5 +30,4 @@ def run(
     slots: Array,
     kinds: Array,
     values: Array,
-    at: Array,
 ) -> None: ...

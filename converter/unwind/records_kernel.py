@@ -6,12 +6,10 @@ Cython's pure-Python mode: also runs interpreted. Sources: DWARF 5, section 6.4;
 
 import cython
 
-from traceferry.kernels.bytes import u16, u32, u64
-from traceferry.kernels.leb128 import sleb, uleb
-
-CFI_ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-CIE_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-CIE_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+from traceferry.kernels.bytes import u32, u64
+from traceferry.kernels.cursor import Cursor
+from traceferry.kernels.integers import ALL, LOW_32
+from traceferry.kernels.leb128 import CUT
 
 
 def records(
@@ -52,7 +50,7 @@ def records(
                 continue
             field = p + 4
             width = 4
-            if length == CIE_32:
+            if length == LOW_32:
                 if p + 12 > size:
                     state[2] = 1
                     break
@@ -71,10 +69,10 @@ def records(
             start[n] = field + width
             end[n] = field + length
             if is_debug:
-                if pointer == (CIE_64 if width == 8 else CIE_32):
+                if pointer == (ALL if width == 8 else LOW_32):
                     cie[n] = -1
                 else:
-                    cie[n] = pointer if pointer < CIE_64 >> 1 else size
+                    cie[n] = pointer if pointer < ALL >> 1 else size
             elif pointer == 0:
                 cie[n] = -1
             else:
@@ -90,54 +88,27 @@ def records(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def pointer_at(
-    d: cython.const[cython.uchar][::1],
-    at: cython.longlong[::1],
-    end: cython.longlong,
-    encoding: cython.int,
-    word: cython.int,
-    big: cython.bint,
-    address: cython.ulonglong,
-) -> cython.ulonglong:
-    """A pointer of DW_EH_PE encoding, at[0] moved past it, or past `end` where it cannot be read. address: of d[0]."""
-    p: cython.longlong = at[0]
+def pointer(cursor: Cursor, encoding: cython.int, word: cython.int, address: cython.ulonglong) -> cython.ulonglong:
+    """A pointer of DW_EH_PE encoding, or the cursor's damage where it cannot be read. address: of the section."""
     low: cython.int = encoding & 0x0F
     width: cython.int = 0
-    value: cython.ulonglong = 0
-    if low == 1:
-        value = uleb(d, at, end)
-    elif low == 9:
-        value = sleb(d, at, end)
+    at: cython.ulonglong = cursor.at
+    value: cython.ulonglong
+    if low == 1 or low == 9:
+        value = cursor.leb(low == 9)
     else:
         if low == 0:
             width = word
-        elif low == 2 or low == 10:
-            width = 2
-        elif low == 3 or low == 11:
-            width = 4
-        elif low == 4 or low == 12:
-            width = 8
-        if width == 0 or p + width > end:
-            at[0] = end + 1
-            return 0
-        at[0] = p + width
-        if width == 2:
-            value = u16(d, p, big)
-            if low == 10 and value >> 15:
-                value |= CFI_ALL << 16 & CFI_ALL
-        elif width == 4:
-            value = u32(d, p, big)
-            if low == 11 and value >> 31:
-                value |= CFI_ALL << 32 & CFI_ALL
+        elif low & 7 == 2 or low & 7 == 3 or low & 7 == 4:
+            width = 1 << (low & 7) - 1
         else:
-            value = u64(d, p, big)
-    at_address: cython.ulonglong = p
+            cursor.damage = CUT
+        value = cursor.fixed_signed(width) if low & 8 else cursor.fixed(width)
     if encoding & 0xF0 == 0x10:
-        value = (value + address + at_address) & CFI_ALL
+        value = (value + address + at) & ALL
     elif encoding & 0xF0 != 0:
-        at[0] = end + 1
-        return 0
-    return value & CIE_32 if word == 4 else value
+        cursor.damage = CUT
+    return value & LOW_32 if word == 4 else value
 
 
 def ranges(
@@ -153,10 +124,9 @@ def ranges(
     first: cython.ulonglong[::1],
     size: cython.ulonglong[::1],
     code: cython.longlong[::1],
-    at: cython.longlong[::1],
 ):
     """The address range of FDEs and where their instructions start (code; -1: unreadable). encoding, segment_size and
-    has_data (augmentation data is there) are those of each FDE's CIE. at: scratch, 1 long."""
+    has_data (augmentation data is there) are those of each FDE's CIE."""
     n: cython.Py_ssize_t = start.shape[0]
     if (
         end.shape[0] != n
@@ -166,41 +136,22 @@ def ranges(
         or first.shape[0] != n
         or size.shape[0] != n
         or code.shape[0] != n
-        or at.shape[0] < 1
     ):
         raise ValueError("ranges: an array has the wrong length")
     i: cython.Py_ssize_t
-    stop: cython.longlong
-    length: cython.ulonglong
-    left: cython.ulonglong
+    cursor: Cursor = Cursor(d, big)
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
-            stop = end[i]
-            code[i] = -1
-            first[i] = 0
-            size[i] = 0
-            if start[i] < 0 or start[i] > stop or stop > d.shape[0] or segment_size[i] < 0:
+            if start[i] < 0 or start[i] > end[i] or end[i] > d.shape[0] or segment_size[i] < 0:
                 bad = True
                 break
-            at[0] = start[i] + segment_size[i]
-            if at[0] > stop:
-                continue
-            first[i] = pointer_at(d, at, stop, encoding[i], word, big, address)
-            if at[0] > stop:
-                continue
-            size[i] = pointer_at(d, at, stop, encoding[i] & 0x0F, word, big, 0)
-            if at[0] > stop:
-                continue
+            cursor.begin(start[i] + segment_size[i], end[i])
+            first[i] = pointer(cursor, encoding[i], word, address)
+            size[i] = pointer(cursor, encoding[i] & 0x0F, word, 0)
             if has_data[i]:
-                length = uleb(d, at, stop)
-                if at[0] > stop:
-                    continue
-                left = stop - at[0]
-                if length > left:
-                    continue
-                at[0] += length
-            code[i] = at[0]
+                cursor.skip(cursor.uleb())
+            code[i] = cursor.at if cursor.damage == 0 else -1
     if bad:
         raise ValueError("ranges: a record outside the section")
 

@@ -16,5 +16,4 @@ def ranges(
     first: Array,
     size: Array,
     code: Array,
-    at: Array,
 ) -> None: ...

@@ -20,17 +20,6 @@ BY_SIGNAL = cython.declare(cython.int, 2)
 BY_PLT = cython.declare(cython.int, 3)
 BY_FRAME_POINTER = cython.declare(cython.int, 4)
 
-# Indices into `machine`.
-WORD = cython.declare(cython.int, 0)
-BIG = cython.declare(cython.int, 1)
-N_REGISTERS = cython.declare(cython.int, 2)
-SP = cython.declare(cython.int, 3)
-FRAME_POINTER = cython.declare(cython.int, 4)
-RETURN_COLUMN = cython.declare(cython.int, 5)
-LINK_REGISTER = cython.declare(cython.int, 6)
-CALLEE_SAVED = cython.declare(cython.int, 7)
-ADDRESS_BITS = cython.declare(cython.int, 8)
-
 # Indices into `state`.
 SAMPLE = cython.declare(cython.int, 0)
 N_FRAMES = cython.declare(cython.int, 1)

@@ -11,15 +11,6 @@ BY_CFI: int
 BY_SIGNAL: int
 BY_PLT: int
 BY_FRAME_POINTER: int
-WORD: int
-BIG: int
-N_REGISTERS: int
-SP: int
-FRAME_POINTER: int
-RETURN_COLUMN: int
-LINK_REGISTER: int
-CALLEE_SAVED: int
-ADDRESS_BITS: int
 SAMPLE: int
 N_FRAMES: int
 WANTED: int

@@ -1,8 +1,10 @@
 from traceferry.model import Array
+from traceferry.unwind.machine import Machine
 
 def unwind(
     d: Array,
-    machine: Array,
+    big: bool,
+    machine: Machine,
     registers_at: Array,
     register_of: Array,
     dump_at: Array,
@@ -31,7 +33,7 @@ def unwind(
     entry_value: Array,
     pool: Array,
     cache_pc: Array,
-    cache_map: Array,
+    cache_mapping: Array,
     cache_rule: Array,
     max_frames: int,
     state: Array,
@@ -40,9 +42,4 @@ def unwind(
     n_out: Array,
     end_out: Array,
     module_out: Array,
-    registers: Array,
-    before: Array,
-    memory: Array,
-    at: Array,
-    stack: Array,
 ) -> None: ...

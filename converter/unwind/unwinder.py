@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.kernels.expressions import STACK_SIZE
 from traceferry.model import Array
 from traceferry.unwind import unwind_inlined
 from traceferry.unwind import unwind_kernel as kernel
@@ -76,11 +75,6 @@ class Unwinder:
         ]
         n = len(rows)
         n_out, end, module = np.zeros(n, np.int32), np.zeros(n, np.uint8), np.zeros(n, np.int32)
-        scratch = (
-            np.zeros(stacks.machine.n_registers, np.uint64), np.zeros(stacks.machine.n_registers, np.uint64),
-            np.zeros(5, np.uint64), np.zeros(1, np.int64), np.zeros(STACK_SIZE, np.uint64),
-        )  # fmt: skip
-        machine = _numbers(stacks.machine, stacks.big)
         pc, how = np.empty(BATCH, np.uint64), np.empty(BATCH, np.uint8)
         pcs, hows = [], []
         state = np.zeros(3, np.int64)
@@ -88,10 +82,11 @@ class Unwinder:
         while True:
             rules = self._rules
             arguments: list[Any] = [
-                stacks.data, machine, columns[0], stacks.register_of, *columns[1:], *space.columns(), self._row_first,
-                self._row_last, self._entry, self._plt_first, self._plt_start, self._plt_end, self._row_pc,
-                self._row_rule, *rules.columns.values(), rules.first, *rules.entries.values(), rules.pool_array(),
-                *self._cache, MAX_FRAMES, state, pc, how, n_out, end, module, *scratch,
+                stacks.data, stacks.big, stacks.machine, columns[0], stacks.register_of, *columns[1:],
+                *space.columns(), self._row_first, self._row_last, self._entry, self._plt_first, self._plt_start,
+                self._plt_end, self._row_pc, self._row_rule, *rules.columns.values(), rules.first,
+                *rules.entries.values(), rules.pool_array(), *self._cache, MAX_FRAMES, state, pc, how, n_out, end,
+                module,
             ]  # fmt: skip
             kernel.unwind(*arguments)
             n_frames = int(state[unwind_inlined.N_FRAMES])
@@ -115,13 +110,3 @@ class Unwinder:
         self._row_last[number] += len(rows.pc)
         self._row_pc = np.concatenate((self._row_pc, rows.pc))
         self._row_rule = np.concatenate((self._row_rule, rows.rule))
-
-
-def _numbers(machine: Machine, big: bool) -> Array:
-    return np.array(
-        [
-            machine.word_size, big, machine.n_registers, machine.sp, machine.frame_pointer, machine.return_column,
-            machine.link_register, machine.callee_saved_mask, machine.address_bits,
-        ],
-        np.int64,
-    )  # fmt: skip

@@ -1,0 +1,1 @@
+NO_RULE: int
