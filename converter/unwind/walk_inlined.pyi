@@ -1,0 +1,4 @@
+GOES_ON: int
+ENDED: int
+IS_WANTED: int
+INVALID: int
