@@ -43,6 +43,8 @@ from traceferry.io.source import Source
 from traceferry.registry import EXPORTERS, Options, importer_named
 from traceferry.select import select_lasting, select_range
 from traceferry.summary.info import summarize
+from traceferry.totals.collect import collect
+from traceferry.totals.trees import Trees
 
 KERNELS = sorted(module_of(path) for folder in PACKAGES.values() for path in (REPO / folder).rglob("*_kernel.py"))
 Arguments = tuple[Any, ...]
@@ -153,6 +155,9 @@ def use_trace(inputs: dict[str, bytes]) -> None:
         importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, Options())
     trace.sort()
     summarize(trace)
+    trees = Trees(trace)
+    collect(trace, trees)
+    trees.total(trees.own(lambda _: True))
     for exporter in EXPORTERS:
         exporter.module.write(trace, Output(Nowhere(), gzip=False), lambda _: None)
     summarize(select_lasting(trace, 15))
@@ -185,6 +190,7 @@ def test_all_are_compiled_or_none() -> None:
 # What only tables that outgrow their first size call; see the tests of those.
 GROWING = {
     ("traceferry.importers.perf.stacks_kernel", "enter_keys"),
+    ("traceferry.totals.tree_kernel", "enter_nodes"),
 }
 
 
