@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,16 +95,19 @@ def save(
     *,
     format: str | None = None,  # noqa: A002 - the word of the command line
     progress: Callable[[int], None] | None = None,
+    without: Collection[str] = (),
 ) -> None:
     """Writes the trace; the output's suffix, or `format`, chooses how. "-" is standard output.
 
-    progress: called with the number of records done since the last call. Raises UsageError if the output cannot be
+    progress: called with the number of records done since the last call; without: what a page does not embed,
+    "firefox" or "perfetto". Raises UsageError if the output cannot be
     written; then nothing is left behind. What the format cannot carry goes into `trace.report`.
     """
     path = str(output)
     exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
+    write = exporter.writer(without)
     with open_output(path) as out:
-        exporter.module.write(trace, out, progress or (lambda _: None))
+        write(trace, out, progress or (lambda _: None))
     if out.n_bytes > exporter.viewer_limit:
         trace.report.note(
             "output_too_large",
@@ -129,6 +132,7 @@ def convert(
     sysroot: Paths = (),
     keep_cut_stacks_apart: bool = True,
     decompress_limit: int | None = None,
+    without: Collection[str] = (),
 ) -> Report:
     """`load`, then `save`; returns the report of both."""
     trace = load(
@@ -144,7 +148,7 @@ def convert(
         keep_cut_stacks_apart=keep_cut_stacks_apart,
         decompress_limit=decompress_limit,
     )
-    save(trace, output, format=output_format)
+    save(trace, output, format=output_format, without=without)
     return trace.report
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -81,6 +82,13 @@ class ExporterModule(Protocol):
         """Streams the trace. Losses go into the trace's report."""
 
 
+class ComposedModule(Protocol):
+    """What a module of exporters/ offers whose output holds those of other exporters."""
+
+    def write(self, trace: Trace, out: Output, progress: Callable[[int], None], without: Collection[str]) -> None:
+        """As that of ExporterModule. without: names of the other exporters whose outputs are left out."""
+
+
 @dataclass(frozen=True)
 class Importer:
     name: str
@@ -95,17 +103,28 @@ class Importer:
 
 @dataclass(frozen=True)
 class Exporter:
-    """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up."""
+    """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up; holds:
+    the names of other exporters whose outputs are in this one's."""
 
     name: str
     title: str
     suffixes: tuple[str, ...]
     viewer: str
     viewer_limit: int
+    holds: tuple[str, ...] = ()
 
     @property
     def module(self) -> ExporterModule:
         return cast(ExporterModule, import_module(f"traceferry.exporters.{self.name}"))
+
+    def writer(self, without: Collection[str] = ()) -> Callable[[Trace, Output, Callable[[int], None]], None]:
+        """What writes a trace, without those of the outputs that it holds. Raises UsageError for another name."""
+        unknown = next((name for name in without if name not in self.holds), None)
+        if unknown is not None:
+            raise UsageError(f"{self.name} holds no {unknown!r}" + (f"; it holds {self.holds}" if self.holds else ""))
+        if not self.holds:
+            return self.module.write
+        return partial(cast(ComposedModule, self.module).write, without=without)
 
 
 # In the order in which they are asked, and in which they add to a trace: XRay has no magic number, so it is asked last;
@@ -143,9 +162,13 @@ EXPORTERS = (
     Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GB),
     Exporter("firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GB),
     Exporter("perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GB),
-)
+    Exporter(
+        "html", "page that opens anywhere, with both of these inside", (".html",), "any browser", GB,
+        holds=("firefox", "perfetto"),
+    ),
+)  # fmt: skip
 DEFAULT_EXPORTER = "firefox"
-DEFAULT_SUFFIX = {"firefox": ".json.gz", "gecko": ".gecko.json.gz", "perfetto": ".pftrace"}
+DEFAULT_SUFFIX = {"firefox": ".json.gz", "gecko": ".gecko.json.gz", "perfetto": ".pftrace", "html": ".html"}
 
 
 def importer_named(name: str) -> Importer:

@@ -321,6 +321,18 @@ KINDS: dict[str, Kind] = {
     "output_too_large": Kind(
         "loss", "the output is larger than the viewer can be expected to open", "", of_output=True
     ),
+    "profile_not_embedded": Kind(
+        "loss",
+        "the page does not hold the file for a viewer: it would be too large",
+        "the command makes that file; --min-duration or --range make less of the recording",
+        of_output=True,
+    ),
+    "page_narrowed": Kind(
+        "info",
+        "small call paths are joined in the page's tree",
+        "--range, --thread or --min-duration show more of a part; the files for the viewers hold everything",
+        of_output=True,
+    ),
     "sums_saturated": Kind(
         "loss",
         "sums beyond 64 bits are shown as 9223372036854775807, the largest number",

@@ -33,16 +33,22 @@ def add_to(commands: Any) -> None:
         description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
         "reported on standard error.",
         examples="\n".join(examples)
+        + f"\ntraceferry {RECORDING} -o out.html"
         + f"\ntraceferry {RECORDING} -o out.pftrace --range 1s,1.5s"
         + f"\ntraceferry {PROGRAM} --symbols libapp.so --min-duration 10us",
     )
     add_input_options(convert)
     convert.add_argument(
         "-o", "--output", metavar="OUT",
-        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace or .perfetto-trace, each also "
-        "with .gz; - is standard output (default: beside the first input)",
+        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace or .html, each "
+        "also with .gz; - is standard output (default: beside the first input)",
     )  # fmt: skip
     convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
+    held = sorted({name for e in registry.EXPORTERS for name in e.holds})
+    convert.add_argument(
+        "--without", action="append", default=[], choices=held, metavar="NAME",
+        help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
+    )  # fmt: skip
     convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
     convert.add_argument("--quiet", action="store_true", help="print errors only")
     add_fail_on(convert)
@@ -52,12 +58,13 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.api import save
 
     output, exporter = _output_of(arguments)
+    exporter.writer(arguments.without)
     check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
     with Progress(arguments.quiet) as progress:
         trace = load_trace(arguments)
         progress.total = sum(thread.n_records for _, thread in trace.threads)
         with report_to(trace, arguments.report):
-            save(trace, output, format=exporter.name, progress=progress)
+            save(trace, output, format=exporter.name, progress=progress, without=arguments.without)
     if not arguments.quiet:
         for issue in trace.report:
             print(issue.as_text(), file=sys.stderr)
@@ -77,7 +84,7 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
     if arguments.to:
         return arguments.output, registry.exporter_named(arguments.to)
     if arguments.output == "-":
-        raise UsageError("standard output needs a format: --to firefox, gecko or perfetto")
+        raise UsageError("standard output needs a format: --to " + ", ".join(e.name for e in registry.EXPORTERS))
     return arguments.output, registry.exporter_for(arguments.output)
 
 

@@ -72,7 +72,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
     )  # fmt: skip
     parser.add_argument(
-        "--keep-cut-stacks-apart", choices=("yes", "no"), default="yes",
+        "--keep-cut-stacks-apart",
+        choices=("yes", "no"),
+        default="yes",
         help="show incomplete unwound stacks under a frame that gives the reason (default: yes)",
     )
     parser.add_argument(

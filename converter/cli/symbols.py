@@ -93,7 +93,7 @@ def _as_json(found: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def _addresses(words: Sequence[str]) -> Iterator[int]:
-    """"-" stands for the first word of each line of standard input."""
+    """ "-" stands for the first word of each line of standard input."""
     for word in words:
         if word == "-":
             yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))

@@ -142,6 +142,8 @@ class Trees:
         self.of_stack: dict[str, Array] = {}
         self._trace = trace
         self._most = most_amounts
+        # The series of threads that are done, and their amounts.
+        self._done, self._n_done = 0, 0
         self._node_of_stack = np.empty(0, np.int32)
 
     # ------------------------------------------------------------ what is added
@@ -152,6 +154,7 @@ class Trees:
         self._add_samples(process, thread, data.samples)
         self._add_allocations(process, thread, data.allocations)
         self._coarsen()
+        self._finish()
 
     def add_view(self, process: int, thread: Thread, data: ThreadData) -> None:
         """A table of sizes that is shown as a thread: a measure of its own, without times."""
@@ -278,29 +281,40 @@ class Trees:
         return self._node_of_stack
 
     def _coarsen(self) -> None:
-        while self.n_buckets > 1 and sum(len(series.node) for series in self.series) > self._most:
+        """Halves the buckets while there are too many amounts, counting only the series that are still added to."""
+        while self.n_buckets > 1 and self._n_done + _n_amounts(self.series[self._done :]) > self._most:
             self.halve()
+
+    def _finish(self) -> None:
+        self._n_done += _n_amounts(self.series[self._done :])
+        self._done = len(self.series)
 
     def halve(self) -> None:
         """Makes one bucket of each two."""
         self.n_buckets, self.width_ns = (self.n_buckets + 1) // 2, min(2 * self.width_ns, LARGEST)
         for series in self.series:
             series.set(series.bucket // 2, series.node, series.amount)
+        self._n_done = _n_amounts(self.series[: self._done])
 
     # ------------------------------------------------------------ what comes out
 
     def own(self, chosen: Callable[[Series], bool]) -> Array:
         """int64: what each node has itself in the chosen series together."""
-        found = np.zeros(self.nodes.n, np.int64)
-        for series in filter(chosen, self.series):
-            found = sums.plus(found, sums.total_by(series.node, series.amount, len(found)))
-        return found
+        series = [each for each in self.series if chosen(each)]
+        if not series:
+            return np.zeros(self.nodes.n, np.int64)
+        node, amount = (np.concatenate(columns) for columns in zip(*((s.node, s.amount) for s in series), strict=True))
+        return sums.total_by(node, amount, self.nodes.n)
 
     def total(self, own: Array) -> Array:
         """int64: what each node has with all below it."""
         found = own.copy()
         tree_kernel.add_to_ancestors(self.nodes.parent, found)
         return found
+
+
+def _n_amounts(series: list[Series]) -> int:
+    return sum(len(each.node) for each in series)
 
 
 class _Own:

@@ -1,1 +1,9 @@
-"""One self-contained page that shows what matters of a recording, and hands it to the viewers."""
+"""One self-contained page that shows what matters of a recording by itself, and hands all of it to the viewers.
+
+The page holds call trees over time, the sections of `info`, sources with text, and, embedded compressed, what the
+exporters for the viewers write. It makes no request to anybody.
+"""
+
+from traceferry.exporters.html.page import write
+
+__all__ = ["write"]

@@ -1,0 +1,311 @@
+"""The data of the page: the sections of `info`, call trees over time, sources with the weight of each line.
+
+Columns are lists of numbers; the page's script/recording.js reads them. Small call paths are joined and the detail of
+time is reduced until the data fits; sums stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traceferry import sums
+from traceferry.heap.views import views_of
+from traceferry.model import Array, Trace
+from traceferry.summary.info import summary_of
+from traceferry.totals import tree_kernel
+from traceferry.totals.collect import Collected, collect
+from traceferry.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees
+
+Json = dict[str, Any]
+LONGEST_NAME = 1000
+LONGEST_LIST = 500
+SMALLER = "(smaller call paths)"
+LIVE = Measure("bytes not freed", "bytes", is_timed=False)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of the recording the page shows. nodes: call paths; buckets: parts of the time; rows: of each table;
+    source_bytes: of the texts of sources."""
+
+    nodes: int
+    buckets: int
+    rows: int
+    source_bytes: int
+
+    @classmethod
+    def steps(cls) -> Iterator[Detail]:
+        """From much to little."""
+        nodes, buckets, rows, source_bytes = 40_000, 512, 200, 2_000_000
+        while nodes > 50:
+            yield cls(nodes, buckets, rows, source_bytes)
+            buckets, source_bytes = max(buckets // 2, 32), source_bytes // 2
+            if buckets <= 128:
+                nodes, rows = nodes * 2 // 3, max(rows * 2 // 3, 20)
+        yield cls(nodes, buckets, 20, 0)
+
+
+class PageData:
+    """What was added up of a trace."""
+
+    def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
+        self._trace = trace
+        self._collected = collected
+        self._trees = trees
+        self._info = _shortened(summary_of(collected, LONGEST_LIST))
+        self._lines = _Lines(trace, collected, trees)
+
+    @classmethod
+    def of(cls, trace: Trace, progress: Callable[[int], None]) -> PageData:
+        trees = Trees(trace)
+        collected = collect(trace, trees, progress)
+        page = cls(trace, collected, trees)
+        for nth, process in enumerate(trace.processes):
+            for view in views_of(trace, process) if process.heap_snapshots else ():
+                trees.add_view(nth, view, view.load())
+        _add_live(trees)
+        return page
+
+    def shaped(self, detail: Detail) -> Json:
+        """With that much detail. The detail of time only falls."""
+        trees = self._trees
+        while trees.n_buckets > detail.buckets:
+            trees.halve()
+        kept = _Kept(trees, detail.nodes)
+        self._trace.report.note("page_narrowed", kept.n_joined, where="page")
+        info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
+        return {
+            "info": _cut(info, detail.rows),
+            "time": {"buckets": trees.n_buckets, "width_ns": trees.width_ns},
+            **self._names(kept),
+            "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
+            "measures": self._measures(),
+            "series": [_series(s, kept, self._measures()) for s in trees.series if s.measure != FREED and len(s.node)],
+            "joined": kept.n_joined,
+            "sources": self._lines.sources(detail.source_bytes),
+        }
+
+    def _measures(self) -> list[Json]:
+        found = dict.fromkeys(s.measure for s in self._trees.series if len(s.node) and s.measure != FREED)
+        return [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in found]
+
+    def _names(self, kept: _Kept) -> Json:
+        """Frames, functions and what they refer to, those that are used; the last frame is that of joined paths."""
+        trace, rows = self._trace, self._trees.keys.rows[kept.keys]
+        used, func = np.unique(rows[:, 0], return_inverse=True)
+        funcs = trace.funcs.table()
+        sources, libs = funcs["source"][used], _lib_of_func(trace)[used]
+        files, file = np.unique(sources[sources >= 0], return_inverse=True)
+        file_of = np.full(len(used), -1, np.int64)
+        file_of[sources >= 0] = file
+        strings = trace.strings
+        return {
+            "funcs": {
+                "name": [*(_short(strings[n]) for n in funcs["name"][used].tolist()), SMALLER],
+                "file": [*file_of.tolist(), -1],
+                "line": [*funcs["line"][used].tolist(), 0],
+                "lib": [*libs.tolist(), -1],
+            },
+            "files": [_short(strings[n]) for n in trace.sources["path"][files].tolist()],
+            "libs": [_short(strings[n]) for n in trace.libs["name"].tolist()],
+            "frames": {
+                "func": [*func.reshape(-1).tolist(), len(used)],
+                "category": [*rows[:, 1].tolist(), -1],
+                "tier": [*rows[:, 2].tolist(), -1],
+                "inlined": [*rows[:, 3].tolist(), 0],
+            },
+            "categories": _named(trace, trace.categories.table(), ("name", "color")),
+            "tiers": _named(trace, trace.tiers.table(), ("name", "family", "color")),
+        }
+
+
+def _add_live(trees: Trees) -> None:
+    """What was allocated and not freed, by process."""
+    for process in dict.fromkeys(s.process for s in trees.series if s.measure == FREED and len(s.node)):
+        allocated, freed = (
+            trees.own(lambda s, m=measure, p=process: s.measure == m and s.process == p)  # type: ignore[misc]
+            for measure in (ALLOCATED, FREED)
+        )
+        live = Series(process, -1, LIVE)
+        n = len(allocated)
+        live.set(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), np.maximum(allocated - freed, 0))
+        trees.series.append(live)
+
+
+class _Kept:
+    """The call paths that the page shows: those with the largest part of any measure. The others are joined, below the
+    nearest one that is kept. keys: those in use; parent, frame: of the new nodes; node: of each old one, -1 is none."""
+
+    def __init__(self, trees: Trees, most: int) -> None:
+        parent, n = trees.nodes.parent, trees.nodes.n
+        share = np.zeros(n)
+        for measure in dict.fromkeys(s.measure for s in trees.series if s.measure != FREED):
+            own = trees.own(lambda s, m=measure: s.measure == m)  # type: ignore[misc]
+            share = np.maximum(share, trees.total(own) / max(sums.total(own), 1))
+        used = share > 0
+        rank = np.lexsort((np.arange(n), -share))
+        is_kept = np.zeros(n, bool)
+        is_kept[rank[:most]] = True
+        is_kept &= used
+        rows = np.flatnonzero(is_kept)
+        self.n_joined = int(np.count_nonzero(used)) - len(rows)
+        self.node = np.full(n, -1, np.int64)
+        self.node[rows] = np.arange(len(rows))
+        self.keys, key = np.unique(trees.nodes.key[rows], return_inverse=True)
+        above = parent[rows]
+        parents = np.where(above < 0, -1, self.node[above])
+        frames = key.reshape(-1)
+        joined = np.flatnonzero(used & ~is_kept)
+        if len(joined):
+            nearest = _nearest_kept(parent, is_kept)[joined]
+            below = np.where(nearest < 0, -1, self.node[nearest])
+            new, place = np.unique(below, return_inverse=True)
+            self.node[joined] = len(rows) + place.reshape(-1)
+            parents, frames = np.append(parents, new), np.append(frames, np.full(len(new), len(self.keys)))
+        self.parent, self.frame = parents, frames
+
+
+def _nearest_kept(parent: Array, is_kept: Array) -> Array:
+    """For each node itself or the nearest one above that is kept, -1 is none."""
+    at = np.where(is_kept, np.arange(len(parent)), parent)
+    while True:
+        further = np.where((at >= 0) & ~is_kept[at], at[at], at)
+        if np.array_equal(further, at):
+            return at
+        at = further
+
+
+def _steps_back(parent: Array) -> list[int]:
+    """How many nodes before it each one's parent is; 0 is none."""
+    steps: list[int] = np.where(parent < 0, 0, np.arange(len(parent)) - parent).tolist()
+    return steps
+
+
+def _series(series: Series, kept: _Kept, measures: list[Json]) -> Json:
+    """Sorted by bucket, then node, as differences to the row before."""
+    made = Series(series.process, series.thread, series.measure)
+    made.set(series.bucket, kept.node[series.node], series.amount)
+    names = [m["name"] for m in measures]
+    return {
+        "measure": names.index(series.measure.name),
+        "process": series.process,
+        "thread": series.thread,
+        "bucket": np.diff(made.bucket, prepend=0).tolist(),
+        "node": np.diff(made.node, prepend=0).tolist(),
+        "amount": made.amount.tolist(),
+    }
+
+
+def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:
+    rows = zip(*(table[column].tolist() for column in columns), strict=True)
+    return [{column: trace.strings[i] for column, i in zip(columns, row, strict=True)} for row in rows]
+
+
+def _lib_of_func(trace: Trace) -> Array:
+    """The library of the first frame that has one, -1 is none."""
+    frames = trace.frames.table()
+    found = np.full(len(trace.funcs), -1, np.int32)
+    rows = np.flatnonzero(frames["lib"] >= 0)[::-1]
+    found[frames["func"][rows]] = frames["lib"][rows]
+    return found
+
+
+# ---------------------------------------------------------------- sources
+
+
+class _Lines:
+    """What the lines of sources with text have, by measure: of themselves, and with what they call."""
+
+    def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
+        self._trace = trace
+        self._heat: dict[int, Json] = {}
+        frames, funcs = trace.frames.table(), trace.funcs.table()
+        if not np.any(trace.sources["text"] >= 0):
+            return
+        source = np.where(frames["source"] >= 0, frames["source"], funcs["source"][frames["func"]])
+        places, of_frame = _places(source, frames["line"])
+        for name, of_stack in trees.of_stack.items():
+            self._add(name, places, *_sums_of_places(trace, of_frame.astype(np.int32), of_stack, len(places)))
+        by_func = collected.by_func()
+        if by_func["calls"].any():
+            places, of_func = _places(funcs["source"], funcs["line"])
+            self._add(
+                TIME.name,
+                places,
+                *(sums.total_by(of_func, by_func[key], len(places)) for key in ("self_ns", "total_ns")),
+            )
+
+    def _add(self, measure: str, places: Array, own: Array, total: Array) -> None:
+        text = self._trace.sources["text"]
+        source, line = places.T
+        shown = np.flatnonzero((total > 0) & (line > 0) & (source >= 0) & (text[source] >= 0))
+        for row in shown.tolist():
+            heat = self._heat.setdefault(int(source[row]), {}).setdefault(measure, [])
+            heat.append([int(line[row]), int(own[row]), int(total[row])])
+
+    def sources(self, most_bytes: int) -> list[Json]:
+        """The hottest first; without text where there is no room for it."""
+
+        def heat_of(source: int) -> int:
+            return max(sum(int(row[1]) for row in rows) for rows in self._heat[source].values())
+
+        found, left = [], most_bytes
+        for source in sorted(self._heat, key=lambda s: (-heat_of(s), s)):
+            text = self._trace.texts[int(self._trace.sources["text"][source])]
+            fits = len(text) <= left
+            left -= len(text) if fits else 0
+            path = self._trace.strings[int(self._trace.sources["path"][source])]
+            found.append({"path": _short(path), "text": text if fits else None, "heat": self._heat[source]})
+        return found[:LONGEST_LIST]
+
+
+def _places(source: Array, line: Array) -> tuple[Array, Array]:
+    """The distinct (source, line), and which of them each row is."""
+    places, index = np.unique(np.stack((source, line), axis=1).reshape(-1, 2), axis=0, return_inverse=True)
+    return places, index.reshape(-1)
+
+
+def _sums_of_places(trace: Trace, of_frame: Array, of_stack: Array, n_places: int) -> tuple[Array, Array]:
+    """(as the leaf, anywhere in the stack, once for each stack)."""
+    n = len(of_stack)
+    place = of_frame[trace.stacks["frame"][:n]]
+    total = np.zeros(n_places, np.int64)
+    own = sums.total_by(place, of_stack, n_places)
+    tree_kernel.add_to_callers(
+        np.ascontiguousarray(trace.stacks["prefix"][:n]), place, of_stack.copy(), np.empty(n + 1, np.int32),
+        np.empty(n, np.int32), np.zeros(n_places, np.int32), total,
+    )  # fmt: skip
+    return own, total
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_NAME else text[:LONGEST_NAME] + "…"
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return _short(value)
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shortened(item) for item in value]
+    return value
+
+
+# The ranked lists of `info`, with those inside them; lists of processes and threads stay whole.
+RANKED = ("top", "classes", "sites", "growth", "methods", "assemblies")
+
+
+def _cut(value: Any, rows: int) -> Any:
+    if isinstance(value, dict):
+        return {k: _cut(v[:rows] if k in RANKED and isinstance(v, list) else v, rows) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_cut(item, rows) for item in value]
+    return value

@@ -1,0 +1,52 @@
+// Elements. Texts of a recording become text nodes and attribute values, never markup.
+
+/** An element. props: attributes; class, text, on* handlers; children: elements, texts, or null to leave one out. */
+function el(name, props = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) {
+      continue;
+    }
+    if (key === "class") {
+      element.className = value;
+    } else if (key === "text") {
+      element.textContent = value;
+    } else if (key.startsWith("on")) {
+      element.addEventListener(key.slice(2), value);
+    } else {
+      element.setAttribute(key, value === true ? "" : value);
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function button(text, onclick, props = {}) {
+  return el("button", { type: "button", text, onclick, ...props });
+}
+
+/** For readers of the screen. */
+function announce(text) {
+  document.getElementById("live").textContent = text;
+}
+
+/** A canvas's context, with one unit for each CSS pixel. */
+function sharpContext(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function cssColor(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

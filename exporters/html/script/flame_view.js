@@ -1,0 +1,371 @@
+// The view around the flame graph: what is weighed, of which threads, when, and what is looked for.
+
+const SHOWN_IN_LEGEND = 12;
+
+class FlameView {
+  constructor(recording, state) {
+    this.recording = recording;
+    this.state = state;
+    this.trees = new Map();
+    this.graph = new FlameGraph({
+      zoom: (node) => this.state.go({ zoom: node < 0 ? "" : pathTo(this.tree, node).join(".") }),
+      hover: (node, event) => this.#hover(node, event),
+      select: (node) => this.#describe(node),
+    });
+    this.strip = new ActivityStrip(recording, (range, isMade) => {
+      const changes = { range: range === null ? "" : range.join("-") };
+      if (isMade) {
+        this.state.go(changes);
+      } else {
+        this.state.replace(changes);
+      }
+    });
+    this.tooltip = el("div", { class: "tooltip", hidden: true });
+    this.detail = el("div", { class: "detail", "aria-live": "polite" });
+    this.legend = el("div", { class: "legend", "aria-label": "Legend" });
+    this.path = el("nav", { class: "path", "aria-label": "Zoomed path" });
+    this.matches = el("output", { class: "matches" });
+    this.element = el(
+      "section",
+      { class: "panel", id: "flame" },
+      this.#toolbar(),
+      this.strip.element,
+      this.path,
+      this.graph.element,
+      this.detail,
+      this.legend,
+      recording.joined > 0
+        ? el("p", {
+            class: "note",
+            text: `${plural(recording.joined, "small call path")} ${recording.joined === 1 ? "is" : "are"} joined under “(smaller call paths)”; the viewers show them all.`,
+          })
+        : null,
+      this.tooltip,
+    );
+    new ResizeObserver(() => this.#resized()).observe(this.element);
+  }
+
+  // ---------------------------------------------------------------- controls
+
+  #toolbar() {
+    const { recording } = this;
+    this.measure = el(
+      "select",
+      { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "" }) },
+      recording.measures.map((measure) => el("option", { value: measure.name, text: measureTitle(measure) })),
+    );
+    this.find = el("input", {
+      type: "search",
+      placeholder: "Search functions",
+      "aria-label": "Search functions; /…/ is a regular expression",
+      oninput: () => this.state.replace({ find: this.find.value }),
+    });
+    this.from = this.#choice("Direction", "from", [["roots", "Callees"], ["leaves", "Callers"]]);
+    this.by = this.#choice("Grouping", "by", [["all", "Merged"], ["thread", "By thread"]]);
+    this.up = this.#choice("Growth", "up", [["", "Down"], ["1", "Up"]]);
+    this.threadList = el("div", { class: "thread-list" });
+    this.threadTitle = el("summary");
+    this.threadMenu = el("details", { class: "threads" }, this.threadTitle, this.threadList);
+    document.addEventListener("click", (event) => {
+      if (!this.threadMenu.contains(event.target)) {
+        this.threadMenu.open = false;
+      }
+    });
+    this.threadMenu.addEventListener("toggle", () => this.threadMenu.open && this.#listThreads());
+    return el(
+      "div",
+      { class: "toolbar" },
+      el("label", {}, el("span", { text: "Weight" }), this.measure),
+      recording.threads.length > 1 ? this.threadMenu : null,
+      this.from,
+      recording.threads.length > 1 ? this.by : null,
+      this.up,
+      el("span", { class: "search" }, this.find, this.matches),
+    );
+  }
+
+  /** Buttons of which one is pressed. */
+  #choice(label, key, options) {
+    return el(
+      "div",
+      { class: "choice", role: "group", "aria-label": label, "data-key": key },
+      options.map(([value, text]) => button(text, () => this.state.go({ [key]: value, zoom: "" }), { "data-value": value })),
+    );
+  }
+
+  #listThreads() {
+    const { recording } = this;
+    const chosen = this.threads;
+    const activity = new Map(
+      recording.threads.map((t) => [
+        t.id,
+        recording
+          .seriesOf(this.measureIndex, new Set([t.id]))
+          .filter((s) => s.thread >= 0)
+          .reduce((sum, s) => s.amount.reduce((a, b) => a + b, sum), 0),
+      ]),
+    );
+    const whole = [...activity.values()].reduce((a, b) => a + b, 0);
+    const sorted = recording.threads.slice().sort((a, b) => activity.get(b.id) - activity.get(a.id));
+    const several = recording.info.processes.length > 1;
+    const rows = el("div", { class: "thread-rows" });
+    const fill = (wanted) => {
+      const shown = sorted.filter((t) => t.name.toLowerCase().includes(wanted)).slice(0, 200);
+      rows.replaceChildren(
+        ...shown.map((thread) =>
+          el(
+            "label",
+            {},
+            el("input", {
+              type: "checkbox",
+              checked: chosen === null || chosen.has(thread.id),
+              onchange: (event) => this.#chooseThread(thread.id, event.target.checked),
+            }),
+            el("span", { text: several ? `${thread.name} · ${recording.processName(thread.process)}` : thread.name }),
+            el("span", { class: "share", text: formatShare(activity.get(thread.id), whole) }),
+          ),
+        ),
+      );
+    };
+    this.threadList.replaceChildren(
+      el(
+        "div",
+        { class: "row" },
+        button("All", () => this.state.go({ threads: "", zoom: "" })),
+        button("Busiest", () => this.state.go({ threads: sorted[0].id, zoom: "" })),
+        sorted.length > 12
+          ? el("input", {
+              type: "search",
+              placeholder: "Filter threads",
+              "aria-label": "Filter threads",
+              oninput: (event) => fill(event.target.value.toLowerCase()),
+            })
+          : null,
+      ),
+      rows,
+    );
+    fill("");
+  }
+
+  #chooseThread(id, isChosen) {
+    const chosen = new Set(this.threads ?? this.recording.threads.map((t) => t.id));
+    if (isChosen) {
+      chosen.add(id);
+    } else {
+      chosen.delete(id);
+    }
+    const isAll = chosen.size === this.recording.threads.length;
+    this.state.replace({ threads: isAll ? "" : [...chosen].join(",") || "-", zoom: "" });
+  }
+
+  // ---------------------------------------------------------------- what is shown
+
+  /** Reads the state; what the other views show, too: this.measureIndex, this.threads, this.range, this.merged. */
+  read(values) {
+    const { recording } = this;
+    this.measureIndex = Math.max(0, recording.measureNamed(values.measure));
+    const { timed } = recording.measures[this.measureIndex];
+    this.threads = values.threads === "" ? null : new Set(values.threads.split(","));
+    const range = /^(\d+)-(\d+)$/.exec(values.range);
+    const last = recording.nBuckets - 1;
+    this.range = timed && range ? [Math.min(Number(range[1]), last), Math.min(Number(range[2]), last)] : null;
+    this.merged = this.#cached("merged", mergedTree);
+  }
+
+  #cached(kind, make) {
+    const key = [kind, this.measureIndex, this.threads && [...this.threads].join(), this.range].join("|");
+    if (!this.trees.has(key)) {
+      if (this.trees.size > 8) {
+        this.trees.delete(this.trees.keys().next().value);
+      }
+      this.trees.set(key, make(this.recording, this.measureIndex, this.threads, this.range));
+    }
+    return this.trees.get(key);
+  }
+
+  show(values) {
+    const { recording } = this;
+    const measure = recording.measures[this.measureIndex];
+    this.unit = measure.unit;
+    this.measure.value = measure.name;
+    for (const group of [this.from, this.by, this.up]) {
+      for (const option of group.children) {
+        option.setAttribute("aria-pressed", String(values[group.dataset.key] === option.dataset.value));
+      }
+    }
+    this.threadTitle.textContent =
+      this.threads === null ? `All ${plural(recording.threads.length, "thread")}` : plural(this.threads.size, "thread");
+    if (this.find.value !== values.find) {
+      this.find.value = values.find;
+    }
+    this.by.hidden = values.from === "leaves";
+    this.tree =
+      values.from === "leaves"
+        ? this.#cached("callers", () => new CallersTree(this.merged))
+        : values.by === "thread"
+          ? this.#cached("threads", treeByThread)
+          : this.merged;
+    this.strip.element.hidden = !measure.timed || recording.durationNs <= 0;
+    if (!this.strip.element.hidden) {
+      this.strip.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range);
+    }
+    this.chosen = this.#search(values.find);
+    const zoomed = values.zoom === "" ? -1 : nodeAt(this.tree, values.zoom.split("."));
+    this.graph.show(this.tree, {
+      zoomed,
+      isChosen: this.chosen,
+      upward: values.up === "1",
+      colorOf: (frame) => recording.kindOf(frame).color,
+      isInlined: (frame) => recording.isInlined(frame),
+    });
+    this.#showPath(zoomed);
+    this.#showLegend();
+    this.#describe(this.graph.selected >= 0 ? this.graph.selected : zoomed);
+  }
+
+  /** Bytes: which frames match; null where nothing is looked for. Shows their share. */
+  #search(text) {
+    if (text === "") {
+      this.matches.textContent = "";
+      return null;
+    }
+    const matches = matcher(text);
+    if (matches === null) {
+      this.matches.textContent = "not a regular expression";
+      return null;
+    }
+    const { recording } = this;
+    const isChosen = Uint8Array.from(recording.frames.func, (func) => (matches(recording.funcs.name[func]) ? 1 : 0));
+    const share = this.merged.shareOf(isChosen);
+    this.matches.textContent = `${formatShare(share, this.merged.whole) || "0%"} · ${formatAmount(share, this.unit)}`;
+    return isChosen;
+  }
+
+  #showPath(zoomed) {
+    const nodes = [];
+    for (let node = zoomed; node >= 0; node = this.tree.parentOf(node)) {
+      nodes.push(node);
+    }
+    const shown = nodes.reverse().slice(-4);
+    this.path.hidden = zoomed < 0;
+    this.path.replaceChildren(
+      button("all", () => this.graph.on.zoom(-1)),
+      nodes.length > shown.length ? "›…" : "",
+      ...shown.flatMap((node) => ["›", button(this.tree.nameOf(node), () => this.graph.on.zoom(node))]),
+    );
+  }
+
+  /** The kinds of what is on top of the stack, the largest first. */
+  #showLegend() {
+    const found = new Map();
+    const { own, frame, whole } = this.merged;
+    let hasInlined = false;
+    for (let node = 0; node < own.length; node++) {
+      if (this.merged.total[node] > 0 && frame[node] >= 0) {
+        const kind = this.recording.kindOf(frame[node]);
+        const entry = found.get(kind.name) ?? { color: kind.color, self: 0 };
+        entry.self += own[node];
+        found.set(kind.name, entry);
+        hasInlined ||= this.recording.isInlined(frame[node]);
+      }
+    }
+    const sorted = [...found].sort((a, b) => b[1].self - a[1].self);
+    this.legend.replaceChildren(
+      ...sorted.slice(0, SHOWN_IN_LEGEND).map(([name, { color, self }]) => {
+        const swatch = el("span", { class: "swatch" });
+        swatch.style.background = shade(color, "", isDark());
+        return el("span", { class: "entry" }, swatch, name || "Other", el("span", { class: "share", text: self > 0 ? formatShare(self, whole) : "" }));
+      }),
+      sorted.length > SHOWN_IN_LEGEND ? el("span", { class: "entry", text: `and ${sorted.length - SHOWN_IN_LEGEND} more` }) : "",
+      hasInlined ? el("span", { class: "entry" }, el("span", { class: "swatch inlined" }), "inlined") : "",
+    );
+  }
+
+  // ---------------------------------------------------------------- one frame
+
+  #facts(node) {
+    const { tree, recording, unit } = this;
+    const total = tree.totalOf(node);
+    const self = tree.selfOf(node);
+    const facts = [`total ${formatAmount(total, unit)} (${formatShare(total, tree.whole) || "0%"})`];
+    facts.push(`self ${formatAmount(self, unit)} (${formatShare(self, tree.whole) || "0%"})`);
+    const frame = node < 0 ? -1 : tree.frameOf(node);
+    if (frame >= 0) {
+      const func = recording.funcOf(frame);
+      facts.push(recording.kindOf(frame).name + (recording.isInlined(frame) ? ", inlined" : ""));
+      facts.push(recording.placeOf(func, true), recording.libOf(func));
+    }
+    return facts.filter((fact) => fact !== "");
+  }
+
+  #describe(node) {
+    const name = node < 0 ? "all" : this.tree.nameOf(node);
+    const frame = node < 0 ? -1 : this.tree.frameOf(node);
+    const actions = [];
+    if (frame >= 0) {
+      const func = this.recording.funcOf(frame);
+      const place = this.recording.sourceOf(func);
+      actions.push(button("Search for it", () => this.state.go({ find: this.recording.nameOf(frame) })));
+      if (place !== null) {
+        actions.push(button("Show source", () => this.state.go({ tab: "source", source: `${place.source}:${place.line}` })));
+      }
+    }
+    this.detail.replaceChildren(
+      el("strong", { text: name }),
+      el("span", { text: this.#facts(node).join(" · ") }),
+      el("span", { class: "row" }, actions),
+    );
+  }
+
+  #hover(node, event) {
+    this.tooltip.hidden = node === null || event.pointerType === "touch";
+    if (this.tooltip.hidden) {
+      return;
+    }
+    this.tooltip.replaceChildren(
+      el("strong", { text: this.tree.nameOf(node) }),
+      ...this.#facts(node).map((fact) => el("div", { text: fact })),
+    );
+    const { offsetWidth, offsetHeight } = this.tooltip;
+    const x = Math.min(event.clientX + 14, window.innerWidth - offsetWidth - 8);
+    const below = event.clientY + 18;
+    const y = below + offsetHeight > window.innerHeight ? event.clientY - offsetHeight - 10 : below;
+    this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${Math.max(4, y)}px)`;
+  }
+
+  #resized() {
+    if (this.tree && this.element.clientWidth > 0) {
+      this.graph.layOut();
+      if (!this.strip.element.hidden) {
+        this.strip.draw();
+      }
+    }
+  }
+
+  redraw() {
+    if (this.tree) {
+      this.#showLegend();
+      this.#resized();
+    }
+  }
+}
+
+/** A function that tells whether a name matches; null for a damaged expression. */
+function matcher(text) {
+  const expression = /^\/(.+)\/$/.exec(text);
+  if (expression === null) {
+    const wanted = text.toLowerCase();
+    return (name) => name.toLowerCase().includes(wanted);
+  }
+  try {
+    const made = new RegExp(expression[1], "i");
+    return (name) => made.test(name);
+  } catch {
+    return null;
+  }
+}
+
+function measureTitle({ name, unit }) {
+  const title = name.charAt(0).toUpperCase() + name.slice(1);
+  return unit === "count" || unit === "bytes" || name === "time of calls" ? title : `${title} (${unit === "ns" ? "time" : unit})`;
+}

@@ -1,0 +1,59 @@
+// Numbers for people.
+
+const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+const TIME_UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+const THIN_SPACE = "\u202f";
+
+/** Three significant digits. */
+function threeDigits(value) {
+  const magnitude = Math.abs(value);
+  return value.toFixed(magnitude >= 100 || value === 0 ? 0 : magnitude >= 10 ? 1 : 2);
+}
+
+function formatCount(value) {
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
+}
+
+function formatTime(ns) {
+  if (Math.abs(ns) >= 120e9) {
+    const seconds = Math.round(ns / 1e9);
+    return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  }
+  const [factor, unit] = TIME_UNITS.findLast(([f]) => Math.abs(ns) >= f) ?? TIME_UNITS[0];
+  return unit === "ns" ? `${Math.round(ns)} ns` : `${threeDigits(ns / factor)} ${unit}`;
+}
+
+function formatBytes(bytes) {
+  const step = Math.min(Math.floor(Math.log10(Math.max(Math.abs(bytes), 1)) / 3), BYTE_UNITS.length - 1);
+  return step === 0 ? `${bytes} B` : `${threeDigits(bytes / 1000 ** step)} ${BYTE_UNITS[step]}`;
+}
+
+function formatAmount(value, unit) {
+  switch (unit) {
+    case "ns":
+      return formatTime(value);
+    case "bytes":
+      return formatBytes(value);
+    case "count":
+      return formatCount(value);
+    default:
+      return `${formatCount(value)} ${unit}`;
+  }
+}
+
+function formatShare(part, whole) {
+  if (!(whole > 0)) {
+    return "";
+  }
+  const percent = (100 * part) / whole;
+  return percent > 0 && percent < 0.01 ? "<0.01%" : `${percent.toFixed(percent >= 10 ? 1 : 2)}%`;
+}
+
+function plural(n, one, many = `${one}s`) {
+  return `${formatCount(n)} ${n === 1 ? one : many}`;
+}
+
+/** Path without folders. */
+function fileName(path) {
+  return path.slice(path.lastIndexOf("/") + 1);
+}

@@ -1,0 +1,153 @@
+// Reads the data and shows the page.
+
+const TABS = [
+  ["flame", "Flame graph", (recording) => recording.series.length > 0],
+  ["functions", "Functions", (recording) => recording.series.length > 0],
+  ["memory", "Memory", ({ info }) => info.allocations.count > 0 || info.processes.some((p) => p.heap_snapshots.length > 0)],
+  ["events", "Events", ({ info }) => info.markers.length > 0 || info.processes.some((p) => p.counters.some((c) => c.values > 0))],
+  ["code", "Code", ({ info }) => info.tiers.length > 0 || info.coverage !== null],
+  ["source", "Source", (recording) => recording.sources.length > 0],
+  ["threads", "Threads", ({ info }) => info.processes.some((p) => p.threads.length > 0)],
+  ["report", "Report", () => true],
+];
+
+class Page {
+  constructor(recording) {
+    this.recording = recording;
+    this.state = new State(() => this.render());
+    this.tabs = TABS.filter(([, , isThere]) => isThere(recording));
+    this.flame = recording.series.length > 0 ? new FlameView(recording, this.state) : null;
+    this.panels = new Map(
+      this.tabs.map(([name]) => [name, name === "flame" ? this.flame.element : el("section", { class: "panel", id: name })]),
+    );
+    this.links = this.tabs.map(([name, title]) => el("a", { text: title, "data-tab": name }));
+    document.getElementById("head").replaceChildren(...headOf(recording, this.state).filter((part) => part !== null));
+    document.getElementById("main").replaceChildren(
+      el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
+      ...this.panels.values(),
+      el("footer", {}, el("p", { text: `Made by ${recording.madeBy}. This page is complete: it loads nothing and sends nothing.` })),
+    );
+    this.#listen();
+    this.render();
+  }
+
+  get tab() {
+    return this.panels.has(this.state.values.tab) ? this.state.values.tab : this.tabs[0][0];
+  }
+
+  render() {
+    const { tab } = this;
+    for (const link of this.links) {
+      link.href = this.state.hashWith({ tab: link.dataset.tab });
+      link.setAttribute("aria-current", link.dataset.tab === tab ? "page" : "false");
+    }
+    for (const [name, panel] of this.panels) {
+      panel.hidden = name !== tab;
+    }
+    if (this.flame !== null) {
+      this.flame.read(this.state.values);
+    }
+    this.#fill(tab);
+    if (tab !== this.shown && this.shown !== undefined) {
+      announce(this.tabs.find(([name]) => name === tab)[1]);
+    }
+    this.shown = tab;
+  }
+
+  /** Shows what the state asks for; tables stay as they are while what they show is the same. */
+  #fill(tab) {
+    if (tab === "flame") {
+      this.flame.show(this.state.values);
+      return;
+    }
+    const { measure, threads, range, source } = this.state.values;
+    const key = JSON.stringify(tab === "functions" ? [measure, threads, range] : tab === "source" ? [source, measure] : []);
+    const panel = this.panels.get(tab);
+    if (panel.dataset.shows === key) {
+      return;
+    }
+    panel.dataset.shows = key;
+    const made = {
+      functions: () => [this.#scope(), functionsView(this.recording, this.flame, this.state)],
+      memory: () => memoryView(this.recording),
+      events: () => eventsView(this.recording),
+      code: () => codeView(this.recording),
+      source: () => sourceView(this.recording, this.state),
+      threads: () => [threadsView(this.recording)],
+      report: () => reportView(this.recording),
+    }[tab]();
+    panel.replaceChildren(...made.filter((part) => part !== null));
+  }
+
+  /** What the functions are of, and the choice of the weight. */
+  #scope() {
+    const { recording, flame, state } = this;
+    const chosen = recording.measures[flame.measureIndex];
+    const parts = [];
+    if (flame.range !== null) {
+      const [start, end] = [flame.range[0] * recording.bucketNs, (flame.range[1] + 1) * recording.bucketNs];
+      parts.push(`${formatTime(start)} to ${formatTime(Math.min(end, recording.durationNs))}`);
+    }
+    if (flame.threads !== null) {
+      parts.push(plural(flame.threads.size, "thread"));
+    }
+    const weight = el(
+      "select",
+      { "aria-label": "Weight", onchange: (event) => state.go({ measure: event.target.value, zoom: "" }) },
+      recording.measures.map((m) => el("option", { value: m.name, text: measureTitle(m), selected: m === chosen })),
+    );
+    return el(
+      "div",
+      { class: "toolbar" },
+      el("label", {}, el("span", { text: "Weight" }), weight),
+      parts.length > 0 ? el("span", { class: "note", text: `Only ${parts.join(", ")}` }) : null,
+      parts.length > 0 ? button("Everything", () => state.go({ range: "", threads: "" }), { class: "quiet" }) : null,
+    );
+  }
+
+  #listen() {
+    const redraw = () => this.flame?.redraw();
+    window.addEventListener("themechange", redraw);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    document.addEventListener("keydown", (event) => {
+      const isTyping = event.target.matches("input, select, textarea");
+      if (event.key === "/" && !isTyping && this.tab === "flame") {
+        event.preventDefault();
+        this.flame.find.focus();
+      }
+    });
+    window.addEventListener("beforeprint", () => this.#print());
+    window.addEventListener("afterprint", () => {
+      delete document.documentElement.dataset.printing;
+      this.render();
+      redraw();
+    });
+  }
+
+  /** Every section, in light colours, the flame graph at once. */
+  #print() {
+    document.documentElement.dataset.printing = "";
+    for (const [name] of this.tabs) {
+      this.panels.get(name).hidden = false;
+      if (name !== "source") {
+        this.#fill(name);
+      }
+    }
+    if (this.flame !== null) {
+      this.flame.graph.layOut();
+      this.flame.graph.draw(true);
+    }
+  }
+}
+
+async function start() {
+  const bytes = embeddedPiece("data", 0);
+  const data = JSON.parse(new TextDecoder().decode(await gunzipped(bytes)));
+  window.traceferryPage = new Page(new Recording(data));
+  document.documentElement.dataset.ready = "";
+}
+
+start().catch((error) => {
+  const text = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or newer.`;
+  document.getElementById("main").replaceChildren(el("p", { class: "message", text }));
+});

@@ -1,0 +1,130 @@
+// The recording: what recording.py wrote, as columns.
+
+/** Sums of differences. */
+function undone(differences) {
+  const values = new Int32Array(differences.length);
+  let value = 0;
+  for (let i = 0; i < differences.length; i++) {
+    value += differences[i];
+    values[i] = value;
+  }
+  return values;
+}
+
+class Recording {
+  constructor(data) {
+    this.info = data.info;
+    this.madeBy = data.made_by;
+    this.embedded = data.embedded;
+    this.joined = data.joined;
+    this.sources = data.sources;
+    this.nBuckets = data.time.buckets;
+    this.bucketNs = data.time.width_ns;
+    this.durationNs = data.info.time.duration_ns;
+    this.funcs = data.funcs;
+    this.files = data.files;
+    this.libs = data.libs;
+    this.frames = data.frames;
+    this.categories = data.categories;
+    this.tiers = data.tiers;
+    this.measures = data.measures;
+    this.parent = Int32Array.from(data.nodes.parent, (back, node) => (back === 0 ? -1 : node - back));
+    this.frame = Int32Array.from(data.nodes.frame);
+    this.nNodes = this.frame.length;
+    this.series = data.series.map((series) => ({
+      ...series,
+      bucket: undone(series.bucket),
+      node: undone(series.node),
+      amount: Float64Array.from(series.amount),
+    }));
+    this.threadOf = this.#threads();
+    this.threads = [...this.threadOf.values()];
+  }
+
+  /** Those with series, by id: {id, process, thread, name}. */
+  #threads() {
+    const found = new Map();
+    for (const series of this.series) {
+      if (series.thread >= 0 && !found.has(threadId(series))) {
+        const process = this.info.processes[series.process];
+        const counts = process.threads[series.thread];
+        const name = counts ? `${counts.name || "thread"} ${counts.tid}` : `thread ${series.thread}`;
+        found.set(threadId(series), { id: threadId(series), process: series.process, thread: series.thread, name });
+      }
+    }
+    return found;
+  }
+
+  processName(process) {
+    const { name, pid } = this.info.processes[process];
+    return `${name || "process"} ${pid}`;
+  }
+
+  funcOf(frame) {
+    return this.frames.func[frame];
+  }
+
+  nameOf(frame) {
+    return this.funcs.name[this.funcOf(frame)] || "(no name)";
+  }
+
+  /** "pool.cpp:12", "" where it is unknown. */
+  placeOf(func, whole = false) {
+    const file = this.funcs.file[func];
+    if (file < 0) {
+      return "";
+    }
+    const line = this.funcs.line[func];
+    const path = whole ? this.files[file] : fileName(this.files[file]);
+    return line > 0 ? `${path}:${line}` : path;
+  }
+
+  libOf(func) {
+    const lib = this.funcs.lib[func];
+    return lib < 0 ? "" : this.libs[lib];
+  }
+
+  /** {name, color} of a frame: its tier, which is more specific, or its category. */
+  kindOf(frame) {
+    const tier = this.frames.tier[frame];
+    const category = this.frames.category[frame];
+    return tier >= 0 ? this.tiers[tier] : category >= 0 ? this.categories[category] : { name: "Other", color: "grey" };
+  }
+
+  isInlined(frame) {
+    return this.frames.inlined[frame] === 1;
+  }
+
+  measureNamed(name) {
+    return this.measures.findIndex((measure) => measure.name === name);
+  }
+
+  /** The series of a measure in the chosen threads: a Set of their ids, null is all. */
+  seriesOf(measure, threads) {
+    return this.series.filter(
+      (s) => s.measure === measure && (threads === null || s.thread < 0 || threads.has(threadId(s))),
+    );
+  }
+
+  /** What each bucket of time has. */
+  activity(measure, threads) {
+    const found = new Float64Array(this.nBuckets);
+    for (const { bucket, amount } of this.seriesOf(measure, threads)) {
+      for (let i = 0; i < amount.length; i++) {
+        found[bucket[i]] += amount[i];
+      }
+    }
+    return found;
+  }
+
+  /** The source with text in which a function stands: its index and the function's line; null if there is none. */
+  sourceOf(func) {
+    const file = this.funcs.file[func];
+    const source = file < 0 ? -1 : this.sources.findIndex((s) => s.path === this.files[file] && s.text !== null);
+    return source < 0 ? null : { source, line: this.funcs.line[func] };
+  }
+}
+
+function threadId({ process, thread }) {
+  return `${process}.${thread}`;
+}

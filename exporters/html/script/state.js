@@ -1,0 +1,44 @@
+// What is shown is the URL's fragment: the back button goes back, and a copied link shows the same.
+
+const DEFAULTS = { tab: "flame", measure: "", by: "all", from: "roots", up: "", threads: "", range: "", find: "", zoom: "" };
+
+class State {
+  /** changed: called with the values whenever they change. */
+  constructor(changed) {
+    this.values = this.#read();
+    window.addEventListener("hashchange", () => {
+      this.values = this.#read();
+      changed(this.values);
+    });
+  }
+
+  #read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const values = { ...DEFAULTS };
+    for (const key of [...Object.keys(DEFAULTS), "source", "sort"]) {
+      if (given.has(key)) {
+        values[key] = given.get(key);
+      }
+    }
+    return values;
+  }
+
+  hashWith(changes) {
+    const values = { ...this.values, ...changes };
+    const kept = Object.entries(values).filter(([key, value]) => value !== (DEFAULTS[key] ?? ""));
+    return `#${new URLSearchParams(kept)}`;
+  }
+
+  /** Shows something else; the back button returns. */
+  go(changes) {
+    location.hash = this.hashWith(changes);
+  }
+
+  /** The same without a step for the back button: while someone types or drags. */
+  replace(changes) {
+    const url = this.hashWith(changes);
+    if (url !== location.hash) {
+      location.replace(url);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// The head of the page: what was recorded, what was lost, and the ways into the viewers.
+
+const ALERTS = { error: "damaged", loss: "lost or cut" };
+
+function headOf(recording, state) {
+  const { info } = recording;
+  const names = [...new Set(info.processes.map((process) => process.name).filter((name) => name !== ""))];
+  const title = names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") || fileName(info.inputs[0]?.path ?? "recording");
+  document.title = `${title} – traceferry`;
+  const from = [...new Set(info.inputs.map((input) => `${input.producer}, ${input.format} ${input.version}`))].slice(0, 3).join("; ");
+  const start = info.time.unix_start_ns;
+  const facts = [
+    from,
+    start === null ? "" : new Date(start / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC",
+    info.inputs.map((input) => fileName(input.path)).slice(0, 3).join(", "),
+  ].filter((fact) => fact !== "");
+  return [
+    el(
+      "div",
+      { class: "head-line" },
+      el("div", { class: "titles" }, el("h1", { text: title }), el("p", { class: "facts", text: facts.join(" · ") })),
+      el("div", { class: "viewers" }, recording.embedded.map((file) => viewerButton(file, title)), themeButton()),
+    ),
+    el("p", { class: "handing", role: "status", id: "handing" }),
+    el("dl", { class: "cards" }, cardsOf(recording).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value })))),
+    lossesOf(recording, state),
+  ];
+}
+
+function cardsOf(recording) {
+  const { info } = recording;
+  const threads = info.processes.flatMap((process) => process.threads);
+  const sum = (value) => threads.reduce((all, thread) => all + value(thread), 0);
+  const [calls, samples] = [sum((thread) => thread.calls), sum((thread) => thread.samples)];
+  const shots = info.processes.flatMap((process) => process.heap_snapshots);
+  const cards = [["Recorded", formatTime(info.time.duration_ns)]];
+  cards.push([info.processes.length > 1 ? `Threads of ${info.processes.length} processes` : "Threads", formatCount(threads.length)]);
+  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], ["Samples", samples > 0 ? formatCount(samples) : ""]);
+  cards.push(["Functions", formatCount(info.functions.total)]);
+  cards.push(["Allocated", info.allocations.bytes > 0 ? formatBytes(info.allocations.bytes) : ""]);
+  cards.push(["Live at the last heap snapshot", shots.length > 0 ? formatBytes(shots[shots.length - 1].bytes) : ""]);
+  cards.push(["Code objects", info.code_objects > 0 ? formatCount(info.code_objects) : ""]);
+  return cards.filter(([, value]) => value !== "");
+}
+
+/** One line for what matters, which leads to the report. */
+function lossesOf(recording, state) {
+  const bad = recording.info.issues.filter((issue) => issue.severity !== "info");
+  if (bad.length === 0) {
+    return null;
+  }
+  const worst = bad.some((issue) => issue.severity === "error") ? "error" : "loss";
+  const first = bad.find((issue) => issue.severity === worst);
+  return el(
+    "div",
+    { class: `losses ${worst}` },
+    el("span", { class: "badge", text: ALERTS[worst] }),
+    el("div", {}, el("strong", { text: first.title }), first.advice ? el("span", { class: "advice", text: ` – ${first.advice}` }) : null),
+    button(bad.length > 1 ? `All ${bad.length}` : "More", () => state.go({ tab: "report" }), { class: "quiet" }),
+  );
+}
+
+function viewerButton(file, title) {
+  const viewer = VIEWERS[file.name];
+  if (file.size === null) {
+    return el("p", { class: "command" }, `For ${viewer.title}: `, el("code", { text: file.command }));
+  }
+  const say = (text) => {
+    document.getElementById("handing").textContent = text;
+  };
+  const open = () => {
+    say(`Handing ${formatBytes(file.size)} to ${viewer.title}…`);
+    handOver(viewer, embedded(file.name), title).then(
+      () => say(`${viewer.title} has the recording.`),
+      (error) => say(error.message),
+    );
+  };
+  const save = async () => {
+    const url = URL.createObjectURL(new Blob([await embedded(file.name)]));
+    const name = file.file.endsWith(".gz") ? file.file : `${file.file}.gz`;
+    el("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  };
+  return el(
+    "span",
+    { class: "viewer" },
+    button(`Open in ${viewer.title}`, open, { class: "primary", id: `open-${file.name}`, title: "In a new window of this browser; nothing is uploaded" }),
+    button("Save", save, { class: "quiet", title: `Save the file for ${viewer.title}`, "aria-label": `Save the file for ${viewer.title}` }),
+  );
+}
+
+function themeButton() {
+  const toggle = button("◐", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    window.dispatchEvent(new Event("themechange"));
+  });
+  toggle.className = "quiet theme";
+  toggle.title = "Dark or light";
+  toggle.setAttribute("aria-label", "Dark or light");
+  return toggle;
+}

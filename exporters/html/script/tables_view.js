@@ -1,0 +1,319 @@
+// The tables: functions from the tree that is shown, and the sections of `traceferry info`.
+
+function functionsView(recording, flame, state) {
+  const { merged, measureIndex, threads, range } = flame;
+  const { name, unit } = recording.measures[measureIndex];
+  const { self, total } = merged.byFunction();
+  const counted = recording.measureNamed("calls");
+  const withCalls = counted >= 0 && name === "time of calls";
+  const calls = withCalls ? mergedTree(recording, counted, threads, range).byFunction().self : null;
+  const rows = [];
+  for (let func = 0; func < self.length; func++) {
+    if (total[func] > 0 || (calls !== null && calls[func] > 0)) {
+      rows.push({ func, self: self[func], total: total[func], calls: calls === null ? 0 : calls[func] });
+    }
+  }
+  const kinds = kindsOfFunctions(recording);
+  const columns = [
+    amountColumn("Self", (row) => row.self, unit, 0),
+    shareColumn("Self %", (row) => row.self, merged.whole),
+    amountColumn("Total", (row) => row.total, unit, 0),
+    shareColumn("Total %", (row) => row.total, merged.whole),
+    withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
+    textColumn(
+      "Function",
+      (row) => recording.funcs.name[row.func] || "(no name)",
+      (row) =>
+        button(recording.funcs.name[row.func] || "(no name)", () => state.go({ tab: "flame", find: recording.funcs.name[row.func] }), {
+          class: "link name",
+          title: "Show in the flame graph",
+        }),
+    ),
+    textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")),
+    textColumn(
+      "Place",
+      (row) => recording.placeOf(row.func) || recording.libOf(row.func),
+      (row) => {
+        const place = recording.sourceOf(row.func);
+        const text = recording.placeOf(row.func) || recording.libOf(row.func);
+        return place === null
+          ? text
+          : button(text, () => state.go({ tab: "source", source: `${place.source}:${place.line}` }), { class: "link" });
+      },
+    ),
+  ].filter((column) => column !== null);
+  const sorted = columns.findIndex((column) => column.title === (state.values.sort ?? "Self"));
+  return sortedTable({
+    caption: `${plural(rows.length, "function")}, by ${name}`,
+    columns,
+    rows,
+    sortBy: Math.max(0, sorted),
+    filterLabel: "Filter functions",
+    onsort: (nth) => state.replace({ sort: columns[nth].title }),
+  });
+}
+
+function kindsOfFunctions(recording) {
+  const kinds = new Map();
+  recording.frames.func.forEach((func, frame) => {
+    if (!kinds.has(func)) {
+      kinds.set(func, new Set());
+    }
+    kinds.get(func).add(recording.kindOf(frame).name);
+  });
+  return kinds;
+}
+
+// ---------------------------------------------------------------- memory
+
+function memoryView(recording) {
+  const { allocations, processes } = recording.info;
+  const found = [];
+  const columns = (extra) => [
+    amountColumn("Allocated", (row) => row.bytes, "bytes", allocations.bytes),
+    { title: "Objects", value: (row) => row.count, show: (row) => formatCount(row.count) },
+    allocations.freed_count > 0 ? amountColumn("Not freed", (row) => row.bytes - row.freed_bytes, "bytes", 0) : null,
+    allocations.freed_count > 0
+      ? { title: "Objects left", value: (row) => row.count - row.freed_count, show: (row) => formatCount(row.count - row.freed_count) }
+      : null,
+    extra,
+  ].filter((column) => column !== null);
+  if (allocations.count > 0) {
+    found.push(
+      sortedTable({
+        caption: `${formatBytes(allocations.bytes)} in ${plural(allocations.count, "allocation")}, by class`,
+        columns: columns(textColumn("Class", (row) => row.name)),
+        rows: allocations.classes,
+        filterLabel: "Filter classes",
+      }),
+      sortedTable({
+        caption: "Allocations by site",
+        columns: columns(textColumn("Site, and who called it", (row) => row.stack.join(" ‹ ") || "unknown", (row) => pathElement(row.stack))),
+        rows: allocations.sites,
+        filterLabel: "Filter sites",
+      }),
+    );
+  }
+  for (const process of processes) {
+    found.push(...heapTables(process));
+  }
+  return found;
+}
+
+function heapTables(process) {
+  const shots = process.heap_snapshots;
+  if (shots.length === 0) {
+    return [];
+  }
+  const number = (title, key) => ({ title, value: (row) => row[key], show: (row) => formatCount(row[key]) });
+  const numbered = shots.map((shot, nth) => ({ ...shot, number: nth + 1 }));
+  const found = [
+    sortedTable({
+      caption: `Heap snapshots of ${process.name || "process"} ${process.pid}`,
+      columns: [
+        number("Number", "number"),
+        { title: "At", value: (row) => row.at_ns, show: (row) => formatTime(row.at_ns) },
+        amountColumn("Live", (row) => row.bytes, "bytes", Math.max(...shots.map((shot) => shot.bytes))),
+        number("Objects", "objects"),
+        number("References", "references"),
+        number("Roots", "roots"),
+      ],
+      rows: numbered,
+    }),
+  ];
+  numbered.forEach((shot) => {
+    if (shot.growth !== null) {
+      const signed = (title, change, show) => ({ title, value: change, show: (row) => (change(row) > 0 ? "+" : "") + show(change(row)) });
+      found.push(
+        sortedTable({
+          caption: `Growth from heap snapshot ${shot.number - 1} to ${shot.number}, by class`,
+          columns: [
+            signed("Bytes", (row) => row.bytes_after - row.bytes_before, formatBytes),
+            signed("Objects", (row) => row.objects_after - row.objects_before, formatCount),
+            { title: "To", value: (row) => row.bytes_after, show: (row) => formatBytes(row.bytes_after) },
+            textColumn("Class", (row) => row.name),
+          ],
+          rows: shot.growth,
+          filterLabel: "Filter classes",
+        }),
+      );
+    }
+  });
+  const last = numbered[numbered.length - 1];
+  found.push(
+    sortedTable({
+      caption: `Heap snapshot ${last.number}, by class`,
+      columns: [
+        amountColumn("Live", (row) => row.bytes, "bytes", last.bytes),
+        number("Objects", "objects"),
+        textColumn("Class", (row) => row.name),
+      ],
+      rows: last.classes,
+      filterLabel: "Filter classes",
+    }),
+  );
+  if (last.sites.length > 0) {
+    found.push(
+      sortedTable({
+        caption: `Heap snapshot ${last.number}, by allocation site`,
+        columns: [
+          amountColumn("Live", (row) => row.bytes, "bytes", last.bytes),
+          number("Objects", "objects"),
+          textColumn("Class", (row) => row.name),
+          textColumn("Site, and who called it", (row) => row.stack.join(" ‹ "), (row) => pathElement(row.stack)),
+        ],
+        rows: last.sites,
+        filterLabel: "Filter sites",
+      }),
+    );
+  }
+  return found;
+}
+
+/** The innermost function, and a few of its callers; the rest on demand. */
+function pathElement(names) {
+  const shown = names.slice(0, 4);
+  const text = el("span", { class: "name", text: shown.join(" ‹ ") || "unknown" });
+  if (names.length === shown.length) {
+    return text;
+  }
+  const more = button(`‹ ${names.length - shown.length} more`, () => {
+    text.textContent = names.join(" ‹ ");
+    more.remove();
+  }, { class: "link" });
+  return el("span", {}, text, " ", more);
+}
+
+// ---------------------------------------------------------------- events, code
+
+function eventsView(recording) {
+  const { markers, processes } = recording.info;
+  const found = markers.map((kind) => {
+    const sums = kind.top.length > 0 ? Object.keys(kind.top[0].sums) : [];
+    const lasts = kind.top.some((row) => row.total_ns > 0);
+    const longest = Math.max(...kind.top.map((row) => row.total_ns));
+    const time = (title, value) => ({ title, value, show: (row) => formatTime(value(row)) });
+    return sortedTable({
+      caption: kind.type,
+      columns: [
+        lasts ? amountColumn("Total", (row) => row.total_ns, "ns", longest) : null,
+        lasts ? time("Longest", (row) => row.longest_ns) : null,
+        lasts ? time("Average", (row) => row.total_ns / row.count) : null,
+        { title: "Count", value: (row) => row.count, show: (row) => formatCount(row.count) },
+        ...sums.map((key) => amountColumn(titled(key), (row) => row.sums[key], "bytes", 0)),
+        ...kind.group_by.map((key) => textColumn(titled(key), (row) => valueText(row.by[key]))),
+      ].filter((column) => column !== null),
+      rows: kind.top,
+      filterLabel: "Filter",
+    });
+  });
+  const counters = processes.flatMap((process) =>
+    process.counters.filter((counter) => counter.values > 0).map((counter) => ({ ...counter, process: process.name })),
+  );
+  if (counters.length > 0) {
+    const figure = (key) => ({
+      title: titled(key),
+      value: (row) => row[key],
+      show: (row) => (row.unit === "bytes" ? formatBytes(row[key]) : String(Number(row[key].toPrecision(6)))),
+    });
+    found.push(
+      sortedTable({
+        caption: "Counters",
+        columns: [textColumn("Counter", (row) => row.name), ...["last", "first", "min", "max"].map(figure), { title: "Values", value: (row) => row.values }],
+        rows: counters,
+        sortBy: 0,
+        filterLabel: "Filter counters",
+      }),
+    );
+  }
+  return found;
+}
+
+function codeView(recording) {
+  const { tiers, coverage } = recording.info;
+  const found = [];
+  if (tiers.length > 0) {
+    const whole = tiers.reduce((sum, tier) => sum + tier.bytes, 0);
+    found.push(
+      sortedTable({
+        caption: `Jitted code by tier: ${formatBytes(whole)}`,
+        columns: [
+          amountColumn("Size", (row) => row.bytes, "bytes", 0),
+          shareColumn("Share", (row) => row.bytes, whole),
+          { title: "Code objects", value: (row) => row.objects, show: (row) => formatCount(row.objects) },
+          textColumn("Tier", (row) => row.name),
+        ],
+        rows: tiers,
+      }),
+    );
+  }
+  if (coverage !== null) {
+    const columns = (...names) => [
+      { title: "Covered", value: (row) => row.covered / Math.max(row.statements, 1), show: (row) => formatShare(row.covered, row.statements), share: (row) => row.covered / Math.max(row.statements, 1) },
+      { title: "Statements", value: (row) => row.statements, show: (row) => formatCount(row.statements) },
+      ...names.map((key) => textColumn(titled(key), (row) => row[key] ?? "unknown")),
+    ];
+    found.push(
+      sortedTable({ caption: `Code coverage: ${formatShare(coverage.covered, coverage.statements)}, by assembly`, columns: columns("assembly"), rows: coverage.assemblies }),
+      sortedTable({ caption: "Coverage by class", columns: columns("class", "assembly"), rows: coverage.classes, filterLabel: "Filter classes" }),
+      sortedTable({ caption: "Coverage by method", columns: columns("class", "method"), rows: coverage.methods, filterLabel: "Filter methods" }),
+    );
+  }
+  return found;
+}
+
+function titled(key) {
+  const text = key.replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A number as large as an address is one. */
+function valueText(value) {
+  return typeof value === "number" && value >= 2 ** 32 ? `0x${value.toString(16)}` : String(value) || "unknown";
+}
+
+// ---------------------------------------------------------------- threads, report
+
+function threadsView(recording) {
+  const rows = recording.info.processes.flatMap((process) =>
+    process.threads.map((thread) => ({ ...thread, process: `${process.name || "process"} ${process.pid}` })),
+  );
+  const count = (title, value) => ({ title, value, show: (row) => formatCount(value(row)) });
+  const columns = [
+    count("Calls", (row) => row.calls),
+    count("Samples", (row) => row.samples),
+    count("Allocations", (row) => row.allocations.count),
+    count("Events", (row) => Object.values(row.markers).reduce((a, b) => a + b, 0)),
+  ].filter(({ value }) => rows.some((row) => value(row) > 0));
+  return sortedTable({
+    caption: plural(rows.length, "thread"),
+    columns: [...columns, textColumn("Thread", (row) => row.name || "(no name)"), { title: "Number", value: (row) => row.tid }, textColumn("Process", (row) => row.process)],
+    rows,
+    filterLabel: "Filter threads",
+  });
+}
+
+function reportView(recording) {
+  const { issues, inputs, time } = recording.info;
+  const order = ["error", "loss", "info"];
+  const sorted = issues.slice().sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+  const list = el(
+    "ul",
+    { class: "issues" },
+    sorted.map((issue) =>
+      el(
+        "li",
+        { class: issue.severity },
+        el("span", { class: "badge", text: issue.severity }),
+        el("div", {}, el("strong", { text: issue.title }), el("span", { class: "share", text: ` ${plural(issue.count, "time")}` })),
+        issue.detail ? el("div", { class: "name", text: issue.detail }) : null,
+        issue.advice ? el("div", { class: "advice", text: issue.advice }) : null,
+      ),
+    ),
+  );
+  const facts = inputs.map((input) => el("li", { text: `${input.path}: ${input.producer}, ${input.format} ${input.version}` }));
+  return [
+    el("section", { class: "table" }, el("h3", { text: issues.length > 0 ? "What was lost, repaired or guessed" : "Nothing was lost" }), list),
+    el("section", { class: "table" }, el("h3", { text: "Inputs" }), el("ul", {}, facts, el("li", { text: `clock: ${time.clock ?? "unknown"}` }))),
+  ];
+}
