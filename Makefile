@@ -5,6 +5,8 @@ SANITIZE_SECONDS ?= 300
 BENCH_ROUNDS ?= 3
 SEEDS ?= 50
 NIGHTLY_KB ?= 8000000
+MUTANTS ?= 100
+MUTANTS_OF ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +27,7 @@ CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_l
   LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench goldens nightly fuzz sanitize dist clean
+.PHONY: help demo test lint large bench goldens nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -36,6 +38,7 @@ help:
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
 	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
+	@echo "make mutants change the code in MUTANTS=$(MUTANTS) places, one at a time, and list the changes that no test notices"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make sanitize run the kernels' tests and each fuzz target, SANITIZE_SECONDS=$(SANITIZE_SECONDS), with kernels that check every index"
 	@echo "make dist    sdist and wheel, each tried in an empty environment; on Linux also a manylinux wheel"
@@ -148,6 +151,10 @@ nightly: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	  (ulimit -v $(NIGHTLY_KB); TRACEFERRY_HYPOTHESIS=nightly $(BIN)/python -m pytest -q -x --hypothesis-seed=$$seed \
 	    $$(grep -l "import given" tests/test_*.py)) || exit 1; \
 	done
+
+mutants: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
+	@$(call EXTRA,mutants)
+	$(BIN)/python tests/mutants.py -n $(MUTANTS) $(MUTANTS_OF)
 
 fuzz: $(VENV)/.fuzz
 	@for target in fuzz/fuzz_*.py; do \

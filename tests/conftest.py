@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import load_checked
 
-import traceferry
-from traceferry.model import Trace, laws
+from traceferry.model import Trace
 
 REPO = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("TRACEFERRY_SHARED", REPO.parent / "shared"))
@@ -100,9 +100,7 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
             folder.mkdir()
             paths.append(folder / name)
             paths[-1].write_bytes(log if isinstance(log, bytes) else log.bytes())
-        trace = traceferry.load(paths, **options)
-        assert laws.check(trace) == []
-        return trace
+        return load_checked(paths, **options)
 
     return load_logs
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 from conftest import REPO, SHARED
-from support import as_python, data_of
+from support import as_python, data_of, lawful
 
 from traceferry.io.source import Source
 from traceferry.model import Trace
@@ -60,7 +60,7 @@ def read(*dumps: bytes) -> Trace:
     sources = [Source(f"jit-{nth + 1}.dump", memoryview(data)) for nth, data in enumerate(dumps)]
     importer_named("jitdump").module.read(sources).add_to(trace, Options())
     trace.sort()
-    return trace
+    return lawful(trace)
 
 
 # ---------------------------------------------------------------- what a trace says of code

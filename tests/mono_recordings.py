@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import zstandard
 from conftest import REPO, SHARED
+from support import load_checked
 
-import traceferry
 from traceferry.model import Table, Thread, ThreadData, Trace
 from traceferry.summary.info import summarize
 
@@ -63,7 +63,7 @@ def expected_of(name: str) -> dict[str, Any]:
 
 @cache
 def trace_of(name: str) -> Trace:
-    return traceferry.load(path_of(name))
+    return load_checked(path_of(name))
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import traceferry
 from traceferry.model import (
     ENTRY_LOST,
     LEAVE,
@@ -17,6 +18,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    laws,
 )
 
 FLAG_WORDS = {
@@ -66,6 +68,18 @@ class Call(NamedTuple):
     depth: int
     flags: int
     args: tuple[int, ...] = ()
+
+
+def lawful(trace: Trace) -> Trace:
+    """The trace, which obeys the laws."""
+    broken = laws.check(trace)
+    assert not broken, broken
+    return trace
+
+
+def load_checked(*inputs: Any, **options: Any) -> Trace:
+    """What `traceferry.load` makes, which obeys the laws."""
+    return lawful(traceferry.load(*inputs, **options))
 
 
 def thread_of(trace: Trace, tid: int) -> Thread:

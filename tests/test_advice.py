@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from builders.xray import Fdr
 from streams import NS, START
+from support import load_checked
 
 import traceferry
 from traceferry import registry
@@ -47,13 +48,13 @@ def recording(tmp_path: Path) -> Path:
 )
 def test_the_shortest_duration_that_is_enough(recording: Path, share: float, wanted: str) -> None:
     """4444 calls in 4.2 ms, 4000 of them in the first 84 us; a tenth of what the viewer takes stays free."""
-    assert what_would_fit(traceferry.load(recording), 1_000_000, int(1_000_000 * share)) == f"{wanted} would fit"
+    assert what_would_fit(load_checked(recording), 1_000_000, int(1_000_000 * share)) == f"{wanted} would fit"
 
 
 def test_a_recording_without_calls_is_cut_in_time(tmp_path: Path) -> None:
     path = tmp_path / "empty.xray"
     path.write_bytes(Fdr(frequency=NS).bytes())
-    assert what_would_fit(traceferry.load(path), 100, 50) == "--range 0,0ns would fit"
+    assert what_would_fit(load_checked(path), 100, 50) == "--range 0,0ns would fit"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pftrace", ".gecko.json"])
@@ -77,4 +78,4 @@ def test_the_advice_helps(recording: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_ranges_outside_the_recording(recording: Path) -> None:
     for time_range in ((10**9, None), (None, -1), (10, 5)):
         with pytest.raises(UsageError, match=r"the range .*; the recording lasts 4\.\d+ms"):
-            traceferry.load(recording, time_range=time_range)
+            load_checked(recording, time_range=time_range)

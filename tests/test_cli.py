@@ -16,6 +16,7 @@ from builders.xray import elf_with_instr_map
 from readers import perfetto
 from recordings import binaries_of, content, path_of
 from streams import fdr
+from support import load_checked
 
 import traceferry
 from traceferry import cli
@@ -580,25 +581,25 @@ def test_convert_returns_the_report(folder: Path) -> None:
 
 def test_load_takes_one_thread_or_several(folder: Path) -> None:
     for wanted, tids in (("2", [2]), (["2"], [2]), (["1", "2"], [1, 2])):
-        assert [thread.tid for _, thread in traceferry.load("app.xray", threads=wanted).threads] == tids
+        assert [thread.tid for _, thread in load_checked("app.xray", threads=wanted).threads] == tids
 
 
 def test_library_errors(folder: Path) -> None:
     with pytest.raises(traceferry.UsageError):
-        traceferry.load([])
+        load_checked([])
     with pytest.raises(traceferry.UsageError):
-        traceferry.load("none.xray")
+        load_checked("none.xray")
     (folder / "text").write_text("no recording " * 10)
     with pytest.raises(traceferry.FormatError) as caught:
-        traceferry.load("text")
+        load_checked("text")
     assert (caught.value.path, caught.value.offset) == ("text", 0)
     with pytest.raises(traceferry.UsageError):
-        traceferry.save(traceferry.load("app.xray"), "o.unknown")
+        traceferry.save(load_checked("app.xray"), "o.unknown")
     assert issubclass(traceferry.FormatError, traceferry.TraceferryError)
 
 
 def test_progress_counts_every_record(folder: Path) -> None:
-    trace = traceferry.load("app.xray")
+    trace = load_checked("app.xray")
     done: list[int] = []
     traceferry.save(trace, "o.json", progress=done.append)
     assert sum(done) == sum(thread.n_records for _, thread in trace.threads) == 6

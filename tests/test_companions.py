@@ -11,14 +11,13 @@ import pytest
 import zstandard
 from builders.jitdump import JitDump
 from builders.perf_data import PerfData
-from support import report_of
+from support import load_checked, report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
-import traceferry
 from traceferry.errors import FormatError
 from traceferry.io.companions import companions
 from traceferry.io.source import Source
-from traceferry.model import Trace, laws
+from traceferry.model import Trace
 
 
 @pytest.fixture
@@ -39,8 +38,7 @@ def dump(name: str = "f", pid: int = PID) -> bytes:
 
 
 def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
-    trace = traceferry.load(list(inputs), symbols=symbols or [])
-    assert laws.check(trace) == []
+    trace = load_checked(list(inputs), symbols=symbols or [])
     return trace
 
 

@@ -23,13 +23,13 @@ from clients.firefox import ProfilerCli, available
 from jit_recordings import content, dumps, path_of
 from outputs import saved
 from readers import perfetto
+from support import load_checked
 from test_gecko import rows
 from test_jitdump_captures import loads_in
 from test_perf_captures import SAMPLES
 from test_perfetto import STATS
 from test_perfetto_samples import CALLSITES
 
-import traceferry
 from traceferry.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
 
 LARGE = ("bigjit/", "bigfp/")
@@ -57,11 +57,11 @@ TraceProcessor = Callable[[Path], Any]
 def _loaded(name: str, embed_sources: bool) -> Trace:
     if name.endswith(BY_HAND):
         return _sampled(path_of(name.removesuffix(BY_HAND)))
-    return traceferry.load(path_of(name), embed_sources=path_of(name).parent if embed_sources else False)
+    return load_checked(path_of(name), embed_sources=path_of(name).parent if embed_sources else False)
 
 
 def _sampled(dump: Path) -> Trace:
-    alone = traceferry.load(dump)
+    alone = load_checked(dump)
     places, size = alone.places.table(), alone.code["size"].tolist()
     (pid,) = set(alone.code["pid"].tolist())
     data = PerfData(start=alone.start_ts).event()
@@ -71,7 +71,7 @@ def _sampled(dump: Path) -> Trace:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "perf.data"
         path.write_bytes(data.bytes())
-        return traceferry.load([path, dump])
+        return load_checked([path, dump])
 
 
 def loaded(name: str, embed_sources: bool = False) -> Trace:
@@ -208,7 +208,7 @@ PART_NS = 500_000_000  # each merged function costs the client a walk over all s
 @pytest.mark.parametrize("folder", ["bun-src", "node24", "spidermonkey"])
 def test_firefox_shows_only_javascript(folder: str, tmp_path: Path) -> None:
     """The viewer's filter merges what is neither isJS nor relevantForJS: here by hand, of half a second."""
-    trace = traceferry.load(path_of(f"{folder}/perf.data"), time_range=(PART_NS, 2 * PART_NS))
+    trace = load_checked(path_of(f"{folder}/perf.data"), time_range=(PART_NS, 2 * PART_NS))
     is_js = trace.funcs["is_js"].tolist()
     kinds = {trace.strings[int(trace.funcs["kind"][func])] for func in trace.code["func"].tolist() if is_js[func]}
     assert "function" in kinds <= JAVASCRIPT
@@ -614,7 +614,7 @@ def test_switches_with_processors_are_runs(
     make: Callable[[Path], Path], tmp_path: Path, trace_processor: TraceProcessor
 ) -> None:
     """Each time that a thread is put on a processor is a slice there, until it is taken off."""
-    trace = traceferry.load(make(tmp_path))
+    trace = load_checked(make(tmp_path))
     path = saved(trace, tmp_path / "out.pftrace")
     read = perfetto.read(path)
     assert read.errors == []

@@ -29,10 +29,11 @@ from jit_recordings import (
 )
 from readers import jitdump_expected
 from readers.jitdump_expected import Code, Expected, Place
+from support import load_checked
 
 import traceferry
 from traceferry.importers.perf.recording import DUMP
-from traceferry.model import Trace, laws
+from traceferry.model import Trace
 
 EXTENDED = dumps("samply-ext/")
 V8_DUMPS = [
@@ -122,8 +123,7 @@ def test_facts(name: str) -> None:
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
 @pytest.mark.parametrize("name", dumps())
 def test_every_dump_becomes_every_output(name: str, suffix: str, tmp_path: Path) -> None:
-    trace = traceferry.load(path_of(name))
-    assert laws.check(trace) == []
+    trace = load_checked(path_of(name))
     traceferry.save(trace, tmp_path / f"out{suffix}")
     assert (tmp_path / f"out{suffix}").stat().st_size > 1000
 
@@ -388,14 +388,13 @@ def test_repaired_files_are_those_of_the_names(name: str) -> None:
 def test_sources_that_bun_wrote_are_embedded_when_asked() -> None:
     """The paths in the dump are those of another machine; the files lie beside it, in fixtures/jit the program too."""
     path = path_of("bun-src/jit-10873-10871.dump")
-    trace = traceferry.load(path, embed_sources=path.parent)
-    assert laws.check(trace) == []
+    trace = load_checked(path, embed_sources=path.parent)
     texts = trace.sources["text"].tolist()
     names = [Path(strings_of(trace, "sources", "path", row)).name for row in range(len(texts))]
     embedded = {name: trace.texts[text] for name, text in zip(names, texts, strict=True) if text >= 0}
     written = [f"source-{n}-10871.js" for n in (2, 3, 4, 5)] + ["tiers.js"] * path.with_name("tiers.js").exists()
     assert embedded == {name: path.with_name(name).read_text() for name in written}
-    assert set(traceferry.load(path).sources["text"].tolist()) == {-1}
+    assert set(load_checked(path).sources["text"].tolist()) == {-1}
 
 
 # ---------------------------------------------------------------- what dumps are called

@@ -37,9 +37,8 @@ from jit_recordings import (
     tier_text,
 )
 from jit_recordings import read as read_dumps
-from support import for_each, report_of, thread_of
+from support import for_each, load_checked, report_of, thread_of
 
-import traceferry
 from traceferry.errors import FormatError
 from traceferry.importers import jitdump
 from traceferry.importers.jitdump import views
@@ -1013,13 +1012,12 @@ def dump_beside_sources(folder: Path) -> Path:
 
 
 def test_files_are_read_only_when_asked(tmp_path: Path) -> None:
-    trace = traceferry.load(dump_beside_sources(tmp_path))
+    trace = load_checked(dump_beside_sources(tmp_path))
     assert texts_in(trace) == {"embedded.c": "from the dump\n"}
 
 
 def test_files_beside_the_dump_and_at_their_paths(tmp_path: Path) -> None:
-    trace = traceferry.load(dump_beside_sources(tmp_path), embed_sources=tmp_path)
-    assert laws.check(trace) == []
+    trace = load_checked(dump_beside_sources(tmp_path), embed_sources=tmp_path)
     assert texts_in(trace) == {
         "embedded.c": "from the dump\n", "beside.c": "beside\n", "path.c": "at its path\n",
         "url.js": "at its URL: größe\n",
@@ -1032,7 +1030,7 @@ def test_names_that_are_no_files(tmp_path: Path) -> None:
     entries = [(CODE + nth, 1, 0, file) for nth, file in enumerate([*files, "file://[oops/x"])]
     path = tmp_path / "jit-1.dump"
     path.write_bytes(JitDump().debug_info(CODE, entries).load("f", CODE).bytes())
-    assert texts_in(traceferry.load(path, embed_sources="/")) == {}
+    assert texts_in(load_checked(path, embed_sources="/")) == {}
 
 
 # ---------------------------------------------------------------- DEBUG_INFO2, variant A

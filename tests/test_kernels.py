@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from outputs import BUILT
 from recordings import content
 from streams import NS, fdr
-from support import Unprinted
+from support import Unprinted, lawful
 from test_bad_input import WHOLE
 from test_breakpad import use_breakpad
 from test_builders_mono import everything as every_event
@@ -154,7 +154,7 @@ def use_trace(inputs: dict[str, bytes]) -> None:
     for name, data in inputs.items():
         importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, Options())
     trace.sort()
-    summarize(trace)
+    summarize(lawful(trace))
     trees = Trees(trace)
     collect(trace, trees)
     trees.total(trees.own(lambda _: True))

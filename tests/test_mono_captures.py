@@ -32,11 +32,12 @@ from mono_recordings import (
     trace_of,
     values_of,
 )
+from support import load_checked
 
 import traceferry
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.io.source import Source
-from traceferry.model import OPEN_AT_END, HeapGraph, laws
+from traceferry.model import OPEN_AT_END, HeapGraph
 from traceferry.registry import importer_named
 
 RECORDINGS = names(".mlpd")
@@ -60,13 +61,13 @@ WITHOUT_DESCRIPTIONS = [f"versions/v{version}_all.mlpd" for version in ("06", "0
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recording_obeys_the_laws(name: str) -> None:
-    assert laws.check(trace_of(name)) == []
+    trace_of(name)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recording_becomes_every_output(name: str, suffix: str, tmp_path: Path) -> None:
-    traceferry.save(traceferry.load(path_of(name)), tmp_path / f"out{suffix}")
+    traceferry.save(load_checked(path_of(name)), tmp_path / f"out{suffix}")
     assert (tmp_path / f"out{suffix}").stat().st_size > 1000
 
 

@@ -17,13 +17,12 @@ from clients.firefox import ProfilerCli
 from mono_recordings import LARGE, names, path_of, trace_of
 from outputs import saved
 from readers import perfetto
-from support import calls_of
+from support import calls_of, load_checked
 from test_jit_clients import Paths, Sums, functions_of, needs_client, sums
 from test_perfetto import NOTES, STATS
 from test_perfetto_heap import UNKNOWN_ROOT, classes_of, recorded_roots, references_of
 from test_perfetto_samples import CALLSITES
 
-import traceferry
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.heap.views import NO_SITE
@@ -38,7 +37,7 @@ TraceProcessor = Callable[[Path], Any]
 
 
 def loaded(name: str) -> Trace:
-    return traceferry.load(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
+    return load_checked(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
 
 
 # ---------------------------------------------------------------- what a trace says

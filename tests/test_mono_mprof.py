@@ -35,7 +35,7 @@ from mono_recordings import (
 )
 from readers import mprof
 from readers.mprof import Allocated, Called
-from support import frame_names
+from support import frame_names, lawful
 
 from traceferry.cli import main
 from traceferry.io.source import Source
@@ -85,7 +85,7 @@ def read(log: Log) -> Trace:
     source = Source("app.mlpd", memoryview(log.bytes()))
     importer_named("mono").module.read([source]).add_to(trace, Options())
     trace.sort()
-    return trace
+    return lawful(trace)
 
 
 # ---------------------------------------------------------------- calls

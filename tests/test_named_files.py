@@ -12,7 +12,7 @@ import zstandard
 from builders.jitdump import JitDump
 from builders.perf_data import PerfData
 from builders.xray import Fdr
-from support import report_of
+from support import load_checked, report_of
 from test_perf_map import CODE, LIB, PID, SECOND, START, stacks
 
 import traceferry
@@ -48,7 +48,7 @@ def map_line(name: str) -> str:
 
 def test_a_file_is_read_and_reported(tmp_path: Path) -> None:
     (tmp_path / f"perf-{PID}.map").write_text(map_line("listed"))
-    trace = traceferry.load(recording(tmp_path))
+    trace = load_checked(recording(tmp_path))
     assert stacks(trace) == ["listed"]
     assert details(trace, "files_read") == [str(tmp_path / f"perf-{PID}.map")]
     assert not trace.report.lossy
@@ -66,7 +66,7 @@ def test_only_regular_files(tmp_path: Path) -> None:
     ]
     for make in makers:
         make()
-        trace = traceferry.load(path)
+        trace = load_checked(path)
         assert stacks(trace) == ["[unknown]"]
         assert [text.split(": ")[0] for text in details(trace, "file_refused")] == [str(listed)]
         assert details(trace, "files_read") == []
@@ -84,7 +84,7 @@ def test_a_folder_or_nothing_is_not_there(tmp_path: Path) -> None:
 def test_a_link_is_followed_to_a_regular_file(tmp_path: Path) -> None:
     (tmp_path / "there").write_text(map_line("listed"))
     (tmp_path / f"perf-{PID}.map").symlink_to(tmp_path / "there")
-    assert stacks(traceferry.load(recording(tmp_path))) == ["listed"]
+    assert stacks(load_checked(recording(tmp_path))) == ["listed"]
 
 
 def test_the_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,19 +106,19 @@ def test_files_of_others_are_not_trusted(tmp_path: Path) -> None:
     path, listed = recording(tmp_path), tmp_path / f"perf-{PID}.map"
     listed.write_text(map_line("planted"))
     os.chown(listed, STRANGER, -1)
-    trace = traceferry.load(path)
+    trace = load_checked(path)
     assert stacks(trace) == ["[unknown]"]
     assert f"user {STRANGER}" in details(trace, "file_refused")[0]
 
     os.chown(path, STRANGER, -1)
-    assert stacks(traceferry.load(path)) == ["planted"]
+    assert stacks(load_checked(path)) == ["planted"]
     os.chown(path, 0, -1)
 
     listed.rename(tmp_path / "target")
     os.chown(tmp_path / "target", 0, -1)
     listed.symlink_to(tmp_path / "target")
     os.chown(listed, STRANGER, -1, follow_symlinks=False)
-    assert stacks(traceferry.load(path)) == ["[unknown]"]
+    assert stacks(load_checked(path)) == ["[unknown]"]
 
 
 @needs_owners
@@ -127,7 +127,7 @@ def test_who_called_sudo_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     listed.write_text(map_line("listed"))
     os.chown(listed, STRANGER, -1)
     monkeypatch.setenv("SUDO_UID", str(STRANGER))
-    assert stacks(traceferry.load(recording(tmp_path))) == ["listed"]
+    assert stacks(load_checked(recording(tmp_path))) == ["listed"]
 
 
 @needs_owners
@@ -138,9 +138,9 @@ def test_the_folder_of_temporary_files_is_not_trusted_for_the_name_of_a_machine(
     (tmp_path / "perf.data").write_bytes(data.sample(pid, pid, START + SECOND, CODE).bytes())
     try:
         listed.write_text(map_line("listed"))
-        assert stacks(traceferry.load(tmp_path / "perf.data"), pid) == ["listed"]
+        assert stacks(load_checked(tmp_path / "perf.data"), pid) == ["listed"]
         os.chown(listed, STRANGER, -1)
-        assert stacks(traceferry.load(tmp_path / "perf.data"), pid) == ["[unknown]"]
+        assert stacks(load_checked(tmp_path / "perf.data"), pid) == ["[unknown]"]
     finally:
         listed.unlink()
 
@@ -157,7 +157,7 @@ def test_a_dump_is_opened_as_a_dump_only(tmp_path: Path) -> None:
     path = recording(tmp_path, data)
     for content in (other, perf, zstandard.compress(perf)):
         (tmp_path / "jit-7").write_bytes(content)
-        trace = traceferry.load(path)
+        trace = load_checked(path)
         assert [one.format for one in trace.inputs] == ["perf.data"]
         assert report_of(trace)["companion_missing"] == 1
         assert details(trace, "files_read") == [str(tmp_path / "jit-7")]
@@ -172,7 +172,7 @@ def test_a_recorded_path_that_is_not_absolute_is_not_that_of_the_working_folder(
     path = recording(tmp_path / "here", data)
     monkeypatch.chdir(tmp_path / "there")
     Path("jit-7.dump").write_bytes(JitDump(pid=PID, start=START).load("f", CODE, ts=START).bytes())
-    assert report_of(traceferry.load(path))["companion_missing"] == 1
+    assert report_of(load_checked(path))["companion_missing"] == 1
 
 
 # ---------------------------------------------------------------- mapped files
@@ -213,7 +213,7 @@ def test_a_compressed_file_is_expanded_only_if_it_is_of_the_recorded_build(
             sizes.clear()
             content = elf(PT_NOTE, 0x80, build_note(build_id))
             library.write_bytes(compress(content + bytes((4 << 20) - len(content))))
-            trace = traceferry.load(path)
+            trace = load_checked(path)
             assert sizes == expected
             assert ("build_id_differs" in report_of(trace)) == (build_id != BUILD_ID)
 
@@ -224,7 +224,7 @@ def test_a_jitted_object_of_another_recording_is_not_taken(tmp_path: Path) -> No
     path.write_bytes(elf(PT_LOAD, 0x80, bytes(64)))
     for size in (64, 63, 65, 4096):
         data = PerfData(start=START).event().mmap2(PID, PID, CODE, size, 0x80, str(path), ts=0)
-        trace = traceferry.load(recording(tmp_path, data))
+        trace = load_checked(recording(tmp_path, data))
         assert ("build_id_differs" in report_of(trace)) == (size != 64)
 
 
@@ -254,7 +254,7 @@ def test_source_files_only_of_the_folders_that_are_given(tmp_path: Path, monkeyp
     outside = [str(tmp_path / "src" / "link.c"), str(tmp_path / "src-not" / "a.c"), "/etc/passwd", "/proc/self/environ"]
     path = dump_of(tmp_path, *inside, *outside, str(tmp_path / "more" / "a.c"))
 
-    trace = traceferry.load(path, embed_sources=tmp_path / "src")
+    trace = load_checked(path, embed_sources=tmp_path / "src")
     assert texts_in(trace) == {"src", "src/sub"}
     assert {Path(text).name for text in details(trace, "source_outside")} == {"a.c", "passwd", "environ"}
     (embedded,) = (issue for issue in trace.report if issue.kind == "sources_embedded")
@@ -263,13 +263,13 @@ def test_source_files_only_of_the_folders_that_are_given(tmp_path: Path, monkeyp
     assert sorted(details(trace, "files_read")) == [inside[0], str(tmp_path / "src" / "sub" / "a.c")]
 
     monkeypatch.chdir(tmp_path / "more")
-    assert texts_in(traceferry.load(path, embed_sources=True)) == {"more"}
-    assert texts_in(traceferry.load(path, embed_sources=[tmp_path / "more", tmp_path / "src"])) == {
+    assert texts_in(load_checked(path, embed_sources=True)) == {"more"}
+    assert texts_in(load_checked(path, embed_sources=[tmp_path / "more", tmp_path / "src"])) == {
         "more", "src", "src/sub",
     }  # fmt: skip
-    assert texts_in(traceferry.load(path)) == set()
+    assert texts_in(load_checked(path)) == set()
     with pytest.raises(traceferry.UsageError, match="not a folder"):
-        traceferry.load(path, embed_sources="nowhere")
+        load_checked(path, embed_sources="nowhere")
 
 
 def test_a_relative_name_is_one_in_the_folders(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_relative_name_is_one_in_the_folders(tmp_path: Path) -> None:
     (tmp_path / "src" / "lib" / "a.c").write_text("text")
     (tmp_path / "b.c").write_text("not inside")
     path = dump_of(tmp_path, "lib/a.c", "../b.c")
-    assert texts_in(traceferry.load(path, embed_sources=tmp_path / "src")) == {"text"}
+    assert texts_in(load_checked(path, embed_sources=tmp_path / "src")) == {"text"}
 
 
 def test_the_option_takes_a_folder_or_is_followed_by_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

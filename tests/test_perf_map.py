@@ -34,7 +34,7 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
-from support import data_of, events_of, report_of, thread_of
+from support import data_of, events_of, load_checked, report_of, thread_of
 
 import traceferry
 from traceferry.importers.perf import kallsyms, natives
@@ -205,7 +205,7 @@ def test_the_processors_counter_is_converted(tmp_path: Path) -> None:
     data.raw_record(RecordType.TIME_CONV, payload=struct.pack("<QQQ", 10, 2 << 10, 7 * SECOND))
     (tmp_path / "perf.data").write_bytes(data.bytes())
     (tmp_path / DUMP).write_bytes(jitdump(flags=1).load("f", CODE, ts=5).bytes())
-    trace = traceferry.load([tmp_path / "perf.data", tmp_path / DUMP])
+    trace = load_checked([tmp_path / "perf.data", tmp_path / DUMP])
     assert trace.clock == Clock("sched")
     assert trace.code["loaded_at"].tolist() == [7 * SECOND + 10]
     assert "clock_unrelated" not in reported(trace)
@@ -467,7 +467,7 @@ def test_nothing_of_a_stack_reaches_an_output(suffix: str, tmp_path: Path) -> No
     registers[6:9] = [0x7008, 0x7000, A]
     data.sample(PID, PID, START, A, [], regs=registers, stack=(words + secret * 100).ljust(4096, b"\0"))
     (tmp_path / "perf.data").write_bytes(data.bytes())
-    trace = traceferry.load(tmp_path / "perf.data")
+    trace = load_checked(tmp_path / "perf.data")
     traceferry.save(trace, tmp_path / f"out{suffix}")
     told = "".join(issue.as_text() for issue in trace.report).encode()
     told += "\n".join(importer_named("perf").module.dump(Source("perf.data", memoryview(data.bytes())), 0)).encode()
@@ -1258,7 +1258,7 @@ def test_a_folder_of_one_file_for_each_thread(tmp_path: Path) -> None:
         part.sample(PID, PID, START + 100 - nth, LIB + nth)
         (folder / f"data.{nth}").write_bytes(records_of(part))
     (folder / "data").write_bytes(main.bytes())
-    trace = traceferry.load(folder)
+    trace = load_checked(folder)
     assert stacks(trace) == [f"libx.so+{nth:#x}" for nth in range(10, -1, -1)]
     assert trace.inputs[-1].version == "directory"
     assert reported(trace) == {}

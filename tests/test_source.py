@@ -11,8 +11,8 @@ import zstandard
 from builders import perf_data
 from builders.perf_data import PerfData
 from builders.xray import Fdr
+from support import load_checked
 
-import traceferry
 from traceferry import cli
 from traceferry.errors import FormatError
 from traceferry.importers.perf import decode
@@ -124,7 +124,7 @@ def test_the_report_tells_of_the_limit_and_the_option_lifts_it(tmp_path: Path) -
     data = log.buffer(1, 1, records=[log.new_cpu(0, 5), log.enter(1, 10), log.exit(1, 10)]).bytes()
     (tmp_path / "app.xray.zst").write_bytes(zstandard.compress(data))
     size = str(len(data) - 1)
-    cut = traceferry.load(tmp_path / "app.xray.zst", decompress_limit=len(data) - 1)
+    cut = load_checked(tmp_path / "app.xray.zst", decompress_limit=len(data) - 1)
     assert [issue.kind for issue in cut.report if issue.severity == "loss"] == ["decompress_limited"]
     assert cut.report.lossy
     output = ["-o", str(tmp_path / "out.json"), "--quiet"]

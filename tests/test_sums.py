@@ -10,10 +10,10 @@ import pytest
 from conftest import shared
 from hypothesis import given
 from hypothesis import strategies as st
+from support import load_checked
 from test_info import Built
 from test_kernels import interpreted
 
-import traceferry
 from traceferry import sums
 from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.jit.places import live_bytes
@@ -100,7 +100,7 @@ def test_retained_sizes() -> None:
 
 def test_the_recording_that_was_found_by_fuzzing() -> None:
     path: Path = shared("captures/bad/basic-sums-overflow.xray")
-    top = summarize(traceferry.load(path))["functions"]["top"]
+    top = summarize(load_checked(path))["functions"]["top"]
     assert [(row["name"], row["self_ns"], row["total_ns"]) for row in top] == [
         ("function 1", LARGEST, LARGEST), ("function 2", 4683743612465315845, 4683743612465315845),
     ]  # fmt: skip

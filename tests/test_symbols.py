@@ -7,9 +7,8 @@ import pytest
 from builders.xray import CUSTOM_SLED, ENTER, EXIT, MACHINES, TAIL_EXIT, TYPED_SLED, Fdr, elf_with_instr_map
 from recordings import binaries_of, loaded, path_of
 from streams import NS, START, fdr
-from support import all_calls, kinds, report_of
+from support import all_calls, kinds, load_checked, report_of
 
-import traceferry
 from traceferry.errors import FormatError
 from traceferry.model import Trace, laws
 
@@ -285,7 +284,7 @@ def test_compressed_binaries(tmp_path: Path) -> None:
     log = path_of("fdr-c19-pie-recurse.xray")
     packed = tmp_path / "recurse-pie.zst"
     packed.write_bytes(zstandard.compress(content("19/recurse-pie")))
-    plain = traceferry.load(log, symbols=binaries_of("fdr-c19-pie-recurse.xray"))
-    trace = traceferry.load(log, symbols=packed)
+    plain = load_checked(log, symbols=binaries_of("fdr-c19-pie-recurse.xray"))
+    trace = load_checked(log, symbols=packed)
     assert called(trace) == called(plain)
     assert trace.processes[0].name == "recurse-pie"

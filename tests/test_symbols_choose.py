@@ -13,11 +13,10 @@ from builders.gsym import GsymFile
 from builders.xray import ENTER, EXIT, Fdr, elf_with_instr_map
 from recordings import binaries_of, content, loaded, path_of
 from streams import fdr
-from support import all_calls, report_of
+from support import all_calls, load_checked, report_of
 from test_perf_map import Elf, options_with, program, read, running, stacks  # noqa: F401 - a fixture
 from test_perf_map import reported as reported_of_perf
 
-import traceferry
 from traceferry.errors import FormatError
 from traceferry.io.source import Source
 from traceferry.model import Trace, laws
@@ -256,7 +255,7 @@ def test_names_and_lines_of_gsym_are_those_of_the_binary(log: str, tmp_path: Pat
         whole = tmp_path / "whole" / path.name.removesuffix(".zst")
         whole.write_bytes(content(name))
         symbols += [gsym_of(whole, tmp_path), stripped(name, tmp_path)]
-    found = functions_of(traceferry.load(path_of(log), symbols=symbols))
+    found = functions_of(load_checked(path_of(log), symbols=symbols))
     assert found == [(CLONE.sub("", name), source, line) for name, source, line in functions_of(loaded(log))]
     assert any(line for _, _, line in found)
 

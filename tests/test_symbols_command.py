@@ -19,10 +19,10 @@ from jit_recordings import content as dump_content
 from jit_recordings import dumps
 from recordings import binaries_of, content, loaded, path_of
 from streams import fdr
+from support import load_checked
 from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
-import traceferry
 from traceferry import cli
 from traceferry.io.source import Source, open_source
 from traceferry.symbols.binary import demangle
@@ -622,7 +622,7 @@ def test_a_log_has_the_names_and_lines_of_the_binary(run: Run, tmp_path: Path, l
         assert run(str(path), "-o", f"{name}.gsym").status == 0
         compiler = re.sub("[a-z]+-?", "", path.parent.name)
         symbols += [f"{name}.gsym", str(stripped(f"{compiler}/{name}", tmp_path))]
-    found = functions_of(traceferry.load(path_of(log), symbols=symbols))
+    found = functions_of(load_checked(path_of(log), symbols=symbols))
     assert found == [(CLONE.sub("", name), source, line) for name, source, line in functions_of(loaded(log))]
     assert any(line for _, _, line in found)
 

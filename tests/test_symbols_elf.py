@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from recordings import content, names, path_of
+from support import load_checked
 
-import traceferry
 from traceferry.io.source import Source, open_source
 from traceferry.symbols import Binary, Frames
 from traceferry.symbols.build_id import build_id_of
@@ -113,7 +113,7 @@ def test_without_symbolic_every_shape_of_symbol_table(machine: str) -> None:
 
 @pytest.mark.usefixtures("without_symbolic")
 def test_without_symbolic_a_report_says_what_to_install(tmp_path: Path) -> None:
-    trace = traceferry.load(path_of("fdr-c19-pie-pool.xray"), symbols=[path_of("19/pool-pie")])
+    trace = load_checked(path_of("fdr-c19-pie-pool.xray"), symbols=[path_of("19/pool-pie")])
     (issue,) = (issue for issue in trace.report if issue.kind == "symbolic_missing")
     assert "traceferry[symbols]" in issue.as_text()
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import SHARED, shared
 from readers.user_stacks import Event, UserStackRecording, read, read_code
+from support import load_checked
 from zstandard import ZstdDecompressor
 
 import traceferry
@@ -157,7 +158,7 @@ def loaded(name: str, **options: Any) -> traceferry.Trace:
     vdso = folder / "root" / ("vdso32.so" if name == "big32" else "vdso64.so")
     recording = folder / name / "perf.data.zst"
     dumps = sorted((folder / name).glob("jit-*.dump.zst"))
-    return traceferry.load([recording, *dumps], sysroot=folder / "root", symbols=vdso, **options)
+    return load_checked([recording, *dumps], sysroot=folder / "root", symbols=vdso, **options)
 
 
 def physical_frames(trace: traceferry.Trace) -> list[tuple[str, int]]:

@@ -240,10 +240,12 @@ class Trace:
         return 0
 
     def sort(self) -> None:
-        """Processes by their start; threads with the main one first, then by start. Ties go by number."""
+        """Processes by their start; threads with the main one first, then by start. Ties go by number. Fixes the
+        bounds: exporters ask for them with every thread."""
         for process in self.processes:
             process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
         self.processes.sort(key=lambda p: (p.start_ts, p.pid))
+        self.bounds = self.start_ts, self.end_ts
 
     def func_name(self, func: int) -> str:
         return self.strings[int(self.funcs["name"][func])]

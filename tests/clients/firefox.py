@@ -6,11 +6,11 @@
 import contextlib
 import json
 import os
-import re
 import shutil
-import signal
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +22,6 @@ CLI = MODULES / "@firefox-devtools" / "profiler-cli" / "dist" / "profiler-cli.js
 # The longest path of a Unix socket on Linux, with its final zero.
 SOCKET_PATH_BYTES = 108
 LOAD_SECONDS = 120.0
-LOAD_TRIES = 8
 CALL_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
@@ -47,7 +46,7 @@ class ProfilerCli:
     """One session with one loaded profile: `with ProfilerCli(path) as cli: cli.threads()`.
 
     The session directory is its own and short, as the daemon's socket lies in it. Leaving the block, or
-    failing to load, always ends the daemon: it survives a failed load.
+    failing to load, always ends the daemon.
     """
 
     def __init__(
@@ -58,16 +57,17 @@ class ProfilerCli:
         self._load_seconds = load_seconds
         self._call_seconds = call_seconds
         self._directory: Path | None = None
+        self._daemon: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         if reason := available():
             raise RuntimeError(reason)
         # Not the default directory: pytest and macOS set long ones.
         self._directory = Path(tempfile.mkdtemp(prefix="pq-", dir="/tmp"))
-        socket = self._directory / f"{self.session}.sock"
-        if len(os.fsencode(socket)) >= SOCKET_PATH_BYTES:
+        place = self._directory / f"{self.session}.sock"
+        if len(os.fsencode(place)) >= SOCKET_PATH_BYTES:
             self._directory.rmdir()
-            raise RuntimeError(f"the socket path {socket} is too long")
+            raise RuntimeError(f"the socket path {place} is too long")
         try:
             self._load()
         except BaseException:
@@ -76,19 +76,39 @@ class ProfilerCli:
         return self
 
     def _load(self) -> None:
-        """On a busy machine the daemon is not up within the 500 ms that the client gives it."""
-        for left in reversed(range(LOAD_TRIES)):
-            try:
-                self._call(("load", str(self.profile), "--json"), self._load_seconds)
+        """Starts the daemon as `profiler-cli load` does, which gives it 500 ms: on a busy machine it takes longer."""
+        assert self._directory is not None
+        words = [str(NODE), str(CLI), "--daemon", str(self.profile), "--session", self.session]
+        self._daemon = subprocess.Popen(
+            words, env=self._environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + self._load_seconds
+        while time.monotonic() < deadline:
+            answer = self._asked("status") if self._daemon.poll() is None else {"type": "error", "error": "it ended"}
+            if answer.get("type") == "ready":
                 return
-            except ProfilerCliError as error:
-                started = re.search(r"did not become ready.*running as pid (\d+)", error.stderr, re.DOTALL)
-                if started is None or not left:
-                    raise
-                self._kill(int(started[1]))
-                assert self._directory is not None
-                for leftover in self._directory.iterdir():
-                    leftover.unlink()
+            if answer.get("type") == "error":
+                raise ProfilerCliError(("load", str(self.profile)), str(answer["error"]), self._log())
+            time.sleep(0.05)
+        raise ProfilerCliError(("load", str(self.profile)), f"not ready in {self._load_seconds:g} s", self._log())
+
+    def _asked(self, message: str) -> dict[str, Any]:
+        """The daemon's answer, nothing where it does not listen yet."""
+        assert self._directory is not None
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(STOP_SECONDS)
+            with contextlib.suppress(OSError, json.JSONDecodeError):
+                connection.connect(str(self._directory / f"{self.session}.sock"))
+                connection.sendall(json.dumps({"type": message}).encode() + b"\n")
+                return dict(json.loads(connection.makefile().readline()))
+        return {}
+
+    def _log(self) -> str:
+        assert self._directory is not None
+        with contextlib.suppress(OSError):
+            return (self._directory / f"{self.session}.log").read_text()
+        return ""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -140,35 +160,21 @@ class ProfilerCli:
         """End the daemon and remove the session directory; may be called again."""
         if self._directory is None:
             return
-        daemon = self._daemon()
-        with contextlib.suppress(ProfilerCliError):
-            self._call(("stop",), STOP_SECONDS)
-        if daemon is not None:
-            self._kill(daemon)
+        if self._daemon is not None:
+            # One that is caught in a loop answers nothing (a negative prefixOffset does that).
+            self._daemon.kill()
+            self._daemon.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory = None
 
-    def _daemon(self) -> int | None:
-        """The daemon's process id, from the file it leaves beside its socket."""
-        assert self._directory is not None
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            return int(json.loads((self._directory / f"{self.session}.json").read_text())["pid"])
-        return None
-
-    def _kill(self, daemon: int) -> None:
-        """A daemon caught in a loop does not answer `stop` (a negative prefixOffset does that)."""
-        with contextlib.suppress(OSError):
-            command = Path(f"/proc/{daemon}/cmdline").read_bytes()
-            # The id may belong to another process by now.
-            if os.fsencode(CLI) in command:
-                os.kill(daemon, signal.SIGKILL)
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PROFILER_CLI_SESSION_DIR": str(self._directory), "NO_COLOR": "1"}
 
     def _call(self, args: tuple[str, ...], seconds: float) -> str:
-        environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(self._directory), "NO_COLOR": "1"}
         command = [str(NODE), str(CLI), *args, "--session", self.session]
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+                command, env=self._environment(), capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise ProfilerCliError(args, f"no answer in {seconds:g} s", "") from error
