@@ -24,6 +24,7 @@ from traceferry.importers.perf.regions import (
 )
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.jit.places import Placements, live_bytes
+from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
 from traceferry.model import Trace
 
 many = examples(300)
@@ -322,7 +323,7 @@ def collected(columns: Columns, room: int = 16) -> tuple[list[tuple[int, int]], 
         room *= 2
         held = [np.resize(column, room) for column in held]
         slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_keys(held[0], held[1], n, slots)
+        enter_addresses(held[0], held[1], 0, n, slots)
 
 
 @many
@@ -373,7 +374,7 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
         room *= 2
         prefix, frame = np.resize(prefix, room), np.resize(frame, room)
         slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_stacks(prefix, frame, int(state[1]), slots)
+        enter_pairs(prefix, frame, 0, int(state[1]), slots)
     n = int(state[1])
     assert len(set(zip(prefix[:n].tolist(), frame[:n].tolist(), strict=True))) == n
     assert all(p < i for i, p in enumerate(prefix[:n].tolist()))

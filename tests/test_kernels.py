@@ -188,10 +188,7 @@ def test_all_are_compiled_or_none() -> None:
 
 
 # What only tables that outgrow their first size call; see the tests of those.
-GROWING = {
-    ("traceferry.importers.perf.stacks_kernel", "enter_keys"),
-    ("traceferry.totals.tree_kernel", "enter_nodes"),
-}
+GROWING = {("traceferry.totals.tree_kernel", "enter_nodes")}
 
 
 def test_every_kernel_is_called(calls: Calls) -> None:

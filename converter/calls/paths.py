@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceferry.calls import paths_kernel as stacks_kernel
+from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import Interned
 from traceferry.model import Array, Table
 
 FOREVER = 2**63 - 1
@@ -26,25 +28,24 @@ class CallPaths:
 
     def __init__(self) -> None:
         self.n = 0
-        self._prefix = np.empty(1 << 12, np.int32)
-        self._frame = np.empty(1 << 12, np.int32)
-        self._slots = np.full(1 << 13, -1, np.int32)
+        self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
+        self._table.grow(0, 1 << 12)
 
     @property
     def prefix(self) -> Array:
-        return self._prefix[: self.n]
+        return self._table.columns[0][: self.n]
 
     @property
     def frame(self) -> Array:
-        return self._frame[: self.n]
+        return self._table.columns[1][: self.n]
 
     def append(self, prefix: Array, frame: Array) -> None:
         """Adds rows of another table, as they are; their prefixes must be stacks of this one."""
         first, self.n = self.n, self.n + len(prefix)
-        if self.n >= len(self._prefix):
-            self._grow(first, self.n)
-        self._prefix[first : self.n], self._frame[first : self.n] = prefix, frame
-        stacks_kernel.enter_stacks(self._prefix, self._frame, first, self.n, self._slots)
+        if self.n >= self._table.size:
+            self._table.grow(first, self.n + 1)
+        self.prefix[first:], self.frame[first:] = prefix, frame
+        self._table.enter(first, self.n)
 
     def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
         """(int64 ts in ns, int32 stack) after each change that lasts, in pieces; stack -1 while no call is open. A
@@ -55,15 +56,16 @@ class CallPaths:
             out_ts, out_stack = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32)
             state[ROW], state[N_OUT], state[N_STACKS] = 0, 0, self.n
             while True:
+                prefix, frame = self._table.columns
                 stacks_kernel.walk_calls(
-                    piece["ts"], piece["frame"], piece["flags"], longest, state, path,
-                    self._prefix, self._frame, self._slots, out_ts, out_stack,
+                    piece["ts"], piece["frame"], piece["flags"], longest, state, path, prefix, frame,
+                    self._table.slots, out_ts, out_stack,
                 )  # fmt: skip
                 self.n = int(state[N_STACKS])
                 if state[ROW] == n:
                     break
-                if self.n == len(self._prefix):
-                    self._grow(self.n, self.n + 1)
+                if self.n == self._table.size:
+                    self._table.grow(self.n, self.n + 1)
                 else:
                     path = np.concatenate((path, np.empty(len(path), np.int32)))
             yield out_ts[: state[N_OUT]], out_stack[: state[N_OUT]]
@@ -71,17 +73,6 @@ class CallPaths:
             again = int(state[N_SAMPLES] and state[LAST_TS] - state[SAMPLE_TS] > longest)
             stack = np.array([state[SAMPLE], -1], np.int32)[1 - again :]
             yield np.full(len(stack), state[LAST_TS]), stack
-
-    def _grow(self, n: int, wanted: int) -> None:
-        """Makes room for more than `wanted` stacks, of which n are there."""
-        room = len(self._prefix)
-        while room <= wanted:
-            room *= 2
-        more = room - len(self._prefix)
-        self._prefix = np.concatenate((self._prefix, np.empty(more, np.int32)))
-        self._frame = np.concatenate((self._frame, np.empty(more, np.int32)))
-        self._slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_stacks(self._prefix, self._frame, 0, n, self._slots)
 
 
 def sample_times(calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:

@@ -3,7 +3,7 @@
 
 import cython
 
-from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.interning import intern_pair
 
 LEAVE = cython.declare(cython.uint, 1)
 
@@ -22,33 +22,6 @@ N_STACKS = cython.declare(cython.int, 8)
 NO_ROW = cython.declare(cython.int, 0)
 ENTER_ROW = cython.declare(cython.int, 1)
 LEAVE_ROW = cython.declare(cython.int, 2)
-
-
-def enter_stacks(
-    prefix: cython.const[cython.int][::1],
-    frame: cython.const[cython.int][::1],
-    first: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters the stacks from `first` to n into slots: a power of two long, more than n, -1 where they are free."""
-    if (
-        first < 0
-        or n > prefix.shape[0]
-        or n > frame.shape[0]
-        or n >= slots.shape[0]
-        or slots.shape[0] & (slots.shape[0] - 1)
-    ):
-        raise ValueError("enter_stacks: an array has the wrong length")
-    mask: cython.ulonglong = slots.shape[0] - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(first, n):
-            h = mix_pair(prefix[i], frame[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def walk_calls(
@@ -74,10 +47,10 @@ def walk_calls(
     Stops early when the table of stacks (stack_prefix, or slots half full) or the path is full: grow it and call again.
     state, all 0 at first: the row to go on at, how many were written, the depth, whether the row before entered or left
     and when, how many states lasted, the last one's time and stack, the number of stacks. The caller puts the first two
-    back for each piece. Room needed: out_* 2 n.
+    back for each piece. out_*: as long as 2 n.
     """
     n: cython.Py_ssize_t = ts.shape[0]
-    room: cython.Py_ssize_t = stack_prefix.shape[0]
+    size: cython.Py_ssize_t = stack_prefix.shape[0]
     deepest: cython.Py_ssize_t = path.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
     if (
@@ -85,9 +58,9 @@ def walk_calls(
         or flags.shape[0] != n
         or out_ts.shape[0] < 2 * n
         or out_stack.shape[0] < 2 * n
-        or stack_frame.shape[0] != room
+        or stack_frame.shape[0] != size
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * size
         or state.shape[0] < 9
     ):
         raise ValueError("walk_calls: an array has the wrong length")
@@ -100,17 +73,13 @@ def walk_calls(
     sample_ts: cython.longlong = int(state[SAMPLE_TS])
     sample: cython.int = int(state[SAMPLE])
     n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
-    if i < 0 or m < 0 or m > 2 * i or depth < 0 or depth > deepest or n_stacks < 0 or n_stacks > room:
+    if i < 0 or m < 0 or m > 2 * i or depth < 0 or depth > deepest or n_stacks < 0 or n_stacks > size:
         raise ValueError("walk_calls: invalid state")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
     top: cython.int = path[depth - 1] if depth > 0 else -1
-    s: cython.int
-    f: cython.int
     leaves: cython.bint
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and n_stacks < room and depth < deepest:
+        while i < n and n_stacks < size and depth < deepest:
             leaves = (flags[i] & LEAVE) != 0
             if last != NO_ROW and (ts[i] != last_ts or (leaves and last == ENTER_ROW)):
                 if n_samples > 0 and last_ts - sample_ts > longest:
@@ -133,21 +102,10 @@ def walk_calls(
                 top = path[depth - 1] if depth > 0 else -1
             else:
                 last = ENTER_ROW
-                f = frame[i]
-                h = mix_pair(top, f) & mask
-                s = slots[h]
-                while s >= 0 and not (stack_prefix[s] == top and stack_frame[s] == f):
-                    h = (h + 1) & mask
-                    s = slots[h]
-                if s < 0:
-                    s = n_stacks
-                    slots[h] = s
-                    stack_prefix[s] = top
-                    stack_frame[s] = f
-                    n_stacks += 1
-                path[depth] = s
+                top = intern_pair(stack_prefix, stack_frame, slots, n_stacks, top, frame[i])
+                n_stacks += top == n_stacks
+                path[depth] = top
                 depth += 1
-                top = s
             i += 1
     state[ROW] = i
     state[N_OUT] = m
@@ -173,7 +131,7 @@ def time_calls(
     """The times of what `walk_calls` writes, and for how long a call is open from there on: 0 where none is, and where
     a state is said again. The last state is written when the next one is known.
 
-    state: as of `walk_calls`, of the last state only whether calls are open. Room needed: out_* 2 n.
+    state: as of `walk_calls`, of the last state only whether calls are open. out_*: as long as 2 n.
     """
     n: cython.Py_ssize_t = ts.shape[0]
     if flags.shape[0] != n or out_ts.shape[0] < 2 * n or out_ns.shape[0] < 2 * n or state.shape[0] < 9:
@@ -221,6 +179,5 @@ def time_calls(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    enter_stacks = plain_integers(enter_stacks)
     time_calls = plain_integers(time_calls)
     walk_calls = plain_integers(walk_calls)

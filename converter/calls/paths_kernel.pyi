@@ -2,7 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def enter_stacks(prefix: NDArray[Any], frame: NDArray[Any], first: int, n: int, slots: NDArray[Any]) -> None: ...
 def walk_calls(
     ts: NDArray[Any],
     frame: NDArray[Any],

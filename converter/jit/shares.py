@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from traceferry.jit import shares_kernel
+from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import Interned
 from traceferry.model import Array
 
 
@@ -22,26 +26,22 @@ class Shares:
         self._input: tuple[Array, Array, Array, Array, Array, Array, Array] = (
             begins, ends, size, bases, offsets, files, lines,
         )  # fmt: skip
-        self._room = 1 << 12
-        while self._room < 2 * int((ends - begins).max(initial=0)) + 2:
-            self._room *= 2
-        room = int((ends - begins).sum()) + len(begins)
-        self._out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64))
-        self._keys = [np.empty(self._room, np.int32) for _ in range(5)]  # base, file, line, seen in, seen at
+        self._longest = int((ends - begins).max(initial=0)) + 1
+        n_out = int((ends - begins).sum()) + len(begins)
+        self._out = (np.empty(n_out, np.int32), np.empty(n_out, np.int32), np.empty(n_out, np.int64))
 
     def run(self) -> Shares:
+        # base, file, line; and where each was seen last: object, row
+        keys = Interned(tables_kernel.enter_triples, 3, [np.empty(0, np.int32) for _ in range(5)])
+        keys.grow(0, max(1 << 12, 2 * self._longest))
         state = np.zeros(3, np.int64)
-        n = len(self._input[0])
-        while state[0] < n:
-            n_keys = int(state[1])
-            slots = np.full(2 * self._room, -1, np.int32)
-            base, file, line, seen_in, seen_row = self._keys
-            shares_kernel.enter_keys(base, file, line, n_keys, slots)
-            shares_kernel.sizes(*self._input, state, base, file, line, seen_in, seen_row, slots, *self._out)
-            if state[0] < n:
-                self._room *= 4
-                self._keys = [np.concatenate((k, np.empty(self._room - len(k), np.int32))) for k in self._keys]
+        while True:
+            arguments: list[Any] = [*self._input, state, *keys.columns, keys.slots, *self._out]
+            shares_kernel.sizes(*arguments)
+            if state[0] == len(self._input[0]):
+                break
+            keys.grow(int(state[1]), 4 * keys.size)
         n_keys, n_out = int(state[1]), int(state[2])
-        self.key_base, self.key_file, self.key_line = (k[:n_keys] for k in self._keys[:3])
+        self.key_base, self.key_file, self.key_line = (column[:n_keys] for column in keys.columns[:3])
         self.record, self.key, self.bytes = (column[:n_out] for column in self._out)
         return self

@@ -3,37 +3,12 @@
 
 import cython
 
-from traceferry.kernels.hashing import mix_triple
+from traceferry.kernels.interning import intern_triple
 
 # Indices into `state`.
 RECORD = cython.declare(cython.int, 0)
 N_KEYS = cython.declare(cython.int, 1)
 N_OUT = cython.declare(cython.int, 2)
-
-
-def enter_keys(
-    bases: cython.const[cython.int][::1],
-    files: cython.const[cython.int][::1],
-    lines: cython.const[cython.int][::1],
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters the first n keys into slots: a power of two long, more than n, all -1."""
-    n_slots: cython.Py_ssize_t = slots.shape[0]
-    if (
-        n > bases.shape[0] or n > files.shape[0] or n > lines.shape[0] or n >= n_slots
-        or n_slots & (n_slots - 1)
-    ):  # fmt: skip
-        raise ValueError("enter_keys: an array has the wrong length")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(n):
-            h = mix_triple(bases[i], files[i], lines[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def sizes(
@@ -61,24 +36,24 @@ def sizes(
     A key is a (base, file, line); each is a row of key_*; seen_in (-1 at first) and seen_row: the record and the output
     row that it was last in. Output rows: (record, key, bytes), each pair once. Stops early when the keys are full (or
     slots half full): grow them and call again. state: the record to go on at, the number of keys, the number of output
-    rows. Room needed: out_* the rows of all records and one more for each.
+    rows. out_* are as long as the rows of all records and one more for each.
     """
     n: cython.Py_ssize_t = begins.shape[0]
     n_rows: cython.Py_ssize_t = offsets.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
-    room: cython.Py_ssize_t = key_base.shape[0]
+    n_max: cython.Py_ssize_t = key_base.shape[0]
     if (
         ends.shape[0] != n
         or code_sizes.shape[0] != n
         or bases.shape[0] != n
         or files.shape[0] != n_rows
         or lines.shape[0] != n_rows
-        or key_file.shape[0] != room
-        or key_line.shape[0] != room
-        or seen_in.shape[0] != room
-        or seen_row.shape[0] != room
+        or key_file.shape[0] != n_max
+        or key_line.shape[0] != n_max
+        or seen_in.shape[0] != n_max
+        or seen_row.shape[0] != n_max
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * n_max
         or out_key.shape[0] != out_record.shape[0]
         or out_bytes.shape[0] != out_record.shape[0]
         or state.shape[0] < 3
@@ -87,7 +62,7 @@ def sizes(
     r: cython.Py_ssize_t = int(state[RECORD])
     n_keys: cython.Py_ssize_t = int(state[N_KEYS])
     m: cython.Py_ssize_t = int(state[N_OUT])
-    if r < 0 or n_keys < 0 or n_keys > room or m < 0:
+    if r < 0 or n_keys < 0 or n_keys > n_max or m < 0:
         raise ValueError("sizes: invalid state")
     i: cython.Py_ssize_t
     total: cython.Py_ssize_t = n
@@ -96,9 +71,7 @@ def sizes(
             raise ValueError("sizes: rows outside the table")
         total += ends[i] - begins[i]
     if out_record.shape[0] < total:
-        raise ValueError("sizes: too little room")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
+        raise ValueError("sizes: an array has the wrong length")
     k: cython.int
     base: cython.int
     file: cython.int
@@ -108,7 +81,7 @@ def sizes(
     size: cython.longlong
     with cython.nogil:
         while r < n:
-            if n_keys + (ends[r] - begins[r]) + 1 > room:
+            if n_keys + (ends[r] - begins[r]) + 1 > n_max:
                 break
             base = bases[r]
             size = code_sizes[r]
@@ -121,17 +94,8 @@ def sizes(
                 if i < ends[r] and offsets[i] < size:
                     upto = offsets[i]
                 if upto > done:
-                    h = mix_triple(base, file, line) & mask
-                    k = slots[h]
-                    while k >= 0 and not (key_base[k] == base and key_file[k] == file and key_line[k] == line):
-                        h = (h + 1) & mask
-                        k = slots[h]
-                    if k < 0:
-                        k = n_keys
-                        slots[h] = k
-                        key_base[k] = base
-                        key_file[k] = file
-                        key_line[k] = line
+                    k = intern_triple(key_base, key_file, key_line, slots, n_keys, base, file, line)
+                    if k == n_keys:
                         seen_in[k] = -1
                         n_keys += 1
                     if seen_in[k] != r:
@@ -156,5 +120,4 @@ def sizes(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    enter_keys = plain_integers(enter_keys)
     sizes = plain_integers(sizes)

@@ -2,13 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def enter_keys(
-    bases: NDArray[Any],
-    files: NDArray[Any],
-    lines: NDArray[Any],
-    n: int,
-    slots: NDArray[Any],
-) -> None: ...
 def sizes(
     begins: NDArray[Any],
     ends: NDArray[Any],

@@ -1,4 +1,4 @@
-"""Unsigned integers as varints (LEB128), and how many bytes they take. The caller has checked that there is room."""
+"""Unsigned integers as varints (LEB128), and how many bytes they take. The caller has checked the array's length."""
 
 import cython
 

@@ -28,8 +28,8 @@ def records(
     state: where to go on, the number of records, whether a length was wrong (1: the rest of the section is not read).
     A length of 0 is passed over: linkers leave end markers in the middle.
     """
-    room: cython.Py_ssize_t = start.shape[0]
-    if place.shape[0] != room or end.shape[0] != room or cie.shape[0] != room or state.shape[0] < 3:
+    n_max: cython.Py_ssize_t = start.shape[0]
+    if place.shape[0] != n_max or end.shape[0] != n_max or cie.shape[0] != n_max or state.shape[0] < 3:
         raise ValueError("records: an array has the wrong length")
     if state[0] < 0 or state[1] < 0:
         raise ValueError("records: an invalid state")
@@ -43,7 +43,7 @@ def records(
     least: cython.ulonglong
     width: cython.int
     with cython.nogil:
-        while n < room and p + 4 <= size:
+        while n < n_max and p + 4 <= size:
             length = u32(d, p, big)
             if length == 0:
                 p += 4
@@ -79,7 +79,7 @@ def records(
                 cie[n] = field - pointer
             n += 1
             p = field + length
-        if n < room and 0 < size - p < 4:
+        if n < n_max and 0 < size - p < 4:
             state[2] = 1
     state[0] = p
     state[1] = n

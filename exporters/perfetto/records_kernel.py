@@ -50,14 +50,14 @@ def samples(
     ):
         raise ValueError("samples: an array has the wrong length")
     i: cython.Py_ssize_t = row
-    room: cython.Py_ssize_t = out.shape[0] - 128
+    size: cython.Py_ssize_t = out.shape[0] - 128
     p: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
     j: cython.Py_ssize_t
     s: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and p < room:
+        while i < n and p < size:
             s = stack[i]
             if s >= n_stacks or ts[i] < start:
                 bad = True
@@ -157,13 +157,13 @@ def task_states(
     ):
         raise ValueError("task_states: an array has the wrong length")
     i: cython.Py_ssize_t = row
-    room: cython.Py_ssize_t = out.shape[0] - 256
+    size: cython.Py_ssize_t = out.shape[0] - 256
     p: cython.Py_ssize_t = 0
     s: cython.int
     time: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and p < room:
+        while i < n and p < size:
             s = scheduled[i]
             if s > PREEMPTED or ts[i] < start or (s == RUNNING and cpu[i] < 0):
                 bad = True
@@ -206,14 +206,14 @@ def counter_values(
     n_event: cython.Py_ssize_t = event.shape[0]
     if bits.shape[0] != n or n_lead > 48 or n_event > 48 or row < 0:
         raise ValueError("counter_values: an array has the wrong length")
-    room: cython.Py_ssize_t = out.shape[0] - 160
+    size: cython.Py_ssize_t = out.shape[0] - 160
     i: cython.Py_ssize_t = row
     p: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
     j: cython.Py_ssize_t
     v: cython.ulonglong
     with cython.nogil:
-        while i < n and p < room:
+        while i < n and p < size:
             out[p] = 0x0A  # Trace.packet
             q = p + 2
             for j in range(n_lead):

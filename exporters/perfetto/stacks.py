@@ -425,12 +425,12 @@ class Callstacks:
         self._packets.intern(self._sequence, entries)
         for at in range(0, len(frames), PLAIN_PIECE):
             piece = slice(at, at + PLAIN_PIECE)
-            room = bytearray(56 * len(frames[piece]))
+            text = bytearray(56 * len(frames[piece]))
             size = stacks_kernel.plain_frames(
                 names[piece], paths[piece], lines[piece], kinds[piece], mappings[piece], rows["address"][piece],
-                iids[piece], room,
+                iids[piece], text,
             )  # fmt: skip
-            entry = message(Packet.INTERNED_DATA, bytes(memoryview(room)[:size]))
+            entry = message(Packet.INTERNED_DATA, bytes(memoryview(text)[:size]))
             self._packets.write(entry, sequence=self._sequence)
 
     def _placed_frames(self, runs: list[int], iids: list[int]) -> None:

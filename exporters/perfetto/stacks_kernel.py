@@ -67,14 +67,14 @@ def callstacks(
     n: cython.Py_ssize_t = stacks.shape[0]
     n_stacks: cython.Py_ssize_t = run.shape[0]
     n_runs: cython.Py_ssize_t = frame_iid.shape[0]
-    room: cython.Py_ssize_t = out.shape[0] - 24
+    n_max: cython.Py_ssize_t = out.shape[0] - 24
     if (
         above.shape[0] != n_stacks
         or depth.shape[0] != n_stacks
         or outer.shape[0] != n_stacks
         or new_runs.shape[0] < n_runs
         or max_depth < 0
-        or room < 6 * (max_depth + 1)
+        or n_max < 6 * (max_depth + 1)
         or first_iid < 1
         or row < 0
         or n_frames < 0
@@ -124,7 +124,7 @@ def callstacks(
                 node = above[node]
                 left -= 1
                 n_walked += 1
-            if bad or p + size > room:
+            if bad or p + size > n_max:
                 break
             iid = first_iid + i
             out[p] = 0x3A  # InternedData.callstacks
@@ -166,7 +166,7 @@ def plain_frames(
     """InternedData.frames of frames that nothing is inlined into; returns the number of bytes.
 
     names, paths: indices of strings, whose interned ids are one more; negative is none. lines, kinds, mappings
-    (interned ids): 0 is none; addresses: in the mapping. Room needed: 56 bytes a frame.
+    (interned ids): 0 is none; addresses: in the mapping. out: 56 bytes for each frame.
     """
     n: cython.Py_ssize_t = names.shape[0]
     if (

@@ -27,8 +27,8 @@ def scan(
 
     Stops when the arrays are full, at a record that ends beyond the data, and at one that is smaller than its header.
     """
-    room: cython.Py_ssize_t = ids.shape[0]
-    if at.shape[0] != room or sizes.shape[0] != room or timestamps.shape[0] != room:
+    n_max: cython.Py_ssize_t = ids.shape[0]
+    if at.shape[0] != n_max or sizes.shape[0] != n_max or timestamps.shape[0] != n_max:
         raise ValueError("scan: an array has the wrong length")
     end: cython.Py_ssize_t = data.shape[0]
     p: cython.Py_ssize_t = start
@@ -38,7 +38,7 @@ def scan(
     if p < 0:
         raise ValueError("scan: invalid start")
     with cython.nogil:
-        while n < room and p + RECORD_HEADER <= end:
+        while n < n_max and p + RECORD_HEADER <= end:
             size = u32(data, p + 4, big)
             left = end - p
             if size < 16 or size > left:
@@ -132,11 +132,11 @@ def entries(
     offsets: addresses relative to the record's `bases`, where the code was loaded. A record ends early at an entry that
     is not whole, or that points further than `reach` from the base, either way. starts, stops: a record's rows;
     is_sorted: whether its offsets never fall. A row's file is a run: entries that follow one another and have the same
-    file name share it; run_at, run_size: where a run's name lies. Room needed: the sum of the counts. Returns how many
-    runs there are.
+    file name share it; run_at, run_size: where a run's name lies. Columns: as long as the sum of the counts. Returns
+    how many runs there are.
     """
     n: cython.Py_ssize_t = begins.shape[0]
-    room: cython.Py_ssize_t = offsets.shape[0]
+    n_max: cython.Py_ssize_t = offsets.shape[0]
     if (
         ends.shape[0] != n
         or counts.shape[0] != n
@@ -144,9 +144,9 @@ def entries(
         or is_sorted.shape[0] != n
         or starts.shape[0] != n
         or stops.shape[0] != n
-        or lines.shape[0] != room
-        or columns.shape[0] != room
-        or runs.shape[0] != room
+        or lines.shape[0] != n_max
+        or columns.shape[0] != n_max
+        or runs.shape[0] != n_max
         or run_size.shape[0] != run_at.shape[0]
         or reach < 0
         or reach > 0x7FFFFFFF
@@ -158,8 +158,8 @@ def entries(
         if begins[r] < 0 or ends[r] < begins[r] or ends[r] > data.shape[0] or counts[r] < 0:
             raise ValueError("entries: a record outside the data")
         total += counts[r]
-        if total > room or total > run_at.shape[0]:
-            raise ValueError("entries: too little room")
+        if total > n_max or total > run_at.shape[0]:
+            raise ValueError("entries: an array has the wrong length")
     m: cython.Py_ssize_t = 0
     n_runs: cython.Py_ssize_t = 0
     p: cython.Py_ssize_t

@@ -86,8 +86,8 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
     is_sorted = np.empty(len(records), np.uint8)
     # The rest, which takes no memory until it is used, is for records that are read again.
-    room = n + int(((ends - begins) // (DEBUG_ENTRY_SIZE + 1)).sum())
-    offsets, lines, columns, files = (np.empty(room, np.int32) for _ in range(4))
+    most = n + int(((ends - begins) // (DEBUG_ENTRY_SIZE + 1)).sum())
+    offsets, lines, columns, files = (np.empty(most, np.int32) for _ in range(4))
     run_at, run_size = np.empty(n, np.int64), np.empty(n, np.int32)
     n_runs = jitdump_kernel.entries(
         data, big, begins, ends, counts, bases, REACH, starts, stops, is_sorted, offsets[:n], lines[:n], columns[:n],

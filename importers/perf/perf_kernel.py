@@ -307,7 +307,7 @@ def walk(
     at state[N_SAMPLES] and state[N_OTHERS]. state[SAMPLE_BYTES]: the size of all samples.
 
     counts: how many of each type there are; the last slot is for the types from there on. Stops with a STATUS;
-    SAMPLES_FULL and OTHERS_FULL ask for room and another call. CUT: the rest is shorter than its record.
+    SAMPLES_FULL and OTHERS_FULL ask for longer columns and another call. CUT: the rest is shorter than its record.
     """
     n_cap: cython.Py_ssize_t = sample_at.shape[0]
     m_cap: cython.Py_ssize_t = other_at.shape[0]
@@ -406,8 +406,8 @@ def samples(
     user_at may be empty: then they are not wanted. offset may be the array that `at` is.
 
     id_at: where in a sample its id is, after the header, -1 if nowhere: then all are of the first event. ids: rising.
-    fields: room for one sample. chain_from: -1 copies callchains into chain, which must have room for an entry for each
-    8 bytes of samples; else all samples are at a multiple of 8 from this offset in d, and so chain_start counts.
+    fields: scratch, for one sample. chain_from: -1 copies callchains into chain, long enough for an entry for
+    each 8 bytes of samples; else all samples are at a multiple of 8 from this offset in d, and so chain_start counts.
     """
     n_at: cython.Py_ssize_t = at.shape[0]
     n_events: cython.Py_ssize_t = layouts.shape[0] // WIDTH

@@ -34,20 +34,20 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
 def read_samples(stream: Stream, events: list[Event], table: EventTable, problems: list[Problem]) -> Samples:
     """All readable samples. stream.sample_at holds their offsets afterwards."""
     absent = _absent_columns(events)
-    room = {
+    buffers = {
         name: stream.sample_at if name == "offset" else np.empty(0 if name in absent else len(stream.sample_at), dtype)
         for name, dtype in COLUMNS.items()
     }
     chain_from = _chain_from(stream)
     chain = np.empty(stream.sample_bytes // 8 if chain_from < 0 else 0, np.uint64)
-    found = _decode(stream, table, room, chain, chain_from)
+    found = _decode(stream, table, buffers, chain, chain_from)
     if chain_from < 0:
         chain = _shrunk(chain, int(found[FOUND["n_chain"]]))
     else:
         chain = np.frombuffer(stream.data, np.uint64, (len(stream.data) - chain_from) // 8, chain_from)
     problems += problems_of(found, "samples too short for what their event says")
     n = int(found[FOUND["n_rows"]])
-    columns = {name: room[name][:n] for name in COLUMNS if name not in absent}
+    columns = {name: buffers[name][:n] for name in COLUMNS if name not in absent}
     _sort_by_time(columns)
     columns |= {name: np.broadcast_to(np.array(value, COLUMNS[name]), n) for name, value in absent.items()}
     samples = Samples(**columns, chain=chain)
@@ -83,17 +83,17 @@ def _chain_from(stream: Stream) -> int:
     return -1 if bool(((stream.sample_at - first) & 7).any()) else first
 
 
-def _decode(stream: Stream, table: EventTable, room: dict[str, Array], chain: Array, chain_from: int) -> Array:
+def _decode(stream: Stream, table: EventTable, buffers: dict[str, Array], chain: Array, chain_from: int) -> Array:
     found = np.zeros(len(FOUND), np.int64)
     perf_kernel.samples(
         stream.data, stream.big, stream.sample_at, table.layouts, table.id_at, table.ids, table.id_events, chain_from,
-        np.zeros(perf_kernel.FIELDS_SIZE, np.uint64), found, chain, *room.values(),
+        np.zeros(perf_kernel.FIELDS_SIZE, np.uint64), found, chain, *buffers.values(),
     )  # fmt: skip
     return found
 
 
 def _shrunk(chain: Array, n: int) -> Array:
-    """There was room for chains that fill the samples: it is given back where stacks or payloads do."""
+    """The buffer would hold chains that fill the samples: the rest of it is freed where stacks or payloads do."""
     return chain[:n] if 2 * n >= len(chain) else chain[:n].copy()
 
 

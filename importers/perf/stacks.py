@@ -14,6 +14,8 @@ from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import Mmap, Samples
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Meanings, Memory, meanings_of
+from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import Interned
 from traceferry.model import Array, Trace
 
 MAX_FRAMES = 1024
@@ -78,22 +80,17 @@ class Keys:
 
 def _collect(columns: Columns) -> Keys:
     n = len(columns[1])
-    room = 1 << 14
-    while room < 2 * int(columns[2].max()) + 2:
-        room *= 2
-    keys = tuple(np.empty(room, t) for t in (np.int32, np.uint64, np.int64, np.int64))
-    slots = np.full(2 * room, -1, np.int32)
+    types = (np.int32, np.uint64, np.int64, np.int64)
+    keys = Interned(tables_kernel.enter_addresses, 2, [np.empty(0, dtype) for dtype in types])
+    keys.grow(0, max(1 << 14, 2 * int(columns[2].max()) + 2))
     state = np.zeros(2, np.int64)
     while True:
-        spaces, addresses, first_ts, last_ts = keys
-        stacks_kernel.collect(*columns, state, spaces, addresses, first_ts, last_ts, slots)
+        spaces, addresses, first_ts, last_ts = keys.columns
+        stacks_kernel.collect(*columns, state, spaces, addresses, first_ts, last_ts, keys.slots)
         n_keys = int(state[1])
         if state[0] == n:
-            return Keys(spaces[:n_keys], addresses[:n_keys], first_ts[:n_keys], last_ts[:n_keys], slots)
-        room *= 4
-        keys = tuple(_grown(column, room) for column in keys)
-        slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_keys(keys[0], keys[1], n_keys, slots)
+            return Keys(spaces[:n_keys], addresses[:n_keys], first_ts[:n_keys], last_ts[:n_keys], keys.slots)
+        keys.grow(n_keys, 4 * keys.size)
 
 
 def _compose(
@@ -105,30 +102,21 @@ def _compose(
     used = np.zeros(len(meanings.key), np.int64)
     n, longest = len(columns[1]), int(columns[2].max()) + 1
     before = trace.stacks.table()
-    room = 1 << 15
-    while room < 2 * (len(before) + MAX_FRAMES):
-        room *= 2
-    prefix, frame = _grown(before["prefix"], room), _grown(before["frame"], room)
-    slots = np.full(2 * room, -1, np.int32)
-    stacks_kernel.enter_stacks(prefix, frame, len(before), slots)
+    stacks = Interned(tables_kernel.enter_pairs, 2, (before["prefix"], before["frame"]))
+    stacks.grow(len(before), max(1 << 15, 2 * (len(before) + MAX_FRAMES)))
     state = np.array([0, len(before), 0], np.int64)
     path, stack = np.empty(longest + 1, np.int32), np.empty(n, np.int32)
     known = np.full(stacks_kernel.N_CACHED * (2 * len(path) + 2), -1, np.int32)
     while True:
+        prefix, frame = stacks.columns
         stacks_kernel.compose(
             *columns, keys.spaces, keys.addresses, keys.slots, first_version, meanings.start, frames.first,
-            frames.frames, used, MAX_FRAMES, state, path, known, prefix, frame, slots, stack,
+            frames.frames, used, MAX_FRAMES, state, path, known, prefix, frame, stacks.slots, stack,
         )  # fmt: skip
         n_stacks = int(state[1])
         if state[0] == n:
             break
-        room *= 4
-        prefix, frame = _grown(prefix, room), _grown(frame, room)
-        slots = np.full(2 * room, -1, np.int32)
-        stacks_kernel.enter_stacks(prefix, frame, n_stacks, slots)
-    trace.stacks.extend(prefix=prefix[len(before) : n_stacks].copy(), frame=frame[len(before) : n_stacks].copy())
+        stacks.grow(n_stacks, 4 * stacks.size)
+    prefix, frame = (column[len(before) : n_stacks].copy() for column in stacks.columns)
+    trace.stacks.extend(prefix=prefix, frame=frame)
     return stack, used, int(state[2])
-
-
-def _grown(column: Array, room: int) -> Array:
-    return np.concatenate((column, np.empty(room - len(column), column.dtype)))

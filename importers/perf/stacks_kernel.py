@@ -8,7 +8,8 @@ look up and the space it is in: 0 is the kernel, 1 a guest or hypervisor, each p
 
 import cython
 
-from traceferry.kernels.hashing import mix_address, mix_pair
+from traceferry.kernels.hashing import mix_address
+from traceferry.kernels.interning import intern_address, intern_pair
 
 # PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
 MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
@@ -23,27 +24,6 @@ SAMPLE = cython.declare(cython.int, 0)
 N_KEYS = cython.declare(cython.int, 1)
 N_STACKS = cython.declare(cython.int, 1)
 N_CUT = cython.declare(cython.int, 2)
-
-
-def enter_keys(
-    spaces: cython.const[cython.int][::1],
-    addresses: cython.const[cython.ulonglong][::1],
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters the first n keys into slots: a power of two long, more than n, all -1."""
-    n_slots: cython.Py_ssize_t = slots.shape[0]
-    if n > spaces.shape[0] or n > addresses.shape[0] or n >= n_slots or n_slots & (n_slots - 1):
-        raise ValueError("enter_keys: an array has the wrong length")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(n):
-            h = mix_address(spaces[i], addresses[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def collect(
@@ -66,7 +46,7 @@ def collect(
     the keys are full (or slots half full): grow them and call again. state: the sample to go on at, the number of
     keys."""
     n: cython.Py_ssize_t = start.shape[0]
-    room: cython.Py_ssize_t = spaces.shape[0]
+    size: cython.Py_ssize_t = spaces.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
     if (
         length.shape[0] != n
@@ -74,23 +54,21 @@ def collect(
         or ip.shape[0] != n
         or ip_space.shape[0] != n
         or ts.shape[0] != n
-        or addresses.shape[0] != room
-        or first_ts.shape[0] != room
-        or last_ts.shape[0] != room
+        or addresses.shape[0] != size
+        or first_ts.shape[0] != size
+        or last_ts.shape[0] != size
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * size
         or state.shape[0] < 2
     ):
         raise ValueError("collect: an array has the wrong length")
     i: cython.Py_ssize_t = int(state[SAMPLE])
     n_keys: cython.Py_ssize_t = int(state[N_KEYS])
-    if i < 0 or n_keys < 0 or n_keys > room:
+    if i < 0 or n_keys < 0 or n_keys > size:
         raise ValueError("collect: invalid state")
     k: cython.Py_ssize_t
     end: cython.Py_ssize_t
     p: cython.Py_ssize_t
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
     value: cython.ulonglong
     now: cython.int
     s: cython.int
@@ -102,7 +80,7 @@ def collect(
             if start[i] < 0 or length[i] < 0 or start[i] > chain.shape[0] - length[i]:
                 bad = True
                 break
-            if n_keys + length[i] + 1 > room:
+            if n_keys + length[i] + 1 > size:
                 break
             p = start[i]
             end = p + length[i]
@@ -127,16 +105,8 @@ def collect(
                         break
                     value = ip[i]
                     now = ip_space[i]
-                h = mix_address(now, value) & mask
-                s = slots[h]
-                while s >= 0 and not (addresses[s] == value and spaces[s] == now):
-                    h = (h + 1) & mask
-                    s = slots[h]
-                if s < 0:
-                    s = n_keys
-                    slots[h] = s
-                    spaces[s] = now
-                    addresses[s] = value
+                s = intern_address(spaces, addresses, slots, n_keys, now, value)
+                if s == n_keys:
                     first_ts[s] = ts[i]
                     n_keys += 1
                 last_ts[s] = ts[i]
@@ -145,27 +115,6 @@ def collect(
     state[N_KEYS] = n_keys
     if bad:
         raise ValueError("collect: a callchain outside the data")
-
-
-def enter_stacks(
-    prefix: cython.const[cython.int][::1],
-    frame: cython.const[cython.int][::1],
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters the first n stacks into slots: a power of two long, more than n, all -1."""
-    n_slots: cython.Py_ssize_t = slots.shape[0]
-    if n > prefix.shape[0] or n > frame.shape[0] or n >= n_slots or n_slots & (n_slots - 1):
-        raise ValueError("enter_stacks: an array has the wrong length")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(n):
-            h = mix_pair(prefix[i], frame[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def compose(
@@ -199,7 +148,7 @@ def compose(
     version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. used: counts how often each version
     was. Beyond max_frames, addresses at the root are cut, each with all its frames: what is inlined stays with what it
-    is inlined into. path: room for one more than the longest callchain. known: CACHED times twice as much and 2 more,
+    is inlined into. path: one longer than the longest callchain. known: CACHED times twice as much and 2 more,
     all -1 at first: the versions of the latest sample of a space, the root's first, and the stacks that end with them.
     Stops early when the stacks are full (or slots half full): grow them and call again. state: the sample to go on at,
     how many stacks, and how many samples were cut.
@@ -209,7 +158,7 @@ def compose(
     n_key_slots: cython.Py_ssize_t = key_slots.shape[0]
     n_versions: cython.Py_ssize_t = version_from.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
-    room: cython.Py_ssize_t = prefix.shape[0]
+    size: cython.Py_ssize_t = prefix.shape[0]
     if (
         length.shape[0] != n
         or space.shape[0] != n
@@ -223,9 +172,9 @@ def compose(
         or first_version.shape[0] != n_keys + 1
         or first_frame.shape[0] != n_versions + 1
         or used.shape[0] != n_versions
-        or frame.shape[0] != room
+        or frame.shape[0] != size
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * size
         or state.shape[0] < 3
         or max_frames < 1
         or known.shape[0] != CACHED * (2 * path.shape[0] + 2)
@@ -243,19 +192,17 @@ def compose(
     i: cython.Py_ssize_t = int(state[SAMPLE])
     n_stacks: cython.Py_ssize_t = int(state[N_STACKS])
     n_cut: cython.longlong = int(state[N_CUT])
-    if i < 0 or n_stacks < 0 or n_stacks > room:
+    if i < 0 or n_stacks < 0 or n_stacks > size:
         raise ValueError("compose: invalid state")
     end: cython.Py_ssize_t
     depth: cython.Py_ssize_t
     total: cython.Py_ssize_t
     j: cython.Py_ssize_t
     key_mask: cython.ulonglong = n_key_slots - 1
-    mask: cython.ulonglong = n_slots - 1
     h: cython.ulonglong
     value: cython.ulonglong
     now: cython.int
     s: cython.int
-    f: cython.int
     top: cython.int
     v: cython.longlong
     last: cython.longlong
@@ -314,7 +261,7 @@ def compose(
                 total += first_frame[v + 1] - first_frame[v]
             if bad:
                 break
-            if n_stacks + (total if total < max_frames else max_frames) > room:
+            if n_stacks + (total if total < max_frames else max_frames) > size:
                 break
             n_cut += 1 if total > max_frames else 0
             # Samples that follow one another have much of their stacks in common, from the root on.
@@ -334,19 +281,8 @@ def compose(
                     total -= first_frame[v + 1] - first_frame[v]
                     continue
                 for j in range(first_frame[v], first_frame[v + 1]):
-                    f = frames[j]
-                    h = mix_pair(top, f) & mask
-                    s = slots[h]
-                    while s >= 0 and not (prefix[s] == top and frame[s] == f):
-                        h = (h + 1) & mask
-                        s = slots[h]
-                    if s < 0:
-                        s = n_stacks
-                        slots[h] = s
-                        prefix[s] = top
-                        frame[s] = f
-                        n_stacks += 1
-                    top = s
+                    top = intern_pair(prefix, frame, slots, n_stacks, top, frames[j])
+                    n_stacks += top == n_stacks
                 known[at + 2 + d] = v
                 known[at + 2 + width + d] = top
             out_stack[i] = top
@@ -365,7 +301,5 @@ N_CACHED = CACHED + 0
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    enter_keys = plain_integers(enter_keys)
     collect = plain_integers(collect)
-    enter_stacks = plain_integers(enter_stacks)
     compose = plain_integers(compose)

@@ -4,12 +4,6 @@ from numpy.typing import NDArray
 
 N_CACHED: int
 
-def enter_keys(
-    spaces: NDArray[Any],
-    addresses: NDArray[Any],
-    n: int,
-    slots: NDArray[Any],
-) -> None: ...
 def collect(
     chain: NDArray[Any],
     start: NDArray[Any],
@@ -23,12 +17,6 @@ def collect(
     addresses: NDArray[Any],
     first_ts: NDArray[Any],
     last_ts: NDArray[Any],
-    slots: NDArray[Any],
-) -> None: ...
-def enter_stacks(
-    prefix: NDArray[Any],
-    frame: NDArray[Any],
-    n: int,
     slots: NDArray[Any],
 ) -> None: ...
 def compose(

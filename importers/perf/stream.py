@@ -17,7 +17,7 @@ from traceferry.model import Array
 SLOT = perf_kernel.STATE_SLOTS
 STATUS_NAMES = {code: name for name, code in perf_kernel.STATUS_CODES.items()}
 N_TYPES = 129  # the last counts all types from there on
-USUAL_SAMPLE = 128  # bytes: how much room the offsets get at first
+USUAL_SAMPLE = 128  # bytes: for how many offsets there is memory at first
 COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)
 
 

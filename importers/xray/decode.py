@@ -294,17 +294,17 @@ def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
 def decode_pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids, n_rows: int) -> Iterator[Columns]:
     """The records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays are
     used again for the next piece."""
-    room = Columns.empty(n_rows, n_rows)
+    columns = Columns.empty(n_rows, n_rows)
     rows = aux = 0
     for buffer in buffers:
         state = _state(buffer)
         status = "rows_full"
         while status in ("rows_full", "aux_full"):
             state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
-            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *room.arrays())
+            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *columns.arrays())
             rows, aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
             status = STATUS_NAMES[int(state[SLOT["status"]])]
             if status in ("rows_full", "aux_full"):
-                yield room.first(rows, aux)
+                yield columns.first(rows, aux)
                 rows = aux = 0
-    yield room.first(rows, aux)
+    yield columns.first(rows, aux)

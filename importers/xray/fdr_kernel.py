@@ -51,8 +51,8 @@ def decode(
     the tid, the pid, or the offset of an event or wall time in d.
 
     id_keys, id_values: open addressing, a power of two long, key 0xffffffff is free; a new id gets state[N_IDS].
-    Stops with a STATUS; ROWS_FULL, AUX_FULL and IDS_FULL (half full) ask for room and another call. CUT: the rest is
-    shorter than its record (an event whose payload is cut is still an aux row).
+    Stops with a STATUS; ROWS_FULL, AUX_FULL and IDS_FULL (half full) ask for longer arrays and another call. CUT: the
+    rest is shorter than its record (an event whose payload is cut is still an aux row).
     """
     n_cap: cython.Py_ssize_t = ticks.shape[0]
     a_cap: cython.Py_ssize_t = aux_kind.shape[0]

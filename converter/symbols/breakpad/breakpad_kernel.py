@@ -43,7 +43,7 @@ N_COUNTS = cython.declare(cython.int, 9)
 # What reading one record comes to.
 TAKEN = cython.declare(cython.int, 0)
 BAD = cython.declare(cython.int, 1)
-NO_ROOM = cython.declare(cython.int, 2)
+IS_FULL = cython.declare(cython.int, 2)
 
 
 @cython.cfunc
@@ -168,7 +168,7 @@ def take_named(
     if at < 0:
         return BAD
     if row == table.shape[0]:
-        return NO_ROOM
+        return IS_FULL
     table[row, 0] = fields[0]
     table[row, 1] = min(at + 1, end)
     table[row, 2] = end
@@ -198,7 +198,7 @@ def take_code(
     if at < 0 or fields[1] > ALL - fields[0]:
         return BAD
     if row == table.shape[0]:
-        return NO_ROOM
+        return IS_FULL
     table[row, 0] = fields[0]
     table[row, 1] = fields[1]
     table[row, 2] = min(at + 1, end)
@@ -226,7 +226,7 @@ def take_line(
     if p != end or fields[1] > ALL - fields[0]:
         return BAD
     if row == lines.shape[0]:
-        return NO_ROOM
+        return IS_FULL
     lines[row, 0] = fields[0]
     lines[row, 1] = fields[1]
     lines[row, 2] = fields[2]
@@ -257,7 +257,7 @@ def take_inline(
     if p < 0 or p == end or fields[0] >= MAX_LEVELS:
         return BAD
     if row == inlines.shape[0]:
-        return NO_ROOM
+        return IS_FULL
     inlines[row, 0] = fields[0]
     inlines[row, 1] = fields[1]
     inlines[row, 2] = fields[2]
@@ -269,7 +269,7 @@ def take_inline(
         if p < 0 or fields[1] > ALL - fields[0]:
             return BAD
         if nth == ranges.shape[0]:
-            return NO_ROOM
+            return IS_FULL
         ranges[nth, 0] = fields[0]
         ranges[nth, 1] = fields[1]
         ranges[nth, 2] = row
@@ -320,14 +320,15 @@ def scan(
     fields: cython.ulonglong[::1],
     counts: cython.longlong[::1],
 ):
-    """The records, a row each, in the file's order. Rooms: as `count` says; counts: 9, becomes how many rows there are.
+    """The records, a row each, in the file's order. Tables are as long as `count` says; counts: 9, becomes how
+    many rows there are.
 
     files, origins: number, where the name begins and ends; functions, publics: address, size, where the name begins and
     ends; lines: address, size, line, file number, row of its function, offset of its record; inlines: nest level,
     call line, call file number, origin number, row of its function, offset of its record; ranges: address, size, row of
     inlines; damaged: offsets of the lines that are no records, and of those whose function is none. fields: 4, scratch.
 
-    Raises ValueError where a room is too small.
+    Raises ValueError where a table is too short.
     """
     if (
         counts.shape[0] != N_COUNTS
@@ -377,12 +378,12 @@ def scan(
             outcome = TAKEN
         if outcome == BAD:
             if n_damaged == damaged.shape[0]:
-                outcome = NO_ROOM
+                outcome = IS_FULL
             else:
                 damaged[n_damaged] = at
                 n_damaged += 1
-        if outcome == NO_ROOM:
-            raise ValueError("scan: a table has too little room")
+        if outcome == IS_FULL:
+            raise ValueError("scan: a table is too short")
         at = following
     counts[DAMAGED] = n_damaged
 

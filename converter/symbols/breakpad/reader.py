@@ -72,9 +72,9 @@ def read_records(text: Array) -> Records:
     """text: the file's bytes, uint8."""
     counts = np.zeros(9, np.int64)
     breakpad_kernel.count(text, counts)
-    rooms = counts[1:].tolist()
-    tables = [np.empty((room, width), np.uint64) for room, width in zip(rooms, N_COLUMNS, strict=False)]
-    damaged = np.empty(rooms[-1], np.int64)
+    sizes = counts[1:].tolist()
+    tables = [np.empty((size, width), np.uint64) for size, width in zip(sizes, N_COLUMNS, strict=False)]
+    damaged = np.empty(sizes[-1], np.int64)
     arrays = (*tables, damaged, np.empty(4, np.uint64), counts)
     breakpad_kernel.scan(text, *arrays)
     filled = counts[1:].tolist()

@@ -295,7 +295,7 @@ def fill(
     """The frames that `count` counted, innermost first: those of the i-th address from first[i] on. outermost: a
     number for each address, for its own use."""
     n: cython.Py_ssize_t = addresses.shape[0]
-    room: cython.longlong = name.shape[0]
+    n_max: cython.longlong = name.shape[0]
     if (
         infos.shape[0] != n
         or starts.shape[0] != n
@@ -306,8 +306,8 @@ def fill(
         or inside.shape[0] != n
         or first.shape[0] != n
         or outermost.shape[0] != n
-        or source.shape[0] != room
-        or line.shape[0] != room
+        or source.shape[0] != n_max
+        or line.shape[0] != n_max
     ):
         raise ValueError("fill: an array has the wrong length")
     file: File = File(d, layout)
@@ -322,7 +322,7 @@ def fill(
         end = end_of_function(infos, starts, i)
         deepest = 0
         for k in range(i, end):
-            if frames[k] < 0 or first[k] < 0 or first[k] > room - frames[k]:
+            if frames[k] < 0 or first[k] < 0 or first[k] > n_max - frames[k]:
                 good = False
                 break
             if frames[k] == 0:
@@ -389,17 +389,17 @@ def rows(
     lines: cython.int[::1],
 ) -> cython.Py_ssize_t:
     """The line table that lies from `at` to `end`, of a function that starts at `start`. Returns how many rows it has;
-    below 0: what is damaged. A row for each byte is room enough."""
-    room: cython.Py_ssize_t = addresses.shape[0]
+    below 0: what is damaged. Columns as long as the table has bytes are long enough."""
+    n_max: cython.Py_ssize_t = addresses.shape[0]
     file: File = File(d, layout)
-    if end > file.infos_end or files.shape[0] != room or lines.shape[0] != room:
+    if end > file.infos_end or files.shape[0] != n_max or lines.shape[0] != n_max:
         raise ValueError("rows: an array has the wrong length")
     n: cython.Py_ssize_t = 0
     table: Rows = Rows(file)
     table.begin(at, end, start)
     while table.next():
-        if n >= room:
-            raise ValueError("rows: no room")
+        if n >= n_max:
+            raise ValueError("rows: an array has the wrong length")
         addresses[n] = table.address
         files[n] = cython.cast(cython.uint, table.file)
         lines[n] = line_of(table.line)
@@ -423,17 +423,17 @@ def nodes(
 ) -> cython.Py_ssize_t:
     """The inline tree that lies from `at` to `end`, of a function that starts at `start`, parents before their
     children: how deep each node is, its name, call file, call line, and which ranges are its own: from first_range of
-    it to that of the next. Returns how many nodes; below 0: what is damaged. A node for each 10 bytes and a range for
-    each 2 are room enough."""
-    room: cython.Py_ssize_t = name.shape[0]
+    it to that of the next. Returns how many nodes; below 0: what is damaged. Columns for a node in 10 bytes and a
+    range in 2 are long enough."""
+    n_max: cython.Py_ssize_t = name.shape[0]
     n_ranges: cython.Py_ssize_t = range_start.shape[0]
     of: File = File(d, layout)
     if (
         end > of.infos_end
-        or level.shape[0] != room
-        or file.shape[0] != room
-        or line.shape[0] != room
-        or first_range.shape[0] != room + 1
+        or level.shape[0] != n_max
+        or file.shape[0] != n_max
+        or line.shape[0] != n_max
+        or first_range.shape[0] != n_max + 1
         or range_end.shape[0] != n_ranges
     ):
         raise ValueError("nodes: an array has the wrong length")
@@ -443,8 +443,8 @@ def nodes(
     first_range[0] = 0
     tree.begin(at, end, start)
     while tree.next():
-        if n >= room or tree.n_ranges > cython.cast(cython.ulonglong, n_ranges - m):
-            raise ValueError("nodes: no room")
+        if n >= n_max or tree.n_ranges > cython.cast(cython.ulonglong, n_ranges - m):
+            raise ValueError("nodes: an array has the wrong length")
         level[n] = cython.cast(cython.int, tree.level)
         name[n] = tree.name
         file[n] = cython.cast(cython.uint, tree.call_file)

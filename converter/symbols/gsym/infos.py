@@ -84,10 +84,10 @@ class Infos:
         return layout if end is None else layout._replace(infos_end=end)
 
     def _lines(self, info: Info, start: int) -> list[tuple[int, str, int]]:
-        room = info.line_table_end - info.line_table
-        addresses, files, lines = np.empty(room, np.uint64), np.empty(room, np.uint32), np.empty(room, np.int32)
+        most = info.line_table_end - info.line_table
+        addresses, files, lines = np.empty(most, np.uint64), np.empty(most, np.uint32), np.empty(most, np.int32)
         where = (self._tables.data, self._tables.layout, info.line_table, info.line_table_end, start)
-        n = _undamaged(gsym_kernel.rows(*where, addresses, files, lines)) if room else 0
+        n = _undamaged(gsym_kernel.rows(*where, addresses, files, lines)) if most else 0
         rows = zip(addresses[:n].tolist(), files[:n].tolist(), lines[:n].tolist(), strict=True)
         return [(address, self.texts.path(file), line) for address, file, line in rows]
 
@@ -96,11 +96,11 @@ class Infos:
         size = info.inlines_end - info.inlines
         if not size:
             return ()
-        room, ranges_room = size // NODE_BYTES + 1, size // RANGE_BYTES + 1
-        levels, lines = np.empty(room, np.int32), np.empty(room, np.int32)
-        names, files = np.empty(room, np.uint64), np.empty(room, np.uint32)
-        first = np.empty(room + 1, np.int64)
-        starts, ends = np.empty(ranges_room, np.uint64), np.empty(ranges_room, np.uint64)
+        most, n_ranges = size // NODE_BYTES + 1, size // RANGE_BYTES + 1
+        levels, lines = np.empty(most, np.int32), np.empty(most, np.int32)
+        names, files = np.empty(most, np.uint64), np.empty(most, np.uint32)
+        first = np.empty(most + 1, np.int64)
+        starts, ends = np.empty(n_ranges, np.uint64), np.empty(n_ranges, np.uint64)
         where = (self._tables.data, self._tables.layout, info.inlines, info.inlines_end, start)
         n = _undamaged(gsym_kernel.nodes(*where, levels, names, files, lines, first, starts, ends))
         ranges = list(zip(starts.tolist(), ends.tolist(), strict=True))

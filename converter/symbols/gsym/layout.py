@@ -14,7 +14,7 @@ HEADER_V1 = "IHBBQIII20s"
 
 class HeaderV1(NamedTuple):
     """At offset 0. Behind it come the address table, at the next multiple of 4 the table of info offsets, and at the
-    next one the file table. The room of the uuid is always there, of which uuid_size bytes count."""
+    next one the file table. The bytes for the uuid are always there, of which uuid_size bytes count."""
 
     magic: int
     version: int

@@ -173,7 +173,7 @@ def _address_size(header: HeaderV1 | HeaderV2) -> int:
 
 def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
     """(the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
-    if any(begin == offset and size <= room for begin, room in container.string_tables):
+    if any(begin == offset and size <= length for begin, length in container.string_tables):
         return container.file[offset : offset + size], False
     _inside(container.data, offset, size, "string table")
     return container.data[offset : offset + size], True

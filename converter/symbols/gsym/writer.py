@@ -78,7 +78,7 @@ def write(
     frame: so the format has it.
 
     uuid: the build id, b"" is none; base: what addresses count from, the lowest that is loaded; big: the byte order.
-    Raises UsageError if version 1 has no room for a uuid of this length, or for files of 4 GiB.
+    Raises UsageError if version 1 cannot hold a uuid of this length, or for files of 4 GiB.
     """
     given = list(functions)
     fitting = [f for f in given if f.name and base <= f.start < MAX_ADDRESS and 0 <= f.size < MAX_SIZE]

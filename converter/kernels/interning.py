@@ -1,0 +1,94 @@
+"""Rows that are numbered, each key once, by open addressing: `slots` holds row numbers, -1 where it is free, and is a
+power of two longer than the table.
+
+Each function gives the row of a key. It is `n`, and then entered, if the key is new: the caller has checked that the
+columns and slots have space for it, and counts it.
+"""
+
+import cython
+
+from traceferry.kernels.hashing import mix_address, mix_pair, mix_triple
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def intern_pair(
+    first: cython.int[::1],
+    second: cython.int[::1],
+    slots: cython.int[::1],
+    n: cython.int,
+    a: cython.int,
+    b: cython.int,
+) -> cython.int:
+    """Of two indices, as a prefix and a frame."""
+    mask: cython.ulonglong = slots.shape[0] - 1
+    h: cython.ulonglong = mix_pair(a, b) & mask
+    row: cython.int = slots[h]
+    while row >= 0 and not (first[row] == a and second[row] == b):
+        h = (h + 1) & mask
+        row = slots[h]
+    if row < 0:
+        row = n
+        slots[h] = n
+        first[n] = a
+        second[n] = b
+    return row
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def intern_address(
+    spaces: cython.int[::1],
+    addresses: cython.ulonglong[::1],
+    slots: cython.int[::1],
+    n: cython.int,
+    space: cython.int,
+    address: cython.ulonglong,
+) -> cython.int:
+    """Of an address in one of several address spaces."""
+    mask: cython.ulonglong = slots.shape[0] - 1
+    h: cython.ulonglong = mix_address(space, address) & mask
+    row: cython.int = slots[h]
+    while row >= 0 and not (addresses[row] == address and spaces[row] == space):
+        h = (h + 1) & mask
+        row = slots[h]
+    if row < 0:
+        row = n
+        slots[h] = n
+        spaces[n] = space
+        addresses[n] = address
+    return row
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def intern_triple(
+    first: cython.int[::1],
+    second: cython.int[::1],
+    third: cython.int[::1],
+    slots: cython.int[::1],
+    n: cython.int,
+    a: cython.int,
+    b: cython.int,
+    c: cython.int,
+) -> cython.int:
+    """Of two indices and a number, as a name, a file and a line."""
+    mask: cython.ulonglong = slots.shape[0] - 1
+    h: cython.ulonglong = mix_triple(a, b, c) & mask
+    row: cython.int = slots[h]
+    while row >= 0 and not (first[row] == a and second[row] == b and third[row] == c):
+        h = (h + 1) & mask
+        row = slots[h]
+    if row < 0:
+        row = n
+        slots[h] = n
+        first[n] = a
+        second[n] = b
+        third[n] = c
+    return row

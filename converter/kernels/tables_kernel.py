@@ -1,0 +1,71 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Enters the rows from `first` to n of a table, whose keys are distinct, into slots: see interning.py.
+
+Cython's pure-Python mode: also runs interpreted. ValueError: an array has the wrong length.
+"""
+
+import cython
+
+from traceferry.kernels.interning import intern_address, intern_pair, intern_triple
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def fits(
+    n_column: cython.Py_ssize_t, first: cython.Py_ssize_t, n: cython.Py_ssize_t, n_slots: cython.Py_ssize_t
+) -> cython.bint:
+    return 0 <= first and n <= n_column and n < n_slots and n_slots & (n_slots - 1) == 0
+
+
+def enter_pairs(
+    one: cython.int[::1], other: cython.int[::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t, slots: cython.int[::1]
+):
+    if other.shape[0] != one.shape[0] or not fits(one.shape[0], first, n, slots.shape[0]):
+        raise ValueError("enter_pairs: an array has the wrong length")
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(first, n):
+            intern_pair(one, other, slots, i, one[i], other[i])
+
+
+def enter_addresses(
+    spaces: cython.int[::1],
+    addresses: cython.ulonglong[::1],
+    first: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    if addresses.shape[0] != spaces.shape[0] or not fits(spaces.shape[0], first, n, slots.shape[0]):
+        raise ValueError("enter_addresses: an array has the wrong length")
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(first, n):
+            intern_address(spaces, addresses, slots, i, spaces[i], addresses[i])
+
+
+def enter_triples(
+    one: cython.int[::1],
+    other: cython.int[::1],
+    third: cython.int[::1],
+    first: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    slots: cython.int[::1],
+):
+    if (
+        other.shape[0] != one.shape[0]
+        or third.shape[0] != one.shape[0]
+        or not fits(one.shape[0], first, n, slots.shape[0])
+    ):
+        raise ValueError("enter_triples: an array has the wrong length")
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(first, n):
+            intern_triple(one, other, third, slots, i, one[i], other[i], third[i])
+
+
+if not cython.compiled:
+    from traceferry.kernels.interpreted import plain_integers
+
+    enter_pairs = plain_integers(enter_pairs)
+    enter_addresses = plain_integers(enter_addresses)
+    enter_triples = plain_integers(enter_triples)
