@@ -139,6 +139,7 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/mono.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/symbols.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/unwind.py --rounds $(BENCH_ROUNDS)
+	$(BIN)/python benchmarks/view.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/growth.py
 
 goldens: $(VENV)/.dev

@@ -32,6 +32,7 @@ def load(
     min_duration_ns: int = 0,
     threads: str | Sequence[str] = (),
     embed_sources: bool | Paths = False,
+    source_roots: Paths = (),
     clock_offset_ns: int | None = None,
     sysroot: Paths = (),
     keep_cut_stacks_apart: bool = True,
@@ -43,11 +44,12 @@ def load(
     format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
     recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
     keep, see `select_threads`; embed_sources: folders; the text of source files that the recording names and that are
-    in one of them goes into the trace; True is the working folder; clock_offset_ns: what brings the times of samples
-    onto the clock of the jitted code, where the recorder used another clock; sysroot: folders that are the file tree of
-    the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are not complete
-    stand under a frame that says why; decompress_limit: how many bytes a
-    compressed input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB.
+    in one of them goes into the trace; True is the working folder; source_roots: the same for copies of the folders in
+    which the program was built: a file is found by the end of its path, too; clock_offset_ns: what brings the times of
+    samples onto the clock of the jitted code, where the recorder used another clock; sysroot: folders that are the file
+    tree of the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are
+    not complete stand under a frame that says why; decompress_limit: how many bytes a compressed input may hold, by
+    default 1000 times its size, at least 16 MiB and at most 16 GiB.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
     or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
@@ -61,8 +63,9 @@ def load(
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
     options = registry.Options(
-        _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources), clock_offset_ns,
-        _as_list(sysroot), keep_cut_stacks_apart, limit=limit,
+        _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources),
+        _embedded_folders(_as_list(source_roots)), clock_offset_ns, _as_list(sysroot), keep_cut_stacks_apart,
+        limit=limit,
     )  # fmt: skip
     trace = Trace()
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))

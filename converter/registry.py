@@ -24,6 +24,7 @@ HEAD_SIZE = 256
 class Options:
     """The user's options for reading inputs. symbols: files that name functions; folders: where to look for more;
     embed_sources: folders of which source files' text may go into the trace, absolute and without links;
+    source_roots: the same, in which a file is also found by the end of its path;
     clock_offset_ns: what brings the samples onto the clock of the jitted code, None if it is to be determined;
     sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
     complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
@@ -32,6 +33,7 @@ class Options:
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
     embed_sources: Sequence[str] = ()
+    source_roots: Sequence[str] = ()
     clock_offset_ns: int | None = None
     sysroots: Sequence[str] = ()
     keep_cut_stacks_apart: bool = True

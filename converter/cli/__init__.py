@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from traceferry.cli import check, completion, convert, dump, formats, info, symbols
+from traceferry.cli import check, completion, convert, dump, formats, info, symbols, view
 from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.cli.termination import Terminated, terminable
 from traceferry.errors import FormatError, UsageError
 
 COMMANDS = {
+    "view": view,
     "convert": convert,
     "info": info,
     "check": check,

@@ -10,7 +10,7 @@ from traceferry.errors import UsageError
 
 SHELLS = ("bash", "zsh", "tcsh")
 # What the words of these arguments are; shtab completes them.
-FILES = ("INPUT", "SOURCE", "FILE", "FILE-OR-DIR", "FILE.json", "OUT", "OUT.gsym")
+FILES = ("INPUT", "SOURCE", "FILE", "FILE-OR-DIR", "FILE.json", "OUT", "OUT.gsym", "DIR")
 
 
 def add_to(commands: Any) -> None:

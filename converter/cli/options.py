@@ -136,6 +136,7 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
         min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
         threads=arguments.thread,
         embed_sources=arguments.embed_sources,
+        source_roots=getattr(arguments, "source_root", ()),
         clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
         sysroot=arguments.sysroot,
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",

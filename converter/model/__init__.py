@@ -63,6 +63,8 @@ from traceferry.model.trace import (
     HeapGraph,
     HeapSnapshot,
     Input,
+    LibraryReader,
+    NativeFunction,
     Process,
     Sampling,
     Thread,
@@ -72,10 +74,11 @@ from traceferry.model.trace import (
 
 __all__ = [
     "ALLOCATIONS", "ARGUMENTS", "CALLS", "CATEGORIES", "CODE", "COUNTER_VALUES", "COVERAGE", "ENTRY_LOST",
-    "FIELD_DTYPES", "FRAMES", "FUNCS", "GLOBAL_TABLES", "HEAP_OBJECTS", "HEAP_ROOTS", "HEAP_TABLES", "LEAVE", "LIBS",
-    "MARKER_COLORS", "MARKER_COLUMNS", "OPEN_AT_END", "OPEN_AT_START", "PLACES", "PREEMPTED", "RUNNING", "SAMPLES",
-    "SCHEDULING", "SOURCES", "STACKS", "STATES", "SYMBOLS", "TAIL", "THREAD_TABLES", "TIERS", "TS", "UNWOUND",
-    "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat", "GrowingTable",
-    "HeapGraph", "HeapSnapshot", "Input", "MarkerCategory", "MarkerField", "MarkerType", "Process", "Sampling",
-    "StreamedTable", "Strings", "Table", "TableSpec", "Thread", "ThreadData", "Trace", "describe",
+    "FIELD_DTYPES", "FRAMES", "FUNCS", "GLOBAL_TABLES", "HEAP_OBJECTS", "HEAP_ROOTS", "HEAP_TABLES", "LEAVE",
+    "LIBS", "MARKER_COLORS", "MARKER_COLUMNS", "OPEN_AT_END", "OPEN_AT_START", "PLACES", "PREEMPTED", "RUNNING",
+    "SAMPLES", "SCHEDULING", "SOURCES", "STACKS", "STATES", "SYMBOLS", "TAIL", "THREAD_TABLES", "TIERS", "TS",
+    "UNWOUND", "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat",
+    "GrowingTable", "HeapGraph", "HeapSnapshot", "Input", "LibraryReader", "MarkerCategory", "MarkerField",
+    "MarkerType", "NativeFunction", "Process", "Sampling", "StreamedTable", "Strings", "Table", "TableSpec",
+    "Thread", "ThreadData", "Trace", "describe",
 ]  # fmt: skip

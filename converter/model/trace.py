@@ -169,6 +169,30 @@ class CodeReader(Protocol):
 
 
 @dataclass(frozen=True)
+class NativeFunction:
+    """What runs at an address of a library. frames: (name, source, line), the outermost first, "" and 0 are unknown;
+    start: of the outermost function, relative to the library's start; size: in bytes, 0 is unknown."""
+
+    frames: tuple[tuple[str, str, int], ...]
+    start: int
+    size: int
+
+
+class LibraryReader(Protocol):
+    """Reads the files of the libraries of one input. lib: a row of `libs`, another input's has no files here;
+    addresses: relative to the library's start, as in `frames`."""
+
+    def functions_at(self, lib: int, addresses: Sequence[int]) -> Sequence[NativeFunction | None]:
+        """None where nothing is known."""
+
+    def bytes_of(self, lib: int, address: int, size: int) -> bytes:
+        """The library's machine code, as far as its file is available and has it."""
+
+    def holder_of(self, pid: int, ts: int, address: int) -> tuple[int, int] | None:
+        """(library, address in it) of an absolute address in a process, at a time on the trace's clock."""
+
+
+@dataclass(frozen=True)
 class Input:
     """The source of a part of the trace: a file's name, its format, the format's version, who wrote it."""
 
@@ -182,7 +206,8 @@ class Trace:
     """A whole recording. Importers intern into the global tables and append processes; exporters read.
 
     start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, as text;
-    code_readers: for each input with code objects, what reads them.
+    code_readers: for each input with code objects, what reads them; library_readers: for each input with libraries of
+    which files are here, what reads those.
     """
 
     def __init__(self) -> None:
@@ -202,6 +227,7 @@ class Trace:
         self.stacks = GrowingTable(STACKS)
         self.coverage = GrowingTable(COVERAGE)
         self.code_readers: list[CodeReader] = []
+        self.library_readers: list[LibraryReader] = []
         self.processes: list[Process] = []
         self.inputs: list[Input] = []
         self.attributes: dict[str, str] = {}

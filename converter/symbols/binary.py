@@ -125,6 +125,15 @@ class Binary:
                 return segment.address + offset - segment.offset - self.base
         return None
 
+    def code(self, address: int, size: int) -> bytes:
+        """The bytes at an address relative to the lowest loaded segment, as far as the file has them."""
+        at = address + self.base
+        for segment in self._loaded:
+            begin = at - segment.address
+            if 0 <= begin < segment.size:
+                return bytes(self.data[segment.offset + begin : segment.offset + min(begin + size, segment.size)])
+        return b""
+
     @cached_property
     def symcache(self) -> Any:
         """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
@@ -187,6 +196,8 @@ ARCHITECTURES = {
     ("EM_PPC64", 8): "ppc64",
     ("EM_MIPS", 4): "mips",
     ("EM_MIPS", 8): "mips64",
+    ("EM_RISCV", 4): "riscv32",
+    ("EM_RISCV", 8): "riscv64",
 }
 
 # r_info_type of R_<machine>_RELATIVE, from the processors' ABI supplements.

@@ -77,9 +77,9 @@ class Stacks:
 
 
 def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:
-    frames, funcs = trace.frames.table(), trace.funcs.table()
+    frames, funcs = _with_code(trace, trace.frames.table()), trace.funcs.table()
     has_address = _has_address(trace, frames)
-    symbols, symbol_of_frame = _used_symbols(trace, has_address)
+    symbols, symbol_of_frame = _used_symbols(trace, frames, has_address)
     json.key("shared")
     json.open(b"{")
     _write_stacks(json, stacks)
@@ -201,6 +201,23 @@ def _null_if_zero(values: Array) -> Array:
     return np.where(values == 0, -1, values)
 
 
+def _with_code(trace: Trace, frames: Table) -> Table:
+    """Compiled functions whose frame tells no place, as in the tree of code sizes, get the start of their first code
+    object of that tier: without an address, the viewer asks neither for their source nor for their instructions."""
+    code = trace.code.table()
+    first: Array
+    keys, first = np.unique(code["func"].astype(np.int64) << 32 | code["tier"] + 1, return_index=True)
+    rows = np.flatnonzero((frames["address"] < 0) & (frames["inline_depth"] == 0) & (frames["func"] >= 0))
+    wanted = frames["func"][rows].astype(np.int64) << 32 | frames["tier"][rows] + 1
+    nth = np.searchsorted(keys, wanted)
+    found = np.append(keys, -1)[nth] == wanted
+    rows, symbol = rows[found], code["symbol"][first[nth[found]]]
+    address, lib, symbols = frames["address"].copy(), frames["lib"].copy(), frames["symbol"].copy()
+    address[rows], lib[rows] = trace.symbols["address"][symbol], trace.symbols["lib"][symbol]
+    symbols[rows] = symbol
+    return frames.replaced(address=address, lib=lib, symbol=symbols)
+
+
 def _has_address(trace: Trace, frames: Table) -> Array:
     known = (frames["lib"] >= 0) & (frames["address"] >= 0)
     fits = known & (frames["address"] <= MAX_ADDRESS)
@@ -217,11 +234,11 @@ def _resource_of_func(frames: Table, n_funcs: int) -> Array:
     return resource
 
 
-def _used_symbols(trace: Trace, has_address: Array) -> tuple[Table, Array]:
+def _used_symbols(trace: Trace, frames: Table, has_address: Array) -> tuple[Table, Array]:
     """The symbols that frames refer to, and each frame's index into them."""
     symbols = trace.symbols.table()
     usable = (symbols["lib"] >= 0) & (symbols["address"] >= 0) & (symbols["address"] <= MAX_ADDRESS)
-    of_frame = np.where(has_address, trace.frames["symbol"], -1)
+    of_frame = np.where(has_address, frames["symbol"], -1)
     used = np.zeros(len(symbols), bool)
     used[of_frame[of_frame >= 0]] = True
     rows = np.flatnonzero(used & usable)

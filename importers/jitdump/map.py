@@ -20,7 +20,8 @@ def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
             trace.report.note(
                 problem.kind, problem.count, offset=problem.offset, where=dump.name, detail=problem.detail
             )
-        code = add_code(dump, trace, SourceTexts(dump, trace, options.embed_sources), options.counter)
+        texts = SourceTexts(dump, trace, options.embed_sources, options.source_roots)
+        code = add_code(dump, trace, texts, options.counter)
         trace.inputs.append(Input(Path(dump.source.path).name, "jitdump", str(dump.header.version), code.producer))
         add_views(code, trace)
     if trace.clock is None:

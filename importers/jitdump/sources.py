@@ -6,26 +6,26 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from traceferry.importers.jitdump.decode import Dump
 from traceferry.io.named_files import is_inside, read_named
+from traceferry.io.source_files import MAX_TEXT, local_path, real_file, text_in_roots
 from traceferry.model import Trace
-
-MAX_TEXT = 64 << 20
 
 
 class SourceTexts:
     """Rows of the trace's sources for one dump. A file that is embedded twice is two sources: code that was loaded
     before the second one keeps the first.
 
-    folders: where the files lie whose text may be read, absolute and without links.
+    folders: where the files lie whose text may be read; roots: the same, in which a file is also found by the end of
+    its path; both absolute and without links.
     """
 
-    def __init__(self, dump: Dump, trace: Trace, folders: Sequence[str]) -> None:
+    def __init__(self, dump: Dump, trace: Trace, folders: Sequence[str], roots: Sequence[str] = ()) -> None:
         self._trace = trace
         self._dump = dump
         self._folders = folders
+        self._roots = roots
         self._embedded: dict[str, tuple[list[int], list[int]]] = {}
         self._rows: dict[str, int] = {"": -1}
         self._read_paths: set[str] = set()
@@ -48,7 +48,7 @@ class SourceTexts:
             return rows[max(bisect_left(numbers, nth) - 1, 0)]
         row = self._rows.get(path)
         if row is None:
-            row = self._rows[path] = self._add(path, self._read(path) if self._folders else None)
+            row = self._rows[path] = self._add(path, self._read(path) if self._folders or self._roots else None)
         return row
 
     def _add(self, path: str, text: str | None) -> int:
@@ -60,11 +60,8 @@ class SourceTexts:
         """The first of the candidates that lies in a folder of the user's, all links resolved."""
         report = self._trace.report
         for candidate in self._candidates(path):
-            try:
-                real = os.path.realpath(candidate)
-                if not os.path.isfile(real):
-                    continue
-            except (OSError, ValueError):  # not a path
+            real = real_file(candidate)
+            if not real:
                 continue
             folder = next((folder for folder in self._folders if is_inside(real, folder)), None)
             if folder is None:
@@ -74,7 +71,11 @@ class SourceTexts:
             if text is not None:
                 self._note_read(real, len(text))
                 return text
-        return None
+        found = text_in_roots(path, self._roots)
+        if found is None:
+            return None
+        self._note_read(found[0], len(found[1]))
+        return found[1]
 
     def _note_read(self, path: str, n_characters: int) -> None:
         """Files are read until the last thread is loaded: each time the note is replaced by one of all."""
@@ -88,9 +89,10 @@ class SourceTexts:
 
     def _candidates(self, path: str) -> Iterator[str]:
         """The file at its path, from each folder if that is not absolute; then the file of its name beside the dump."""
-        try:
-            local = unquote(urlsplit(path).path) if path.startswith("file://") else path
-        except ValueError:  # no host is written like that
+        if not self._folders:
+            return
+        local = local_path(path)
+        if not local:
             return
         if os.path.isabs(local):
             yield local

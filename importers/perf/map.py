@@ -86,9 +86,16 @@ class _Mapper:
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
         self._note_losses(memory)
         natives.note_problems()
+        self._keep_libraries(natives, memory)
         producer = f"perf {features.version}".strip()
         trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
         trace.attributes |= attributes(recording)
+
+    def _keep_libraries(self, natives: Natives, memory: Memory) -> None:
+        if any(library.symbols is not None for library in natives.libraries):
+            from traceferry.importers.perf.libraries import MappedLibraries
+
+            self._trace.library_readers.append(MappedLibraries(natives, memory))
 
     def _map_file(self, pid: int) -> str:
         """perf-PID.map: beside the recording, with the symbols, or where it was written if this is that machine."""

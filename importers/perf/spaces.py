@@ -218,6 +218,16 @@ class Memory:
             for nth, (begin, size, _) in enumerate(lines)
         ])  # fmt: skip
 
+    def mapping_at(self, pid: int, ts: int, address: int) -> Mmap | None:
+        """What holds an address at a time on the trace's clock. What is mapped first was there before."""
+        holding = [
+            one for one, until in self._maps_of(pid) if one.start <= address < one.start + one.length and ts < until
+        ]
+        begun = [one for one in holding if one.ts + self.offset_ns <= ts]
+        if begun:
+            return begun[-1]
+        return holding[0] if holding else None
+
     def _maps_of(self, pid: int) -> Iterator[tuple[Mmap, int]]:
         """(mapping, until when): a fork's child begins with its parent's; a new program ends all before."""
         for owner, forked in reversed(self._ancestors(pid)):

@@ -72,6 +72,7 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     for log in logs:
         _assign_frames(trace, log, objects)
     _note_damaged_symbols(trace, objects)
+    _keep_files(trace, objects)
     rates = _clock(trace, logs)
     end_ts = max(
         (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
@@ -105,6 +106,16 @@ def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
 
         for one in objects:
             note_problems(trace.report, one.symbols)
+
+
+def _keep_files(trace: Trace, objects: Sequence[Object]) -> None:
+    if objects:
+        from traceferry.symbols.libraries import LibraryFile, LibraryFiles
+
+        of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
+        debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]
+        files = {lib: of_debug_id[debug_id] for lib, debug_id in enumerate(debug_ids) if debug_id in of_debug_id}
+        trace.library_readers.append(LibraryFiles(files))
 
 
 def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:

@@ -1,0 +1,41 @@
+"""Opens an address in the user's browser, or says how to reach it from another machine."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import sys
+import webbrowser
+
+
+def has_display() -> bool:
+    """Whether a browser could show something here. $BROWSER is taken at its word."""
+    if sys.platform in ("win32", "darwin") or os.environ.get("BROWSER"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_browser(address: str) -> bool:
+    """Whether a browser took it."""
+    try:
+        return webbrowser.open(address)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def ssh_line(port: int) -> str:
+    """The command that makes a port of this machine reachable on the user's own. Both ends have the same number, since
+    it is part of the addresses."""
+    # "client client-port server server-port"
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    host, ssh_port = (connection[2], connection[3]) if len(connection) == 4 else (platform.node(), "22")
+    other_port = f"-p {ssh_port} " if ssh_port != "22" else ""
+    return f"ssh -N {other_port}-L {port}:127.0.0.1:{port} {_user()}{host}"
+
+
+def _user() -> str:
+    try:
+        return f"{getpass.getuser()}@"
+    except (OSError, KeyError, ImportError):  # a user without a name
+        return ""

@@ -1,0 +1,92 @@
+"""A page of our own with a button for each viewer, which opens it and hands it the trace by a message. Needed where the
+browser keeps a public page from reaching this machine."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from traceferry.view.viewers import Viewer
+
+
+@dataclass(frozen=True)
+class Button:
+    """viewer_address: of the viewer that waits for a message; trace_path: on this server; file_name: what the viewer
+    shows."""
+
+    viewer: Viewer
+    viewer_address: str
+    trace_path: str
+    file_name: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "viewer": self.viewer.name, "address": self.viewer_address, "trace": self.trace_path,
+            "name": self.file_name,
+        }  # fmt: skip
+
+
+def page(title: str, buttons: Sequence[Button], nonce: str) -> str:
+    """nonce: of the content security policy."""
+    import orjson
+
+    # "<" could end the script.
+    data = orjson.dumps([button.as_json() for button in buttons]).decode().replace("<", "\\u003c")
+    items = "\n".join(
+        f'<button type="button" id="{button.viewer.name}">Open in {html.escape(button.viewer.title)}</button>'
+        for button in buttons
+    )
+    handover = files("traceferry.exporters.html").joinpath("script", "handover.js").read_text(encoding="utf-8")
+    script = handover + SCRIPT.replace("BUTTONS", data)
+    return PAGE.format(title=html.escape(title), items=items, script=script, nonce=nonce)
+
+
+def policy(nonce: str) -> str:
+    return (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>{title}</title>
+<style nonce="{nonce}">
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em; color: #222; }}
+button {{ font: inherit; padding: 0.6em 1.2em; margin: 0 0.6em 0.6em 0; cursor: pointer; }}
+</style>
+<h1>{title}</h1>
+<p>The trace stays on this machine: the viewer runs in the browser, and this page hands it the bytes.</p>
+<p>{items}</p>
+<p id="state" role="status"></p>
+<script nonce="{nonce}">{script}</script>
+</html>
+"""
+
+# handover.js comes before it.
+SCRIPT = """
+const state = document.getElementById("state");
+
+async function traceOf(path) {
+  const response = await fetch(path);
+  if (!response.ok) {
+    throw new Error(await response.text() || `The server answered ${response.status}.`);
+  }
+  return response.arrayBuffer();
+}
+
+async function hand(button) {
+  state.textContent = "Loading...";
+  await handOver({...VIEWERS[button.viewer], url: button.address}, traceOf(button.trace), button.name);
+  state.textContent = "The viewer has the trace.";
+}
+
+for (const button of BUTTONS) {
+  document.getElementById(button.viewer).addEventListener("click", () =>
+    hand(button).catch((error) => { state.textContent = error.message; }));
+}
+"""

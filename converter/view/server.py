@@ -1,0 +1,198 @@
+"""The HTTP server. Every request is checked before anything else: who asks, from which page, for what, and how."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from socket import socket
+
+from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+
+from traceferry.errors import TraceferryError
+from traceferry.view.page import page, policy
+from traceferry.view.site import Site, content_type
+from traceferry.view.symbol_server import QUESTIONS
+from traceferry.view.viewers import VIEWERS, Viewer
+
+HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.ASCII)
+MAX_BODY = 8 << 20
+# For a request's body.
+BODY_SECONDS = 60
+SHUTDOWN_SECONDS = 0.5
+# How long the rest of a refused body is read, so that the client sees the answer.
+LINGERING_SECONDS = 1
+PREFLIGHT_SECONDS = 600
+EXPOSED_HEADERS = "Accept-Ranges, Content-Length, Content-Range, ETag, Last-Modified"
+REQUEST_HEADERS = "Content-Type, Range, If-Range, If-None-Match, If-Modified-Since, Cache-Control, Pragma"
+PRIVATE_NETWORK = "Access-Control-Request-Private-Network"
+# Of no answer may another program make more than it is.
+ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+# A changed file under --watch must be seen: asked for again each time, and sent only if it changed.
+UNCACHED = {"Cache-Control": "no-cache"}
+READS = (hdrs.METH_GET, hdrs.METH_HEAD)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _File(web.FileResponse):
+    """Honours If-Range with an entity tag, too: a part of a file that has changed since is sent whole."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        condition = request.headers.get(hdrs.IF_RANGE, "")
+        if condition and not _is_date(condition) and condition != _entity_tag(self._path):
+            headers = request.headers.copy()
+            headers.popall(hdrs.RANGE, None)
+            request = request.clone(headers=headers)
+        return await super().prepare(request)
+
+
+def _entity_tag(path: Path) -> str:
+    """As FileResponse makes it."""
+    with suppress(OSError):
+        status = path.stat()
+        return f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+    return ""
+
+
+def _is_date(text: str) -> bool:
+    with suppress(ValueError, TypeError):
+        parsedate_to_datetime(text)
+        return True
+    return False
+
+
+class Server:
+    """only: the viewer of which there is a copy at the root."""
+
+    def __init__(self, site: Site, only: Viewer | None) -> None:
+        self._site = site
+        self._only = only
+        # What reads a trace also adds to it: one question at a time.
+        self._workers = ThreadPoolExecutor(1, "traceferry-view")
+        self._origins = {*(viewer.origin for viewer in VIEWERS.values()), *site.allowed_origins}
+
+    @asynccontextmanager
+    async def running(self, listening: socket) -> AsyncIterator[None]:
+        application = web.Application(client_max_size=MAX_BODY)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, lingering_time=LINGERING_SECONDS
+        )
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listening).start()
+            yield
+        finally:
+            await runner.cleanup()
+            self._workers.shutdown(wait=False, cancel_futures=True)
+
+    # ------------------------------------------------------------ checks
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        """A refusal has no body, and no header that lets a page read it."""
+        host, origin = request.headers.get(hdrs.HOST, ""), request.headers.get(hdrs.ORIGIN)
+        is_known = origin is None or origin == f"http://{host}" or origin in self._origins
+        if HOST.fullmatch(host) is None or not is_known:
+            return _refusal(web.HTTPForbidden.status_code)
+        found = self._route(request.raw_path.partition("?")[0])
+        if found is None:
+            return _refusal(web.HTTPNotFound.status_code)
+        methods, handler = found
+        if request.method == hdrs.METH_OPTIONS and origin is not None:
+            response: web.StreamResponse = _preflight(request, methods)
+        elif request.method not in methods:
+            return _refusal(web.HTTPMethodNotAllowed.status_code, {hdrs.ALLOW: ", ".join(methods)})
+        else:
+            response = await handler(request)
+        response.headers.update(ALWAYS)
+        if origin is not None:
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED_HEADERS
+        response.headers[hdrs.VARY] = hdrs.ORIGIN
+        return response
+
+    def _route(self, path: str) -> tuple[tuple[str, ...], Handler] | None:
+        """The methods that a path has, and what answers. Paths are compared, never looked up on disk."""
+        site = self._site
+        viewer = site.viewer_of_path(path)
+        if viewer is not None:
+            return READS, lambda request: self._trace(viewer)
+        if path == f"{site.prefix}/":
+            return READS, self._page
+        question = path.removeprefix(site.prefix)
+        if path != question and question in QUESTIONS:
+            return (hdrs.METH_POST,), lambda request: self._answer(request, question)
+        file = site.viewer_file(path)
+        return None if file is None else (READS, lambda request: _viewer_file(file))
+
+    # ------------------------------------------------------------ answers
+
+    async def _trace(self, viewer: Viewer) -> web.StreamResponse:
+        """Converted now, if this is the first time."""
+        loop = asyncio.get_running_loop()
+        try:
+            path = await loop.run_in_executor(self._workers, self._site.conversion.file_for, viewer)
+        except (TraceferryError, OSError) as error:
+            return web.Response(status=500, text=str(error))
+        # The viewers tell compressed files by their content.
+        return _File(path, headers={hdrs.CONTENT_TYPE: "application/octet-stream"} | UNCACHED)
+
+    async def _answer(self, request: web.Request, question: str) -> web.StreamResponse:
+        if (request.content_length or 0) > MAX_BODY:
+            return _refusal(web.HTTPRequestEntityTooLarge.status_code)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await request.read()
+        except TimeoutError:
+            return _refusal(web.HTTPRequestTimeout.status_code)
+        except web.HTTPRequestEntityTooLarge:
+            return _refusal(web.HTTPRequestEntityTooLarge.status_code)
+        answer = await asyncio.get_running_loop().run_in_executor(self._workers, self._symbols, question, body)
+        return web.Response(body=answer, content_type="application/json", headers=UNCACHED)
+
+    def _symbols(self, question: str, body: bytes) -> bytes:
+        import orjson
+
+        symbols = self._site.symbols()
+        if symbols is None:
+            return orjson.dumps({"error": "the file was converted before: view the recording itself"})
+        return orjson.dumps(symbols.answer(question, body))
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        nonce = secrets.token_urlsafe(16)
+        text = page(self._site.conversion.title, self._site.buttons(self._only), nonce)
+        headers = {"Content-Security-Policy": policy(nonce)} | UNCACHED
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+
+async def _viewer_file(path: Path) -> web.StreamResponse:
+    return _File(path, headers={hdrs.CONTENT_TYPE: content_type(path)} | UNCACHED)
+
+
+def _refusal(status: int, headers: dict[str, str] | None = None) -> web.Response:
+    """The connection ends with it, so that what else a client sends is not read."""
+    response = web.Response(status=status, headers={**ALWAYS, **(headers or {})})
+    response.force_close()
+    return response
+
+
+def _preflight(request: web.Request, methods: tuple[str, ...]) -> web.Response:
+    headers: dict[str, str] = {
+        hdrs.ACCESS_CONTROL_ALLOW_METHODS: ", ".join(methods),
+        hdrs.ACCESS_CONTROL_ALLOW_HEADERS: REQUEST_HEADERS,
+        hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),
+    }
+    if request.headers.get(PRIVATE_NETWORK) == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return web.Response(status=204, headers=headers)

@@ -1,0 +1,50 @@
+"""The two viewers: where they are, and the addresses that make them load what is served here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+# The only loopback port that ui.perfetto.dev's content security policy lets it connect to.
+PERFETTO_PORT = 9001
+# It shows the sources that a trace holds, and is off by default.
+SOURCES_PLUGIN = "org.chromium.V8"
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """name: also the exporter's; port: the only one that it can load from, 0 is any."""
+
+    name: str
+    title: str
+    origin: str
+    port: int = 0
+
+
+FIREFOX = Viewer("firefox", "profiler.firefox.com", "https://profiler.firefox.com")
+PERFETTO = Viewer("perfetto", "ui.perfetto.dev", "https://ui.perfetto.dev", PERFETTO_PORT)
+VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
+
+
+def address(viewer: Viewer, origin: str, trace_url: str, server: str, title: str, has_sources: bool) -> str:
+    """The viewer with the trace loaded. origin: where the viewer is served; server: the symbol server; has_sources:
+    the trace holds sources."""
+    if viewer is FIREFOX:
+        return f"{origin}/from-url/{quote(trace_url, safe='')}/?{_firefox_query(server, title)}"
+    return f"{origin}/#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
+
+
+def receiving_address(viewer: Viewer, origin: str, server: str, title: str, has_sources: bool) -> str:
+    """The viewer, waiting for a message with the trace."""
+    if viewer is FIREFOX:
+        return f"{origin}/from-post-message/?{_firefox_query(server, title)}"
+    query = urlencode(_perfetto_query(has_sources))
+    return f"{origin}/#!/" + (f"?{query}" if query else "")
+
+
+def _firefox_query(server: str, title: str) -> str:
+    return urlencode({"symbolServer": server, "profileName": title})
+
+
+def _perfetto_query(has_sources: bool) -> dict[str, str]:
+    return {"enablePlugins": SOURCES_PLUGIN} if has_sources else {}
