@@ -85,7 +85,7 @@ class Collected:
         for nth, process in enumerate(self.trace.processes):
             counts = ProcessCounts([], [])
             self.processes.append(counts)
-            for place, thread in enumerate(process.threads):
+            for thread in process.threads:
                 data = thread.load()
                 if thread.sample_unit:
                     total = sums.total(data.samples["weight"])
@@ -95,7 +95,7 @@ class Collected:
                 else:
                     counts.threads.append(self._add(thread, data))
                     if self.trees is not None:
-                        self.trees.add(nth, place, data)
+                        self.trees.add(nth, len(counts.threads) - 1, data)
                 del data
                 progress(thread.n_records)
 

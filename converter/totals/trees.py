@@ -107,8 +107,11 @@ FREED = Measure("freed bytes", "bytes")
 
 @dataclass
 class Series:
-    """Amounts of one measure in one thread, sorted by bucket, then node; each pair once. process, thread: their places
-    in the trace, thread -1 for a measure of a process; bucket: 0 in a measure without times; amount: int64, above 0."""
+    """Amounts of one measure in one thread, sorted by bucket, then node; each pair once.
+
+    process: its place in the trace; thread: its place among the process's threads without views of sizes, -1 for a
+    measure of a process; bucket: 0 in a measure without times; amount: int64, above 0.
+    """
 
     process: int
     thread: int
@@ -145,6 +148,7 @@ class Trees:
         # The series of threads that are done, and their amounts.
         self._done, self._n_done = 0, 0
         self._node_of_stack = np.empty(0, np.int32)
+        self._end_of_bucket = np.empty(0, np.int64)
 
     # ------------------------------------------------------------ what is added
 
@@ -263,8 +267,12 @@ class Trees:
         return bucket
 
     def _ends(self) -> Array:
-        start, width = self._trace.start_ts, self.width_ns
-        return np.array([min(start + (i + 1) * width, LARGEST) for i in range(self.n_buckets)], np.int64)
+        """Where the buckets of time end."""
+        if len(self._end_of_bucket) != self.n_buckets:
+            start, width = self._trace.start_ts, self.width_ns
+            ends = [min(start + (i + 1) * width, LARGEST) for i in range(self.n_buckets)]
+            self._end_of_bucket = np.array(ends, np.int64)
+        return self._end_of_bucket
 
     def _nodes_of_stacks(self) -> Array:
         """The node of each stack that the trace has by now."""

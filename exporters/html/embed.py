@@ -13,11 +13,13 @@ from traceferry.io.output import Output
 from traceferry.model import Trace
 
 LEVEL = 6
-# 85 characters, of which none means anything to HTML: four bytes are five of them. script/bytes.js decodes them.
-ALPHABET = bytes(c for c in range(ord("!"), ord("~") + 1) if chr(c) not in "\"&'<>\\`{|")[:85]
+# The printable characters without those that mean something to HTML: two of them are 13 bits, the high ones first.
+# script/bytes.js decodes them.
+ALPHABET = bytes(c for c in range(ord("!"), ord("~") + 1) if chr(c) not in "<>&")
 DIGITS = np.frombuffer(ALPHABET, np.uint8)
-# Bytes of an element's text: four fifths of it are encoded at once.
-PIECE = 4 << 18
+GROUP = 13  # bytes that are 16 characters
+# Bytes of one element.
+PIECE = GROUP << 16
 
 
 class TooLargeError(Exception):
@@ -31,7 +33,7 @@ class Compressed:
         self.size = 0
         self._limit = limit
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        self._gzip = zlib.compressobj(LEVEL, wbits=31)
+        self._gzip = _gzip()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._emit(self._gzip.compress(data))
@@ -77,19 +79,26 @@ def exported(
 
 def gzipped(data: bytes) -> bytes:
     """Without name and time: the same input, the same bytes."""
-    packer = zlib.compressobj(LEVEL, wbits=31)
-    return packer.compress(data) + packer.flush()
+    packer = _gzip()
+    return bytes(packer.compress(data) + packer.flush())
+
+
+def _gzip() -> Any:
+    return zlib.compressobj(LEVEL, wbits=31, memLevel=9)
 
 
 def as_text(data: bytes) -> bytes:
-    """Five characters for each four bytes; the last ones are filled up with zeros."""
-    left = np.frombuffer(data + b"\0" * (-len(data) % 4), ">u4").astype(np.uint32)
-    digits = np.empty((len(left), 5), np.uint8)
-    for place in range(4, -1, -1):
-        left, digits[:, place] = left // 85, left % 85
-    encoded: Any = DIGITS[digits]
-    return bytes(encoded.tobytes())
+    """16 characters for each 13 bytes; the last ones are filled up with zeros."""
+    padded = np.frombuffer(data + b"\0" * (-len(data) % GROUP), np.uint8).reshape(-1, GROUP)
+    columns = [*padded.T.astype(np.uint32), np.zeros(len(padded), np.uint32)]
+    encoded = np.empty((len(padded), 16), np.uint8)
+    for nth in range(8):
+        byte, bit = divmod(13 * nth, 8)
+        three = columns[byte] << 16 | columns[byte + 1] << 8 | columns[byte + 2]
+        high, low = np.divmod(three >> (11 - bit) & 0x1FFF, len(ALPHABET))
+        encoded[:, 2 * nth], encoded[:, 2 * nth + 1] = DIGITS[high], DIGITS[low]
+    return encoded.tobytes()
 
 
 def text_size(n_bytes: int) -> int:
-    return (n_bytes + 3) // 4 * 5
+    return -(-n_bytes // GROUP) * 16

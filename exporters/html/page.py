@@ -33,7 +33,7 @@ EMBEDDED = ("firefox", "perfetto")
 MOST_EMBEDDED = 100_000_000
 # Characters of the encoded data, and how many more for each of the embedded profiles.
 MOST_DATA = 150_000
-DATA_PER_EMBEDDED = 0.02
+DATA_PER_EMBEDDED = 0.01
 
 
 def write(

@@ -23,6 +23,11 @@ from traceferry.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Tre
 Json = dict[str, Any]
 LONGEST_NAME = 1000
 LONGEST_LIST = 500
+# Call paths and parts of time, from much to little.
+STEPS = (
+    (40_000, 512), (40_000, 256), (25_000, 256), (25_000, 128), (15_000, 128), (10_000, 128), (7_000, 64), (5_000, 64),
+    (3_000, 64), (2_000, 32), (1_000, 32), (500, 32), (200, 32), (50, 32),
+)  # fmt: skip
 SMALLER = "(smaller call paths)"
 LIVE = Measure("bytes not freed", "bytes", is_timed=False)
 
@@ -40,13 +45,9 @@ class Detail:
     @classmethod
     def steps(cls) -> Iterator[Detail]:
         """From much to little."""
-        nodes, buckets, rows, source_bytes = 40_000, 512, 200, 2_000_000
-        while nodes > 50:
-            yield cls(nodes, buckets, rows, source_bytes)
-            buckets, source_bytes = max(buckets // 2, 32), source_bytes // 2
-            if buckets <= 128:
-                nodes, rows = nodes * 2 // 3, max(rows * 2 // 3, 20)
-        yield cls(nodes, buckets, 20, 0)
+        for nodes, buckets in STEPS:
+            part = nodes / STEPS[0][0]
+            yield cls(nodes, buckets, max(int(200 * part**0.5), 20), int(2_000_000 * part))
 
 
 class PageData:
@@ -75,7 +76,7 @@ class PageData:
         trees = self._trees
         while trees.n_buckets > detail.buckets:
             trees.halve()
-        kept = _Kept(trees, detail.nodes)
+        kept, measures = _Kept(trees, detail.nodes), self._measures()
         self._trace.report.note("page_narrowed", kept.n_joined, where="page")
         info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
         return {
@@ -83,15 +84,16 @@ class PageData:
             "time": {"buckets": trees.n_buckets, "width_ns": trees.width_ns},
             **self._names(kept),
             "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
-            "measures": self._measures(),
-            "series": [_series(s, kept, self._measures()) for s in trees.series if s.measure != FREED and len(s.node)],
+            "measures": [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in measures],
+            "series": [_series(s, kept, measures[s.measure]) for s in trees.series if s.measure in measures],
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes),
         }
 
-    def _measures(self) -> list[Json]:
+    def _measures(self) -> dict[Measure, int]:
+        """Their numbers, of those that have anything."""
         found = dict.fromkeys(s.measure for s in self._trees.series if len(s.node) and s.measure != FREED)
-        return [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in found]
+        return {measure: nth for nth, measure in enumerate(found)}
 
     def _names(self, kept: _Kept) -> Json:
         """Frames, functions and what they refer to, those that are used; the last frame is that of joined paths."""
@@ -185,13 +187,12 @@ def _steps_back(parent: Array) -> list[int]:
     return steps
 
 
-def _series(series: Series, kept: _Kept, measures: list[Json]) -> Json:
+def _series(series: Series, kept: _Kept, measure: int) -> Json:
     """Sorted by bucket, then node, as differences to the row before."""
     made = Series(series.process, series.thread, series.measure)
     made.set(series.bucket, kept.node[series.node], series.amount)
-    names = [m["name"] for m in measures]
     return {
-        "measure": names.index(series.measure.name),
+        "measure": measure,
         "process": series.process,
         "thread": series.thread,
         "bucket": np.diff(made.bucket, prepend=0).tolist(),

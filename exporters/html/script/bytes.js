@@ -1,8 +1,6 @@
-// Bytes out of the page's text: five characters are four bytes (embed.py), and those are gzip.
+// Bytes out of the page's text: two characters are 13 bits (embed.py), and the bytes are gzip.
 
-const ALPHABET = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i))
-  .filter((c) => !"\"&'<>\\`{|".includes(c))
-  .slice(0, 85);
+const ALPHABET = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((c) => !"<>&".includes(c));
 const DIGIT_OF = new Uint8Array(128);
 ALPHABET.forEach((c, digit) => {
   DIGIT_OF[c.charCodeAt(0)] = digit;
@@ -10,16 +8,19 @@ ALPHABET.forEach((c, digit) => {
 
 /** The first nBytes bytes that the text stands for. */
 function decoded(text, nBytes) {
-  const bytes = new Uint8Array((text.length / 5) * 4);
-  const view = new DataView(bytes.buffer);
-  for (let at = 0, out = 0; at < text.length; at += 5, out += 4) {
-    let number = 0;
-    for (let i = at; i < at + 5; i++) {
-      number = number * 85 + DIGIT_OF[text.charCodeAt(i)];
+  const bytes = new Uint8Array(nBytes);
+  let pending = 0;
+  let nPending = 0;
+  for (let at = 0, out = 0; out < nBytes; at += 2) {
+    const pair = DIGIT_OF[text.charCodeAt(at)] * ALPHABET.length + DIGIT_OF[text.charCodeAt(at + 1)];
+    pending = (pending << 13) | pair;
+    for (nPending += 13; nPending >= 8 && out < nBytes; out++) {
+      nPending -= 8;
+      bytes[out] = pending >>> nPending;
+      pending &= (1 << nPending) - 1;
     }
-    view.setUint32(out, number);
   }
-  return bytes.subarray(0, nBytes);
+  return bytes;
 }
 
 /** What an element of the page holds; null where there is no such element. */

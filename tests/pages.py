@@ -1,0 +1,220 @@
+"""Pages for the tests: built traces, what a page holds, read by a reader of its own, and a browser that opens pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traceferry.model import (
+    ALLOCATIONS,
+    CALLS,
+    COUNTER_VALUES,
+    LEAVE,
+    SAMPLES,
+    Clock,
+    Counter,
+    Input,
+    MarkerField,
+    MarkerType,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium)"
+NO_DRIVER = "no page is opened: the package playwright is not installed"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# Of the text of embedded bytes, from low to high.
+ALPHABET = "".join(c for c in map(chr, range(33, 127)) if c not in "<>&")
+
+
+def bytes_of(text: str, n_bytes: int) -> bytes:
+    """Two characters are 13 bits."""
+    digit = {c: i for i, c in enumerate(ALPHABET)}
+    pairs = (91 * digit[high] + digit[low] for high, low in zip(text[::2], text[1::2], strict=True))
+    bits = "".join(f"{pair:013b}" for pair in pairs)
+    return bytes(int(bits[at : at + 8], 2) for at in range(0, 8 * n_bytes, 8))
+
+
+def packed_in(page: str, name: str) -> bytes | None:
+    """The bytes of an embedded file as they are, compressed; None if the page has none."""
+    pieces = re.findall(rf'<script type="text/plain" id="{name}-\d+" data-bytes="(\d+)">([^<]*)</script>', page)
+    return b"".join(bytes_of(text, int(n)) for n, text in pieces) if pieces else None
+
+
+def embedded_in(page: str, name: str) -> bytes | None:
+    """The decompressed bytes of an embedded file; None if the page has none."""
+    packed = packed_in(page, name)
+    return None if packed is None else zlib.decompress(packed, wbits=31)
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    data = embedded_in(path.read_text(encoding="utf-8"), "data")
+    assert data is not None
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+# ---------------------------------------------------------------- built traces
+
+MARKUP = '<script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`&amp;</script>'
+HOSTILE = MARKUP + "\u2028\u2029\x00\x1b\r\n]]>-->"
+
+
+def named(text: str, n_functions: int = 3) -> Trace:
+    """A trace with calls, samples, allocations, markers, counters and a source, in which everything has this name."""
+    trace = Trace()
+    trace.clock = Clock("monotonic", 0)
+    word = trace.strings.intern(text)
+    trace.inputs.append(Input(text, text, text, text))
+    trace.attributes[text] = text
+    source = trace.sources.intern(path=word, text=trace.texts.intern(f"{text}\nfirst\n{text}"))
+    lib = trace.libs.intern(name=word, debug_id=word, code_id=word, arch=word)
+    category = trace.categories.intern(name=word, color=trace.strings.intern("blue"))
+    tier = trace.tiers.intern(name=word, family=word, color=word)
+    frames = [
+        trace.frames.intern(
+            func=trace.funcs.intern(name=trace.strings.intern(text + "x" * i), source=source, line=1 + i, kind=word),
+            category=category, tier=tier if i else -1, lib=lib, line=1 + i, inline_depth=i % 2,
+        )
+        for i in range(n_functions)
+    ]  # fmt: skip
+    stack = -1
+    for frame in frames:
+        stack = trace.stacks.intern(prefix=stack, frame=frame)
+    kind = MarkerType(text, text, (MarkerField("why", text, "text"),), group_by=("why",))
+    process = Process(1, text, 0, 100)
+    counter = Table(COUNTER_VALUES, {"ts": [0, 50], "value": [1.0, 2.0]})
+    process.counters.append(Counter(text, text, text, counter))
+    calls = Table(CALLS, {"ts": [0, 10, 60, 100], "frame": [frames[0], frames[1], frames[1], frames[0]],
+                          "flags": [0, 0, LEAVE, LEAVE]})  # fmt: skip
+    allocations = Table(ALLOCATIONS, {"ts": [5], "size": [64], "class_name": [word], "stack": [stack]})
+    markers = Table(kind.spec, {"ts": [3], "dur": [4], "why": [text]})
+    samples = Table(SAMPLES, {"ts": [20, 90], "stack": [stack, stack], "weight": [1, 1]})
+    data = ThreadData(calls=calls, samples=samples, allocations=allocations, markers={kind: markers})
+    process.threads.append(Thread(7, text, True, 0, 100, lambda: data))
+    trace.processes.append(process)
+    trace.report.note("files_read", 1, where=text, detail=text)
+    return trace
+
+
+def one_sample() -> Trace:
+    trace = Trace()
+    func = trace.funcs.intern(name=trace.strings.intern("only"))
+    stack = trace.stacks.intern(frame=trace.frames.intern(func=func))
+    samples = Table(SAMPLES, {"ts": [5], "stack": [stack], "weight": [1]})
+    thread = Thread(1, "main", True, 5, 5, lambda: ThreadData(samples=samples))
+    trace.processes.append(Process(1, "app", 5, 5, [thread]))
+    return trace
+
+
+def many_threads(n: int) -> Trace:
+    """Each with two samples of a function of its own below `main`."""
+    trace = Trace()
+    frames = [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{i % 500}"))) for i in range(n)]
+    main = trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern("main")))
+    top = trace.stacks.intern(frame=main)
+    stacks = [trace.stacks.intern(prefix=top, frame=frame) for frame in frames]
+
+    def load(nth: int) -> Callable[[], ThreadData]:
+        columns = {"ts": [nth, 2 * nth], "stack": [stacks[nth]] * 2, "weight": [1, 1]}
+        return lambda: ThreadData(samples=Table(SAMPLES, columns))
+
+    threads = [Thread(i + 1, f"worker {i}", i == 0, 0, 2 * n, load(i)) for i in range(n)]
+    trace.processes.append(Process(1, "app", 0, 2 * n, threads))
+    return trace
+
+
+def many_paths(n: int, depth: int = 60) -> Trace:
+    """Random call paths, of which most are small; deeper than they are wide."""
+    random = np.random.default_rng(5)
+    trace = Trace()
+    frames = [
+        trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"function_{i}"))) for i in range(300)
+    ]
+    stacks: list[int] = []
+    for i in range(n):
+        prefix = stacks[int(random.integers(max(0, i - depth), i))] if i else -1
+        stacks.append(trace.stacks.intern(prefix=prefix, frame=frames[int(random.integers(300))]))
+    samples = Table(SAMPLES, {"ts": np.arange(4 * n), "stack": random.choice(stacks, 4 * n), "weight": np.ones(4 * n)})
+    thread = Thread(1, "main", True, 0, 4 * n, lambda: ThreadData(samples=samples))
+    trace.processes.append(Process(1, "app", 0, 4 * n, [thread]))
+    return trace
+
+
+# ---------------------------------------------------------------- a browser
+
+
+class Opened:
+    """A page in the browser. problems: what it said on the console, and what it asked anybody for."""
+
+    def __init__(self, context: Any, url: str) -> None:
+        self.problems: list[str] = []
+        self.page = context.new_page()
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.problems.append(request.url) if _leaves(request.url) else None)
+        self.page.goto(url)
+        self.page.wait_for_selector("html[data-ready]", timeout=60000)
+
+    def eval(self, script: str, argument: Any = None) -> Any:
+        """Of an expression in which `page` is the page."""
+        return self.page.evaluate(f"(argument) => {{ const page = window.traceferryPage; return {script}; }}", argument)
+
+    def go(self, **values: str) -> None:
+        """Shows something else, as a click on a control would."""
+        self.page.evaluate("(values) => window.traceferryPage.state.go(values)", values)
+        self.settle()
+
+    def settle(self) -> None:
+        self.page.wait_for_timeout(250)
+
+    def functions(self) -> dict[str, list[str]]:
+        """The rows of the table of functions, by name."""
+        rows = self.page.eval_on_selector_all(
+            "#functions tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+        )
+        heads = self.page.eval_on_selector_all("#functions th", "heads => heads.map(head => head.textContent)")
+        name = heads.index("Function")
+        return {row[name]: row for row in rows}
+
+    def click_on(self, name: str) -> None:
+        """On the widest frame of that name in the flame graph."""
+        at = self.eval(
+            """(() => { const graph = page.flame.graph; const box = graph.element.getBoundingClientRect();
+            for (const [depth, row] of graph.rows.entries()) for (const each of row) {
+              if (each.node >= 0 && graph.tree.nameOf(each.node) === argument)
+                return [box.left + Math.max(each.x, 0) + Math.min(each.width, 40) / 2, box.top + depth * 20 + 9];
+            } })()""",
+            name,
+        )
+        assert at is not None, f"no frame {name!r} in the flame graph"
+        self.page.mouse.click(*at)
+        self.settle()
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("file:", "data:", "blob:", "about:"))
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip(NO_BROWSER)
+    driver = pytest.importorskip("playwright.sync_api", reason=NO_DRIVER)
+    with driver.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
