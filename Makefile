@@ -37,7 +37,7 @@ help:
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
-	@echo "make nightly try the properties with SEEDS=$(SEEDS) seeds and ten times as many examples, in 8 GB of memory"
+	@echo "make nightly try the properties with new examples of SEEDS=$(SEEDS) seeds, in 8 GB of memory"
 	@echo "make mutants change the code in MUTANTS=$(MUTANTS) places, one at a time, and list the changes that no test notices"
 	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make sanitize run the kernels' tests and each fuzz target, SANITIZE_SECONDS=$(SANITIZE_SECONDS), with kernels that check every index"
@@ -118,7 +118,7 @@ demo: $(VENV)/.kernels
 	@echo "  demo/leak.pftrace   likewise: in ui.perfetto.dev, unfold the process and click on a heap dump"
 
 test: lint $(CLIENTS)/node_modules/.package-lock.json
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # What mypy and editors read: the folders under the name by which they are installed.
 $(TYPING): $(wildcard converter/*)
@@ -149,7 +149,7 @@ goldens: $(VENV)/.dev
 nightly: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	@for seed in $$(seq $(SEEDS)); do \
 	  echo "seed $$seed"; \
-	  (ulimit -v $(NIGHTLY_KB); TRACEFERRY_HYPOTHESIS=nightly $(BIN)/python -m pytest -q -x --hypothesis-seed=$$seed \
+	  (ulimit -v $(NIGHTLY_KB); TRACEFERRY_HYPOTHESIS=nightly $(BIN)/python -m pytest -q -x -m hypothesis --hypothesis-seed=$$seed \
 	    $$(grep -l "import given" tests/test_*.py)) || exit 1; \
 	done
 

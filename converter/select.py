@@ -18,10 +18,12 @@ Change = Callable[[ThreadData], ThreadData]
 
 
 def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
-    """The part in [start_ts, end_ts], ns on the trace's clock: calls that reach into the range are cut to it."""
-    start_ts, end_ts = max(start_ts, trace.start_ts), min(end_ts, trace.end_ts)
+    """The part in [start_ts, end_ts], ns on the trace's clock: calls that reach into the range are cut to it. A range
+    that ends before it starts is the moment of its start."""
+    start_ts = max(start_ts, trace.start_ts)
+    end_ts = max(start_ts, min(end_ts, trace.end_ts))
     selected = _changed(trace, lambda data: _cut(data, start_ts, end_ts))
-    selected.bounds = (start_ts, max(start_ts, end_ts))
+    selected.bounds = (start_ts, end_ts)
     for process in selected.processes:
         process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
         for thread in process.threads:

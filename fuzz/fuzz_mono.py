@@ -1,4 +1,4 @@
-"""Fuzzes the conversion of recordings of the Mono log profiler. Run by `make fuzz`.
+"""Fuzzes the conversion of recordings of the Mono log profiler, with options. Run by `make fuzz`.
 
 Seeds are recordings that the tests' builder makes, every event in the versions whose layouts differ and with both sizes
 of pointers, and the beginnings of the small fixtures.
@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from builders import mono
 from builders.mono import Counter, Log
+from options import WithOptions
 
 # Whose layouts differ, and some between.
 VERSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17)
@@ -156,4 +157,4 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 if __name__ == "__main__":
-    run("mono", seeds)
+    run("mono", seeds, lambda importer: WithOptions(importer, lambda options, _: options))

@@ -1,13 +1,42 @@
-"""Fuzzes the conversion of XRay logs. Run by `make fuzz`.
+"""Fuzzes the conversion of XRay logs, with programs and options. Run by `make fuzz`.
 
 Seeds are the small fixtures, and their first kilobytes.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from common import MAX_SIZE, ROOT, run
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from builders.xray import elf_with_instr_map
+from options import WithOptions, symbol_files
+
+if TYPE_CHECKING:
+    from traceferry.registry import Options
+
+ENTER, EXIT = 0, 1
+PROGRAMS = [
+    elf_with_instr_map([(f"_Z1fi{k}", at, [(ENTER, at), (EXIT, at + 32)]) for k, at in enumerate(starts)])
+    for starts in (range(0x10_0000, 0x10_0400, 64), [0x20_0000])
+]
+OTHERS = symbol_files("app")
+
+
+def options_of(options: Options, choice: int) -> Options:
+    """One program, two, or none; now and then symbols that have no functions of XRay, which are refused."""
+    from traceferry.io.source import Source
+
+    chosen = [data for nth, data in enumerate(PROGRAMS) if choice >> 5 + nth & 1]
+    if choice >> 7 & 15 == 0:
+        chosen.append(OTHERS[choice >> 11 & 3])
+    symbols = [Source(f"app{nth}", memoryview(data)) for nth, data in enumerate(chosen)]
+    return replace(options, symbols=symbols)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
@@ -21,4 +50,4 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 if __name__ == "__main__":
-    run("xray", seeds)
+    run("xray", seeds, lambda importer: WithOptions(importer, options_of))
