@@ -47,21 +47,11 @@ class Source:
 
     def prefetch(self, start: int = 0, end: int | None = None) -> None:
         """Announces that these bytes are read next. A mapped file's pages then come at once instead of one by one."""
-        self._advise(MADV_POPULATE_READ, start, len(self.data) if end is None else end)
+        _advise(self.data, MADV_POPULATE_READ, start, len(self.data) if end is None else end)
 
     def release(self, start: int, end: int) -> None:
-        """Announces that these bytes are not needed for now: a mapped file's go out of this process's memory, and come
-        back when they are read again."""
-        self._advise(getattr(mmap, "MADV_DONTNEED", None), start, end)
-
-    def _advise(self, advice: int | None, start: int, end: int) -> None:
-        mapped = self.data.obj
-        if not isinstance(mapped, mmap.mmap) or len(mapped) != len(self.data) or advice is None or end <= start:
-            return
-        start -= start % mmap.PAGESIZE
-        # An older system does not know the advice, and does without it.
-        with suppress(OSError):
-            mapped.madvise(advice, start, end - start)
+        """See the function `release`."""
+        release(self.data, start, end)
 
     @property
     def name(self) -> str:
@@ -77,6 +67,22 @@ class Source:
             report.note("compression_damaged", where=self.path, detail=f"{self.path}: {self.damage}")
         if self.limited:
             report.note("decompress_limited", where=self.path, detail=f"{self.path}: {self.limited}")
+
+
+def release(data: memoryview, start: int, end: int) -> None:
+    """Announces that these bytes are not needed for now: a mapped file's go out of this process's memory, and come
+    back when they are read again. data: of a source, or of anything else, which stays as it is."""
+    _advise(data, getattr(mmap, "MADV_DONTNEED", None), start, end)
+
+
+def _advise(data: memoryview, advice: int | None, start: int, end: int) -> None:
+    mapped = data.obj
+    if not isinstance(mapped, mmap.mmap) or len(mapped) != len(data) or advice is None or end <= start:
+        return
+    start -= start % mmap.PAGESIZE
+    # An older system does not know the advice, and does without it.
+    with suppress(OSError):
+        mapped.madvise(advice, start, end - start)
 
 
 def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:

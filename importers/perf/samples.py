@@ -11,10 +11,12 @@ from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.layout import SampleType
 from traceferry.importers.perf.recording import Event, Problem, Samples
-from traceferry.importers.perf.stream import Stream
+from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
+from traceferry.io.source import release
 from traceferry.model import Array
 
 FOUND = perf_kernel.FOUND_SLOTS
+LAST = 1 << 62
 # In the order of the kernel's parameters.
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
@@ -38,7 +40,8 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
         name: stream.sample_at if name == "offset" else np.empty(0 if name in absent else len(stream.sample_at), dtype)
         for name, dtype in COLUMNS.items()
     }
-    chain_from = _chain_from(stream)
+    # Beside copies of stacks, chains would keep the copies' pages in memory.
+    chain_from = _chain_from(stream) if "user_at" in absent else -1
     chain = np.empty(stream.sample_bytes // 8 if chain_from < 0 else 0, np.uint64)
     found = _decode(stream, table, buffers, chain, chain_from)
     if chain_from < 0:
@@ -84,11 +87,32 @@ def _chain_from(stream: Stream) -> int:
 
 
 def _decode(stream: Stream, table: EventTable, buffers: dict[str, Array], chain: Array, chain_from: int) -> Array:
-    found = np.zeros(len(FOUND), np.int64)
-    perf_kernel.samples(
-        stream.data, stream.big, stream.sample_at, table.layouts, table.id_at, table.ids, table.id_events, chain_from,
-        np.zeros(perf_kernel.FIELDS_SIZE, np.uint64), found, chain, *buffers.values(),
-    )  # fmt: skip
+    """Fills the buffers, long samples in windows. Returns what the kernel found in all of them."""
+    fields, found = np.zeros(perf_kernel.FIELDS_SIZE, np.uint64), np.zeros(len(FOUND), np.int64)
+    n_rows, n_chain, n_bad, n_no_event = (FOUND[name] for name in ("n_rows", "n_chain", "n_bad", "n_no_event"))
+    offsets = stream.sample_at
+    is_long = has_payloads(len(offsets), stream.sample_bytes)
+    begin = 0
+    while begin < len(offsets):
+        until = int(offsets[begin]) + WINDOW if is_long else LAST
+        end = begin + max(int(np.searchsorted(offsets[begin:], until)), 1)
+        first_row, first_chain = int(found[n_rows]), int(found[n_chain])
+        here = np.zeros(len(FOUND), np.int64)
+        # The kernel may write over the offsets.
+        start, stop = int(offsets[begin]), int(offsets[end - 1])
+        perf_kernel.samples(
+            stream.data, stream.big, offsets[begin:end], table.layouts, table.id_at, table.ids, table.id_events,
+            chain_from, fields, here, chain[first_chain:],
+            *(column[first_row : first_row + end - begin] for column in buffers.values()),
+        )  # fmt: skip
+        buffers["chain_start"][first_row : first_row + here[n_rows]] += first_chain
+        for n, first in ((n_bad, "first_bad"), (n_no_event, "first_no_event")):
+            if here[n] and not found[n]:
+                found[FOUND[first]] = here[FOUND[first]]
+        found[[n_rows, n_chain, n_bad, n_no_event]] += here[[n_rows, n_chain, n_bad, n_no_event]]
+        if is_long:
+            release(stream.data, start, stop)
+        begin = end
     return found
 
 

@@ -12,11 +12,15 @@ from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
 from traceferry.importers.perf.recording import Problem
 from traceferry.io.decompress import Limit, decompress_stream
+from traceferry.io.source import release
 from traceferry.model import Array
 
 SLOT = perf_kernel.STATE_SLOTS
 STATUS_NAMES = {code: name for name, code in perf_kernel.STATUS_CODES.items()}
 N_TYPES = 129  # the last counts all types from there on
+# Of the file, in bytes: what is in memory at once where samples hold copies of stacks.
+WINDOW = 1 << 25
+LONG_SAMPLE = 2048
 USUAL_SAMPLE = 128  # bytes: for how many offsets there is memory at first
 COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)
 
@@ -80,7 +84,8 @@ def _aligned(data: bytearray) -> int:
 def _walk(stream: Stream, span: Span) -> None:
     """Adds the records of the span, and says how it ended where it is not whole."""
     state = np.zeros(len(SLOT), np.int64)
-    state[SLOT["pos"]], state[SLOT["end"]] = span.begin, max(span.begin, span.end)
+    begin, end, window = span.begin, max(span.begin, span.end), WINDOW
+    state[SLOT["pos"]], state[SLOT["end"]] = begin, min(begin + window, end)
     sample_at = np.empty((span.end - span.begin) // USUAL_SAMPLE + 64 if span.end > span.begin else 1, np.int64)
     other_at, other_type = np.empty(256, np.int64), np.empty(256, np.int32)
     while True:
@@ -90,8 +95,15 @@ def _walk(stream: Stream, span: Span) -> None:
             sample_at = _doubled(sample_at)
         elif status == "others_full":
             other_at, other_type = _doubled(other_at), _doubled(other_type)
-        else:
+        elif status == "bad_size" or state[SLOT["end"]] == end:
             break
+        else:  # the window's end is inside of a record, which may be longer than the window
+            at = int(state[SLOT["pos"]])
+            window = WINDOW if at > begin else 2 * window
+            if has_payloads(int(state[SLOT["n_samples"]]), int(state[SLOT["sample_bytes"]])):
+                release(stream.data, begin, at)
+            begin = at
+            state[SLOT["end"]] = min(at + window, end)
     n_samples, n_others = int(state[SLOT["n_samples"]]), int(state[SLOT["n_others"]])
     stream.spans.append(span)
     stream.sample_at = _joined(stream.sample_at, sample_at[:n_samples])
@@ -99,6 +111,11 @@ def _walk(stream: Stream, span: Span) -> None:
     stream.other_type = _joined(stream.other_type, other_type[:n_others])
     stream.sample_bytes += int(state[SLOT["sample_bytes"]])
     _note_end(stream, span, status, int(state[SLOT["pos"]]))
+
+
+def has_payloads(n_samples: int, n_bytes: int) -> bool:
+    """Whether samples are so long that reading their fields alone leaves most of a file's pages unused."""
+    return n_bytes > LONG_SAMPLE * n_samples
 
 
 def _doubled(array: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,8 @@ from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import ANONYMOUS, Memory
+from traceferry.importers.perf.stream import WINDOW
+from traceferry.io.source import release
 from traceferry.model import Array, CodeReader, Trace
 from traceferry.unwind import unwind_inlined as names
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
@@ -38,7 +39,7 @@ MACHINES: dict[tuple[str, int], tuple[Machine, dict[int, int]]] = {
     ("aarch64", ABI_64): (AARCH64, AARCH64_BITS),
 }
 
-# Samples, whose dumps are in memory together.
+# Samples that are unwound together, unless their dumps are longer than a window.
 AT_ONCE = 1 << 12
 TRUNCATED = "(truncated stack)"
 CONTRADICTION = "(contradictory unwind information)"
@@ -93,8 +94,8 @@ class _Run:
         """The stacks of each machine and set of registers, and the rows of the samples that have them."""
         samples, recording = self.recording.samples, self.recording
         data = np.frombuffer(recording.stream, np.uint8)
-        abi = self._words(data, samples.user_at[rows])
         masks = np.array([event.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
+        abi, size_at, size, n_real = self._sizes(data, samples.user_at[rows], masks)
         for mask in np.unique(masks).tolist():
             bits = [bit for bit in range(64) if mask >> bit & 1]
             # A recorder that was killed does not tell its machine; x86 has no more than 24 registers.
@@ -104,17 +105,32 @@ class _Run:
                 if arch != recorder or not len(chosen):
                     continue
                 mine = rows[chosen]
-                registers_at = samples.user_at[mine] + 8
-                size_at = registers_at + 8 * len(bits)
-                size = self._words(data, size_at)
-                n_real = np.minimum(self._words(data, size_at + 8 + size), size)
                 flags = np.where(samples.cpumode[mine] == KERNEL_MODE, names.IS_KERNEL_MODE, 0)
-                flags |= np.where(n_real < size, names.IS_WHOLE_STACK, 0)
+                flags |= np.where(n_real[chosen] < size[chosen], names.IS_WHOLE_STACK, 0)
                 register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
                 big = recording.byte_order == "big"
                 yield UserStacks(
-                    machine, big, data, register_of, registers_at, size_at + 8, n_real, flags.astype(np.uint8)
+                    machine, big, data, register_of, samples.user_at[mine] + 8, size_at[chosen] + 8, n_real[chosen],
+                    flags.astype(np.uint8),
                 ), mine  # fmt: skip
+
+    def _sizes(self, data: Array, user_at: Array, masks: Array) -> tuple[Array, Array, Array, Array]:
+        """Of each sample the ABI of its registers, where the size of its dump is, this size, and how much of it is
+        real. user_at: where the registers are. In the order of the file, so that its pages can be released."""
+        abi, size, n_real = (np.zeros(len(user_at), np.int64) for _ in range(3))
+        every, of = np.unique(masks, return_inverse=True)
+        size_at = user_at + 8 + 8 * np.array([mask.bit_count() for mask in every.tolist()], np.int64)[of]
+        order = np.argsort(user_at, kind="stable")
+        windows = (user_at[order] - user_at[order[0]]) // WINDOW
+        for piece in np.split(order, np.flatnonzero(np.diff(windows)) + 1):
+            abi[piece] = self._words(data, user_at[piece])
+            # No registers are followed by the size at once; such samples have no stack.
+            known = piece[abi[piece] != 0]
+            size[known] = self._words(data, size_at[known])
+            n_real[known] = np.minimum(self._words(data, size_at[known] + 8 + size[known]), size[known])
+            if len(known):
+                release(self.recording.stream, int(user_at[piece[0]]), int((size_at[known] + size[known]).max()))
+        return abi, size_at, size, n_real
 
     def _words(self, data: Array, at: Array) -> Array:
         """int64 at these offsets, which the decoder has checked."""
@@ -134,14 +150,15 @@ class _Run:
         unwinder = Unwinder(self.modules)
         spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)
         parts: list[_Part] = []
+        at_once = max(1, min(AT_ONCE, WINDOW // int(stacks.dump_n.max(initial=1))))
 
         def unwind_until(pid: int, until: int | None) -> None:
             mine = waiting.get(pid)
             if mine is None:
                 return
             n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
-            for begin in range(0, n, AT_ONCE):
-                piece = mine[begin : min(begin + AT_ONCE, n)]
+            for begin in range(0, n, at_once):
+                piece = mine[begin : min(begin + at_once, n)]
                 parts.append(_Part(rows[piece], unwinder.unwind(stacks, piece, spaces[pid])))
                 self._release(stacks, piece)
             waiting[pid] = mine[n:]
@@ -164,12 +181,8 @@ class _Run:
 
     def _release(self, stacks: UserStacks, piece: Array) -> None:
         """Dumps that were read need not stay in memory: a file that is mapped is read again where it is needed."""
-        owner = self.recording.stream.obj
-        if not isinstance(owner, mmap.mmap) or not hasattr(owner, "madvise"):
-            return
-        begin = int(stacks.registers_at[piece].min()) // mmap.PAGESIZE * mmap.PAGESIZE
         end = int((stacks.dump_at[piece] + stacks.dump_n[piece]).max())
-        owner.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+        release(self.recording.stream, int(stacks.registers_at[piece].min()), end)
 
     def _changes(self, machine: Machine, big: bool, pids: set[int]) -> list[tuple[int, int, Fork | Comm | _Mapping]]:
         """By time, of the processes and those they were forked from."""
