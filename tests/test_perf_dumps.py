@@ -124,6 +124,15 @@ def test_every_container_gives_the_same_stacks(tmp_path: Path) -> None:
         assert chains(tmp_path / name) == wanted, name
 
 
+def test_a_file_whose_build_id_was_not_recorded(tmp_path: Path) -> None:
+    """perf records build ids at its end, of the files that its samples are in, and none in pipes and folders."""
+    path = tmp_path / "perf.data"
+    dump = stack(64).replace(struct.pack("<Q", STACK + 16), struct.pack("<Q", 1))
+    path.write_bytes(recorded(PerfData(), 1, dump).bytes())
+    (issue,) = (issue for issue in traceferry.load([str(path)]).report if issue.kind == "unwinding_no_information")
+    assert issue.details == ("app: without a recorded build id only a file given with --symbols or --sysroot is used",)
+
+
 def test_a_window_that_ends_inside_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of any size give the same records, also one that is smaller than a record."""
     path = tmp_path / "perf.data"

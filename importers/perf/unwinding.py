@@ -275,6 +275,8 @@ class _Run:
             return "memory without a file", "neither frame pointers nor a jitdump give the caller"
         if library.differs:
             return library.name, library.differs
+        if self.modules[number] is None and not library.build_id:
+            return library.name, "without a recorded build id only a file given with --symbols or --sysroot is used"
         if self.modules[number] is None:
             return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot"
         return library.name, "the file has none for this code, and there is no frame pointer"
