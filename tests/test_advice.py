@@ -6,16 +6,20 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders.xray import Fdr
 from streams import NS, START
 from support import load_checked
+from test_select import calls_table, in_pieces, trace_of
 
 import traceferry
 from traceferry import registry
+from traceferry.calls import advice
 from traceferry.calls.advice import what_would_fit
 from traceferry.durations import parse_duration, parse_range
 from traceferry.errors import UsageError
+from traceferry.model import ALLOCATIONS, LEAVE, SAMPLES, Table, ThreadData
 
 # So many calls of so many ns each, one after the other.
 CALLS = {20: 4000, 200: 400, 2_000: 40, 999_700: 4}
@@ -55,6 +59,30 @@ def test_a_recording_without_calls_is_cut_in_time(tmp_path: Path) -> None:
     path = tmp_path / "empty.xray"
     path.write_bytes(Fdr(frequency=NS).bytes())
     assert what_would_fit(load_checked(path), 100, 50) == "--range 0,0ns would fit"
+
+
+def test_rows_of_every_kind_count() -> None:
+    """Calls, samples and allocations are alike: a third each, one kind after the other."""
+    calls = calls_table([(ts, 0, LEAVE * (ts % 2)) for ts in range(100)])
+    samples = Table(SAMPLES, {"ts": np.arange(100, 200), "stack": np.zeros(100)})
+    allocations = Table(ALLOCATIONS, {"ts": np.arange(200, 300), "stack": np.zeros(100)})
+    trace = trace_of(ThreadData(calls=calls, samples=samples, allocations=allocations))
+    trace.bounds = (0, 300)
+    assert [what_would_fit(trace, 90, limit) for limit in (50, 75)] == [
+        "--min-duration 10ns or --range 0,150ns would fit", "--min-duration 10ns or --range 0,225ns would fit",
+    ]  # fmt: skip
+
+
+def test_what_lies_behind_the_rows_that_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest counts as spread evenly over the rest of the time."""
+    rows = [(ts, 0, LEAVE * (ts % 2)) for ts in range(40_000)]
+    trace = trace_of(ThreadData(calls=in_pieces(calls_table(rows), 100)))
+    trace.bounds = (0, 40_000)
+    monkeypatch.setattr(advice, "ROWS_LOOKED_AT", 2_000)
+    times = [what_would_fit(trace, 9000, limit).split("0,")[1] for limit in (250, 5000, 9900)]
+    assert [parse_duration(time.removesuffix(" would fit")) / 40_000 for time in times] == [
+        pytest.approx(share, abs=0.003) for share in (0.025, 0.5, 0.99)
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pftrace", ".gecko.json"])

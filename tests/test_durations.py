@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.durations import format_duration, parse_duration, parse_range
+from traceferry.durations import format_duration, parse_duration, parse_offset, parse_range
 from traceferry.errors import UsageError
 
 BORDERS = [
@@ -37,7 +37,25 @@ def test_notations() -> None:
     assert [parse_range(text) for text in (",3s", "3s,", ",")] == [(None, 3 * 10**9), (3 * 10**9, None), (None, None)]
 
 
-NOT_DURATIONS = ["", "s", "1h", "-1s", "1e3s", "1_0s", "٣s", "0x10", "nan", 400 * "9", "300000000000s"]
+def test_limits() -> None:
+    longest = (1 << 63) - 1024
+    assert parse_duration(f"{longest}ns") == longest
+    assert parse_range("1s,1s") == (10**9, 10**9)
+    with pytest.raises(UsageError, match="it ends before it starts"):
+        parse_range("1s,999999999ns")
+    with pytest.raises(UsageError, match="write START,END"):
+        parse_range("1s")
+
+
+def test_offsets_have_a_sign() -> None:
+    texts = ["-1.5s", "+20ms", " 20ms ", " -1us", "0"]
+    assert [parse_offset(text) for text in texts] == [-1_500_000_000, 20_000_000, 20_000_000, -1_000, 0]
+    for text in ("--1s", "+-1s", "-", ""):
+        with pytest.raises(UsageError, match="is not a valid duration"):
+            parse_offset(text)
+
+
+NOT_DURATIONS = ["", "s", "1h", "-1s", "1e3s", "1_0s", "٣s", "0x10", "nan", 400 * "9", "300000000000s", f"{1 << 63}ns"]
 
 
 @pytest.mark.parametrize("text", NOT_DURATIONS)
