@@ -42,7 +42,6 @@ class RootType(IntEnum):
     UNKNOWN = 0
     JNI_GLOBAL = 1
     JAVA_FRAME = 3
-    NATIVE_STACK = 4
     STICKY_CLASS = 5
     THREAD_OBJECT = 8
     FINALIZING = 10
