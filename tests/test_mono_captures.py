@@ -96,7 +96,7 @@ WORDS = {
     "COVERAGE_METHOD": "cov", "COVERAGE_STATEMENT": "cov", "COVERAGE_CLASS": "cov", "SYNC_POINT": "syncpt",
     "AOT_ID": "aotid",
 }  # fmt: skip
-# Of these, field a tells which.
+# Of these, the first field tells which.
 PARTS = {
     "GC_EVENT": {
         0: "gc_start", 5: "gc_end", 6: "gc_pre_stop", 7: "gc_post_stop", 8: "gc_pre_start", 9: "gc_post_start",
@@ -132,15 +132,15 @@ def dump_of(name: str) -> Dump:
             n_buffers += 1
             thread = int(re.search(r"thread=(\w+)", line)[1], 16)  # type: ignore[index]
             continue
-        kinds[WORDS[event] if event in WORDS else PARTS[event][field_a(line)]] += 1
+        kinds[WORDS[event] if event in WORDS else PARTS[event][first_field(line)]] += 1
         by_thread[thread] += 1
         moved += n_items(line) // 2 if event == "GC_MOVE" else 0
     fields = {key: ast.literal_eval(value) for key, value in HEADER_FIELD.findall(header)}
     return Dump(fields, n_buffers, kinds, moved, by_thread)
 
 
-def field_a(line: str) -> int:
-    match = re.search(r" a=(\w+)", line)
+def first_field(line: str) -> int:
+    match = re.search(r" ts=\d+ \w+=(\w+)", line)
     return int(match[1], 16) if match else 0
 
 

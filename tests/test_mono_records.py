@@ -86,62 +86,64 @@ def markers(trace: Trace, marker_type: str, tid: int = MAIN) -> list[Row]:
 
 # ---------------------------------------------------------------- dump: every event as it stands in the file
 
-# Of the builder's events: the name that is printed, which of its fields are a to d, its text, its list.
+# Of the builder's events: the name that is printed, its fields, [its list]; two names where they differ.
 PRINTED = {
-    "alloc": "ALLOC a=type b=object c=size [frames]",
-    "gc event": "GC_EVENT a=event b=generation",
-    "gc resize": "GC_RESIZE a=size",
+    "alloc": "ALLOC type object size [frames]",
+    "gc event": "GC_EVENT event generation",
+    "gc resize": "GC_RESIZE size",
     "gc move": "GC_MOVE [moves]",
-    "handle created": "HANDLE_CREATED a=type b=handle c=object [frames]",
-    "handle destroyed": "HANDLE_DESTROYED a=type b=handle [frames]",
+    "handle created": "HANDLE_CREATED type handle object [frames]",
+    "handle destroyed": "HANDLE_DESTROYED type handle [frames]",
     "finalize start": "FINALIZE_START",
     "finalize end": "FINALIZE_END",
-    "finalize object start": "FINALIZE_OBJECT_START a=object",
-    "finalize object end": "FINALIZE_OBJECT_END a=object",
-    "class load": "LOAD a=1 b=pointer c=image 'name'",
-    "class unload": "UNLOAD a=1 b=pointer c=image 'name'",
-    "image load": "LOAD a=2 b=pointer d=... 'name'",
-    "image unload": "UNLOAD a=2 b=pointer 'name'",
-    "assembly load": "LOAD a=3 b=pointer c=image 'name'",
-    "assembly unload": "UNLOAD a=3 b=pointer c=image 'name'",
-    "domain load": "LOAD a=4 b=pointer",
-    "domain unload": "UNLOAD a=4 b=pointer",
-    "domain name": "NAME a=4 b=pointer 'name'",
-    "thread load": "LOAD a=5 b=pointer",
-    "thread unload": "UNLOAD a=5 b=pointer",
-    "thread name": "NAME a=5 b=pointer 'name'",
-    "context load": "LOAD a=6 b=pointer c=domain",
-    "context unload": "UNLOAD a=6 b=pointer c=domain",
-    "vtable load": "LOAD a=7 b=pointer c=domain d=class_",
-    "enter": "ENTER a=method",
-    "leave": "LEAVE a=method",
-    "exception leave": "EXC_LEAVE a=method",
-    "jit": "JIT a=method b=code c=size 'name'",
-    "throw": "THROW a=object [frames]",
-    "clause": "CLAUSE a=type b=index c=method d=object",
-    "monitor": "MONITOR a=event b=object [frames]",
+    "finalize object start": "FINALIZE_OBJECT_START object",
+    "finalize object end": "FINALIZE_OBJECT_END object",
+    "class load": "LOAD what=1 pointer image name",
+    "class unload": "UNLOAD what=1 pointer image name",
+    "image load": "LOAD what=2 pointer name mvid",
+    "image unload": "UNLOAD what=2 pointer name",
+    "assembly load": "LOAD what=3 pointer image name",
+    "assembly unload": "UNLOAD what=3 pointer image name",
+    "domain load": "LOAD what=4 pointer",
+    "domain unload": "UNLOAD what=4 pointer",
+    "domain name": "NAME what=4 pointer name",
+    "thread load": "LOAD what=5 pointer",
+    "thread unload": "UNLOAD what=5 pointer",
+    "thread name": "NAME what=5 pointer name",
+    "context load": "LOAD what=6 pointer domain",
+    "context unload": "UNLOAD what=6 pointer domain",
+    "vtable load": "LOAD what=7 pointer domain class:class_",
+    "enter": "ENTER method",
+    "leave": "LEAVE method",
+    "exception leave": "EXC_LEAVE method",
+    "jit": "JIT method code size name",
+    "throw": "THROW object [frames]",
+    "clause": "CLAUSE type index method object",
+    "monitor": "MONITOR event object [frames]",
     "heap start": "HEAP_START",
     "heap end": "HEAP_END",
-    "heap object": "HEAP_OBJECT a=object b=type c=size d=generation [references]",
-    "heap roots": "HEAP_ROOT a=collections [roots]",
-    "root register": "ROOT_REGISTER a=start b=size c=source d=key 'name'",
-    "root unregister": "ROOT_UNREGISTER a=start",
-    "sample": "HIT a=type b=thread c=n_ips d=n_methods [ips_and_methods]",
-    "native symbol": "USYM a=address b=size 'name'",
-    "native binary": "UBIN a=address b=offset c=size 'name'",
-    "jit helper": "JITHELPER a=type b=address c=size 'name'",
-    "sync point": "SYNC_POINT a=kind",
-    "aot id": "AOT_ID 'text'",
+    "heap object": "HEAP_OBJECT object type size generation [references]",
+    "heap roots": "HEAP_ROOT collections [roots]",
+    "root register": "ROOT_REGISTER start size source key name",
+    "root unregister": "ROOT_UNREGISTER start",
+    "sample": "HIT type thread n_ips [ips] [methods]",
+    "native symbol": "USYM address size name",
+    "native binary": "UBIN address offset size name",
+    "jit helper": "JITHELPER type address size name",
+    "sync point": "SYNC_POINT kind",
+    "aot id": "AOT_ID text",
     "counters desc": "COUNTERS_DESC ...",
-    "counters": "COUNTERS a=ms ...",
+    "counters": "COUNTERS ms ...",
     "coverage assembly": "COVERAGE_ASSEMBLY ...",
     "coverage method": "COVERAGE_METHOD ...",
     "coverage statement": "COVERAGE_STATEMENT ...",
     "coverage class": "COVERAGE_CLASS ...",
 }
+LISTED = {"roots": "object/kind/extra"}
 # Fields that not every version with the event has.
 FIELDS_SINCE = {("assembly load", "image"): 14, ("assembly unload", "image"): 14, ("clause", "object"): 14,
-                ("heap object", "generation"): 16, ("sample", "thread"): 11}  # fmt: skip
+                ("heap object", "generation"): 16, ("sample", "thread"): 11, ("sample", "methods"): 6,
+                ("image load", "mvid"): 16}  # fmt: skip
 FIELDS_UNTIL = {("sample", "type"): 13, ("heap roots", "collections"): 14, ("counters", "ms"): 12}
 
 
@@ -153,8 +155,7 @@ def recorded(event: Event, layout: int) -> Row:
         if FIELDS_SINCE.get((event.name, key), 1) <= layout <= FIELDS_UNTIL.get((event.name, key), layout)
     }
     if event.name == "sample":
-        fields |= {"n_ips": len(fields["ips"]), "n_methods": len(fields["methods"])}
-        fields["ips_and_methods"] = fields["ips"] + fields["methods"]
+        fields |= {"n_ips": len(fields["ips"]), "methods": fields.get("methods", [])}
     elif event.name == "heap object":
         fields["references"] = [target for _, target in fields["references"]]
     elif event.name == "gc move":
@@ -173,24 +174,25 @@ def printed(event: Event, layout: int, ts: int) -> str:
     fields = recorded(event, layout)
     line = [name + ("_BT" if name != "MONITOR" and fields.get("frames") is not None else ""), f"ts={ts}"]
     for word in words:
-        key, _, value = word.rpartition("=")
-        cell = int(value) if value.isdigit() else fields.get(value.strip("[]'"))
-        if word.startswith("["):
-            line += [f"[{' '.join(map(hex, cell))}]"] if cell else []
-        elif word.startswith("'"):
-            line += [repr(cell)] if cell else []
-        elif value != "..." and cell:
+        key = word.strip("[]")
+        key, _, value = key.partition("=")
+        key, _, own = key.partition(":")
+        cell = int(value) if value else fields.get(own or key)
+        if word.startswith("[") and cell is not None:
+            shown = "address/object" if key == "roots" and layout >= 15 else LISTED.get(key, key)
+            line.append(f"{shown}=[{' '.join(map(hex, cell))}]")
+        elif isinstance(cell, str):
+            line.append(f"{key}={cell!r}")
+        elif cell is not None:
             line.append(f"{key}={cell:#x}")
     return " ".join(line)
 
 
 def without_places(line: str) -> str:
-    """What is printed of an event, without offsets in the file."""
+    """What is printed of an event, without offset, and of counters and coverage without what is in lists or texts."""
     words = line.split(" ")[1:]
     if words[0].startswith(("COUNTERS", "COVERAGE")):
-        words = [word for word in words[:3] if not word.startswith("[")]
-    elif words[0] == "LOAD" and "a=0x2" in words:
-        words = [word for word in words if not word.startswith("d=")]
+        words = words[:2] + [word for word in words[2:] if word.startswith("ms=")]
     return " ".join(words)
 
 
@@ -381,9 +383,7 @@ def allocations(trace: Trace, tid: int = MAIN) -> list[tuple[int, int, str, list
 def test_an_allocation_with_a_backtrace(new: New) -> None:
     """The outermost caller is recorded first."""
     log = with_names(new()).alloc(TEXT, 0x10000, 32, [RUN, WORK])
-    assert allocations(read(log)) == [
-        (log.now, 32, "System.String", ["App:Run ()", "App:Work (int)", "System.String"])
-    ]
+    assert allocations(read(log)) == [(log.now, 32, "System.String", ["App:Run ()", "App:Work (int)", "System.String"])]
 
 
 @versions()

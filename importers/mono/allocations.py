@@ -3,105 +3,221 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from traceferry.importers.mono.decode import Log
-from traceferry.importers.mono.frames import Frames, leaves
-from traceferry.importers.mono.identity import END_OF_LOG, Known, Numbers
-from traceferry.importers.mono.layout import Event
-from traceferry.importers.mono.threads import Life
-from traceferry.importers.mono.walks import StackTable, site_pieces
-from traceferry.model import ALLOCATIONS, Table, Trace
+from traceferry.importers.mono.decode import PIECE, Log
+from traceferry.importers.mono.frames import Frames
+from traceferry.importers.mono.threads import NONE, ThreadLifetime
+from traceferry.importers.mono.walks import Nodes, Sites, StackTable, site_pieces
+from traceferry.model import ALLOCATIONS, Array, Table, Trace
 
-COLUMNS = tuple(column.name for column in ALLOCATIONS.columns)
+# Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
+KEPT = 1 << 23
+END_OF_LOG = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of one thread's allocations, in their order: ranges, as numbers are given from collection to
+    collection. first: of each range; until: how many allocations lie in it and those before."""
+
+    first: Array
+    until: Array
+
+    def of(self, row: int, n: int) -> Array:
+        """Those of n allocations from `row` on; int64."""
+        return np.concatenate([NONE, *(np.arange(*part) for part in self.ranges(row, n))])
+
+    def ranges(self, row: int, n: int) -> Iterator[tuple[int, int]]:
+        """The same as (first number, the one after the last)."""
+        part = int(np.searchsorted(self.until, row, side="right"))
+        end = row + n
+        while row < end:
+            until = int(self.until[part])
+            after = int(self.first[part]) + until - (int(self.until[part - 1]) if part else 0)
+            yield after - (until - row), after - max(until - end, 0)
+            row, part = until, part + 1
+
+
+class ClassSites:
+    """Where allocated and of which class: pairs of a stack and the frame of a class, numbered."""
+
+    def __init__(self, trace: Trace, frames: Frames) -> None:
+        self._trace = trace
+        self._frames = frames
+        self._nodes = Nodes()
+        self._leaf = self._class_name = np.empty(0, np.int32)
+
+    def of(self, stacks: Array, classes: Array) -> Array:
+        return self._nodes.of(stacks, classes)
+
+    def sites(self, pairs: Array) -> Array:
+        """The stacks without the class."""
+        return self._nodes.parent[pairs]
+
+    def stacks(self, pairs: Array) -> Array:
+        """The stacks with the class as the leaf."""
+        self._leaf = np.append(self._leaf, np.full(self._nodes.n - len(self._leaf), -1, np.int32))
+        used = np.zeros(len(self._leaf), bool)
+        used[pairs] = True
+        new = np.flatnonzero(used & (self._leaf < 0))
+        prefix, frame = self._nodes.parent[new], self._nodes.number[new]
+        for nth in np.lexsort((frame, prefix)).tolist():
+            self._leaf[new[nth]] = self._trace.stacks.intern(prefix=int(prefix[nth]), frame=int(frame[nth]))
+        return self._leaf.take(pairs)
+
+    def class_names(self, pairs: Array) -> Array:
+        """Strings."""
+        if len(self._class_name) < self._nodes.n:
+            self._class_name = self._frames.class_names(self._nodes.number)
+        return self._class_name.take(pairs)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A piece of a thread's allocations. ts: int64 on the event clock; size: in bytes; pair: of ClassSites."""
+
+    ts: Array
+    size: Array
+    pair: Array
+
+
+@dataclass
+class ThreadAllocations:
+    """The allocations of one thread, decoded once if they are kept. numbers: those of the objects."""
+
+    log: Log
+    frames: Frames
+    stacks: StackTable
+    pairs: ClassSites
+    thread: ThreadLifetime
+    keeps: bool
+    numbers: Numbers = field(default_factory=lambda: Numbers(NONE, NONE))
+    _kept: list[Made] | None = None
+
+    def decoded(self) -> Iterator[tuple[Sites, Made]]:
+        """As they are decoded, with what else there is."""
+        blocks, kept = _Blocks(), list[Made]()
+        buffers = self.log.buffers[self.thread.buffers].ravel()
+        for sites in site_pieces(self.log, buffers, self.frames.methods, self.stacks):
+            classes = self.frames.types.at(sites.type, sites.ts)
+            size = sites.size.astype(np.uint32 if sites.size.max(initial=0) < 1 << 32 else np.int64)
+            made = Made(sites.ts, size, self.pairs.of(sites.stack, classes))
+            if self.keeps:
+                kept += blocks.add(sites, made)
+            yield sites, made
+        self._kept = kept if self.keeps else None
+
+    def pieces(self) -> Iterator[Made]:
+        """In blocks."""
+        if self._kept is not None:
+            yield from self._kept
+        else:
+            blocks = _Blocks()
+            for sites, made in self.decoded():
+                yield from blocks.add(sites, made)
+
+
+class _Blocks:
+    """Allocations in blocks of PIECE rows, counting with them the other events, and none longer than a window."""
+
+    def __init__(self) -> None:
+        self._parts: list[Made] = []
+        self._n_rows = self._block = 0
+
+    def add(self, sites: Sites, made: Made) -> Iterator[Made]:
+        """The blocks that are complete now."""
+        rows = np.arange(len(made.ts))
+        block = (self._n_rows + rows + np.searchsorted(sites.row, rows, side="right")) // PIECE
+        edges = np.flatnonzero(np.diff(block, prepend=self._block)).tolist()
+        for begin, end in pairwise([0, *edges, len(rows)]):
+            if begin in edges:
+                yield from self._taken()
+            if begin < end:
+                self._parts.append(Made(made.ts[begin:end], made.size[begin:end], made.pair[begin:end]))
+                self._block = int(block[begin])
+        self._n_rows += len(rows) + len(sites.row)
+        if sites.is_last:
+            yield from self._taken()
+            self._n_rows = self._block = 0
+
+    def _taken(self) -> Iterator[Made]:
+        if self._parts:
+            yield Made(
+                *(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in self._parts), strict=True))
+            )
+            self._parts = []
 
 
 @dataclass(frozen=True)
 class Allocations:
-    """The allocations of one thread. span: the first and last time of the log, on the event clock."""
+    """The rows of the allocations of one thread. died, step_ts: see `identity.Known`; span: the first and last time of
+    the log, on the event clock."""
 
-    trace: Trace
-    log: Log
-    frames: Frames
-    life: Life
-    known: Known
+    made: ThreadAllocations
+    died: Array
+    step_ts: Array
     span: tuple[int, int]
     shift_ns: int
 
     @property
     def n_rows(self) -> int:
-        n = int(self.log.stats["alloc"][self.life.buffers].sum()) if self.life.buffers else 0
-        ranges = self._numbers.ranges(0, n) if n else ()
-        return n + sum(int(np.count_nonzero(self.known.died[first:after] >= 0)) for first, after in ranges)
-
-    @property
-    def _numbers(self) -> Numbers:
-        return self.known.numbers[id(self.life)]
+        n = int(self.made.log.stats["alloc"][self.made.thread.buffers].sum())
+        ranges = self.made.numbers.ranges(0, n)
+        return n + sum(int(np.count_nonzero(self.died[first:after] >= 0)) for first, after in ranges)
 
     def pieces(self) -> Iterator[Table]:
         """ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
-        stacks = StackTable(self.trace)
         row = 0
         waiting = _Waiting()
         now = self.span[0] + self.shift_ns
-        for sites in site_pieces(self.log, self.log.buffers[self.life.buffers].ravel(), self.frames.methods, stacks):
-            sites = sites.take(np.flatnonzero((sites.kind == Event.ALLOC) | (sites.kind == Event.ALLOC_BT)))
-            n = len(sites.ts)
-            if n == 0:
-                continue
-            ts = np.maximum.accumulate(np.maximum(np.clip(sites.ts, *self.span) + self.shift_ns, now))
+        for made in self.made.pieces():
+            ts = np.maximum.accumulate(np.maximum(np.clip(made.ts, *self.span) + self.shift_ns, now))
             now = int(ts[-1])
-            classes = self.frames.types.at(sites.a, sites.ts)
-            numbers = self._numbers.of(row, n)
-            row += n
-            columns = {
-                "ts": ts,
-                "size": sites.c.astype(np.int64),
-                "class_name": self.frames.class_names(classes),
-                "stack": leaves(self.trace, sites.stack, classes),
-                "object": numbers,
-            }
-            allocated = Table(ALLOCATIONS, columns)
-            waiting.add(self._frees(allocated))
-            yield _by_time(_joined([allocated, *waiting.until(now)]))
+            numbers = self.made.numbers.of(row, len(ts))
+            row += len(ts)
+            allocated = (ts, made.size.astype(np.int64), made.pair, numbers)
+            waiting.add(*self._frees(*allocated))
+            yield self._table([allocated, *waiting.until(now)])
         if left := waiting.until(END_OF_LOG):
-            yield _by_time(_joined(left))
+            yield self._table(left)
 
-    def _frees(self, allocated: Table) -> Table:
-        died = self.known.died[allocated["object"]]
+    def _frees(self, ts: Array, size: Array, pair: Array, numbers: Array) -> Rows:
+        died = self.died[numbers]
         dead = np.flatnonzero(died >= 0)
-        freed = allocated.take(dead)
-        ts = np.maximum(np.clip(self.known.step_ts[died[dead]], *self.span) + self.shift_ns, freed["ts"])
-        return freed.replaced(ts=ts, size=-freed["size"])
+        step_ts = np.clip(self.step_ts, *self.span) + self.shift_ns
+        return np.maximum(step_ts[died[dead]], ts[dead]), -size[dead], pair[dead], numbers[dead]
+
+    def _table(self, parts: Sequence[Rows]) -> Table:
+        """What is allocated comes before what is freed at the same time."""
+        ts, size, pair, numbers = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        if np.any(ts[1:] < ts[:-1]):
+            order = np.argsort(ts, kind="stable")
+            ts, size, pair, numbers = ts[order], size[order], pair[order], numbers[order]
+        pairs = self.made.pairs
+        columns = {"class_name": pairs.class_names(pair), "stack": pairs.stacks(pair), "object": numbers}
+        return Table(ALLOCATIONS, {"ts": ts, "size": size, **columns})
+
+
+Rows = tuple[Array, Array, Array, Array]  # ts on the trace's clock, size, pair, number
 
 
 class _Waiting:
     """Frees that are later than what was yielded, by their time: a collection frees many objects at once."""
 
     def __init__(self) -> None:
-        self._at: dict[int, list[Table]] = {}
+        self._at: dict[int, list[Rows]] = {}
 
-    def add(self, frees: Table) -> None:
-        order = np.argsort(frees["ts"], kind="stable")
-        ts = frees["ts"][order]
-        for rows in np.split(order, np.flatnonzero(np.diff(ts)) + 1) if len(order) else []:
-            self._at.setdefault(int(frees["ts"][rows[0]]), []).append(frees.take(rows))
+    def add(self, ts: Array, *others: Array) -> None:
+        order = np.argsort(ts, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(ts[order])) + 1) if len(order) else []:
+            size, pair, numbers = (column[rows] for column in others)
+            self._at.setdefault(int(ts[rows[0]]), []).append((ts[rows], size, pair, numbers))
 
-    def until(self, ts: int) -> list[Table]:
+    def until(self, ts: int) -> list[Rows]:
         """Those of up to this time, which wait no longer."""
         due = sorted(time for time in self._at if time <= ts)
-        return [table for time in due for table in self._at.pop(time)]
-
-
-def _joined(parts: Sequence[Table]) -> Table:
-    return Table(ALLOCATIONS, {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
-
-
-def _by_time(table: Table) -> Table:
-    """What is allocated comes before what is freed at the same time."""
-    ts = table["ts"]
-    if np.all(ts[1:] >= ts[:-1]):
-        return table
-    return table.take(np.argsort(ts, kind="stable"))
+        return [rows for time in due for rows in self._at.pop(time)]

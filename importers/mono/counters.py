@@ -43,7 +43,7 @@ def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> 
 def _described(log: Log) -> dict[int, _Counter]:
     known: dict[int, _Counter] = {}
     for row in log.records.of(Event.COUNTERS_DESC).tolist():
-        for cells in log.records.items(row).reshape(-1, DESCRIPTION_WIDTH).tolist():
+        for cells in log.records.lists(row).reshape(-1, DESCRIPTION_WIDTH).tolist():
             section, section_at, name_at, type_, unit, _, index = cells
             bit = section.bit_length() - 1
             section_name = log.text(section_at) if section_at else COUNTER_SECTIONS.get(bit, "")
@@ -64,7 +64,7 @@ def _read_values(log: Log, known: dict[int, _Counter]) -> int:
         CounterType.INT: U32, CounterType.UINT: U32, CounterType.WORD: log.layout.pointer_mask + 1,
     }  # fmt: skip
     for row, ts in zip(rows.tolist(), _times(log, rows).tolist(), strict=True):
-        for index, type_, value in log.records.items(row).reshape(-1, VALUE_WIDTH).tolist():
+        for index, type_, value in log.records.lists(row).reshape(-1, VALUE_WIDTH).tolist():
             counter = known.get(index)
             if counter is None or type_ == CounterType.STRING:
                 n_left_out += 1
@@ -80,7 +80,7 @@ def _times(log: Log, rows: Array) -> Array:
     ts: Array = log.records.ts[rows]
     if log.layout.events >= 13 or len(rows) == 0:
         return ts
-    since_first = np.minimum(log.records.a[rows], LONGEST_MS).astype(np.int64) * MS
+    since_first = np.minimum(log.records["ms"][rows], LONGEST_MS).astype(np.int64) * MS
     times: Array = since_first + (ts - since_first).max()
     return times
 
@@ -108,7 +108,7 @@ def _heap_size(log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     rows = log.records.of(Event.GC_RESIZE)
     if len(rows) == 0:
         return []
-    values = _values(log.records.ts[rows], log.records.a[rows].tolist(), span, shift_ns)
+    values = _values(log.records.ts[rows], log.records["size"][rows].tolist(), span, shift_ns)
     return [Counter("managed heap", "bytes", "size of the garbage-collected heap", values, color="green")]
 
 

@@ -15,14 +15,14 @@ def add_coverage(trace: Trace, log: Log) -> None:
     methods = records.of(Event.COVERAGE_METHOD).tolist()
     if not methods:
         return
-    # method number, IL offset, how often it ran, line, column
-    statements = [records.items(row).tolist() for row in records.of(Event.COVERAGE_STATEMENT).tolist()]
-    covered = Counter(number for number, _, n_times, _, _ in statements if n_times)
+    statements = records.of(Event.COVERAGE_STATEMENT)
+    covered = Counter(records["number"][statements[records["times"][statements] > 0]].tolist())
     intern = trace.strings.intern
     for row in methods:
-        # assembly, class, name, signature, file; token, number, how many statements
-        *texts, _, number, n_statements = records.items(row).tolist()
-        assembly, class_name, name, signature, path = (log.text(at) for at in texts)
+        assembly, class_name, name, signature, path = (
+            log.text(int(records[text][row])) for text in ("assembly", "class", "name", "signature", "file")
+        )
+        number, n_statements = int(records["number"][row]), int(records["statements"][row])
         trace.coverage.intern(
             assembly=intern(assembly),
             class_name=intern(class_name),

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.importers.mono import scan_kernel
+from traceferry.importers.mono import cursor_inlined as cursor
+from traceferry.importers.mono import log_kernel
+from traceferry.importers.mono.events import Layout, Program
 from traceferry.importers.mono.layout import (
     BUFFER,
     BUFFER_MAGIC,
@@ -23,51 +25,23 @@ from traceferry.importers.mono.layout import (
     TruncatedError,
     read_header,
 )
-from traceferry.importers.mono.state_inlined import (
-    B_WIDTH,
-    BAD_COUNT,
-    COUNTERS_VERSION,
-    CUT,
-    DONE,
-    ENDLESS,
-    ITEMS_FULL,
-    N_ITEMS,
-    N_POOL,
-    N_ROWS,
-    N_STATE,
-    POOL_FULL,
-    PTR_MASK,
-    R_A,
-    R_AT,
-    R_BUFFER,
-    R_ITEMS_AT,
-    R_KIND,
-    R_N_ITEMS,
-    R_TEXT,
-    R_TS,
-    R_WIDTH,
-    ROWS_FULL,
-    S_BAD,
-    S_BAD_AT,
-    S_WIDTH,
-    UNKNOWN_EVENT,
-    UNKNOWN_VALUE,
-    VERSION,
-)
 from traceferry.io.source import Source
 from traceferry.model import Array
 
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
-CUT_OFF = (CUT, BAD_COUNT)
+CUT_OFF = (cursor.CUT, cursor.BAD_COUNT)
 REASONS = {
-    CUT: "the event is truncated",
-    ENDLESS: "a number of more than ten bytes",
-    UNKNOWN_EVENT: "an unknown event",
-    BAD_COUNT: "a count larger than the buffer",
-    UNKNOWN_VALUE: "a value of unknown type",
+    cursor.CUT: "the event is truncated",
+    cursor.ENDLESS: "a number of more than ten bytes",
+    cursor.UNKNOWN_EVENT: "an unknown event",
+    cursor.BAD_COUNT: "a count larger than the buffer",
+    cursor.UNKNOWN_VALUE: "a value of unknown type",
 }
+WIDTH = log_kernel.WIDTHS
+NO_STATS = np.empty(0, np.uint64)
 FIRST_ITEMS = 1 << 12
 FIRST_RECORDS = 1 << 14
+PIECE = 1 << 16
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 29
@@ -90,6 +64,15 @@ class Problem:
     detail: str = ""
 
 
+# What is too frequent to be kept: the columns of the statistics of buffers.
+COUNTED: dict[str, tuple[Event, ...]] = {
+    "enter": (Event.ENTER,), "leave": (Event.LEAVE,), "exc_leave": (Event.EXC_LEAVE,),
+    "alloc": (Event.ALLOC, Event.ALLOC_BT), "moves": (Event.GC_MOVE,), "objects": (Event.HEAP_OBJECT,),
+    "roots": (Event.HEAP_ROOT,), "hits": (Event.HIT,),
+}  # fmt: skip
+STATISTICS = ("first_ts", "last_ts", "events", "bad", "bad_at", *COUNTED)
+
+
 @dataclass(frozen=True)
 class Stats:
     """What the first pass counted in each buffer: uint64 columns; first_ts is the largest number in a buffer without
@@ -98,61 +81,60 @@ class Stats:
     table: Array
 
     def __getitem__(self, name: str) -> Array:
-        names = ("first_ts", "last_ts", "events", "enter", "leave", "exc_leave", "alloc", "moves", "objects", "roots",
-                 "hits", "bad", "bad_at")  # fmt: skip
-        return self.table[:, names.index(name)]
+        return self.table[:, STATISTICS.index(name)]
 
 
 class Records:
-    """The rare events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns
-    on the event clock; a to d: fields as `events_inlined.step` describes them; text_at: of its text; items: of one
-    event."""
+    """Events, in the order of the file. kind: the first byte; buffer: which one; at: the offset; ts: int64 ns on the
+    event clock."""
 
-    def __init__(self, table: Array, pool: Array) -> None:
-        self.kind = table[:, R_KIND].astype(np.uint8)
-        self.buffer = table[:, R_BUFFER].astype(np.int64)
-        self.at = table[:, R_AT].astype(np.int64)
-        self.ts = times(table[:, R_TS])
-        self.a, self.b, self.c, self.d = (table[:, R_A + i] for i in range(4))
-        self.text_at = table[:, R_TEXT].astype(np.int64)
-        self._items_at = table[:, R_ITEMS_AT].astype(np.int64)
-        self._n_items = table[:, R_N_ITEMS].astype(np.int64)
+    def __init__(self, table: Array, pool: Array, program: Program) -> None:
+        self.at, self.ts = table[:, 0].astype(np.int64), times(table[:, 1])
+        self.kind, self.buffer = table[:, 2].astype(np.uint8), (table[:, 2] >> 32).astype(np.int64)
+        self.declared = (table[:, 2] >> 8 & 0xFFFFFF).astype(np.int32)
+        self._begin = np.append(table[:, 3], len(pool)).astype(np.int64)
         self._pool = pool
+        self._program = program
+        self._columns: dict[str, Array] = {}
 
     def __len__(self) -> int:
         return len(self.kind)
 
-    def of(self, *kinds: Event) -> Array:
+    def __getitem__(self, name: str) -> Array:
+        """A field of `events.EVENTS`, uint64; 0 for events that do not have it. Of a text its offset in the file."""
+        if name not in self._columns:
+            place = self._program.place_of(name)[self.declared]
+            column = np.zeros(len(self), np.uint64)
+            column[place >= 0] = self._pool[(self._begin[:-1] + place)[place >= 0]]
+            self._columns[name] = column
+        return self._columns[name]
+
+    def of(self, *kinds: int) -> Array:
         """The rows of these kinds."""
-        return np.flatnonzero(np.isin(self.kind, [int(kind) for kind in kinds]))
+        return np.flatnonzero(np.isin(self.kind, kinds))
 
     def metadata(self, event: Event, what: Metadata) -> Array:
         """The rows that name, load or unload such a thing."""
-        return np.flatnonzero((self.kind == event) & (self.a == what))
+        rows = self.of(event)
+        found: Array = rows[self["what"][rows] == what]
+        return found
 
-    def items(self, row: int) -> Array:
-        at = self._items_at[row]
-        return self._pool[at : at + self._n_items[row]]
+    def values(self, row: int) -> Array:
+        """All values of an event, as they are declared."""
+        return self._pool[self._begin[row] : self._begin[row + 1]]
 
+    def lists(self, row: int) -> Array:
+        """The values of its lists."""
+        return self.values(row)[self._program.n_single[self.declared[row]] :]
 
-@dataclass(frozen=True)
-class Layout:
-    """events: the data version that tells how events are laid out; counters: the one for counters. They differ in logs
-    of a branch of 2017 that says 15."""
-
-    events: int
-    counters: int
-    pointer_size: int
-
-    @property
-    def pointer_mask(self) -> int:
-        return (1 << 8 * self.pointer_size) - 1
-
-    def state(self) -> Array:
-        """For a kernel to begin with."""
-        state = np.zeros(N_STATE, np.uint64)
-        state[VERSION], state[COUNTERS_VERSION], state[PTR_MASK] = self.events, self.counters, self.pointer_mask
-        return state
+    def all_lists(self) -> tuple[Array, Array]:
+        """(the values of the lists of all events one after the other, int64 how many each has)"""
+        n_single = self._program.n_single[self.declared]
+        lengths = np.diff(self._begin) - n_single
+        is_listed = np.ones(len(self._pool), bool)
+        for nth in range(int(n_single.max(initial=0))):
+            is_listed[self._begin[:-1][n_single > nth] + nth] = False
+        return self._pool[is_listed], lengths
 
 
 HYBRID = 15
@@ -161,16 +143,16 @@ HYBRID = 15
 @dataclass
 class Log:
     """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole
-    event of each; kinds: int64 [256], how many events begin with a byte."""
+    event of each."""
 
     source: Source
     header: Header
     layout: Layout
+    program: Program
     tids: Array
     buffers: Array
     stats: Stats
     records: Records
-    kinds: Array
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, at: int) -> str:
@@ -184,9 +166,21 @@ class Log:
                 return bytes(data[at : end + nul]).decode("utf-8", "replace")
             end += len(piece)
 
-    def rows_with(self, count: str) -> Array:
-        """The buffers, as kernels take them, in which there are such events."""
-        return self.buffers[self.stats[count] > 0].ravel()
+    def state(self) -> Array:
+        """For a kernel to begin with."""
+        return new_state(self.layout)
+
+    def pieces(self, rows: Array, *kinds: Event) -> Iterator[Records]:
+        """The events of these kinds in some of the buffers."""
+        columns = np.full(256, -1, np.int32)
+        columns[list(kinds)] = 0
+        return read(self.source, self.buffers[rows].ravel(), self.program, columns, NO_STATS, self.state(), PIECE)
+
+
+def new_state(layout: Layout) -> Array:
+    state = np.zeros(cursor.N_STATE, np.uint64)
+    state[cursor.MASK] = layout.pointer_mask
+    return state
 
 
 def header_of(source: Source) -> Header:
@@ -264,7 +258,7 @@ def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
         tids.append(tid)
         rows.append((begin, end, time_base, ptr_base, obj_base, method_base))
         at = end
-    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, B_WIDTH), problems
+    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, cursor.B_WIDTH), problems
 
 
 def _is_boundary(data: memoryview, at: int) -> bool:
@@ -295,48 +289,65 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array) -> Log:
-    stats, kinds = np.zeros((len(buffers), S_WIDTH), np.uint64), np.zeros(256, np.int64)
-    records, pool = np.empty(FIRST_RECORDS * R_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
-    items = np.empty(FIRST_ITEMS, np.uint64)
-    state = layout.state()
-    for window in windows(source, buffers.ravel()):
-        stopped = ROWS_FULL
-        while stopped != DONE:
-            stopped = scan_kernel.scan(source.data, window, stats.ravel(), records, pool, items, kinds, state)
-            if stopped == ROWS_FULL:
-                records = grown(records)
-            elif stopped == POOL_FULL:
-                pool = grown(pool, int(state[N_POOL]) + int(state[N_ITEMS]))
-            elif stopped == ITEMS_FULL:
-                items = room_for(items, int(state[N_ITEMS]))
-    table = records[: int(state[N_ROWS]) * R_WIDTH].reshape(-1, R_WIDTH)
+    stats = np.zeros((len(buffers), WIDTH["stats"]), np.uint64)
+    stats[:, STATISTICS.index("first_ts")] = np.uint64(2**64 - 1)
+    columns = np.zeros(256, np.int32)
+    for name, kinds in COUNTED.items():
+        columns[list(kinds)] = STATISTICS.index(name)
+    program = Program(layout)
+    (records,) = read(source, buffers.ravel(), program, columns, stats.ravel(), new_state(layout))
     whole = buffers.copy()
-    damaged = stats[:, S_BAD] > 0
-    whole[damaged, 1] = stats[damaged, S_BAD_AT]
-    return Log(source, header, layout, tids, whole, Stats(stats), Records(table, pool), kinds)
+    damaged = stats[:, STATISTICS.index("bad")] > 0
+    whole[damaged, 1] = stats[damaged, STATISTICS.index("bad_at")]
+    return Log(source, header, layout, program, tids, whole, Stats(stats), records)
+
+
+def read(
+    source: Source, buffers: Array, program: Program, columns: Array, stats: Array, state: Array, most: int = 0
+) -> Iterator[Records]:
+    """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
+    width = WIDTH["record"]
+    records, pool = np.empty((most or FIRST_RECORDS) * width, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    for window in windows(source, buffers):
+        stopped = cursor.ROWS
+        while stopped != cursor.DONE:
+            stopped = log_kernel.read(
+                source.data, window, program.steps, program.starts, columns, stats, records, pool, state
+            )
+            if stopped == cursor.POOL:
+                pool = grown(pool)
+            elif stopped == cursor.ROWS and most:
+                yield _taken(records, pool, program, state)
+                pool = np.empty(len(pool), np.uint64)
+            elif stopped == cursor.ROWS:
+                records = grown(records)
+    if state[cursor.N_ROWS] or not most:
+        yield _taken(records, pool, program, state)
+
+
+def _taken(records: Array, pool: Array, program: Program, state: Array) -> Records:
+    """What the kernel has written; it begins at the front again."""
+    n, n_pool = int(state[cursor.N_ROWS]), int(state[cursor.N_POOL])
+    state[[cursor.N_ROWS, cursor.N_POOL]] = 0
+    return Records(records[: n * WIDTH["record"]].reshape(-1, WIDTH["record"]), pool[:n_pool], program)
 
 
 def windows(source: Source, buffers: Array) -> Iterator[Array]:
     """The buffers (as kernels take them, flat) up to a point in the file, then up to a later one, and so on until it is
     all of them: kernels go on where they were. Only what lies between two points is in memory, if the file is large."""
-    rows = buffers.reshape(-1, B_WIDTH)
+    rows = buffers.reshape(-1, cursor.B_WIDTH)
     begins, ends = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
     first = 0
     while first < len(rows):
         last = max(first + 1, int(np.searchsorted(ends, begins[first] + WINDOW, side="right")))
         extent = int(begins[first]), int(ends[last - 1])
         source.prefetch(*extent)
-        yield buffers[: last * B_WIDTH]
+        yield buffers[: last * cursor.B_WIDTH]
         if len(source.data) > LARGE:
             source.release(*extent)
         first = last
 
 
-def grown(array: Array, least: int = 0) -> Array:
-    """Twice as long, at least `least`, with what is in it."""
-    return np.concatenate((array, np.empty(max(len(array), least - len(array)), array.dtype)))
-
-
-def room_for(items: Array, n: int) -> Array:
-    """Another array for items, with room for n at least."""
-    return np.empty(max(2 * len(items), n), items.dtype)
+def grown(array: Array) -> Array:
+    """Twice as long, with what is in it."""
+    return np.concatenate((array, np.empty(len(array), array.dtype)))

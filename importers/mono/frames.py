@@ -24,12 +24,12 @@ class Frames:
         self._log = log
         rows = log.records.of(Event.JIT)
         frames = self._interned(rows, self._method)
-        self.methods = Names(log.records.a[rows], log.records.ts[rows], frames, self._nameless_method)
+        self.methods = Names(log.records["method"][rows], log.records.ts[rows], frames, self._nameless_method)
         self.jitted = rows
         self.jitted_frames = frames
         rows = log.records.metadata(Event.LOAD, Metadata.CLASS)
         classes = self._interned(rows, self._class)
-        self.classes = Names(log.records.b[rows], log.records.ts[rows], classes, self._nameless_class)
+        self.classes = Names(log.records["pointer"][rows], log.records.ts[rows], classes, self._nameless_class)
         self.types = self._vtables() if log.layout.events >= 15 else self.classes
 
     def class_names(self, frames: Array) -> Array:
@@ -43,11 +43,11 @@ class Frames:
     def _vtables(self) -> Names:
         records = self._log.records
         rows = records.metadata(Event.LOAD, Metadata.VTABLE)
-        frames = self.classes.at(records.d[rows], records.ts[rows])
-        return Names(records.b[rows], records.ts[rows], frames, self._nameless_class)
+        frames = self.classes.at(records["class"][rows], records.ts[rows])
+        return Names(records["pointer"][rows], records.ts[rows], frames, self._nameless_class)
 
     def _interned(self, rows: Array, make: object) -> Array:
-        texts = [self._log.text(at) for at in self._log.records.text_at[rows].tolist()]
+        texts = [self._log.text(at) for at in self._log.records["name"][rows].tolist()]
         return np.array([make(text) for text in texts], np.int32)  # type: ignore[operator]
 
     def _method(self, name: str) -> int:
@@ -71,7 +71,7 @@ class Frames:
 
 def has_code(log: Log, rows: Array) -> Array:
     """A mask: the JIT records with a plausible code address and size."""
-    code, size = log.records.b[rows], log.records.c[rows]
+    code, size = log.records["code"][rows], log.records["size"][rows]
     highest = min(log.layout.pointer_mask, 1 << 47)
     return (code >= LOWEST_CODE) & (code < highest) & (size > 0) & (size < LARGEST_CODE)
 

@@ -4,66 +4,45 @@ it died."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from traceferry.importers.mono.allocations import END_OF_LOG, KEPT, ClassSites, Made, Numbers, ThreadAllocations
 from traceferry.importers.mono.decode import Log, times
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event, Gc
 from traceferry.importers.mono.objects import ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
-from traceferry.importers.mono.threads import NONE, Life
-from traceferry.importers.mono.walks import Sites, StackTable, move_pieces, site_pieces
-from traceferry.model import Array
+from traceferry.importers.mono.threads import NONE, ThreadLifetime
+from traceferry.importers.mono.walks import StackTable
+from traceferry.model import Array, Trace
 
-END_OF_LOG = (1 << 63) - 1
 UNKNOWN = -1
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of one thread's allocations, in their order: ranges, as numbers are given from collection to
-    collection. first: of each range; until: how many allocations lie in it and those before."""
-
-    first: Array
-    until: Array
-
-    def of(self, row: int, n: int) -> Array:
-        """Those of n allocations from `row` on; int64."""
-        return np.concatenate([np.empty(0, np.int64), *(np.arange(*part) for part in self.ranges(row, n))])
-
-    def ranges(self, row: int, n: int) -> Iterator[tuple[int, int]]:
-        """The same as (first number, the one after the last)."""
-        part = int(np.searchsorted(self.until, row, side="right"))
-        end = row + n
-        while row < end:
-            until = int(self.until[part])
-            after = int(self.first[part]) + until - (int(self.until[part - 1]) if part else 0)
-            yield after - (until - row), after - max(until - end, 0)
-            row, part = until, part + 1
+NO_MOVES = np.empty((0, 3), np.uint64)
+NOTHING_MADE = Made(NONE, NONE, NONE)
 
 
 @dataclass(frozen=True)
 class Known:
     """The results of tracking the objects.
 
-    numbers: by `id` of a Life; died: for each number the step in which it died, int32, -1: it survived, or unknown;
-    step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of the object that each
-    question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the stacks of their
-    allocations; sites: by `id` of a Life its events other than allocations.
+    made: by `id` of a ThreadLifetime its allocations; died: for each number the step in which it died, int32, -1: it
+    survived, or unknown; step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of
+    the object that each question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the
+    stacks of their allocations; stack_at: by `id` of a ThreadLifetime the stacks of events other than allocations, by
+    their offset.
     """
 
-    numbers: dict[int, Numbers]
+    made: dict[int, ThreadAllocations]
     died: Array
     step_ts: Array
     asked: Array
     shot_numbers: list[Array]
     shot_sites: list[Array]
-    sites: dict[int, Sites]
+    stack_at: dict[int, dict[int, int]]
 
     def class_of(self, row: int) -> int:
         """The class, as a string, of the object that the `row`-th question was about; -1 is unknown."""
@@ -80,69 +59,71 @@ class _Step:
 
 
 def follow(
-    log: Log, frames: Frames, stacks: StackTable, lives: Sequence[Life], shots: Sequence[Shot], reader: Shots,
+    trace: Trace, log: Log, frames: Frames, threads: Sequence[ThreadLifetime], shots: Sequence[Shot], reader: Shots,
     questions: tuple[Array, Array],
 ) -> Known:  # fmt: skip
     """questions: (int64 ts, rising; uint64 address) of objects whose class is wanted."""
-    feeds = [_Feed(log, frames, stacks, life) for life in _with_sites(log, lives)]
-    has_allocations = bool(log.stats["alloc"].sum())
-    movers = [_Mover(log, life) for life in lives if has_allocations and _has_moves(log, life)]
-    tracker = ObjectTracker(moves_recorded=bool(movers))
+    stacks, pairs = StackTable(trace), ClassSites(trace, frames)
+    n_allocations = int(log.stats["alloc"].sum())
+    feeds = [
+        _Feed(ThreadAllocations(log, frames, stacks, pairs, thread, n_allocations <= KEPT))
+        for thread in _with_sites(log, threads)
+    ]
+    tracker = ObjectTracker(moves_recorded=n_allocations > 0 and bool(log.stats["moves"].any()))
     asked = np.full(len(questions[0]), UNKNOWN, np.int64)
     shot_numbers: list[Array] = [np.empty(0, np.int64)] * len(shots)
     steps = _steps(log, shots)
     answered = 0
-    due_feeds, due_movers = _Due(feeds), _Due(movers)
+    due = _Due(feeds)
     for step in [*steps, _Step(END_OF_LOG, 0, -1)]:
-        for feed in due_feeds.until(step.ts):
-            feed.allocate_until(step.ts, tracker)
+        moved = [NO_MOVES]
+        for feed in due.until(step.ts):
+            moved += feed.advance(step.ts, tracker)
         until = int(np.searchsorted(questions[0], min(step.ts, END_OF_LOG - 1), side="right"))
         asked[answered:until] = tracker.seen(questions[1][answered:until])
         answered = until
         if step.shot >= 0:
             shot_numbers[step.shot] = tracker.shot(*reader.objects(shots[step.shot]))
         elif step.ts < END_OF_LOG:
-            tracker.collect(step.generation, *_moved_until(step.ts, due_movers.until(step.ts)))
+            moves = np.concatenate(moved)
+            order = np.argsort(moves[:, 0], kind="stable")
+            tracker.collect(step.generation, moves[order, 1], moves[order, 2])
     died = tracker.finish()
     for feed in feeds:
         # A row that frees nothing would not be one that frees.
         died[feed.empty] = UNKNOWN
-    numbers = {id(feed.life): feed.numbers() for feed in feeds}
+        feed.made.numbers = feed.numbers()
     looked_up = _LookedUp(np.concatenate((asked, *shot_numbers)))
     if len(looked_up.numbers):
         for feed in feeds:
-            looked_up.add(frames, numbers[id(feed.life)], _allocations(log, frames, stacks, feed.life))
+            looked_up.add(feed.made)
     return Known(
-        numbers,
+        {id(feed.made.thread): feed.made for feed in feeds},
         died,
         np.array([step.ts for step in steps], np.int64),
         looked_up.classes[looked_up.places(asked)],
         shot_numbers,
         [looked_up.sites[looked_up.places(of_shot)] for of_shot in shot_numbers],
-        {id(feed.life): feed.other_sites() for feed in feeds},
+        {id(feed.made.thread): feed.stack_at for feed in feeds},
     )
 
 
 class _LookedUp:
-    """Classes (int32 strings) and stacks of some allocations, which going through all of them once more shows: to keep
-    those of all would take much memory. The last element of each column is that of no allocation."""
+    """Classes (int32 strings) and stacks of some allocations. The last element of each column is that of none."""
 
     def __init__(self, numbers: Array) -> None:
         different = np.unique(numbers)
         self.numbers = different[different >= 0]
         self.classes, self.sites = (np.full(len(self.numbers) + 1, -1, np.int32) for _ in range(2))
 
-    def add(self, frames: Frames, numbers: Numbers, pieces: Iterator[Sites]) -> None:
-        """Those of a thread."""
+    def add(self, made: ThreadAllocations) -> None:
         row = 0
-        for piece in pieces:
-            n = len(piece.ts)
-            places = self.places(numbers.of(row, n))
-            row += n
+        for piece in made.pieces():
+            places = self.places(made.numbers.of(row, len(piece.ts)))
+            row += len(piece.ts)
             found = np.flatnonzero(places >= 0)
-            wanted = piece.take(found)
-            self.classes[places[found]] = frames.class_names(frames.types.at(wanted.a, wanted.ts))
-            self.sites[places[found]] = wanted.stack
+            self.sites[places[found]] = made.pairs.sites(piece.pair[found])
+            self.classes[places[found]] = made.pairs.class_names(piece.pair[found])
 
     def places(self, numbers: Array) -> Array:
         """Where they stand in the columns; -1 for others."""
@@ -152,20 +133,18 @@ class _LookedUp:
         return np.where(self.numbers[place] == numbers, place, -1)
 
 
-def _with_sites(log: Log, lives: Sequence[Life]) -> list[Life]:
-    """The threads in which there is something of which the stack counts."""
+def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
+    """The threads in which there is something of which the stack counts, or moves of allocated objects."""
     rows = log.records.of(
         Event.THROW, Event.THROW_BT, Event.CLAUSE, Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT,
         Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
     )  # fmt: skip
     monitors = np.flatnonzero((log.records.kind & 15) == Event.MONITOR)
     has_sites = log.stats["alloc"] > 0
+    if has_sites.any():
+        has_sites |= log.stats["moves"] > 0
     has_sites[log.records.buffer[np.concatenate((rows, monitors))]] = True
-    return [life for life in lives if has_sites[life.buffers].any()]
-
-
-def _has_moves(log: Log, life: Life) -> bool:
-    return bool(log.stats["moves"][life.buffers].any()) if life.buffers else False
+    return [thread for thread in threads if has_sites[thread.buffers].any()]
 
 
 def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
@@ -173,13 +152,17 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
     before a collection of its own, ends in between."""
     records = log.records
     rows = records.of(Event.GC_EVENT)
-    ends = rows[records.a[rows] == Gc.END]
+    ends = rows[records["event"][rows] == Gc.END]
     overs = np.sort(
-        np.concatenate((records.ts[rows[records.a[rows] == Gc.PRE_START_WORLD]], [shot.end_ts for shot in shots]))
+        np.concatenate(
+            (records.ts[rows[records["event"][rows] == Gc.PRE_START_WORLD]], [shot.end_ts for shot in shots])
+        )
     ).astype(np.int64)
     place = np.searchsorted(overs, records.ts[ends])
     over = np.append(overs, END_OF_LOG - 1)[place]
-    steps = [_Step(ts, int(records.b[row]), -1) for ts, row in zip(over.tolist(), ends.tolist(), strict=True)]
+    steps = [
+        _Step(ts, int(records["generation"][row]), -1) for ts, row in zip(over.tolist(), ends.tolist(), strict=True)
+    ]
     steps += [_Step(shot.end_ts, -1, i) for i, shot in enumerate(shots)]
     return sorted(steps, key=lambda step: (step.ts, step.shot))
 
@@ -201,119 +184,76 @@ class _Rows:
         return slice(first, self._at)
 
 
-class _Taker(Protocol):
-    """Has rows to be taken; next_ts: of the next one, None where there is none."""
+class _Due:
+    """Finds the feeds that have rows up to a time, without asking all of them at each step."""
 
-    @property
-    def next_ts(self) -> int | None: ...
-
-
-Taken = TypeVar("Taken", bound=_Taker)
-
-
-class _Due(Generic[Taken]):
-    """Finds those that have rows up to a time, without asking all of them at each step."""
-
-    def __init__(self, takers: Sequence[Taken]) -> None:
-        self._takers = takers
-        self._queue = [(ts, nth) for nth, taker in enumerate(takers) if (ts := taker.next_ts) is not None]
+    def __init__(self, feeds: Sequence[_Feed]) -> None:
+        self._feeds = feeds
+        self._queue = [(ts, nth) for nth, feed in enumerate(feeds) if (ts := feed.next_ts) is not None]
         heapify(self._queue)
 
-    def until(self, ts: int) -> Iterator[Taken]:
+    def until(self, ts: int) -> Iterator[_Feed]:
         """In their order; each must have taken its rows until then before the next."""
         due: list[int] = []
         while self._queue and self._queue[0][0] <= ts:
             due.append(heappop(self._queue)[1])
         for nth in sorted(due):
-            yield self._takers[nth]
-            if (later := self._takers[nth].next_ts) is not None:
+            yield self._feeds[nth]
+            if (later := self._feeds[nth].next_ts) is not None:
                 heappush(self._queue, (later, nth))
 
 
 class _Feed:
-    """Hands a thread's allocations to the tracker, in the order of time. empty: the numbers of objects without a size,
-    which only damaged logs have."""
+    """Hands a thread's allocations to the tracker, in the order of time. stack_at: of other events, by their offset;
+    empty: the numbers of objects without a size, which only damaged logs have."""
 
-    def __init__(self, log: Log, frames: Frames, stacks: StackTable, life: Life) -> None:
-        self.life = life
+    def __init__(self, made: ThreadAllocations) -> None:
+        self.made = made
         self.empty: list[int] = []
+        self.stack_at: dict[int, int] = {}
         self._given: list[range] = []
-        self._frames = frames
-        self._others: list[Sites] = []
-        self._pieces = _allocations(log, frames, stacks, life, self._others)
+        self._allocates = bool(made.log.stats["alloc"][made.thread.buffers].any())
+        self._pieces = made.decoded()
+        self._moved, self._moves = NO_MOVES, _Rows(NONE)
+        self._is_done = False
         self._next_piece()
 
     def _next_piece(self) -> None:
-        self._piece: Sites | None = next(self._pieces, None)
-        self._rows = _Rows(self._piece.ts if self._piece is not None else NONE)
+        """The next one that has allocations, or moves if the thread allocates nothing; with the moves that are left."""
+        moves = [self._moved[self._moves.until(END_OF_LOG)]]
+        made = NOTHING_MADE
+        while len(made.ts) == 0 and (self._allocates or len(moves[-1]) == 0) and not self._is_done:
+            sites, made = next(self._pieces, (None, NOTHING_MADE))
+            self._is_done = sites is None
+            if sites is not None:
+                self.stack_at.update(zip(sites.at.tolist(), sites.other_stack.tolist(), strict=True))
+                moves.append(sites.moves)
+                self._sites = sites
+        self._made, self._moved = made, np.concatenate(moves)
+        self._rows, self._moves = _Rows(made.ts), _Rows(times(self._moved[:, 0]))
 
     @property
     def next_ts(self) -> int | None:
-        return self._rows.next_ts
+        return min((ts for ts in (self._rows.next_ts, self._moves.next_ts) if ts is not None), default=None)
 
-    def allocate_until(self, ts: int, tracker: ObjectTracker) -> None:
-        while self._piece is not None:
-            rows = self._rows.until(ts)
-            some = Sites(*(column[rows] for column in vars(self._piece).values()))
-            if len(some.ts):
-                classes = self._frames.class_names(self._frames.types.at(some.a, some.ts))
-                given = tracker.allocate(some.b, some.c.astype(np.int64), classes)
-                self._given.append(given)
-                self.empty += (given.start + np.flatnonzero(some.c == 0)).tolist()
-            if self._rows.next_ts is not None:
-                return
+    def advance(self, ts: int, tracker: ObjectTracker) -> list[Array]:
+        """Until that time; returns what was moved: uint64 rows of ts, old and new address."""
+        moved: list[Array] = []
+        while True:
+            self._allocate(self._rows.until(ts), tracker)
+            moved.append(self._moved[self._moves.until(ts)])
+            if self._is_done or (self._rows if self._allocates else self._moves).next_ts is not None:
+                return moved
             self._next_piece()
+
+    def _allocate(self, rows: slice, tracker: ObjectTracker) -> None:
+        if rows.start < rows.stop:
+            size = self._sites.size[rows].astype(np.int64)
+            classes = self.made.pairs.class_names(self._made.pair[rows])
+            given = tracker.allocate(self._sites.address[rows], size, classes)
+            self._given.append(given)
+            self.empty += (given.start + np.flatnonzero(size == 0)).tolist()
 
     def numbers(self) -> Numbers:
         sizes = [len(given) for given in self._given]
         return Numbers(np.array([given.start for given in self._given], np.int64), np.cumsum(sizes, dtype=np.int64))
-
-    def other_sites(self) -> Sites:
-        empty = Sites(*(np.empty(0, dtype) for dtype in ("i8", "u1", "i8", "u8", "u8", "u8", "i4")))
-        parts = [empty, *self._others]
-        return Sites(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in parts), strict=True)))
-
-
-class _Mover:
-    """What a thread moved, as the collector, in the order of time."""
-
-    def __init__(self, log: Log, life: Life) -> None:
-        self._pieces = move_pieces(log, log.buffers[life.buffers].ravel())
-        self._next_piece()
-
-    def _next_piece(self) -> None:
-        self._piece: Array | None = next(self._pieces, None)
-        self._rows = _Rows(times(self._piece[:, 0]) if self._piece is not None else NONE)
-
-    @property
-    def next_ts(self) -> int | None:
-        return self._rows.next_ts
-
-    def until(self, ts: int) -> Array:
-        """Rows that were not given before: uint64 ts, old and new address."""
-        parts = [np.empty((0, 3), np.uint64)]
-        while self._piece is not None:
-            parts.append(self._piece[self._rows.until(ts)])
-            if self._rows.next_ts is not None:
-                break
-            self._next_piece()
-        return np.concatenate(parts)
-
-
-def _moved_until(ts: int, movers: Iterable[_Mover]) -> tuple[Array, Array]:
-    """Old and new addresses, by time."""
-    rows = np.concatenate([np.empty((0, 3), np.uint64), *(mover.until(ts) for mover in movers)])
-    order = np.argsort(rows[:, 0], kind="stable")
-    return rows[order, 1], rows[order, 2]
-
-
-def _allocations(
-    log: Log, frames: Frames, stacks: StackTable, life: Life, others: list[Sites] | None = None
-) -> Iterator[Sites]:
-    """others: gets events other than allocations."""
-    for piece in site_pieces(log, log.buffers[life.buffers].ravel(), frames.methods, stacks):
-        is_allocation = (piece.kind == Event.ALLOC) | (piece.kind == Event.ALLOC_BT)
-        if others is not None and not is_allocation.all():
-            others.append(piece.take(np.flatnonzero(~is_allocation)))
-        if is_allocation.any():
-            yield piece.take(np.flatnonzero(is_allocation))

@@ -20,8 +20,8 @@ from traceferry.importers.mono.markers import Markers, questions
 from traceferry.importers.mono.names import Names
 from traceferry.importers.mono.samples import read_samples
 from traceferry.importers.mono.shots import Shot, Shots, find_shots
-from traceferry.importers.mono.threads import UNKNOWN_TID, Life, Lives
-from traceferry.importers.mono.walks import CallCounts, StackTable, call_pieces
+from traceferry.importers.mono.threads import UNKNOWN_TID, ThreadLifetime, ThreadLifetimes
+from traceferry.importers.mono.walks import CallCounts, call_pieces
 from traceferry.model import (
     ALLOCATIONS,
     CALLS,
@@ -72,23 +72,22 @@ def _add_process(trace: Trace, log: Log) -> None:
     trace.inputs.append(Input(log.source.name, "mono", version, "Mono log profiler"))
     _describe(trace, log)
     _sampling(trace, log)
-    lives = Lives(log)
-    span = _span(lives)
+    lifetimes = ThreadLifetimes(log)
+    span = _span(lifetimes)
     shift_ns = _join_clock(trace, log, span)
     frames = Frames(trace, log)
     add_coverage(trace, log)
-    samples = read_samples(trace, log, frames, lives, shift_ns)
+    samples = read_samples(trace, log, frames, lifetimes, shift_ns)
     shots = find_shots(log, span[1])
     reader = Shots(trace, log, frames)
     asked_rows, asked_ts, asked_addresses = questions(log)
-    stacks = StackTable(trace)
-    threads = list(lives)
-    known = follow(log, frames, stacks, threads, shots, reader, (asked_ts, asked_addresses))
+    threads = list(lifetimes)
+    known = follow(trace, log, frames, threads, shots, reader, (asked_ts, asked_addresses))
     markers = Markers(trace, log, threads, frames, known, asked_rows, span, shift_ns)
     name = _program(log) or log.source.name.removesuffix(".mlpd")
     process = Process(_pid(trace, log), name, span[0] + shift_ns, span[1] + shift_ns)
-    main = _main(lives)
-    for life in lives:
+    main = _main(lifetimes)
+    for life in lifetimes:
         loader = _Loader(trace, log, frames, life, known, markers, samples.get(id(life)), span, shift_ns)
         process.threads.append(loader.thread(life is main, name))
     process.counters += counters(log, trace.report, span, shift_ns)
@@ -113,9 +112,9 @@ def _note_nameless(trace: Trace, log: Log, frames: Frames) -> None:
 # ---------------------------------------------------------------- time, process
 
 
-def _span(lives: Lives) -> tuple[int, int]:
+def _span(lifetimes: ThreadLifetimes) -> tuple[int, int]:
     """The first and the last time of the log, on the event clock."""
-    found = list(lives)
+    found = list(lifetimes)
     start = min((life.start_ts for life in found), default=0)
     return start, max((life.end_ts for life in found), default=start)
 
@@ -150,11 +149,11 @@ def _program(log: Log) -> str:
     """The first domain that gets a name has that of the executable."""
     rows = log.records.metadata(Event.NAME, Metadata.DOMAIN)
     named = rows[np.argsort(log.records.ts[rows], kind="stable")][:1].tolist()
-    return log.text(int(log.records.text_at[named[0]])) if named else ""
+    return log.text(int(log.records["name"][named[0]])) if named else ""
 
 
-def _main(lives: Lives) -> Life | None:
-    found = [life for life in lives if life.tid != UNKNOWN_TID]
+def _main(lifetimes: ThreadLifetimes) -> ThreadLifetime | None:
+    found = [life for life in lifetimes if life.tid != UNKNOWN_TID]
     return next((life for life in found if MAIN in life.names), found[0] if found else None)
 
 
@@ -169,7 +168,7 @@ def _describe(trace: Trace, log: Log) -> None:
         "pointer_size": str(header.pointer_size),
     }
     for row in log.records.of(Event.AOT_ID).tolist():
-        words["aot_id"] = log.text(int(log.records.text_at[row]))
+        words["aot_id"] = log.text(int(log.records["text"][row]))
     trace.attributes.update({key: word for key, word in words.items() if word})
 
 
@@ -191,7 +190,7 @@ def _add_code(trace: Trace, log: Log, frames: Frames, pid: int, shift_ns: int) -
         func=func,
         pid=np.full(len(rows), pid, np.int64),
         tid=log.tids[log.records.buffer[rows]].astype(np.int64),
-        size=log.records.c[rows].astype(np.int64),
+        size=log.records["size"][rows].astype(np.int64),
         loaded_at=log.records.ts[rows] + shift_ns,
     )
 
@@ -206,7 +205,7 @@ class _Loader:
     trace: Trace
     log: Log
     frames: Frames
-    life: Life
+    life: ThreadLifetime
     known: Known
     markers: Markers
     samples: Table | None
@@ -259,9 +258,11 @@ class _Loader:
         _note_nameless(self.trace, self.log, self.frames)
 
     def _allocations(self) -> Table:
-        made = Allocations(self.trace, self.log, self.frames, self.life, self.known, self.span, self.shift_ns)
-        n = made.n_rows
-        return StreamedTable(ALLOCATIONS, made.pieces, n) if n else Table(ALLOCATIONS)
+        if not self._count("alloc"):
+            return Table(ALLOCATIONS)
+        known = self.known
+        made = Allocations(known.made[id(self.life)], known.died, known.step_ts, self.span, self.shift_ns)
+        return StreamedTable(ALLOCATIONS, made.pieces, made.n_rows)
 
 
 def _signed(tid: int) -> int:

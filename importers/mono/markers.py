@@ -25,7 +25,7 @@ from traceferry.importers.mono.layout import (
     Monitor,
 )
 from traceferry.importers.mono.threads import NONE as NO_ROWS
-from traceferry.importers.mono.threads import Life, records_by_life
+from traceferry.importers.mono.threads import ThreadLifetime, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
 PAUSE = MarkerType(
@@ -189,33 +189,32 @@ PHASES = {Gc.MARK_START: ("mark", Gc.MARK_END), Gc.RECLAIM_START: ("reclaim", Gc
 Row = tuple[Any, ...]
 
 
+# Events whose `object` is of a class that their markers show.
+ASKED: tuple[tuple[int, ...], ...] = (
+    (Event.THROW, Event.THROW_BT), (Event.FINALIZE_OBJECT_START,), MONITOR_EVENTS,
+    (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT), (Event.CLAUSE,),
+)  # fmt: skip
+
+
 def questions(log: Log) -> tuple[Array, Array, Array]:
     """(rows of records, int64 ts, uint64 address) of the objects whose classes the markers show; by time."""
     records = log.records
-    monitors = np.flatnonzero(np.isin(records.kind, MONITOR_EVENTS))
-    parts = [
-        (records.of(Event.THROW, Event.THROW_BT), records.a),
-        (records.of(Event.FINALIZE_OBJECT_START), records.a),
-        (monitors, records.b),
-        (records.of(Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT), records.c),
-        (records.of(Event.CLAUSE), records.d),
-    ]
-    rows = np.concatenate([rows for rows, _ in parts])
-    addresses = np.concatenate([column[rows] for rows, column in parts])
+    rows = np.concatenate([records.of(*kinds) for kinds in ASKED])
     order = np.argsort(records.ts[rows], kind="stable")
-    return rows[order], records.ts[rows][order], addresses[order]
+    rows = rows[order]
+    return rows, records.ts[rows], records["object"][rows]
 
 
 class Markers:
     """Makes the markers of each thread. asked_rows: of the records, those of which the object's class was asked."""
 
     def __init__(
-        self, trace: Trace, log: Log, lives: Sequence[Life], frames: Frames, known: Known, asked_rows: Array,
-        span: tuple[int, int], shift_ns: int,
+        self, trace: Trace, log: Log, threads: Sequence[ThreadLifetime], frames: Frames, known: Known,
+        asked_rows: Array, span: tuple[int, int], shift_ns: int,
     ) -> None:  # fmt: skip
         self._trace = trace
         self._log = log
-        self._rows_of = records_by_life(log, lives)
+        self._rows_of = records_by_life(log, threads)
         self._frames = frames
         self._known = known
         self._question_of = {row: i for i, row in enumerate(asked_rows.tolist())}
@@ -224,13 +223,12 @@ class Markers:
         self._flows = _handle_flows(log)
         self._titles = _titles(log)
 
-    def of(self, life: Life) -> dict[MarkerType, Table]:
+    def of(self, life: ThreadLifetime) -> dict[MarkerType, Table]:
         records = self._log.records
         rows = self._rows_of.get(id(life), NO_ROWS)
         rows = rows[np.argsort(records.ts[rows], kind="stable")]
         kinds = records.kind[rows]
-        sites = self._known.sites.get(id(life))
-        stack_at = dict(zip(sites.at.tolist(), sites.stack.tolist(), strict=True)) if sites is not None else {}
+        stack_at = self._known.stack_at.get(id(life), {})
         makers: tuple[tuple[MarkerType, tuple[int, ...], Callable[[list[int], dict[int, int]], Iterator[Row]]], ...] = (
             (PAUSE, (Event.GC_EVENT,), self._pauses),
             (COLLECTION, (Event.GC_EVENT,), self._collections),
@@ -274,7 +272,7 @@ class Markers:
         records = self._log.records
         begun: dict[int, int] = {}
         for row in rows:
-            kind = int(records.a[row])
+            kind = int(records["event"][row])
             if kind == Gc.PRE_STOP_WORLD:
                 begun = {kind: row}
             elif kind == Gc.POST_STOP_WORLD and begun:
@@ -283,14 +281,21 @@ class Markers:
                 first = begun[Gc.PRE_STOP_WORLD]
                 start = int(records.ts[first])
                 stopped = int(records.ts[begun.get(Gc.POST_STOP_WORLD, first)])
-                yield start, int(records.ts[row]) - start, -1, 0, _signed(int(records.b[first])), stopped - start
+                yield (
+                    start,
+                    int(records.ts[row]) - start,
+                    -1,
+                    0,
+                    _signed(int(records["generation"][first])),
+                    stopped - start,
+                )
                 begun = {}
 
     def _collections(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         begun: dict[int, int] = {}
         for row in rows:
-            kind, generation = int(records.a[row]), _signed(int(records.b[row]))
+            kind, generation = int(records["event"][row]), _signed(int(records["generation"][row]))
             if kind == Gc.START:
                 begun[generation] = int(records.ts[row])
             elif kind == Gc.END and generation in begun:
@@ -301,10 +306,10 @@ class Markers:
         records = self._log.records
         begun: dict[int, tuple[str, int]] = {}
         for row in rows:
-            kind, ts = int(records.a[row]), int(records.ts[row])
+            kind, ts = int(records["event"][row]), int(records.ts[row])
             if kind in begun:
                 phase, start = begun.pop(kind)
-                yield start, ts - start, -1, 0, phase, _signed(int(records.b[row]))
+                yield start, ts - start, -1, 0, phase, _signed(int(records["generation"][row]))
             for first, (phase, last) in PHASES.items():
                 if kind == first:
                     begun[last] = (phase, ts)
@@ -330,7 +335,7 @@ class Markers:
         records = self._log.records
         begun: dict[int, int] = {}
         for row in rows:
-            address = int(records.a[row])
+            address = int(records["object"][row])
             if records.kind[row] == Event.FINALIZE_OBJECT_START:
                 begun[address] = row
             elif address in begun:
@@ -341,21 +346,21 @@ class Markers:
     def _handles(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         for row in rows:
-            kind, handle = int(records.a[row]), int(records.b[row])
+            kind, handle = int(records["type"][row]), int(records["handle"][row])
             created = records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT)
             event, class_name = ("created", self._class_of(row)) if created else ("destroyed", "")
             stack = stack_at.get(int(records.at[row]), -1)
             flow = self._flows.get(row, 0)
-            cells = (event, _word(HANDLE_KINDS, kind), _signed(handle), class_name, int(records.c[row]))
+            cells = (event, _word(HANDLE_KINDS, kind), _signed(handle), class_name, int(records["object"][row]))
             yield int(records.ts[row]), 0, stack, flow, *cells
 
     def _roots(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         for row in rows:
-            ts, address = int(records.ts[row]), int(records.a[row])
+            ts, address = int(records.ts[row]), int(records["start"][row])
             if records.kind[row] == Event.ROOT_REGISTER:
-                kind = _word(ROOT_SOURCES, int(records.c[row]))
-                yield ts, 0, -1, 0, "registered", kind, self._text(row), _signed(int(records.b[row])), address
+                kind = _word(ROOT_SOURCES, int(records["source"][row]))
+                yield ts, 0, -1, 0, "registered", kind, self._text(row), _signed(int(records["size"][row])), address
             else:
                 yield ts, 0, -1, 0, "given up", "", "", 0, address
 
@@ -366,7 +371,7 @@ class Markers:
         records = self._log.records
         waiting: dict[int, int] = {}
         for row in rows:
-            ts, kind, address = int(records.ts[row]), int(records.a[row]), int(records.b[row])
+            ts, kind, address = int(records.ts[row]), int(records["event"][row]), int(records["object"][row])
             first = waiting.pop(address, None)
             if kind == Monitor.CONTENTION:
                 if first is not None:
@@ -383,7 +388,7 @@ class Markers:
         records = self._log.records
         ts = int(records.ts[row])
         stack = stack_at.get(int(records.at[row]), -1)
-        return ts, end_ts - ts, stack, 0, self._class_of(row), int(records.b[row]), outcome
+        return ts, end_ts - ts, stack, 0, self._class_of(row), int(records["object"][row]), outcome
 
     def _exceptions(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
         """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
@@ -394,11 +399,11 @@ class Markers:
         of_object: dict[int, list[int]] = {}
         for row in rows:
             is_clause = records.kind[row] == Event.CLAUSE
-            same = of_object.setdefault(int((records.d if is_clause else records.a)[row]) if names_object else 0, [])
+            same = of_object.setdefault(int(records["object"][row]) if names_object else 0, [])
             if not is_clause:
                 thrown[row] = None
                 same.append(row)
-            elif records.a[row] == CATCH and same:
+            elif records["type"][row] == CATCH and same:
                 caught = same.pop()
                 del thrown[caught]
                 yield self._exception(caught, int(records.ts[row]), self._method_of(row), stack_at)
@@ -409,15 +414,15 @@ class Markers:
         records = self._log.records
         ts = int(records.ts[row])
         stack = stack_at.get(int(records.at[row]), -1)
-        return ts, end_ts - ts, stack, 0, self._class_of(row), caught_in, int(records.a[row])
+        return ts, end_ts - ts, stack, 0, self._class_of(row), caught_in, int(records["object"][row])
 
     def _clauses(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         for row in rows:
-            kind = CLAUSE_KINDS.get(int(records.a[row]), "unknown")
+            kind = CLAUSE_KINDS.get(int(records["type"][row]), "unknown")
             stack = stack_at.get(int(records.at[row]), -1)
-            class_name = self._class_of(row) if records.d[row] else ""
-            index = _signed(int(records.b[row]))
+            class_name = self._class_of(row) if records["object"][row] else ""
+            index = _signed(int(records["index"][row]))
             yield int(records.ts[row]), 0, stack, 0, kind, self._method_of(row), index, class_name
 
     # ------------------------------------------------------------ code and metadata
@@ -426,35 +431,35 @@ class Markers:
         records = self._log.records
         is_code = has_code(self._log, np.array(rows))
         for row, is_known in zip(rows, is_code.tolist(), strict=True):
-            size, address = (int(records.c[row]), int(records.b[row])) if is_known else (0, 0)
+            size, address = (int(records["size"][row]), int(records["code"][row])) if is_known else (0, 0)
             yield int(records.ts[row]), 0, -1, 0, self._text(row), size, address
 
     def _helpers(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         first = 0 if self._log.layout.events >= 14 else 1
         for row in rows:
-            kind, size = _word(HELPER_KINDS, int(records.a[row]) - first), _signed(int(records.c[row]))
-            yield int(records.ts[row]), 0, -1, 0, kind, self._text(row), size, int(records.b[row])
+            kind, size = _word(HELPER_KINDS, int(records["type"][row]) - first), _signed(int(records["size"][row]))
+            yield int(records.ts[row]), 0, -1, 0, kind, self._text(row), size, int(records["address"][row])
 
     def _metadata(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         for row in rows:
-            what, pointer = int(records.a[row]), int(records.b[row])
+            what, pointer = int(records["what"][row]), int(records["pointer"][row])
             event = METADATA_EVENTS[Event(int(records.kind[row]))]
             title = self._text(row) or self._titles.get(row, "")
             if what == Metadata.VTABLE:
-                title = self._class_name(int(records.d[row]), int(records.ts[row]))
+                title = self._class_name(int(records["class"][row]), int(records.ts[row]))
             yield int(records.ts[row]), 0, -1, 0, WHAT.get(Metadata(what), ""), event, title, pointer
 
     def _sync_points(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
         records = self._log.records
         for row in rows:
-            yield int(records.ts[row]), 0, -1, 0, _word(SYNC_KINDS, int(records.a[row]))
+            yield int(records.ts[row]), 0, -1, 0, _word(SYNC_KINDS, int(records["kind"][row]))
 
     # ------------------------------------------------------------ words
 
     def _text(self, row: int) -> str:
-        at = int(self._log.records.text_at[row])
+        at = int(self._log.records["name"][row])
         return self._log.text(at) if at else ""
 
     def _class_of(self, row: int) -> str:
@@ -466,7 +471,7 @@ class Markers:
 
     def _method_of(self, row: int) -> str:
         records = self._log.records
-        frame = self._frames.methods.at(records.c[row : row + 1], records.ts[row : row + 1])
+        frame = self._frames.methods.at(records["method"][row : row + 1], records.ts[row : row + 1])
         return self._trace.func_name(int(self._trace.frames["func"][frame[0]]))
 
 
@@ -484,8 +489,8 @@ def _titles(log: Log) -> dict[int, str]:
     names: dict[tuple[int, int], str] = {}
     nameless: dict[tuple[int, int], list[int]] = {}
     for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
-        key = int(records.a[row]), int(records.b[row])
-        at = int(records.text_at[row])
+        key = int(records["what"][row]), int(records["pointer"][row])
+        at = int(records["name"][row])
         if at:
             names[key] = log.text(at)
             titles.update(dict.fromkeys(nameless.pop(key, ()), names[key]))
@@ -506,7 +511,7 @@ def _handle_flows(log: Log) -> dict[int, int]:
     flows: dict[int, int] = {}
     living: dict[tuple[int, int], int] = {}
     for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
-        handle = int(records.a[row]), int(records.b[row])
+        handle = int(records["type"][row]), int(records["handle"][row])
         if records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT):
             living[handle] = flows[row] = len(flows) + 1
         elif handle in living:

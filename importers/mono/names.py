@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from traceferry.importers.mono import names_kernel
-from traceferry.importers.mono.state_inlined import N_STATE
+from traceferry.importers.mono import log_kernel
+from traceferry.importers.mono.decode import grown
 from traceferry.model import Array
 
 
 class Names:
-    """The frames of pointers, as the kernels look for them.
+    """The frames of pointers, as the kernels look for them: see `names_inlined`.
 
     pointers: uint64; ts: int64, when each was defined; frames: int32. A definition is valid from its time on, the first
     one also before: definitions may follow their first use. nameless: makes the frame of an undefined pointer.
@@ -21,55 +21,50 @@ class Names:
     def __init__(self, pointers: Array, ts: Array, frames: Array, nameless: Callable[[int], int]) -> None:
         self._nameless = nameless
         order = np.lexsort((ts, pointers))
-        pointers, ts, frames = pointers[order], ts[order], frames[order]
-        keys, first, n_times = np.unique(pointers, return_index=True, return_counts=True)
-        several = np.flatnonzero(n_times > 1)
-        is_several = np.repeat(n_times > 1, n_times)
-        self.defined_ts = ts[is_several].astype(np.int64)
-        self.defined = frames[is_several].astype(np.int32)
-        self.defined_at = np.concatenate(([0], np.cumsum(n_times[several]))).astype(np.int32)
-        of_key = frames[first].astype(np.int32)
-        of_key[several] = -2 - np.arange(len(several))
-        self.n_unnamed = 0
-        self._checked = np.zeros(N_STATE, np.uint64)
-        self._n = len(keys)
-        # Room for more; nothing refers to it yet.
-        self.frames = np.concatenate((of_key, np.zeros(len(keys) + 16, np.int32)))
-        self._pointers = np.concatenate((keys, np.zeros(len(keys) + 16, np.uint64)))
-        self._enter()
+        n, room = len(order), 2 * len(order) + 16
+        self.frames, self._last = np.full(room, -1, np.int32), np.empty(room, np.int32)
+        self._ts, self._pointers = np.zeros(room, np.int64), np.zeros(room, np.uint64)
+        self.frames[:n], self._ts[:n], self._pointers[:n] = frames[order], ts[order], pointers[order]
+        distinct, n_times = np.unique(pointers, return_counts=True)
+        after = np.cumsum(n_times)
+        self._last[:n] = np.repeat(after - 1, n_times)
+        self._n = np.array([n], np.int64)
+        self._n_defined = self._n_named = n
+        self._enter(distinct, (after - n_times).astype(np.int32))
 
-    def ask(self, pointer: int) -> None:
-        """Adds a frame for an unknown pointer."""
-        if self._n == len(self.frames):
-            self.frames = np.concatenate((self.frames, np.zeros(self._n, np.int32)))
-            self._pointers = np.concatenate((self._pointers, np.zeros(self._n, np.uint64)))
-        self.frames[self._n] = self._nameless(pointer)
-        self._pointers[self._n] = pointer
-        self._n += 1
-        self.n_unnamed += 1
-        if 2 * self._n > len(self.keys):
-            self._enter()
-        else:
-            names_kernel.add_key(pointer, self._n - 1, self.keys, self.ids)
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
+        """As the kernels take them, and add to them."""
+        return self._keys, self._ids, self._pointers, self.frames, self._last, self._ts, self._n
+
+    @property
+    def n_unnamed(self) -> int:
+        return self._n_named - self._n_defined
+
+    def name(self) -> None:
+        """Makes frames for the pointers that kernels have added, in their order, and room for more."""
+        n = int(self._n[0])
+        new = slice(self._n_named, n)
+        self.frames[new] = [self._nameless(pointer) for pointer in self._pointers[new].tolist()]
+        self._n_named = n
+        if n == len(self.frames):
+            self.frames, self._last = grown(self.frames), grown(self._last)
+            self._ts, self._pointers = grown(self._ts), grown(self._pointers)
+            self.frames[n:], self._ts[n:] = -1, 0
+            is_key = self._ids >= 0
+            self._enter(self._keys[is_key], self._ids[is_key])
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
-        wanted = np.ascontiguousarray(pointers, np.uint64)
+        wanted, times = np.ascontiguousarray(pointers, np.uint64), np.ascontiguousarray(ts, np.int64)
         found = np.empty(len(wanted), np.int32)
-        times = np.ascontiguousarray(ts, np.int64)
         row = 0
-        while row < len(wanted):
-            row += names_kernel.frames_of(wanted[row:], times[row:], *self.arrays, found[row:], self._checked)
-            if row < len(wanted):
-                self.ask(int(wanted[row]))
-        return found
+        while (row := row + log_kernel.find_names(wanted[row:], times[row:], *self.arrays, found[row:])) < len(wanted):
+            self.name()
+        self.name()
+        return self.frames[found]
 
-    @property
-    def arrays(self) -> tuple[Array, Array, Array, Array, Array, Array]:
-        """As the kernels take them."""
-        return self.keys, self.ids, self.frames, self.defined_at, self.defined_ts, self.defined
-
-    def _enter(self) -> None:
-        size = 1 << (4 * self._n + 15).bit_length()
-        self.keys, self.ids = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-        names_kernel.enter_keys(self._pointers[: self._n], self.keys, self.ids)
+    def _enter(self, pointers: Array, numbers: Array) -> None:
+        size = 1 << (2 * len(self._last)).bit_length()
+        self._keys, self._ids = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
+        log_kernel.enter_names(pointers, numbers, self._keys, self._ids)

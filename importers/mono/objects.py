@@ -13,7 +13,7 @@ A log does not record when an object died. The rules:
 - What lay in the nursery during a collection and was not moved is *suspected* to have died in it. The suspicion ends
   when the object is seen, listed or moved before something else lies there; else it holds at the end. The nursery is
   where objects were moved from right after their allocation, in units of 4 MiB, to which it is aligned.
-- A heap shot lists what lives. What it does not list is dead.
+- A heap shot lists what threads. What it does not list is dead.
 - Where moves are not recorded, a small object is lost sight of in the next collection, and found again only by a heap
   shot that lists an object of its class at its address. It never counts as dead.
 

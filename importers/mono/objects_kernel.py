@@ -48,8 +48,9 @@ def find(
 ) -> cython.Py_ssize_t:
     """The slot of the address, or the FREE one where it belongs."""
     mask: cython.ulonglong = status.shape[0] - 1
-    h: cython.ulonglong = (wanted >> 3) * GOLDEN & ALL_BITS
-    h = (h ^ h >> 32) & mask
+    # Objects beside one another, as they are allocated, have slots beside one another.
+    h: cython.ulonglong = (wanted >> 7) * GOLDEN & ALL_BITS
+    h = ((h ^ h >> 32) << 3 | wanted >> 4 & 7) & mask
     while status[h] != FREE and table_address[h] != wanted:
         h = (h + 1) & mask
     return h

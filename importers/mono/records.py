@@ -7,22 +7,23 @@ from dataclasses import asdict
 
 import numpy as np
 
-from traceferry.importers.mono import scan_kernel
 from traceferry.importers.mono.decode import (
-    FIRST_ITEMS,
     HYBRID,
     REASONS,
-    Layout,
+    STATISTICS,
+    WIDTH,
+    Records,
     find_buffers,
     header_of,
+    new_state,
+    read,
     read_log,
-    room_for,
 )
+from traceferry.importers.mono.events import Field, Layout, Program
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
-from traceferry.importers.mono.state_inlined import B_WIDTH, BAD, BUFFER, DONE, EVENT_AT, ITEMS_FULL, N_ITEMS, ROWS_FULL
 from traceferry.io.source import Source
 
-NAMES = {int(event): event.name for event in Event}
+NAMES = {int(event): event.name for event in Event} | dict.fromkeys(MONITOR_EVENTS, "MONITOR")
 MAX_ITEMS = 16
 TEXT_LENGTH = 200
 
@@ -33,49 +34,58 @@ def describe_header(source: Source) -> str:
 
 
 def events(source: Source, offset: int) -> Iterator[str]:
-    """Buffers, and the events in them: offset, name, time on the event clock, fields a to d that are not 0, text,
-    items."""
+    """Buffers, and the events in them: offset, name, time on the event clock, fields, lists."""
     header = header_of(source)
     # Which of its two layouts a log of version 15 has is known only at its end.
     version = header.data_version
     layout = read_log(source).layout if version == HYBRID else Layout(version, version, header.pointer_size)
+    program = Program(layout)
     tids, buffers, problems = find_buffers(source, header.size)
     for problem in problems:
         if problem.offset >= offset:
             yield f"{problem.offset} ! {problem.kind} {problem.detail}".rstrip()
-    state, out, items = layout.state(), np.zeros(8, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
-    flat = buffers[buffers[:, 1] > offset].ravel() if len(buffers) else buffers.ravel()
-    tids = tids[buffers[:, 1] > offset] if len(buffers) else tids
-    printed = -1
-    while (stopped := scan_kernel.events(source.data, flat, out, items, state)) != DONE:
-        if stopped == ITEMS_FULL:
-            items = room_for(items, int(state[N_ITEMS]))
+    for tid, buffer in zip(tids.tolist(), buffers, strict=True):
+        begin, end, time_base, ptr_base, obj_base, method_base = buffer.tolist()
+        if end <= max(offset, begin):
             continue
-        row = int(state[BUFFER])
-        if row != printed:
-            printed = row
-            begin, end, time_base, ptr_base, obj_base, method_base = flat[B_WIDTH * row :][:B_WIDTH].tolist()
-            yield (
-                f"{begin - BUFFER_SIZE} buffer length={end - begin} time_base={time_base} ptr_base={ptr_base:#x} "
-                f"obj_base={obj_base:#x} thread={int(tids[row]):#x} method_base={method_base:#x}"
-            )
-        at = int(state[EVENT_AT])
-        if at < offset:
-            continue
-        if stopped == ROWS_FULL:
-            yield _event(source, out.tolist(), items[: int(state[N_ITEMS])].tolist())
-        else:
-            yield f"{at} ! {REASONS.get(int(state[BAD]), 'damaged')}; the rest of the buffer is skipped"
+        yield (
+            f"{begin - BUFFER_SIZE} buffer length={end - begin} time_base={time_base} ptr_base={ptr_base:#x} "
+            f"obj_base={obj_base:#x} thread={tid:#x} method_base={method_base:#x}"
+        )
+        stats = np.zeros(WIDTH["stats"], np.uint64)
+        (records,) = read(source, buffer, program, np.zeros(256, np.int32), stats, new_state(layout))
+        for row in np.flatnonzero(records.at >= offset).tolist():
+            yield _event(source, program, records, row)
+        reason, bad_at = (int(stats[STATISTICS.index(name)]) for name in ("bad", "bad_at"))
+        if reason and bad_at >= offset:
+            yield f"{bad_at} ! {REASONS[reason]}; the rest of the buffer is skipped"
 
 
-def _event(source: Source, out: list[int], items: list[int]) -> str:
-    at, kind, ts, *fields, text_at = out
-    words = [str(at), NAMES.get(kind, "MONITOR" if kind in MONITOR_EVENTS else hex(kind)), f"ts={ts}"]
-    words += [f"{name}={value:#x}" for name, value in zip("abcd", fields, strict=True) if value]
-    if text_at:
-        piece = bytes(source.data[text_at : text_at + TEXT_LENGTH]).split(b"\0")[0]
-        words.append(repr(piece.decode("utf-8", "replace")))
-    if items:
-        more = f" and {len(items) - MAX_ITEMS} more" if len(items) > MAX_ITEMS else ""
-        words.append(f"[{' '.join(hex(item) for item in items[:MAX_ITEMS])}{more}]")
+def _event(source: Source, program: Program, records: Records, row: int) -> str:
+    kind, values = int(records.kind[row]), records.values(row).tolist()
+    fields = [field for field in program.fields[records.declared[row]] if field.is_kept]
+    single = [field for field in fields if not field.is_listed]
+    words = [str(records.at[row]), NAMES[kind], f"ts={records.ts[row]}"]
+    words += [f"{field.name}={_word(source, field, value)}" for field, value in zip(single, values, strict=False)]
+    lists = list(dict.fromkeys(field.name for field in fields if field.is_listed))
+    rest = values[len(single) :]
+    if kind == Event.HIT:
+        n = values[[field.name for field in single].index("n_ips")]
+        words += [_list("ips", rest[:n]), _list("methods", rest[n:])]
+    elif lists:
+        words.append(_list("/".join(lists), rest))
     return " ".join(words)
+
+
+def _word(source: Source, field: Field, value: int) -> str:
+    if field.encoding != "text":
+        return hex(value)
+    if value == 0:
+        return "''"
+    piece = bytes(source.data[value : value + TEXT_LENGTH]).split(b"\0")[0]
+    return repr(piece.decode("utf-8", "replace"))
+
+
+def _list(name: str, values: list[int]) -> str:
+    more = f" and {len(values) - MAX_ITEMS} more" if len(values) > MAX_ITEMS else ""
+    return f"{name}=[{' '.join(hex(value) for value in values[:MAX_ITEMS])}{more}]"

@@ -4,34 +4,62 @@ was jitted by then, in the native symbols and in the native binaries that the lo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 
-from traceferry.importers.mono.decode import Log
+from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.layout import Event
-from traceferry.importers.mono.threads import Lives
-from traceferry.importers.mono.walks import Hits, StackTable, read_hits
+from traceferry.importers.mono.threads import ThreadLifetimes
+from traceferry.importers.mono.walks import intern_stacks
 from traceferry.model import SAMPLES, Array, Table, Trace
 
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16
 
 
-def read_samples(trace: Trace, log: Log, frames: Frames, lives: Lives, shift_ns: int) -> dict[int, Table]:
-    """SAMPLES by the identity (`id`) of their Life; interns their stacks."""
+def read_samples(trace: Trace, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int) -> dict[int, Table]:
+    """SAMPLES by the identity (`id`) of their ThreadLifetime; interns their stacks."""
     if not int(log.stats["hits"].sum()):
         return {}
-    stacks = StackTable(trace)
-    hits = read_hits(log, frames.methods, stacks)
-    stack = hits.stack.copy()
+    hits = _read_hits(log)
+    methods = frames.methods.at(hits.methods, np.repeat(hits.ts, hits.n_methods))
+    stack = intern_stacks(trace, methods, hits.n_methods)
     _add_native_stacks(trace, log, frames, hits, stack)
-    return dict(_by_life(hits, stack, lives, shift_ns))
+    return dict(_by_life(hits, stack, threads, shift_ns))
 
 
-def _by_life(hits: Hits, stack: Array, lives: Lives, shift_ns: int) -> Iterator[tuple[int, Table]]:
-    for life, rows in lives.number_of(hits.tid, hits.ts):
+@dataclass(frozen=True)
+class Hits:
+    """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11;
+    addresses: uint64, those of one sample after those of another, the leaf first; n: how many each has; methods and
+    n_methods: likewise, of the managed frames."""
+
+    ts: Array
+    tid: Array
+    addresses: Array
+    n: Array
+    methods: Array
+    n_methods: Array
+
+
+def _read_hits(log: Log) -> Hits:
+    pieces = [_hits(piece) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
+    return Hits(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in pieces), strict=True)))
+
+
+def _hits(records: Records) -> Hits:
+    values, lengths = records.all_lists()
+    n = records["n_ips"].astype(np.int64)
+    nth = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_address = nth < np.repeat(n, lengths)
+    return Hits(records.ts, records["thread"], values[is_address], n, values[~is_address], lengths - n)
+
+
+def _by_life(hits: Hits, stack: Array, threads: ThreadLifetimes, shift_ns: int) -> Iterator[tuple[int, Table]]:
+    for life, rows in threads.number_of(hits.tid, hits.ts):
         rows = rows[np.argsort(hits.ts[rows], kind="stable")]
         ts = np.clip(hits.ts[rows], life.start_ts, life.end_ts) + shift_ns
         yield id(life), Table(SAMPLES, {"ts": ts, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)})
@@ -48,7 +76,7 @@ def _add_native_stacks(trace: Trace, log: Log, frames: Frames, hits: Hits, stack
     code = _Code(log, frames)
     symbols = _Symbols(log)
     known: dict[tuple[int, ...], int] = {}
-    at, n, ts = hits.first[rows].tolist(), hits.n[rows].tolist(), hits.ts[rows].tolist()
+    at, n, ts = (np.cumsum(hits.n) - hits.n)[rows].tolist(), hits.n[rows].tolist(), hits.ts[rows].tolist()
     for row, first, length, time in zip(rows.tolist(), at, n, ts, strict=True):
         addresses = hits.addresses[first : first + length][::-1].tolist()
         found = tuple(
@@ -69,9 +97,9 @@ class _Code:
     def __init__(self, log: Log, frames: Frames) -> None:
         is_code = has_code(log, frames.jitted)
         rows = frames.jitted[is_code]
-        order = np.lexsort((log.records.ts[rows], log.records.b[rows]))
+        order = np.lexsort((log.records.ts[rows], log.records["code"][rows]))
         rows = rows[order]
-        self._start, self._size = log.records.b[rows], log.records.c[rows]
+        self._start, self._size = log.records["code"][rows], log.records["size"][rows]
         self._ts = log.records.ts[rows]
         self._frame = frames.jitted_frames[is_code][order]
 
@@ -95,13 +123,13 @@ class _Symbols:
     def __init__(self, log: Log) -> None:
         records = log.records
         rows = records.of(Event.USYM)
-        rows = rows[np.argsort(records.a[rows], kind="stable")]
-        self._address = records.a[rows]
-        self._names = [log.text(at) for at in records.text_at[rows].tolist()]
+        rows = rows[np.argsort(records["address"][rows], kind="stable")]
+        self._address = records["address"][rows]
+        self._names = [log.text(at) for at in records["name"][rows].tolist()]
         rows = records.of(Event.UBIN)
-        rows = rows[np.argsort(records.a[rows], kind="stable")]
-        self._begin, self._offset, self._size = records.a[rows], records.b[rows], records.c[rows]
-        self._binaries = [_file_name(log.text(at)) for at in records.text_at[rows].tolist()]
+        rows = rows[np.argsort(records["address"][rows], kind="stable")]
+        self._begin, self._offset, self._size = records["address"][rows], records["offset"][rows], records["size"][rows]
+        self._binaries = [_file_name(log.text(at)) for at in records["name"][rows].tolist()]
 
     def name_of(self, address: int) -> str:
         row = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1

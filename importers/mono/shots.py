@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.importers.mono.decode import Log, times
+from traceferry.importers.mono.decode import Log, Records, times
 from traceferry.importers.mono.frames import Frames, leaves
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from traceferry.importers.mono.walks import HeapRows, read_heap
 from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
 
 ROOT_BITS = (1, 2, 4, 8, 16)
@@ -50,6 +49,17 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
     return sorted(shots, key=lambda shot: (shot.start_ts, shot.tid))
 
 
+@dataclass(frozen=True)
+class HeapRows:
+    """The contents of a heap shot. objects: uint64 [n, 4]: ts, address, class or vtable, size; n_references: int64;
+    references: uint64 addresses, one object's after the other's; roots: uint64 [n, 3]: ts, address or kind, object."""
+
+    objects: Array
+    n_references: Array
+    references: Array
+    roots: Array
+
+
 class Shots:
     """Reads heap shots into graphs."""
 
@@ -86,7 +96,7 @@ class Shots:
                 "site": stacks,
             },
         )
-        owners = np.repeat(of_row, rows.objects[:, 4].astype(np.int64))
+        owners = np.repeat(of_row, rows.n_references)
         known = _RowOf(objects[:, 1])
         target = known.rows(rows.references)
         kept = target >= 0
@@ -100,13 +110,24 @@ class Shots:
 
     def _rows(self, shot: Shot) -> HeapRows:
         """Of the buffers, what is within the shot's time."""
-        rows = read_heap(self._log, shot.buffers)
-        ts = times(rows.objects[:, 0])
-        inside = (ts >= shot.start_ts) & (ts <= shot.end_ts)
-        n_references = rows.objects[:, 4].astype(np.int64)
-        held_ts = times(rows.roots[:, 0])
-        held = (held_ts >= shot.start_ts) & (held_ts <= shot.end_ts)
-        return HeapRows(rows.objects[inside], rows.references[np.repeat(inside, n_references)], rows.roots[held])
+        empty = HeapRows(np.empty((0, 4), "u8"), np.empty(0, "i8"), np.empty(0, "u8"), np.empty((0, 3), "u8"))
+        pieces = self._log.pieces(shot.buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)
+        parts = [vars(part).values() for part in (empty, *(self._within(shot, piece) for piece in pieces))]
+        return HeapRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _within(self, shot: Shot, records: Records) -> HeapRows:
+        is_object = records.kind == Event.HEAP_OBJECT
+        inside = (records.ts >= shot.start_ts) & (records.ts <= shot.end_ts)
+        values, lengths = records.all_lists()
+        rows = np.flatnonzero(is_object & inside)
+        objects = np.column_stack((records.ts.view(np.uint64), *(records[key] for key in ("object", "type", "size"))))
+        # Before version 15: object, kind, something more; from then on: address, object.
+        held = np.flatnonzero(~is_object & inside)
+        listed = values[np.repeat(~is_object & inside, lengths)]
+        place_and_object = listed.reshape(-1, 2) if self._regions is not None else listed.reshape(-1, 3)[:, 1::-1]
+        ts = np.repeat(records.ts[held].view(np.uint64), lengths[held] // (2 if self._regions is not None else 3))
+        roots = np.column_stack((ts, place_and_object))
+        return HeapRows(objects[rows], lengths[rows], values[np.repeat(is_object & inside, lengths)], roots)
 
     def _classes(self, objects: Array) -> Array:
         return self._frames.class_names(self._class_frames(objects))
@@ -116,13 +137,12 @@ class Shots:
 
     def _roots(self, held: Array, known: _RowOf) -> Table:
         intern = self._trace.strings.intern
+        target = known.rows(held[:, 2])
         if self._regions is not None:
-            target = known.rows(held[:, 2])
             kind, name = self._regions.at(held[:, 1], times(held[:, 0]))
         else:
-            target = known.rows(held[:, 1])
-            words = {value: intern(self._kind_word(value)) for value in set(held[:, 2].tolist())}
-            kind = np.array([words[value] for value in held[:, 2].tolist()], np.int32)
+            words = {value: intern(self._kind_word(value)) for value in set(held[:, 1].tolist())}
+            kind = np.array([words[value] for value in held[:, 1].tolist()], np.int32)
             name = np.full(len(held), -1, np.int32)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
@@ -141,19 +161,22 @@ class Regions:
     def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
         records = log.records
         rows = records.of(Event.ROOT_REGISTER, Event.ROOT_UNREGISTER)
-        rows = rows[np.lexsort((records.ts[rows], records.a[rows]))]
+        rows = rows[np.lexsort((records.ts[rows], records["start"][rows]))]
+        start = records["start"][rows]
         until = np.full(len(rows), END_OF_TIME)
-        until[:-1] = np.where(records.a[rows[1:]] == records.a[rows[:-1]], records.ts[rows[1:]], END_OF_TIME)
+        until[:-1] = np.where(start[1:] == start[:-1], records.ts[rows[1:]], END_OF_TIME)
         registers = records.kind[rows] == Event.ROOT_REGISTER
         rows, self._until = rows[registers], until[registers]
-        self._start, self._ts = records.a[rows], records.ts[rows]
-        self._end = self._start + records.b[rows]
+        self._start, self._ts = records["start"][rows], records.ts[rows]
+        self._end = self._start + records["size"][rows]
         intern = trace.strings.intern
-        words = [ROOT_SOURCES[s] if s < len(ROOT_SOURCES) else "other" for s in records.c[rows].tolist()]
+        words = [ROOT_SOURCES[s] if s < len(ROOT_SOURCES) else "other" for s in records["source"][rows].tolist()]
         self._kind = np.array([*(intern(word) for word in words), intern("other")], np.int32)
-        names = [log.text(at) for at in records.text_at[rows].tolist()]
-        of_class = np.flatnonzero(np.isin(records.c[rows], [STATIC, THREAD_STATIC]) & (records.d[rows] > 0))
-        classes = frames.class_names(frames.types.at(records.d[rows[of_class]], records.ts[rows[of_class]]))
+        names = [log.text(at) for at in records["name"][rows].tolist()]
+        of_class = np.flatnonzero(
+            np.isin(records["source"][rows], [STATIC, THREAD_STATIC]) & (records["key"][rows] > 0)
+        )
+        classes = frames.class_names(frames.types.at(records["key"][rows[of_class]], records.ts[rows[of_class]]))
         for row, name in zip(of_class.tolist(), classes.tolist(), strict=True):
             names[row] = trace.strings[name] or names[row]
         self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)

@@ -1,358 +1,317 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Decodes events that happen on a stack: allocations, throws and others, samples. Cython's pure-Python mode: also runs
-interpreted. See `scan_kernel`."""
+"""Allocations, and where else something happened. Cython's pure-Python mode: also runs interpreted. See `log_kernel`."""
 
 import cython
 
-from traceferry.importers.mono.events_inlined import again, are_inside, begin, step
-from traceferry.importers.mono.names_inlined import frame_at, hashed, id_of, is_checked
-from traceferry.importers.mono.state_inlined import (
-    ASKED,
-    ASKS_METHOD,
-    AT,
-    B_WIDTH,
-    BAD,
-    BEGUN,
-    BUFFER,
+from traceferry.importers.mono.cursor_inlined import (
+    CALLS,
     DEPTH,
-    DEPTH_FULL,
     DONE,
-    END,
-    EVENT_AT,
-    EVENT_TS,
-    ITEMS_FULL,
-    KIND,
-    LOW32,
-    N_ITEMS,
-    N_POOL,
+    ENTER,
+    EXC_LEAVE,
+    MOVES,
+    N_MOVES,
+    N_NODES,
+    N_OTHERS,
     N_ROWS,
-    N_STACKS,
-    N_STATE,
-    NO_ROOM,
-    POOL_FULL,
-    ROWS_FULL,
-    STACKS_FULL,
-    TS,
-    A,
-    B,
-    C,
+    NAMES,
+    NODES,
+    POOL,
+    ROWS,
+    Cursor,
 )
+from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+from traceferry.kernels.hashing import mix_pair
 
-# ---------------------------------------------------------------- stacks
+WIDTHS = {"allocation": 4, "move": 3}
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def stack_of(
-    prefix: cython.int,
-    frame: cython.int,
-    stack_prefix: cython.int[::1],
-    stack_frame: cython.int[::1],
+def node_of(
+    parent: cython.int,
+    number: cython.int,
+    node_parent: cython.int[::1],
+    node_number: cython.int[::1],
     slots: cython.int[::1],
     s: cython.ulonglong[::1],
 ) -> cython.int:
-    """The number of a stack, which is new if it has to be; -1 where there is no room."""
-    key: cython.ulonglong = cython.cast(cython.uint, prefix) & LOW32
-    mask: cython.Py_ssize_t = slots.shape[0] - 1
-    n: cython.Py_ssize_t = s[N_STACKS]
-    h: cython.Py_ssize_t
-    found: cython.int
-    key = (key << 32) | cython.cast(cython.uint, frame)
-    h = hashed(key ^ (key >> 29)) & mask
-    found = slots[h]
-    while found >= 0 and not (stack_prefix[found] == prefix and stack_frame[found] == frame):
+    """The node of a method below another, which is new if it has to be; -1 where there is no room."""
+    mask: cython.ulonglong = slots.shape[0] - 1
+    n: cython.Py_ssize_t = s[N_NODES]
+    h: cython.ulonglong = mix_pair(parent, number) & mask
+    while slots[h] >= 0:
+        if node_parent[slots[h]] == parent and node_number[slots[h]] == number:
+            return slots[h]
         h = (h + 1) & mask
-        found = slots[h]
-    if found >= 0:
-        return found
-    if n >= stack_prefix.shape[0]:
+    if n >= node_parent.shape[0]:
         return -1
-    stack_prefix[n] = prefix
-    stack_frame[n] = frame
+    node_parent[n] = parent
+    node_number[n] = number
     slots[h] = n
-    s[N_STACKS] = n + 1
+    s[N_NODES] = n + 1
     return n
 
 
-def enter_stacks(
-    stack_prefix: cython.const[cython.int][::1],
-    stack_frame: cython.const[cython.int][::1],
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def is_node_table(
+    node_parent: cython.const[cython.int][::1],
+    node_number: cython.const[cython.int][::1],
+    slots: cython.const[cython.int][::1],
+    s: cython.const[cython.ulonglong][::1],
+) -> cython.bint:
+    """Whether the lengths fit together."""
+    room: cython.Py_ssize_t = node_parent.shape[0]
+    n: cython.Py_ssize_t = s[N_NODES]
+    size: cython.Py_ssize_t = slots.shape[0]
+    return node_number.shape[0] == room and n <= room and size >= 2 * room and size > 0 and size & (size - 1) == 0
+
+
+def enter_nodes(
+    node_parent: cython.const[cython.int][::1],
+    node_number: cython.const[cython.int][::1],
     n: cython.Py_ssize_t,
     slots: cython.int[::1],
 ):
-    """Enters the first n stacks into an empty hash table: a power of two, at least twice as many as there is room
+    """Enters the first n nodes into an empty hash table: a power of two, more than twice as many as there is room
     for."""
-    room: cython.Py_ssize_t = stack_prefix.shape[0]
-    if stack_frame.shape[0] != room or n > room or slots.shape[0] < 2 * room or slots.shape[0] & (slots.shape[0] - 1):
-        raise ValueError("enter_stacks: an array has the wrong length")
-    mask: cython.Py_ssize_t = slots.shape[0] - 1
-    h: cython.Py_ssize_t
+    size: cython.Py_ssize_t = slots.shape[0]
+    if node_number.shape[0] < n or node_parent.shape[0] < n or size < 2 * n or size & (size - 1) or size == 0:
+        raise ValueError("enter_nodes: an array has the wrong length")
+    mask: cython.ulonglong = size - 1
+    h: cython.ulonglong
     i: cython.Py_ssize_t
-    key: cython.ulonglong
     with cython.nogil:
         for i in range(n):
-            key = cython.cast(cython.uint, stack_prefix[i]) & LOW32
-            key = (key << 32) | cython.cast(cython.uint, stack_frame[i])
-            h = hashed(key ^ (key >> 29)) & mask
+            h = mix_pair(node_parent[i], node_number[i]) & mask
             while slots[h] >= 0:
                 h = (h + 1) & mask
             slots[h] = i
 
 
-# ---------------------------------------------------------------- allocations, throws and others
+def pairs(
+    parent: cython.const[cython.int][::1],
+    number: cython.const[cython.int][::1],
+    node_parent: cython.int[::1],
+    node_number: cython.int[::1],
+    slots: cython.int[::1],
+    found: cython.int[::1],
+    s: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """The nodes of pairs, which are new if they have to be. Returns the row of the first for which there is no room, or
+    how many they are."""
+    n: cython.Py_ssize_t = parent.shape[0]
+    if (
+        number.shape[0] != n
+        or found.shape[0] != n
+        or s.shape[0] <= N_NODES
+        or not is_node_table(node_parent, node_number, slots, s)
+    ):
+        raise ValueError("pairs: an array has the wrong length")
+    i: cython.Py_ssize_t
+    node: cython.int
+    with cython.nogil:
+        for i in range(n):
+            node = node_of(parent[i], number[i], node_parent, node_number, slots, s)
+            if node < 0:
+                n = i
+                break
+            found[i] = node
+    return n
 
 
 def sites(
     d: cython.const[cython.uchar][::1],
     buffers: cython.const[cython.ulonglong][::1],
-    keys: cython.const[cython.ulonglong][::1],
-    ids: cython.const[cython.int][::1],
+    steps: cython.const[cython.int][::1],
+    starts: cython.const[cython.int][::1],
+    keys: cython.ulonglong[::1],
+    ids: cython.int[::1],
+    pointers: cython.ulonglong[::1],
     frames: cython.const[cython.int][::1],
-    defined_at: cython.const[cython.int][::1],
+    last: cython.int[::1],
     defined_ts: cython.const[cython.longlong][::1],
-    defined: cython.const[cython.int][::1],
-    open_ids: cython.int[::1],
-    open_frames: cython.int[::1],
-    open_stacks: cython.int[::1],
+    n_names: cython.longlong[::1],
+    open_key: cython.int[::1],
+    open_frame: cython.int[::1],
+    open_stack: cython.int[::1],
     n_open: cython.int[::1],
-    stack_prefix: cython.int[::1],
-    stack_frame: cython.int[::1],
+    prefix: cython.int[::1],
+    frame_of: cython.int[::1],
     slots: cython.int[::1],
-    out: cython.ulonglong[::1],
-    out_stack: cython.int[::1],
+    before: cython.ulonglong[::1],
+    stack_before: cython.int[::1],
+    allocations: cython.ulonglong[::1],
+    allocation_stack: cython.int[::1],
+    other_at: cython.longlong[::1],
+    other_row: cython.longlong[::1],
+    other_stack: cython.int[::1],
+    moves: cython.ulonglong[::1],
     items: cython.ulonglong[::1],
     s: cython.ulonglong[::1],
 ):
-    """Where things happened in the buffers of one thread: a row for each allocation, throw, clause, monitor and handle
-    event: in `out` its offset, first byte, time, class (of an allocation), object and size; in `out_stack` the stack,
-    which is the event's own backtrace, or else the calls that are open then; -1 where neither is known.
+    """Where things happened in the buffers of one thread, a piece at a time, and what moved.
 
-    A piece at a time, as `calls`; n_open as there. Also returns STACKS_FULL and, for items, ITEMS_FULL.
+    allocations: rows of time, class or vtable, object, size; others, which are throws, clauses, monitor and handle
+    events: their offsets, and how many allocations come before. The stack of each is its own backtrace, or else the
+    calls that are open then; -1 where neither is known. moves: rows of time, old and new address. s[N_ROWS],
+    s[N_OTHERS], s[N_MOVES] of them are set; there is room for as many allocations and others together as for others.
+
+    open_*: the open calls; n_open: of each number. prefix, frame_of: s[N_NODES] stacks, to which new ones are added.
+    before, stack_before: as long as items: the backtrace before, of which the next one mostly shares the outer part.
+
+    Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES,
+    CALLS, MOVES, POOL for items.
     """
-    n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
-    room: cython.Py_ssize_t = out_stack.shape[0]
-    deepest: cython.Py_ssize_t = open_ids.shape[0]
-    depth: cython.Py_ssize_t = s[DEPTH] if s.shape[0] >= N_STATE else -1
+    c: Cursor = Cursor(d, buffers, steps, starts, items, s)
+    room: cython.Py_ssize_t = other_at.shape[0]
+    deepest: cython.Py_ssize_t = open_key.shape[0]
+    depth: cython.Py_ssize_t = s[DEPTH]
+    n: cython.Py_ssize_t = s[N_ROWS]
+    n_others: cython.Py_ssize_t = s[N_OTHERS]
+    n_moves: cython.Py_ssize_t = s[N_MOVES]
     if (
-        depth < 0
-        or depth > deepest
-        or open_frames.shape[0] != deepest
-        or open_stacks.shape[0] != deepest
-        or n_open.shape[0] < frames.shape[0]
-        or out.shape[0] < 6 * room
-        or stack_frame.shape[0] != stack_prefix.shape[0]
-        or s[N_STACKS] > stack_prefix.shape[0]
-        or slots.shape[0] < 2 * stack_prefix.shape[0]
-        or slots.shape[0] & (slots.shape[0] - 1)
-        or slots.shape[0] == 0
-        or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
+        depth > deepest
+        or open_frame.shape[0] != deepest
+        or open_stack.shape[0] != deepest
+        or n_open.shape[0] < last.shape[0]
+        or not is_node_table(prefix, frame_of, slots, s)
+        or before.shape[0] != items.shape[0]
+        or stack_before.shape[0] != items.shape[0]
+        or n + n_others > room
+        or allocation_stack.shape[0] < room
+        or allocations.shape[0] < 4 * room
+        or other_stack.shape[0] < room
+        or other_row.shape[0] < room
+        or 3 * n_moves > moves.shape[0]
+        or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names)
     ):
         raise ValueError("sites: an array has the wrong length")
-    result: cython.int = DONE
-    row: cython.Py_ssize_t = s[BUFFER]
-    n: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    kind: cython.uint
-    ts: cython.ulonglong
+    result: cython.int = DONE
+    n_before: cython.Py_ssize_t = 0
+    n_frames: cython.Py_ssize_t
+    q: cython.Py_ssize_t
     number: cython.int
-    stack: cython.int
+    frame: cython.int
+    stack: cython.int = -1
     low: cython.uint
+    is_same: cython.bint
     with cython.nogil:
-        while result == DONE:
-            if s[BEGUN] == 0 or s[AT] >= s[END]:
-                if s[BEGUN] != 0:
-                    row += 1
-                    s[BEGUN] = 0
-                if row >= n_buffers:
-                    break
-                begin(s, buffers, row)
+        while result == DONE and c.begin():
+            if not c.next(0):
+                c.at = c.end
                 continue
-            if not step(d, s, items):
-                if s[BAD] == NO_ROOM:
-                    result = ITEMS_FULL
-                    break
-                s[AT] = s[END]
-                continue
-            ts = s[TS]
-            kind = s[KIND]
-            low = kind & 15
-            if kind == 0x23:
-                number = id_of(keys, ids, s[A])
-                if number < 0:
-                    s[ASKED] = s[A]
-                    result = ASKS_METHOD
+            low = c.kind & 15
+            if c.kind == ENTER:
+                number = added(keys, ids, pointers, last, n_names, c.method)
+                frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+                if frame < 0:
+                    result = NAMES
                 elif depth == deepest:
-                    result = DEPTH_FULL
+                    result = CALLS
                 else:
-                    open_ids[depth] = number
-                    open_frames[depth] = frame_at(frames, defined_at, defined_ts, defined, number, ts)
-                    open_stacks[depth] = -1
+                    open_key[depth] = number
+                    open_frame[depth] = frame
+                    open_stack[depth] = -1
                     n_open[number] += 1
                     depth += 1
-            elif kind == 0x13 or kind == 0x33:
-                number = id_of(keys, ids, s[A])
+            elif low == 3 and c.kind <= EXC_LEAVE:
+                number = ids[slot_of(keys, ids, c.method)]
                 if number >= 0 and n_open[number] > 0:
                     q = -1
                     while depth > 0 and q != number:
                         depth -= 1
-                        q = open_ids[depth]
+                        q = open_key[depth]
                         n_open[q] -= 1
-            elif low == 0 or (kind & 0x7F) == 0x04 or kind == 0x14 or low == 5 or (low == 1 and 0x41 <= kind <= 0x71):
-                if n == room:
-                    result = ROWS_FULL
-                    again(s)
-                    break
-                stack = -1
-                if s[N_ITEMS] > 0:
-                    for i in range(s[N_ITEMS]):
-                        number = id_of(keys, ids, items[i])
-                        if number < 0:
-                            s[ASKED] = items[i]
-                            result = ASKS_METHOD
+            elif c.kind == 0x31:
+                if c.n_items > c.n_room:
+                    result = POOL
+                elif 3 * (n_moves + (c.n_items >> 1)) > moves.shape[0]:
+                    result = MOVES
+                else:
+                    for i in range(c.n_items >> 1):
+                        moves[3 * n_moves] = c.event_ts
+                        moves[3 * n_moves + 1] = items[2 * i]
+                        moves[3 * n_moves + 2] = items[2 * i + 1]
+                        n_moves += 1
+            elif (
+                low == 0
+                or (c.kind & 0x7F) == 0x04
+                or c.kind == 0x14
+                or low == 5
+                or (low == 1 and 0x41 <= c.kind <= 0x71)
+            ):
+                n_frames = c.n_items - c.n_single
+                if n + n_others == room:
+                    result = ROWS
+                elif c.n_items > c.n_room:
+                    result = POOL
+                elif n_frames > 0:
+                    # The outer part that is as in the backtrace before needs no look-up.
+                    q = 0
+                    while q < n_frames and q < n_before and before[q] == items[c.n_single + q]:
+                        q += 1
+                    stack = stack_before[q - 1] if q > 0 else -1
+                    n_before = q
+                    is_same = True
+                    while q < n_frames:
+                        number = added(keys, ids, pointers, last, n_names, items[c.n_single + q])
+                        frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+                        if frame < 0:
+                            result = NAMES
                             break
-                        number = frame_at(frames, defined_at, defined_ts, defined, number, ts)
-                        stack = stack_of(stack, number, stack_prefix, stack_frame, slots, s)
+                        stack = node_of(stack, frame, prefix, frame_of, slots, s)
                         if stack < 0:
-                            result = STACKS_FULL
+                            result = NODES
                             break
+                        is_same = is_same and last[number] == number
+                        if is_same:
+                            before[q] = items[c.n_single + q]
+                            stack_before[q] = stack
+                            n_before = q + 1
+                        q += 1
                 else:
                     q = depth
-                    while q > 0 and open_stacks[q - 1] < 0:
+                    while q > 0 and open_stack[q - 1] < 0:
                         q -= 1
-                    stack = open_stacks[q - 1] if q > 0 else -1
+                    stack = open_stack[q - 1] if q > 0 else -1
                     while q < depth:
-                        stack = stack_of(stack, open_frames[q], stack_prefix, stack_frame, slots, s)
+                        stack = node_of(stack, open_frame[q], prefix, frame_of, slots, s)
                         if stack < 0:
-                            result = STACKS_FULL
+                            result = NODES
                             break
-                        open_stacks[q] = stack
+                        open_stack[q] = stack
                         q += 1
-                if result == DONE:
-                    out[6 * n] = s[EVENT_AT]
-                    out[6 * n + 1] = kind
-                    out[6 * n + 2] = ts
-                    out[6 * n + 3] = s[A]
-                    out[6 * n + 4] = s[B]
-                    out[6 * n + 5] = s[C]
-                    out_stack[n] = stack
+                if result == DONE and low == 0:
+                    allocations[4 * n] = c.event_ts
+                    allocations[4 * n + 1] = items[0]
+                    allocations[4 * n + 2] = items[1]
+                    allocations[4 * n + 3] = items[2]
+                    allocation_stack[n] = stack
                     n += 1
+                elif result == DONE:
+                    other_at[n_others] = c.event_at
+                    other_row[n_others] = n
+                    other_stack[n_others] = stack
+                    n_others += 1
             if result != DONE:
-                again(s)
-    s[BUFFER] = row
+                c.rewind()
+    c.save(s)
     s[DEPTH] = depth
     s[N_ROWS] = n
-    return result
-
-
-# ---------------------------------------------------------------- samples
-
-
-def hits(
-    d: cython.const[cython.uchar][::1],
-    buffers: cython.const[cython.ulonglong][::1],
-    keys: cython.const[cython.ulonglong][::1],
-    ids: cython.const[cython.int][::1],
-    frames: cython.const[cython.int][::1],
-    defined_at: cython.const[cython.int][::1],
-    defined_ts: cython.const[cython.longlong][::1],
-    defined: cython.const[cython.int][::1],
-    stack_prefix: cython.int[::1],
-    stack_frame: cython.int[::1],
-    slots: cython.int[::1],
-    out: cython.ulonglong[::1],
-    out_stack: cython.int[::1],
-    pool: cython.ulonglong[::1],
-    items: cython.ulonglong[::1],
-    s: cython.ulonglong[::1],
-):
-    """The samples in the buffers: a row of time, thread, place and number of its addresses in `pool`, the leaf first;
-    and in `out_stack` the stack of its managed frames, -1 where it has none. The first s[N_ROWS] rows and s[N_POOL]
-    addresses of pool are set.
-
-    Returns DONE, ROWS_FULL, POOL_FULL, STACKS_FULL, ASKS_METHOD or ITEMS_FULL.
-    """
-    n_buffers: cython.Py_ssize_t = buffers.shape[0] // B_WIDTH
-    room: cython.Py_ssize_t = out_stack.shape[0]
-    if (
-        s.shape[0] < N_STATE
-        or out.shape[0] < 4 * room
-        or stack_frame.shape[0] != stack_prefix.shape[0]
-        or s[N_STACKS] > stack_prefix.shape[0]
-        or s[N_POOL] > pool.shape[0]
-        or slots.shape[0] < 2 * stack_prefix.shape[0]
-        or slots.shape[0] & (slots.shape[0] - 1)
-        or slots.shape[0] == 0
-        or not are_inside(buffers, n_buffers, d.shape[0])
-        or not is_checked(s, keys, ids, frames, defined_at, defined_ts, defined)
-    ):
-        raise ValueError("hits: an array has the wrong length")
-    result: cython.int = DONE
-    row: cython.Py_ssize_t = s[BUFFER]
-    n: cython.Py_ssize_t = s[N_ROWS]
-    i: cython.Py_ssize_t
-    n_addresses: cython.Py_ssize_t
-    number: cython.int
-    stack: cython.int
-    with cython.nogil:
-        while result == DONE:
-            if s[BEGUN] == 0 or s[AT] >= s[END]:
-                if s[BEGUN] != 0:
-                    row += 1
-                    s[BEGUN] = 0
-                if row >= n_buffers:
-                    break
-                begin(s, buffers, row)
-                continue
-            if not step(d, s, items):
-                if s[BAD] == NO_ROOM:
-                    result = ITEMS_FULL
-                    break
-                s[AT] = s[END]
-                continue
-            if s[KIND] != 0x07:
-                continue
-            n_addresses = s[C]
-            if n >= room:
-                result = ROWS_FULL
-            elif cython.cast(cython.Py_ssize_t, s[N_POOL]) + n_addresses > pool.shape[0]:
-                result = POOL_FULL
-            stack = -1
-            i = s[N_ITEMS]
-            while result == DONE and i > n_addresses:
-                i -= 1
-                number = id_of(keys, ids, items[i])
-                if number < 0:
-                    s[ASKED] = items[i]
-                    result = ASKS_METHOD
-                    break
-                number = frame_at(frames, defined_at, defined_ts, defined, number, s[EVENT_TS])
-                stack = stack_of(stack, number, stack_prefix, stack_frame, slots, s)
-                if stack < 0:
-                    result = STACKS_FULL
-            if result != DONE:
-                again(s)
-                break
-            out[4 * n] = s[EVENT_TS]
-            out[4 * n + 1] = s[B]
-            out[4 * n + 2] = s[N_POOL]
-            out[4 * n + 3] = n_addresses
-            for i in range(n_addresses):
-                pool[s[N_POOL] + i] = items[i]
-            s[N_POOL] += n_addresses
-            out_stack[n] = stack
-            n += 1
-    s[BUFFER] = row
-    s[N_ROWS] = n
+    s[N_OTHERS] = n_others
+    s[N_MOVES] = n_moves
     return result
 
 
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    enter_stacks = plain_integers(enter_stacks)
+    enter_nodes = plain_integers(enter_nodes)
+    pairs = plain_integers(pairs)
     sites = plain_integers(sites)
-    hits = plain_integers(hits)

@@ -17,7 +17,7 @@ UNKNOWN_TID = 0
 
 
 @dataclass
-class Life:
+class ThreadLifetime:
     """One thread. buffers: rows of its buffers; loaded, unloaded: int64 ns, None where the log does not say."""
 
     tid: int
@@ -36,7 +36,7 @@ class Life:
         self.start_ts, self.end_ts = min(self.start_ts, ts), max(self.end_ts, ts)
 
 
-class Lives:
+class ThreadLifetimes:
     """The threads of a log, in the order of their start.
 
     What lies between the unloading of a thread and the next loading of its id belongs to the thread that is loaded
@@ -45,16 +45,16 @@ class Lives:
 
     def __init__(self, log: Log) -> None:
         self._boundaries = _boundaries(log)
-        self._lives: dict[tuple[int, int], Life] = {}
+        self._lives: dict[tuple[int, int], ThreadLifetime] = {}
         self._take_buffers(log)
         self._take_metadata(log)
 
-    def at(self, tid: int, ts: int) -> Life:
+    def at(self, tid: int, ts: int) -> ThreadLifetime:
         """The thread that had this id then; it may be new."""
         number = int(np.searchsorted(self._boundaries.get(tid, NONE), ts, side="left"))
-        return self._lives.setdefault((tid, number), Life(tid, number))
+        return self._lives.setdefault((tid, number), ThreadLifetime(tid, number))
 
-    def number_of(self, tids: Array, ts: Array) -> Iterator[tuple[Life, Array]]:
+    def number_of(self, tids: Array, ts: Array) -> Iterator[tuple[ThreadLifetime, Array]]:
         """The threads that had these ids (uint64) at these times (int64), each with its rows."""
         numbers = np.zeros(len(tids), np.int64)
         by_tid = np.argsort(tids, kind="stable")
@@ -67,12 +67,12 @@ class Lives:
         is_other = (tids[order][1:] != tids[order][:-1]) | (numbers[order][1:] != numbers[order][:-1])
         for rows in np.split(order, np.flatnonzero(is_other) + 1) if len(order) else ():
             key = int(tids[rows[0]]), int(numbers[rows[0]])
-            life = self._lives.setdefault(key, Life(*key))
+            life = self._lives.setdefault(key, ThreadLifetime(*key))
             life.reach(int(ts[rows].min()))
             life.reach(int(ts[rows].max()))
             yield life, rows
 
-    def __iter__(self) -> Iterator[Life]:
+    def __iter__(self) -> Iterator[ThreadLifetime]:
         return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
 
     def _take_buffers(self, log: Log) -> None:
@@ -88,9 +88,9 @@ class Lives:
         rows = np.concatenate([records.metadata(e, Metadata.THREAD) for e in (Event.LOAD, Event.UNLOAD, Event.NAME)])
         for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
             ts = int(records.ts[row])
-            life = self.at(int(records.b[row]), ts)
+            life = self.at(int(records["pointer"][row]), ts)
             if records.kind[row] == Event.NAME:
-                life.name = log.text(int(records.text_at[row]))
+                life.name = log.text(int(records["name"][row]))
                 life.names += [life.name] if life.name not in life.names else []
             elif records.kind[row] == Event.LOAD:
                 life.loaded_ts = ts if life.loaded_ts is None else life.loaded_ts
@@ -103,15 +103,15 @@ class Lives:
 NONE = np.empty(0, np.int64)
 
 
-def records_by_life(log: Log, lives: Sequence[Life]) -> dict[int, Array]:
-    """The rows of the records in each thread's buffers, rising, by `id` of the Life."""
+def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[int, Array]:
+    """The rows of the records in each thread's buffers, rising, by `id` of the ThreadLifetime."""
     owner = np.full(len(log.buffers), -1, np.int64)
-    for nth, life in enumerate(lives):
+    for nth, life in enumerate(threads):
         owner[life.buffers] = nth
     of_row = owner[log.records.buffer]
     order = np.argsort(of_row, kind="stable")
-    ends = np.searchsorted(of_row[order], np.arange(-1, len(lives)), side="right")
-    return {id(life): order[ends[nth] : ends[nth + 1]] for nth, life in enumerate(lives)}
+    ends = np.searchsorted(of_row[order], np.arange(-1, len(threads)), side="right")
+    return {id(life): order[ends[nth] : ends[nth + 1]] for nth, life in enumerate(threads)}
 
 
 def _boundaries(log: Log) -> dict[int, Array]:
@@ -121,7 +121,7 @@ def _boundaries(log: Log) -> dict[int, Array]:
     found: dict[int, list[int]] = {}
     unloaded: dict[int, int] = {}
     for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
-        tid, ts = int(records.b[row]), int(records.ts[row])
+        tid, ts = int(records["pointer"][row]), int(records.ts[row])
         if records.kind[row] == Event.UNLOAD:
             unloaded[tid] = ts
         elif tid in unloaded:

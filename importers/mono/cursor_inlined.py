@@ -1,0 +1,584 @@
+"""A place in the buffers of a log, which reads their events one after the other, as `events` declares them."""
+
+import sys
+
+import cython
+
+# ---------------------------------------------------------------- encodings: steps of a declaration
+
+END = cython.declare(cython.int, 0)
+FAIL = cython.declare(cython.int, 1)  # an unknown event
+DELTA = cython.declare(cython.int, 2)  # the time, as a difference modulo 2^64
+TIME = cython.declare(cython.int, 3)  # the time
+BYTE = cython.declare(cython.int, 4)
+ULEB = cython.declare(cython.int, 5)
+SLEB = cython.declare(cython.int, 6)
+SIZE = cython.declare(cython.int, 7)
+POINTER = cython.declare(cython.int, 8)
+SIGNED = cython.declare(cython.int, 9)  # a pointer that is no difference
+OBJECT = cython.declare(cython.int, 10)
+METHOD = cython.declare(cython.int, 11)
+TEXT = cython.declare(
+    cython.int, 12
+)  # its offset in the file; parameter: if this is the event's first value; 0: always
+CONSTANT = cython.declare(cython.int, 13)
+COUNT = cython.declare(cython.int, 14)  # of groups of at least `parameter` bytes
+REPEAT = cython.declare(cython.int, 15)  # the next `parameter` steps as often as was counted
+SECTION = cython.declare(cython.int, 16)  # of a counter, and its name's offset; 0 where it has no name
+VALUES = cython.declare(cython.int, 17)  # of counters: index, type, value; a text as its offset, or 0
+SELECT = cython.declare(cython.int, 18)  # a byte that chooses among the starts from `parameter` on
+N_SELECTED = cython.declare(cython.int, 9)
+STEP = cython.declare(cython.int, 3)  # a step's encoding, parameter and whether its value is kept
+ENCODINGS = {
+    "time": 3, "byte": 4, "uleb": 5, "sleb": 6, "size": 7, "pointer": 8, "signed": 9, "object": 10, "method": 11,
+    "text": 12, "constant": 13, "count": 14, "section": 16, "values": 17,
+}  # fmt: skip
+
+# ---------------------------------------------------------------- state of a cursor and of what goes through a log
+
+AT = cython.declare(cython.int, 0)
+STOP = cython.declare(cython.int, 1)
+TS = cython.declare(cython.int, 2)
+BASE_METHOD = cython.declare(cython.int, 3)
+BASE_POINTER = cython.declare(cython.int, 4)
+BASE_OBJECT = cython.declare(cython.int, 5)
+ROW = cython.declare(cython.int, 6)  # of the next buffer
+MASK = cython.declare(cython.int, 7)  # of a pointer's bits
+MAX_TS = cython.declare(cython.int, 8)  # times of calls are lowered to this one
+N_ROWS = cython.declare(cython.int, 9)
+N_POOL = cython.declare(cython.int, 10)
+N_OTHERS = cython.declare(cython.int, 11)
+N_MOVES = cython.declare(cython.int, 12)
+N_NODES = cython.declare(cython.int, 13)
+N_IGNORED = cython.declare(cython.int, 14)  # leaves of methods that nothing enters
+DEPTH = cython.declare(cython.int, 15)
+N_STATE = cython.declare(cython.int, 16)
+
+# A row of `buffers`: where its events begin and end, and the bases of its header.
+B_AT = cython.declare(cython.int, 0)
+B_END = cython.declare(cython.int, 1)
+B_TIME = cython.declare(cython.int, 2)
+B_POINTER = cython.declare(cython.int, 3)
+B_OBJECT = cython.declare(cython.int, 4)
+B_METHOD = cython.declare(cython.int, 5)
+B_WIDTH = cython.declare(cython.int, 6)
+
+# Why an event could not be read.
+CUT = cython.declare(cython.int, 1)
+ENDLESS = cython.declare(cython.int, 2)
+UNKNOWN_EVENT = cython.declare(cython.int, 3)
+BAD_COUNT = cython.declare(cython.int, 4)
+UNKNOWN_VALUE = cython.declare(cython.int, 5)
+
+# Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames.
+DONE = cython.declare(cython.int, 0)
+ROWS = cython.declare(cython.int, 1)
+POOL = cython.declare(cython.int, 2)
+NAMES = cython.declare(cython.int, 3)
+NODES = cython.declare(cython.int, 4)
+CALLS = cython.declare(cython.int, 5)
+MOVES = cython.declare(cython.int, 6)
+
+# First bytes.
+ALLOC = cython.declare(cython.uint, 0x00)
+LEAVE = cython.declare(cython.uint, 0x13)
+ENTER = cython.declare(cython.uint, 0x23)
+EXC_LEAVE = cython.declare(cython.uint, 0x33)
+
+ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+LOW_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+BIT_63 = cython.declare(cython.ulonglong, 0x8000000000000000)
+FOURTH_ENDS = cython.declare(cython.ulonglong, 0x80000000)
+LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
+
+# ---------------------------------------------------------------- numbers
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def wrapped(value: cython.ulonglong) -> cython.ulonglong:
+    """Modulo 2^64, as C counts anyway."""
+    return value if cython.compiled else value & ALL
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.longlong))
+def leb(d: cython.const[cython.uchar][::1], p: cython.longlong, end: cython.longlong, signed: cython.bint):
+    """The ULEB128 or SLEB128 at d[p], and the offset behind it: -CUT or -ENDLESS where it cannot be read, and the
+    number is 0. No byte from `end` on is read. A negative number is in two's complement; bits beyond the 64th are
+    dropped."""
+    value: cython.ulonglong = 0
+    shift: cython.int = 0
+    b: cython.ulonglong
+    while p < end:
+        b = d[p]
+        p += 1
+        value |= (b & 0x7F) << shift
+        shift += 7
+        if b < 128:
+            if signed and b & 0x40 and shift < 64:
+                value |= ALL << shift
+            return wrapped(value), p
+        if shift > 63:
+            return 0, -ENDLESS
+    return 0, -CUT
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def load8(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.ulonglong:
+    """Eight bytes, the first one lowest."""
+    w: cython.ulonglong = 0
+    i: cython.int
+    if cython.compiled and LITTLE_ENDIAN:
+        # One load. Put together from bytes, the C compiler would take it apart again.
+        memcpy(cython.address(w), cython.address(d[p]), 8)  # noqa: F821
+        return w
+    for i in range(7, -1, -1):
+        w = w << 8 | d[p + i]
+    return w
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.ulonglong, cython.Py_ssize_t))
+def decode_packed(w: cython.ulonglong):
+    """Of eight bytes that begin with an enter or leave: the differences of time and method, and its length; 0 where it
+    is longer than that, or the numbers than usual.
+
+    The branches are what makes it quick: processors guess them right, and go on without waiting for the length.
+    """
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    if not w & 0x8000:
+        delta = (w >> 8) & 0x7F
+        w = w >> 16
+        length = 2
+    elif not w & 0x800000:
+        delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80
+        w = w >> 24
+        length = 3
+    elif not w & FOURTH_ENDS:
+        delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80 | (w >> 10) & 0x1FC000
+        w = w >> 32
+        length = 4
+    else:
+        return 0, 0, 0
+    if not w & 0x80:
+        difference = (w & 0x7F ^ 0x40) - 0x40
+        return delta, difference, length + 1
+    if not w & 0x8000:
+        difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
+        return delta, difference, length + 2
+    if not w & 0x800000:
+        difference = ((w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000) ^ 0x100000) - 0x100000
+        return delta, difference, length + 3
+    if length < 4 and not w & FOURTH_ENDS:
+        w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000 | (w >> 3) & 0xFE00000
+        return delta, (w ^ 0x8000000) - 0x8000000, length + 4
+    return 0, 0, 0
+
+
+# ---------------------------------------------------------------- events
+
+
+@cython.final
+@cython.cclass
+class Cursor:
+    """Reads the events of buffers.
+
+    data: the file; buffers: rows of B_WIDTH; steps, starts: as `events.Program` makes them; items: gets the values.
+
+    After `next`: kind, the event's first byte; event_at; ts; method, the latest one of the buffer; event_ts; declared,
+    the number of its declaration; timed, whether it has a time; items[first:n_items], its values, of which the first
+    n_single are of single fields, those of lists follow. damage: why not.
+    """
+
+    data: cython.const[cython.uchar][::1]
+    buffers: cython.const[cython.ulonglong][::1]
+    steps: cython.const[cython.int][::1]
+    starts: cython.const[cython.int][::1]
+    items: cython.ulonglong[::1]
+    n_buffers: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    at: cython.longlong
+    end: cython.longlong
+    ts: cython.ulonglong
+    method: cython.ulonglong
+    base_pointer: cython.ulonglong
+    base_object: cython.ulonglong
+    mask: cython.ulonglong
+    kind: cython.uint
+    declared: cython.int
+    n_single: cython.Py_ssize_t
+    timed: cython.bint
+    damage: cython.int
+    event_at: cython.longlong
+    event_ts: cython.ulonglong
+    ts_before: cython.ulonglong
+    method_before: cython.ulonglong
+    first: cython.Py_ssize_t
+    n_items: cython.Py_ssize_t
+    n_room: cython.Py_ssize_t
+
+    def __init__(
+        self,
+        data: cython.const[cython.uchar][::1],
+        buffers: cython.const[cython.ulonglong][::1],
+        steps: cython.const[cython.int][::1],
+        starts: cython.const[cython.int][::1],
+        items: cython.ulonglong[::1],
+        s: cython.ulonglong[::1],
+    ):
+        """Where the state says. Raises ValueError for arrays that cannot be right."""
+        size: cython.ulonglong = data.shape[0]
+        i: cython.Py_ssize_t
+        if s.shape[0] < N_STATE or starts.shape[0] != 256 + 3 * N_SELECTED or steps.shape[0] % STEP:
+            raise ValueError("an array has the wrong length")
+        self.n_buffers = buffers.shape[0] // B_WIDTH
+        for i in range(self.n_buffers):
+            if buffers[i * B_WIDTH + B_AT] > buffers[i * B_WIDTH + B_END] or buffers[i * B_WIDTH + B_END] > size:
+                raise ValueError("a buffer lies outside the file")
+        for i in range(starts.shape[0]):
+            if starts[i] < 0 or starts[i] * STEP >= steps.shape[0]:
+                raise ValueError("a declaration without steps")
+        if steps[steps.shape[0] - STEP] > FAIL or s[STOP] > size or s[AT] > s[STOP]:
+            raise ValueError("an array has the wrong length")
+        self.data = data
+        self.buffers = buffers
+        self.steps = steps
+        self.starts = starts
+        self.items = items
+        self.n_room = items.shape[0]
+        self.n_items = 0
+        self.first = 0
+        self.declared = 0
+        self.n_single = 0
+        self.damage = 0
+        self.row = s[ROW]
+        self.at = s[AT]
+        self.end = s[STOP]
+        self.ts = s[TS]
+        self.method = s[BASE_METHOD]
+        self.base_pointer = s[BASE_POINTER]
+        self.base_object = s[BASE_OBJECT]
+        self.mask = s[MASK]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def save(self, s: cython.ulonglong[::1]) -> cython.void:
+        """The place, to go on from."""
+        s[ROW] = self.row
+        s[AT] = self.at
+        s[STOP] = self.end
+        s[TS] = self.ts
+        s[BASE_METHOD] = self.method
+        s[BASE_POINTER] = self.base_pointer
+        s[BASE_OBJECT] = self.base_object
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def begin(self) -> cython.bint:
+        """At the end of a buffer, goes to the next that is not empty. False: there is none."""
+        at: cython.Py_ssize_t
+        while self.at >= self.end:
+            if self.row >= self.n_buffers:
+                return False
+            at = self.row * B_WIDTH
+            self.row += 1
+            self.at = self.buffers[at + B_AT]
+            self.end = self.buffers[at + B_END]
+            self.ts = self.buffers[at + B_TIME]
+            self.method = self.buffers[at + B_METHOD]
+            self.base_pointer = self.buffers[at + B_POINTER]
+            self.base_object = self.buffers[at + B_OBJECT]
+        return True
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def rewind(self) -> cython.void:
+        """Back to before the event."""
+        self.at = self.event_at
+        self.ts = self.ts_before
+        self.method = self.method_before
+        self.n_items = self.first
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def leb(self, signed: cython.bint) -> cython.ulonglong:
+        value: cython.ulonglong
+        following: cython.longlong
+        value, following = leb(self.data, self.at, self.end, signed)
+        if following < 0:
+            self.damage = -following
+        else:
+            self.at = following
+        return value
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def byte(self) -> cython.ulonglong:
+        if self.at >= self.end:
+            self.damage = CUT
+            return 0
+        self.at += 1
+        return self.data[self.at - 1]
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def size32(self) -> cython.ulonglong:
+        """A size, which the writer passes through an int: from 2 GiB on it comes with its sign."""
+        value: cython.ulonglong = self.leb(False)
+        return value & LOW_32 if value >= BIT_63 else value
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def count(self, least: cython.longlong) -> cython.longlong:
+        """How many things follow, of at least so many bytes each."""
+        n: cython.ulonglong = self.size32()
+        left: cython.ulonglong = (self.end - self.at) // least
+        if n > left:
+            self.damage = BAD_COUNT
+            return 0
+        return n
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def text(self) -> cython.ulonglong:
+        """Where a text begins."""
+        begin: cython.longlong = self.at
+        p: cython.longlong = begin
+        while p < self.end and self.data[p] != 0:
+            p += 1
+        if p >= self.end:
+            self.damage = CUT
+        else:
+            self.at = p + 1
+        return begin
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def keep(self, value: cython.ulonglong) -> cython.void:
+        """Counts the values that have no room, too."""
+        if self.n_items < self.n_room:
+            self.items[self.n_items] = value
+        self.n_items += 1
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def next(self, first: cython.Py_ssize_t) -> cython.bint:
+        """Reads the event at `at`, and its values to items[first] and on. False: `damage` says why not."""
+        w: cython.ulonglong
+        delta: cython.ulonglong
+        difference: cython.ulonglong
+        length: cython.Py_ssize_t
+        self.event_at = self.at
+        self.ts_before = self.ts
+        self.method_before = self.method
+        self.first = first
+        self.n_items = first
+        if self.at + 8 <= self.end:
+            w = load8(self.data, self.at)
+            if w & 0xCF == 3 and w & 0x30 != 0:
+                delta, difference, length = decode_packed(w)
+                if length != 0:
+                    self.kind = w & 0xFF
+                    self.at += length
+                    self.ts = wrapped(self.ts + delta)
+                    self.method = (self.method + difference) & self.mask
+                    self.event_ts = self.ts
+                    self.timed = True
+                    self.declared = self.steps[STEP * self.starts[self.kind] + 7]
+                    self.keep(self.method)
+                    return True
+        return self.interpret()
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def interpret(self) -> cython.bint:
+        """Follows the steps of the event's declaration."""
+        step: cython.Py_ssize_t
+        group_at: cython.Py_ssize_t = 0
+        group_end: cython.Py_ssize_t = -1
+        left: cython.longlong = 0
+        value: cython.ulonglong = 0
+        encoding: cython.int
+        parameter: cython.int
+        head: cython.longlong = 0
+        self.damage = 0
+        self.timed = False
+        self.event_ts = self.ts
+        self.kind = self.byte()
+        step = STEP * self.starts[self.kind]
+        if self.kind & 0xEF == ALLOC:
+            # The steps that all allocations begin with: most events are these.
+            self.ts = wrapped(self.ts + self.leb(False))
+            self.event_ts = self.ts
+            self.timed = True
+            self.keep((self.base_pointer + self.leb(True)) & self.mask)
+            self.keep(((self.base_object + self.leb(True)) << 3) & self.mask)
+            self.keep(self.size32())
+            step += 4 * STEP
+        while self.damage == 0:
+            if step == group_end:
+                left -= 1
+                step = group_at if left > 0 else step
+                group_end = group_end if left > 0 else -1
+            encoding = self.steps[step]
+            parameter = self.steps[step + 1]
+            step += STEP
+            if encoding == METHOD:
+                self.method = (self.method + self.leb(True)) & self.mask
+                value = self.method
+            elif encoding == DELTA:
+                self.ts = wrapped(self.ts + self.leb(False))
+                self.event_ts = self.ts
+                self.timed = True
+            elif encoding == POINTER:
+                value = (self.base_pointer + self.leb(True)) & self.mask
+            elif encoding == OBJECT:
+                value = ((self.base_object + self.leb(True)) << 3) & self.mask
+            elif encoding == SIZE:
+                value = self.size32()
+            elif encoding == END:
+                self.declared = parameter
+                self.n_single = self.steps[step - 1]
+                return True
+            elif encoding == COUNT:
+                left = self.count(parameter if parameter > 0 else 1)
+                value = left
+            elif encoding == REPEAT:
+                group_at = step
+                step += STEP * parameter
+                if parameter == 1 and self.steps[group_at] == METHOD:
+                    self.methods(left)
+                elif left > 0:
+                    group_end = step
+                    left += 1
+                continue
+            elif encoding == ULEB:
+                value = self.leb(False)
+            elif encoding == BYTE:
+                value = self.byte()
+            elif encoding == TEXT:
+                value = self.text() if parameter == 0 or parameter == head else 0
+            elif encoding == SLEB:
+                value = self.leb(True)
+            elif encoding == SIGNED:
+                value = self.leb(True) & self.mask
+            elif encoding == TIME:
+                self.event_ts = self.leb(False)
+                self.timed = True
+            elif encoding == CONSTANT:
+                value = parameter
+            elif encoding == SELECT:
+                value = self.byte()
+                step = STEP * self.starts[parameter + (value if value < N_SELECTED else N_SELECTED - 1)]
+                if self.damage == 0:
+                    self.keep(value)
+                continue
+            elif encoding == SECTION:
+                value = self.leb(False)
+                self.keep(value)
+                value = self.text() if value == 0x8000 else 0
+            elif encoding == VALUES:
+                self.values(parameter != 0)
+                continue
+            else:
+                self.damage = UNKNOWN_EVENT
+            if self.steps[step - 1]:
+                if self.n_items == self.first:
+                    head = value & LOW_32
+                self.keep(value)
+        self.rewind()
+        return False
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def methods(self, n: cython.longlong) -> cython.void:
+        """A list of methods, as most backtraces are."""
+        method: cython.ulonglong = self.method
+        difference: cython.ulonglong
+        p: cython.longlong = self.at
+        following: cython.longlong = 0
+        k: cython.Py_ssize_t = self.n_items
+        i: cython.longlong
+        for i in range(n):
+            if p < self.end and self.data[p] < 128:
+                difference = self.data[p]
+                difference = (difference ^ 0x40) - 0x40
+                p += 1
+            else:
+                difference, following = leb(self.data, p, self.end, True)
+                if following < 0:
+                    self.damage = -following
+                    break
+                p = following
+            method = (method + difference) & self.mask
+            if k < self.n_room:
+                self.items[k] = method
+            k += 1
+        self.at = p
+        self.method = method
+        self.n_items = k
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def values(self, in_bytes: cython.bint) -> cython.void:
+        """Of counters, until an index is 0. in_bytes: whether types are bytes, not uleb."""
+        index: cython.ulonglong
+        of_type: cython.ulonglong
+        value: cython.ulonglong
+        while self.damage == 0:
+            index = self.leb(False)
+            if index == 0:
+                return
+            of_type = self.byte() if in_bytes else self.leb(False)
+            value = 0
+            if of_type == 1 or of_type == 4:
+                value = self.leb(False)
+            elif of_type == 5:
+                if self.end - self.at < 8:
+                    self.damage = CUT
+                    return
+                value = load8(self.data, self.at)
+                self.at += 8
+            elif of_type == 6:
+                value = self.text() if self.byte() != 0 else 0
+            elif of_type == 0 or of_type == 2 or of_type == 3 or of_type == 7:
+                value = self.leb(True)
+            else:
+                self.damage = UNKNOWN_VALUE
+                return
+            self.keep(index)
+            self.keep(of_type)
+            self.keep(value)

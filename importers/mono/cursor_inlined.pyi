@@ -1,0 +1,3 @@
+ENCODINGS: dict[str, int]
+
+def __getattr__(name: str) -> int: ...

@@ -1,0 +1,317 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Goes through the buffers of Mono log profiler recordings. Cython's pure-Python mode: also runs interpreted.
+
+A kernel keeps its place in `s`, an array of N_STATE unsigned numbers, from call to call. It returns why it stopped;
+called again, with more room for what was full, it goes on where it was.
+"""
+
+import cython
+
+from traceferry.importers.mono.cursor_inlined import (
+    DONE,
+    ENTER,
+    EXC_LEAVE,
+    LEAVE,
+    MAX_TS,
+    N_IGNORED,
+    N_POOL,
+    N_ROWS,
+    NAMES,
+    POOL,
+    ROWS,
+    Cursor,
+    decode_packed,
+    load8,
+    wrapped,
+)
+from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+
+# Columns of `stats`, a row for each buffer; further ones count events.
+FIRST_TS = cython.declare(cython.int, 0)
+LAST_TS = cython.declare(cython.int, 1)
+EVENTS = cython.declare(cython.int, 2)
+BAD = cython.declare(cython.int, 3)
+BAD_AT = cython.declare(cython.int, 4)
+STATS_WIDTH = cython.declare(cython.int, 13)
+# Columns of `records`: offset, time, first byte | declaration << 8 | buffer << 32, where its values are in the pool.
+RECORD_WIDTH = cython.declare(cython.int, 4)
+WIDTHS = {"stats": 13, "record": 4}
+
+# Flags of a call.
+LEAVES = cython.declare(cython.uint, 1)
+UNWOUND = cython.declare(cython.uint, 4)
+
+
+def read(
+    d: cython.const[cython.uchar][::1],
+    buffers: cython.const[cython.ulonglong][::1],
+    steps: cython.const[cython.int][::1],
+    starts: cython.const[cython.int][::1],
+    columns: cython.const[cython.int][::1],
+    stats: cython.ulonglong[::1],
+    records: cython.ulonglong[::1],
+    pool: cython.ulonglong[::1],
+    s: cython.ulonglong[::1],
+):
+    """Keeps events as rows of `records`, with their values in `pool`, and counts others in `stats`.
+
+    columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
+    STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. An event that is damaged
+    ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set. Returns DONE, ROWS or POOL.
+    """
+    c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
+    counts: cython.bint = stats.shape[0] > 0
+    n: cython.Py_ssize_t = s[N_ROWS]
+    n_pool: cython.Py_ssize_t = s[N_POOL]
+    room: cython.Py_ssize_t = records.shape[0] // RECORD_WIDTH
+    if (
+        columns.shape[0] < 256
+        or n > room
+        or n_pool > pool.shape[0]
+        or (counts and stats.shape[0] < c.n_buffers * STATS_WIDTH)
+    ):
+        raise ValueError("read: an array has the wrong length")
+    i: cython.int
+    for i in range(256):
+        if columns[i] >= STATS_WIDTH:
+            raise ValueError("read: a column that stats do not have")
+    skips_calls: cython.bint = columns[ENTER] != 0 and columns[LEAVE] != 0 and columns[EXC_LEAVE] != 0
+    result: cython.int = DONE
+    of: cython.Py_ssize_t
+    column: cython.int
+    p: cython.longlong
+    w: cython.ulonglong
+    kind: cython.uint
+    ts: cython.ulonglong
+    method: cython.ulonglong
+    first: cython.ulonglong
+    n_calls: cython.longlong
+    n_enter: cython.longlong
+    n_exc: cython.longlong
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    with cython.nogil:
+        while c.begin():
+            of = (c.row - 1) * STATS_WIDTH
+            if skips_calls:
+                p = c.at
+                ts = c.ts
+                method = c.method
+                first = stats[of + FIRST_TS] if counts else 0
+                n_calls = 0
+                n_enter = 0
+                n_exc = 0
+                while p + 8 <= c.end:
+                    w = load8(d, p)
+                    kind = w & 0xFF
+                    if kind & 0xCF != 3 or kind == 3:
+                        break
+                    delta, difference, length = decode_packed(w)
+                    if length == 0:
+                        break
+                    p += length
+                    ts = wrapped(ts + delta)
+                    method += difference
+                    if n_calls == 0 and ts < first:
+                        first = ts
+                    n_calls += 1
+                    n_enter += kind == ENTER
+                    n_exc += kind == EXC_LEAVE
+                c.at = p
+                c.ts = ts
+                c.method = method & c.mask
+                if counts and n_calls > 0:
+                    stats[of + FIRST_TS] = first
+                    if ts > stats[of + LAST_TS]:
+                        stats[of + LAST_TS] = ts
+                    stats[of + EVENTS] += n_calls
+                    stats[of + columns[ENTER]] += n_enter
+                    stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
+                    stats[of + columns[EXC_LEAVE]] += n_exc
+                if p >= c.end:
+                    continue
+            if not c.next(n_pool):
+                if counts:
+                    stats[of + BAD] = c.damage
+                    stats[of + BAD_AT] = c.event_at
+                c.at = c.end
+                continue
+            column = columns[c.kind]
+            if column == 0:
+                if n == room or c.n_items > c.n_room:
+                    result = ROWS if n == room else POOL
+                    c.rewind()
+                    break
+                records[RECORD_WIDTH * n] = c.event_at
+                records[RECORD_WIDTH * n + 1] = c.event_ts
+                w = c.row - 1
+                w = w << 24 | cython.cast(cython.uint, c.declared)
+                records[RECORD_WIDTH * n + 2] = w << 8 | c.kind
+                records[RECORD_WIDTH * n + 3] = n_pool
+                n += 1
+                n_pool = c.n_items
+            if counts:
+                if column > 0:
+                    stats[of + column] += 1
+                stats[of + EVENTS] += 1
+                if c.timed:
+                    if c.event_ts < stats[of + FIRST_TS]:
+                        stats[of + FIRST_TS] = c.event_ts
+                    if c.event_ts > stats[of + LAST_TS]:
+                        stats[of + LAST_TS] = c.event_ts
+    c.save(s)
+    s[N_ROWS] = n
+    s[N_POOL] = n_pool
+    return result
+
+
+# ---------------------------------------------------------------- calls
+
+
+def calls(
+    d: cython.const[cython.uchar][::1],
+    buffers: cython.const[cython.ulonglong][::1],
+    steps: cython.const[cython.int][::1],
+    starts: cython.const[cython.int][::1],
+    keys: cython.ulonglong[::1],
+    ids: cython.int[::1],
+    pointers: cython.ulonglong[::1],
+    frames: cython.const[cython.int][::1],
+    last: cython.int[::1],
+    defined_ts: cython.const[cython.longlong][::1],
+    n_names: cython.longlong[::1],
+    shift_ns: cython.longlong,
+    out_ts: cython.longlong[::1],
+    out_key: cython.int[::1],
+    out_frame: cython.int[::1],
+    out_flags: cython.uchar[::1],
+    s: cython.ulonglong[::1],
+):
+    """The enters and leaves of the buffers of one thread, as recorded, a piece at a time: from row 0 on, s[N_ROWS] of
+    them: time (at most s[MAX_TS], moved by shift_ns), the method's number, its frame then (of enters), flags.
+
+    Methods that are entered and not known get numbers, and want a frame: NAMES. s[N_IGNORED] counts leaves of methods
+    that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS or NAMES.
+    """
+    c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
+    room: cython.Py_ssize_t = out_ts.shape[0]
+    if (
+        out_key.shape[0] != room
+        or out_frame.shape[0] != room
+        or out_flags.shape[0] != room
+        or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names)
+    ):
+        raise ValueError("calls: an array has the wrong length")
+    # The innermost open calls: most leaves are theirs, and need no look-up.
+    open_method = cython.declare(cython.ulonglong[64])
+    open_number = cython.declare(cython.int[64])
+    depth: cython.uint
+    for depth in range(64):
+        open_number[depth] = -1
+        open_method[depth] = 0
+    depth = 0
+    result: cython.int = DONE
+    n: cython.Py_ssize_t = 0
+    number: cython.int
+    frame: cython.int
+    max_ts: cython.ulonglong = s[MAX_TS]
+    ts: cython.ulonglong
+    with cython.nogil:
+        while c.begin():
+            if not c.next(0):
+                c.at = c.end
+                continue
+            if c.kind & 0xCF != 3 or c.kind == 3:
+                continue
+            if n == room:
+                result = ROWS
+                c.rewind()
+                break
+            if c.kind == ENTER:
+                number = added(keys, ids, pointers, last, n_names, c.method)
+                frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+                if frame < 0:
+                    result = NAMES
+                    c.rewind()
+                    break
+                depth = (depth + 1) & 63
+                open_method[depth] = c.method
+                open_number[depth] = number
+                out_frame[n] = frame
+                out_flags[n] = 0
+            else:
+                number = open_number[depth]
+                if open_method[depth] != c.method or number < 0:
+                    number = ids[slot_of(keys, ids, c.method)]
+                depth = (depth - 1) & 63
+                if number < 0:
+                    s[N_IGNORED] += 1
+                    continue
+                out_flags[n] = LEAVES if c.kind == LEAVE else LEAVES | UNWOUND
+            ts = c.ts if c.ts < max_ts else max_ts
+            out_ts[n] = cython.cast(cython.longlong, ts) + shift_ns
+            out_key[n] = number
+            n += 1
+    c.save(s)
+    s[N_ROWS] = n
+    return result
+
+
+# ---------------------------------------------------------------- names
+
+
+def enter_names(
+    distinct: cython.const[cython.ulonglong][::1],
+    numbers: cython.const[cython.int][::1],
+    keys: cython.ulonglong[::1],
+    ids: cython.int[::1],
+):
+    """Enters distinct pointers with their numbers into an empty hash table: a power of two, more than them."""
+    n: cython.Py_ssize_t = distinct.shape[0]
+    size: cython.Py_ssize_t = keys.shape[0]
+    if numbers.shape[0] != n or ids.shape[0] != size or size <= n or size & (size - 1):
+        raise ValueError("enter_names: an array has the wrong length")
+    h: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            h = slot_of(keys, ids, distinct[i])
+            keys[h] = distinct[i]
+            ids[h] = numbers[i]
+
+
+def find_names(
+    wanted: cython.const[cython.ulonglong][::1],
+    ts: cython.const[cython.longlong][::1],
+    keys: cython.ulonglong[::1],
+    ids: cython.int[::1],
+    pointers: cython.ulonglong[::1],
+    frames: cython.const[cython.int][::1],
+    last: cython.int[::1],
+    defined_ts: cython.const[cython.longlong][::1],
+    n_names: cython.longlong[::1],
+    found: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """The numbers of pointers at times; those that are not known get one. Returns the row of the first for which there
+    is no room, or how many they are."""
+    n: cython.Py_ssize_t = wanted.shape[0]
+    i: cython.Py_ssize_t
+    number: cython.int
+    if ts.shape[0] != n or found.shape[0] != n or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names):
+        raise ValueError("find_names: an array has the wrong length")
+    for i in range(n):
+        number = added(keys, ids, pointers, last, n_names, wanted[i])
+        if number < 0:
+            return i
+        found[i] = definition_at(last, defined_ts, number, ts[i])
+    return n
+
+
+if not cython.compiled:
+    from traceferry.kernels.interpreted import plain_integers
+
+    read = plain_integers(read)
+    calls = plain_integers(calls)
+    enter_names = plain_integers(enter_names)
+    find_names = plain_integers(find_names)

@@ -1,0 +1,54 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+WIDTHS: dict[str, int]
+
+def read(
+    d: memoryview,
+    buffers: NDArray[Any],
+    steps: NDArray[Any],
+    starts: NDArray[Any],
+    columns: NDArray[Any],
+    stats: NDArray[Any],
+    records: NDArray[Any],
+    pool: NDArray[Any],
+    s: NDArray[Any],
+) -> int: ...
+def calls(
+    d: memoryview,
+    buffers: NDArray[Any],
+    steps: NDArray[Any],
+    starts: NDArray[Any],
+    keys: NDArray[Any],
+    ids: NDArray[Any],
+    pointers: NDArray[Any],
+    frames: NDArray[Any],
+    last: NDArray[Any],
+    defined_ts: NDArray[Any],
+    n_names: NDArray[Any],
+    shift_ns: int,
+    out_ts: NDArray[Any],
+    out_key: NDArray[Any],
+    out_frame: NDArray[Any],
+    out_flags: NDArray[Any],
+    s: NDArray[Any],
+) -> int: ...
+def enter_names(
+    distinct: NDArray[Any],
+    numbers: NDArray[Any],
+    keys: NDArray[Any],
+    ids: NDArray[Any],
+) -> None: ...
+def find_names(
+    wanted: NDArray[Any],
+    ts: NDArray[Any],
+    keys: NDArray[Any],
+    ids: NDArray[Any],
+    pointers: NDArray[Any],
+    frames: NDArray[Any],
+    last: NDArray[Any],
+    defined_ts: NDArray[Any],
+    n_names: NDArray[Any],
+    found: NDArray[Any],
+) -> int: ...
