@@ -212,6 +212,7 @@ def _with_code(trace: Trace, frames: Table) -> Table:
     nth = np.searchsorted(keys, wanted)
     found = np.append(keys, -1)[nth] == wanted
     rows, symbol = rows[found], code["symbol"][first[nth[found]]]
+    rows, symbol = rows[symbol >= 0], symbol[symbol >= 0]
     address, lib, symbols = frames["address"].copy(), frames["lib"].copy(), frames["symbol"].copy()
     address[rows], lib[rows] = trace.symbols["address"][symbol], trace.symbols["lib"][symbol]
     symbols[rows] = symbol
