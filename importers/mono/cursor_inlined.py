@@ -4,6 +4,9 @@ import sys
 
 import cython
 
+from traceferry.kernels.integers import LOW_32, wrapped
+from traceferry.kernels.leb128 import CUT, leb
+
 # ---------------------------------------------------------------- encodings: steps of a declaration
 
 END = cython.declare(cython.int, 0)
@@ -63,9 +66,7 @@ B_OBJECT = cython.declare(cython.int, 4)
 B_METHOD = cython.declare(cython.int, 5)
 B_WIDTH = cython.declare(cython.int, 6)
 
-# Why an event could not be read.
-CUT = cython.declare(cython.int, 1)
-ENDLESS = cython.declare(cython.int, 2)
+# Why an event could not be read, besides CUT and ENDLESS of leb128.
 UNKNOWN_EVENT = cython.declare(cython.int, 3)
 BAD_COUNT = cython.declare(cython.int, 4)
 UNKNOWN_VALUE = cython.declare(cython.int, 5)
@@ -85,48 +86,11 @@ LEAVE = cython.declare(cython.uint, 0x13)
 ENTER = cython.declare(cython.uint, 0x23)
 EXC_LEAVE = cython.declare(cython.uint, 0x33)
 
-ALL = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-LOW_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 BIT_63 = cython.declare(cython.ulonglong, 0x8000000000000000)
 FOURTH_ENDS = cython.declare(cython.ulonglong, 0x80000000)
 LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
 
 # ---------------------------------------------------------------- numbers
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def wrapped(value: cython.ulonglong) -> cython.ulonglong:
-    """Modulo 2^64, as C counts anyway."""
-    return value if cython.compiled else value & ALL
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.ulonglong, cython.longlong))
-def leb(d: cython.const[cython.uchar][::1], p: cython.longlong, end: cython.longlong, signed: cython.bint):
-    """The ULEB128 or SLEB128 at d[p], and the offset behind it: -CUT or -ENDLESS where it cannot be read, and the
-    number is 0. No byte from `end` on is read. A negative number is in two's complement; bits beyond the 64th are
-    dropped."""
-    value: cython.ulonglong = 0
-    shift: cython.int = 0
-    b: cython.ulonglong
-    while p < end:
-        b = d[p]
-        p += 1
-        value |= (b & 0x7F) << shift
-        shift += 7
-        if b < 128:
-            if signed and b & 0x40 and shift < 64:
-                value |= ALL << shift
-            return wrapped(value), p
-        if shift > 63:
-            return 0, -ENDLESS
-    return 0, -CUT
 
 
 @cython.cfunc

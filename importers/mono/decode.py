@@ -26,13 +26,14 @@ from traceferry.importers.mono.layout import (
     read_header,
 )
 from traceferry.io.source import Source
+from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.model import Array
 
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
-CUT_OFF = (cursor.CUT, cursor.BAD_COUNT)
+CUT_OFF = (CUT, cursor.BAD_COUNT)
 REASONS = {
-    cursor.CUT: "the event is truncated",
-    cursor.ENDLESS: "a number of more than ten bytes",
+    CUT: "the event is truncated",
+    ENDLESS: "a number of more than ten bytes",
     cursor.UNKNOWN_EVENT: "an unknown event",
     cursor.BAD_COUNT: "a count larger than the buffer",
     cursor.UNKNOWN_VALUE: "a value of unknown type",

@@ -22,9 +22,9 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
     decode_packed,
     load8,
-    wrapped,
 )
 from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+from traceferry.kernels.integers import wrapped
 
 # Columns of `stats`, a row for each buffer; further ones count events.
 FIRST_TS = cython.declare(cython.int, 0)

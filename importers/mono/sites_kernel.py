@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Allocations, and where else something happened. Cython's pure-Python mode: also runs interpreted. See `log_kernel`."""
+"""Allocations, and where else something happened. Cython's pure-Python mode: also runs interpreted; `log_kernel`."""
 
 import cython
 
@@ -21,7 +21,7 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
 )
 from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
-from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.interning import intern_pair
 
 WIDTHS = {"allocation": 4, "move": 3}
 
@@ -38,21 +38,14 @@ def node_of(
     slots: cython.int[::1],
     s: cython.ulonglong[::1],
 ) -> cython.int:
-    """The node of a method below another, which is new if it has to be; -1 where there is no room."""
-    mask: cython.ulonglong = slots.shape[0] - 1
-    n: cython.Py_ssize_t = s[N_NODES]
-    h: cython.ulonglong = mix_pair(parent, number) & mask
-    while slots[h] >= 0:
-        if node_parent[slots[h]] == parent and node_number[slots[h]] == number:
-            return slots[h]
-        h = (h + 1) & mask
+    """The row of a pair; -1 where the table is full."""
+    n: cython.int = s[N_NODES]
+    node: cython.int
     if n >= node_parent.shape[0]:
         return -1
-    node_parent[n] = parent
-    node_number[n] = number
-    slots[h] = n
-    s[N_NODES] = n + 1
-    return n
+    node = intern_pair(node_parent, node_number, slots, n, parent, number)
+    s[N_NODES] = n + (node == n)
+    return node
 
 
 @cython.cfunc
@@ -69,28 +62,6 @@ def is_node_table(
     n: cython.Py_ssize_t = s[N_NODES]
     size: cython.Py_ssize_t = slots.shape[0]
     return node_number.shape[0] == room and n <= room and size >= 2 * room and size > 0 and size & (size - 1) == 0
-
-
-def enter_nodes(
-    node_parent: cython.const[cython.int][::1],
-    node_number: cython.const[cython.int][::1],
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters the first n nodes into an empty hash table: a power of two, more than twice as many as there is room
-    for."""
-    size: cython.Py_ssize_t = slots.shape[0]
-    if node_number.shape[0] < n or node_parent.shape[0] < n or size < 2 * n or size & (size - 1) or size == 0:
-        raise ValueError("enter_nodes: an array has the wrong length")
-    mask: cython.ulonglong = size - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(n):
-            h = mix_pair(node_parent[i], node_number[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def pairs(
@@ -312,6 +283,5 @@ def sites(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    enter_nodes = plain_integers(enter_nodes)
     pairs = plain_integers(pairs)
     sites = plain_integers(sites)

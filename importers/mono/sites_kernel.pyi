@@ -4,12 +4,6 @@ from numpy.typing import NDArray
 
 WIDTHS: dict[str, int]
 
-def enter_nodes(
-    node_parent: NDArray[Any],
-    node_number: NDArray[Any],
-    n: int,
-    slots: NDArray[Any],
-) -> None: ...
 def pairs(
     parent: NDArray[Any],
     number: NDArray[Any],

@@ -12,6 +12,7 @@ from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, PIECE, Log, grown, times, windows
 from traceferry.importers.mono.names import Names
+from traceferry.kernels import tables_kernel
 from traceferry.model import Array, Table, Trace
 
 FIRST_DEPTH = 1 << 8
@@ -107,7 +108,7 @@ class Nodes:
         more = np.empty(room - len(parent), np.int32)
         self._parent, self._number = np.concatenate((parent, more)), np.concatenate((number, more))
         self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-        sites_kernel.enter_nodes(self._parent, self._number, len(parent), self._slots)
+        tables_kernel.enter_pairs(self._parent, self._number, 0, len(parent), self._slots)
 
 
 class StackTable(Nodes):
