@@ -27,11 +27,12 @@ CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_l
   LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint large bench goldens nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture test lint large bench goldens nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    convert a real recording for both viewers, and say how to open it"
+	@echo "make demo    convert real recordings: pages, and files for both viewers; say how to open them"
+	@echo "make picture renew the picture of a page in docs, with chromium"
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
@@ -95,16 +96,26 @@ $(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VEN
 
 demo: $(VENV)/.kernels
 	@mkdir -p demo
+	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.html --quiet
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.json.gz --quiet
 	@$(BIN)/traceferry convert $(FIXTURE) --symbols $(SYMBOLS) -o demo/pool.pftrace --quiet
 	@$(BIN)/traceferry info $(FIXTURE) --symbols $(SYMBOLS) --top 10
+	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.html --quiet
 	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.json.gz --quiet
 	@$(BIN)/traceferry convert $(SAMPLES) -o demo/java.pftrace --quiet
+	@$(BIN)/traceferry convert $(JITDUMP) --embed-sources -o demo/bun.html --quiet
 	@$(BIN)/traceferry convert $(JITDUMP) --embed-sources -o demo/bun.json.gz --quiet
+	@$(BIN)/traceferry convert $(HEAP) -o demo/leak.html --quiet
 	@$(BIN)/traceferry convert $(HEAP) -o demo/leak.json.gz --quiet
 	@$(BIN)/traceferry convert $(HEAP) -o demo/leak.pftrace --quiet
 	@echo
-	@echo "These files are ready; both viewers run in the browser and send nothing away."
+	@echo "These pages open in any browser, without a network; two buttons hand the recording to the viewers."
+	@echo "  demo/pool.html      calls of a C++ program: flame graph, functions, threads"
+	@echo "  demo/java.html      samples of a Java program and its JIT compiler's code"
+	@echo "  demo/bun.html       what a JavaScript engine compiled: code size, and sources with the bytes of each line"
+	@echo "  demo/leak.html      allocations and heap snapshots of a Mono program: what grows, and who allocated it"
+	@echo
+	@echo "The same for the viewers themselves; both run in the browser and send nothing away."
 	@echo "  demo/pool.json.gz   calls of a C++ program: open https://profiler.firefox.com and drop the file on the page"
 	@echo "                      (or: Load a profile from file), then choose Flame Graph or Stack Chart"
 	@echo "  demo/pool.pftrace   open https://ui.perfetto.dev and drop the file on the page"
@@ -116,6 +127,11 @@ demo: $(VENV)/.kernels
 	@echo "  demo/leak.json.gz   allocations and heap shots of a Mono program: choose Main and the data source"
 	@echo "                      Retained Memory, or a thread 'heap shot' for what keeps what alive"
 	@echo "  demo/leak.pftrace   likewise: in ui.perfetto.dev, unfold the process and click on a heap dump"
+
+# The picture of a page in README.md; needs chromium.
+picture: $(VENV)/.dev
+	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
+	$(BIN)/python tests/pages.py build/java.html docs/page.png
 
 test: lint $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -140,6 +156,7 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/symbols.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/unwind.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/view.py --rounds $(BENCH_ROUNDS)
+	$(BIN)/python benchmarks/page.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/growth.py
 
 goldens: $(VENV)/.dev

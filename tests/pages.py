@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -218,3 +219,17 @@ def browser() -> Iterator[Any]:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield opened
         opened.close()
+
+
+def picture(page: Path, output: Path) -> None:
+    """Of a page as it opens."""
+    with browser() as opened:
+        shown = Opened(
+            opened.new_context(viewport={"width": 1280, "height": 860}, device_scale_factor=1), page.as_uri()
+        )
+        shown.settle()
+        shown.page.screenshot(path=output)
+
+
+if __name__ == "__main__":
+    picture(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import REPO
+from conftest import REPO, SHARED
 from pages import HOSTILE, bytes_of, data_of, embedded_in, many_paths, many_threads, named, one_sample
 
 import traceferry
@@ -140,6 +140,32 @@ def test_text_of_bytes() -> None:
         assert len(text) == embed.text_size(n)
         assert not set(text) & set("<>& \n")
         assert bytes_of(text, n) == data[:n]
+
+
+LARGE = re.compile("l100|hotcalls|bigjit|bigfp")
+SUFFIXES = (".xray", ".mlpd", ".dump", "perf.data")
+FILES = [
+    path
+    for root in (FIXTURES, SHARED / "captures")
+    for path in sorted(root.rglob("*"))
+    if path.name.removesuffix(".zst").endswith(SUFFIXES)
+]
+
+
+@pytest.mark.parametrize("is_large", [False, pytest.param(True, marks=pytest.mark.large)], ids=["small", "large"])
+def test_every_recording_makes_a_page(is_large: bool, tmp_path: Path) -> None:
+    """Those that can be read at all; each alone."""
+    made = 0
+    for path in FILES:
+        if bool(LARGE.search(str(path))) == is_large:
+            try:
+                trace = traceferry.load(path)
+            except traceferry.FormatError:
+                continue
+            data = data_of(saved(trace, tmp_path, without=[] if is_large else ["perfetto"]))
+            made += 1
+            assert data["info"]["inputs"], path
+    assert made > (3 if is_large else 20) or not FILES
 
 
 # ---------------------------------------------------------------- hostile and large

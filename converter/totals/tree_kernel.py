@@ -3,7 +3,7 @@
 
 import cython
 
-from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.saturating import minus, plus
 
 LEAVE = cython.declare(cython.uint, 1)
@@ -16,26 +16,6 @@ BUCKET = cython.declare(cython.int, 3)
 LAST_TS = cython.declare(cython.int, 4)
 N_TOUCHED = cython.declare(cython.int, 5)
 N_OUT = cython.declare(cython.int, 6)
-
-
-def enter_nodes(
-    parent: cython.const[cython.int][::1],
-    key: cython.const[cython.int][::1],
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    """Enters n nodes into slots: a power of two long, more than n, -1 where they are free."""
-    if n > parent.shape[0] or n > key.shape[0] or n >= slots.shape[0] or slots.shape[0] & (slots.shape[0] - 1):
-        raise ValueError("enter_nodes: an array has the wrong length")
-    mask: cython.ulonglong = slots.shape[0] - 1
-    h: cython.ulonglong
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(n):
-            h = mix_pair(parent[i], key[i]) & mask
-            while slots[h] >= 0:
-                h = (h + 1) & mask
-            slots[h] = i
 
 
 def fold_stacks(
@@ -67,8 +47,6 @@ def fold_stacks(
         or n_slots < 2 * room
     ):
         raise ValueError("fold_stacks: an array has the wrong length")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
     i: cython.Py_ssize_t
     parent: cython.int
     node: cython.int
@@ -79,16 +57,8 @@ def fold_stacks(
                 bad = True
                 break
             parent = node_of_stack[prefix[i]] if prefix[i] >= 0 else -1
-            h = mix_pair(parent, key_of_stack[i]) & mask
-            node = slots[h]
-            while node >= 0 and not (node_parent[node] == parent and node_key[node] == key_of_stack[i]):
-                h = (h + 1) & mask
-                node = slots[h]
-            if node < 0:
-                node = n_nodes
-                slots[h] = node
-                node_parent[node] = parent
-                node_key[node] = key_of_stack[i]
+            node = intern_pair(node_parent, node_key, slots, n_nodes, parent, key_of_stack[i])
+            if node == n_nodes:
                 n_nodes += 1
             node_of_stack[i] = node
     if bad:
@@ -171,8 +141,6 @@ def add_calls(
         or m > out_room
     ):
         raise ValueError("add_calls: invalid state")
-    mask: cython.ulonglong = n_slots - 1
-    h: cython.ulonglong
     k: cython.Py_ssize_t
     t: cython.longlong
     until: cython.longlong
@@ -225,16 +193,8 @@ def add_calls(
                     break
                 key = key_of_frame[frame[i]]
                 top = path[depth - 1] if depth > 0 else -1
-                h = mix_pair(top, key) & mask
-                node = slots[h]
-                while node >= 0 and not (node_parent[node] == top and node_key[node] == key):
-                    h = (h + 1) & mask
-                    node = slots[h]
-                if node < 0:
-                    node = n_nodes
-                    slots[h] = node
-                    node_parent[node] = top
-                    node_key[node] = key
+                node = intern_pair(node_parent, node_key, slots, n_nodes, top, key)
+                if node == n_nodes:
                     own_calls[node] = -1
                     n_nodes += 1
                 if own_calls[node] < 0:
@@ -342,5 +302,4 @@ if not cython.compiled:
     add_calls = plain_integers(add_calls)
     add_to_ancestors = plain_integers(add_to_ancestors)
     add_to_callers = plain_integers(add_to_callers)
-    enter_nodes = plain_integers(enter_nodes)
     fold_stacks = plain_integers(fold_stacks)

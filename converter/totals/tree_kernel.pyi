@@ -2,7 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def enter_nodes(parent: NDArray[Any], key: NDArray[Any], n: int, slots: NDArray[Any]) -> None: ...
 def fold_stacks(
     prefix: NDArray[Any],
     key_of_stack: NDArray[Any],

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceferry import sums
+from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import Interned
 from traceferry.model import Array, Table, Thread, ThreadData, Trace
 from traceferry.totals import tree_kernel
 
@@ -58,33 +60,29 @@ class Nodes:
 
     def __init__(self) -> None:
         self.n = 0
-        self.room = 1 << 10
-        self._parent, self._key = np.empty(self.room, np.int32), np.empty(self.room, np.int32)
-        self.slots = np.full(2 * self.room, -1, np.int32)
+        self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
+        self._table.grow(0, 1 << 10)
+
+    @property
+    def room(self) -> int:
+        return self._table.size
 
     @property
     def parent(self) -> Array:
-        return self._parent[: self.n]
+        return self._table.columns[0][: self.n]
 
     @property
     def key(self) -> Array:
-        return self._key[: self.n]
+        return self._table.columns[1][: self.n]
 
     @property
     def columns(self) -> tuple[Array, Array, Array]:
         """parent, key and slots, with room for more."""
-        return self._parent, self._key, self.slots
+        return *self._table.columns, self._table.slots  # type: ignore[return-value]
 
     def make_room(self, wanted: int) -> None:
-        if wanted <= self.room:
-            return
-        while self.room < wanted:
-            self.room *= 2
-        parent, key = self.parent, self.key
-        self._parent, self._key = np.empty(self.room, np.int32), np.empty(self.room, np.int32)
-        self._parent[: self.n], self._key[: self.n] = parent, key
-        self.slots = np.full(2 * self.room, -1, np.int32)
-        tree_kernel.enter_nodes(self._parent, self._key, self.n, self.slots)
+        if wanted > self.room:
+            self._table.grow(self.n, wanted)
 
 
 @dataclass(frozen=True)
