@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 SHOWN_DETAILS = 3
+MOST = (1 << 63) - 1  # JSON is written with 64 bits
 Severity = Literal["info", "loss", "error"]
 
 
@@ -350,7 +351,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Issue:
-    """One kind of loss with its sum over all places: count, the first offset if any, details as text."""
+    """One kind of loss with its sum over all places: count, at most MOST, the first offset if any, details as text."""
 
     kind: str
     count: int
@@ -425,7 +426,7 @@ class Report:
                 offsets = [offset for _, offset, _, _ in notes if offset is not None]
                 yield Issue(
                     kind,
-                    sum(count for count, _, _, _ in notes),
+                    min(sum(count for count, _, _, _ in notes), MOST),
                     min(offsets, default=None),
                     tuple(dict.fromkeys(detail for _, _, detail, _ in notes if detail)),
                     next((advice for *_, advice in notes if advice is not None), declared.advice),

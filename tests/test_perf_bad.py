@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
@@ -44,6 +45,7 @@ from traceferry.io.output import Output
 from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import EXPORTERS, Options, importer_named
+from traceferry.summary.info import summarize
 
 quietly = examples(150)
 PLACES = st.integers(0, 1 << 16)
@@ -340,6 +342,15 @@ def test_records_are_printed_whatever_they_are() -> None:
 # ---------------------------------------------------------------- counts that cannot be
 
 MANY, MOST = 1 << 60, (1 << 64) - 1
+
+
+def test_more_lost_events_than_a_number_holds() -> None:
+    """Counts are saturated: JSON is written with 64 bits."""
+    trace = checked(PerfData(start=START).event().lost(MOST).lost(MOST).lost(MOST).bytes())
+    assert trace is not None
+    (lost,) = (issue for issue in trace.report if issue.kind == "lost_samples")
+    assert lost.count == (1 << 63) - 1
+    orjson.dumps([lost.as_json(), summarize(trace)])
 
 
 def sample_of(*words: int, sample_type: str = "IP|TID|TIME|CALLCHAIN|PERIOD") -> bytes:
