@@ -435,6 +435,24 @@ def test_without_processors_scheduling_is_a_state(converted: Converted) -> None:
     assert states == [(APP, 0, "Running"), (APP, 10, "Waiting"), (APP, 20, "Preempted"), (APP, END - START, "")]
 
 
+def test_a_thread_that_has_only_states_has_an_event(tmp_path: Path, trace_processor: Callable[[Path], Any]) -> None:
+    """The viewer lists threads with slices, samples or scheduling, and fails at the states of another."""
+    built = Built()
+    process = Process(1, "app", START, END)
+    built.trace.processes.append(process)
+    data = ThreadData(scheduling=scheduling_of((0, RUNNING, -1), (10, WAITING, -1)))
+    process.threads.append(Thread(2, "idler", False, START, END, lambda: data))
+    path = saved(built.trace, tmp_path / "out.pftrace")
+    read = perfetto.read(path)
+    assert [(i.name, i.ts, i.tid) for i in read.instants] == [("first record", START, 2)]
+    with trace_processor(path) as processor:
+        listed = "SELECT utid FROM _thread_available_info_summary"
+        with_states = "SELECT extract_arg(dimension_arg_set_id, 'utid') FROM track WHERE type GLOB '*state*'"
+        processor.query("INCLUDE PERFETTO MODULE viz.summary.threads")
+        (row,) = processor.query(f"SELECT ({with_states}) IN ({listed}) AS n")
+        assert row.n == 1
+
+
 def test_a_thread_number_that_is_used_again(tmp_path: Path) -> None:
     """The first thread is taken off its processor at its end, or the second could not start."""
     built = Built()
@@ -505,8 +523,8 @@ def test_columns_are_lost_and_said_to_be(tmp_path: Path) -> None:
 
 FRAMES = """
 INCLUDE PERFETTO MODULE callstacks.stack_profile;
-SELECT sample.ts AS ts, thread.tid AS tid, sample.callsite_id AS callsite FROM stack_sample AS sample
-JOIN stack_sample_task_context AS task ON task.id = sample.task_context_id JOIN thread USING (utid)
+SELECT sample.ts AS ts, coalesce(thread.tid, 0) AS tid, sample.callsite_id AS callsite FROM stack_sample AS sample
+JOIN stack_sample_task_context AS task ON task.id = sample.task_context_id LEFT JOIN thread USING (utid)
 WHERE sample.source = '{source}'
 """
 CALLSITES = """

@@ -45,8 +45,9 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
     its number for itself, none."""
     category = text(Event.CATEGORIES, marker_type.category)
     names = _texts(Event.NAME, table, marker_type.named_by, marker_type.name)
-    # The viewer chooses the colour by it.
-    colors = _texts(Event.CORRELATION_ID_STR, table, marker_type.colored_by, marker_type.category)
+    # The viewer chooses the colour by it; without it, by the name.
+    otherwise = "" if marker_type.named_by else marker_type.category
+    colors = _texts(Event.CORRELATION_ID_STR, table, marker_type.colored_by, otherwise)
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
     heads = (name + category + color for name, color in zip(names, colors, strict=True))
     for fields, callstack, flow in zip(
@@ -61,9 +62,10 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
 
 
 def _texts(field: Event, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
-    """For each row its text in the column `key`, or the other text."""
+    """For each row its text in the column `key`, or the other text; nothing where both are empty."""
     values = table[key].tolist() if key else [""] * len(table)
-    written = {value: text(field, value or otherwise) for value in dict.fromkeys(values)}
+    texts = {value: value or otherwise for value in dict.fromkeys(values)}
+    written = {value: text(field, shown) if shown else b"" for value, shown in texts.items()}
     return map(written.__getitem__, values)
 
 

@@ -38,16 +38,17 @@ class Scheduling:
         n_threads_of = Counter(tids)
         self._number_is_reused = [n_threads_of[tid] > 1 for tid in tids]
 
-    def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> None:
-        """index: of the thread in the trace."""
+    def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> bool:
+        """Whether it was written as a track of states. index: of the thread in the trace."""
         runs = scheduling["cpu"][scheduling["state"] == RUNNING]
         # The idle thread runs on several processors at once: on those that are left free.
         if len(scheduling) == 0 or thread.tid == IDLE:
-            return
+            return False
         if np.any((runs < 0) | (runs >= MAX_CPUS)):
             self._write_states(thread, track, scheduling)
-        else:
-            self._write_task_states(thread, index, scheduling)
+            return True
+        self._write_task_states(thread, index, scheduling)
+        return False
 
     def _write_task_states(self, thread: Thread, index: int, scheduling: Table) -> None:
         packets = self._packets

@@ -51,10 +51,12 @@ def _threads(process: Process, keeps: list[bool], taken: set[int]) -> Iterator[T
         number = process.pid if thread.is_main and is_free else next(free)
         is_free = is_free and number != process.pid
         taken.add(number)
-        yield replace(thread, tid=number, name=_name(thread))
+        yield replace(thread, tid=number, name=_name(thread, number))
 
 
-def _name(thread: Thread) -> str:
+def _name(thread: Thread, number: int) -> str:
+    if thread.name == f"thread {thread.tid:#x}":
+        return f"thread {number}"
     if thread.tid > MAX_TID:
         return thread.name.replace(f" ({thread.tid:#x})", "")
     recorded = f"{thread.tid}"

@@ -35,7 +35,7 @@ from traceferry.exporters.perfetto.scheduling import Scheduling
 from traceferry.exporters.perfetto.sources import write_sources
 from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.io.output import Output
-from traceferry.model import Counter, Process, Thread, ThreadData, Trace
+from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData, Trace
 
 # (unit, unit_name, how many of the recorded unit it is). The viewer writes a prefix to seconds and bytes: "700 us", "64
 # KB", but "700e3 ns"; and to a number without unit none, but "65 count".
@@ -185,7 +185,20 @@ class _Writer:
         self._calls.write(data, track, index)
         self._samples.write(process, thread, data.samples)
         self._allocations.write(process, thread, data.allocations)
-        self._scheduling.write(thread, index, track, data.scheduling)
+        has_states = self._scheduling.write(thread, index, track, data.scheduling) or len(data.states) > 0
         write_events(data, track, self._packets, self._samples)
         write_states(self._trace, thread, data.states, track, self._packets)
+        if has_states and not _is_listed(data):
+            # The viewer fails at a state of a thread that it does not list.
+            name = text(Event.NAME, "first record")
+            self._packets.write_event(self._packets.sequence(), thread.start_ts, EventType.INSTANT, track, name)
         progress(thread.n_records - thread.n_records // 2)
+
+
+def _is_listed(data: ThreadData) -> bool:
+    """Whether the viewer lists the thread: if it has slices, instants or samples."""
+    # To count the rows of a streamed table is to make them all; importers stream only what is there.
+    if type(data.calls) is StreamedTable or type(data.allocations) is StreamedTable:
+        return True
+    has_samples = bool(np.any(data.samples["stack"] >= 0))
+    return has_samples or any(map(len, (data.calls, data.allocations, *data.markers.values())))
