@@ -291,6 +291,18 @@ def test_what_has_no_bytes_says_so() -> None:
     assert server.answer("/asm/v1", b"\xff")["error"].startswith("the request is not valid JSON")
 
 
+def test_any_recording_can_be_asked() -> None:
+    """Also one whose compiler tells only the sizes of its code, or one without libraries."""
+    numbers = dict.fromkeys(("startAddress", "size", "moduleOffset"), "0x0")
+    unknown = {"debugName": "x", "debugId": "0", "file": "f"} | numbers
+    for recording in (REPO / "fixtures/mono/mono-6.8/heap.mlpd.zst", POOL):
+        server = SymbolServer(traceferry.load(recording))
+        for question in ("/asm/v1", "/source/v1"):
+            assert asked(server, question, unknown)["error"] == "the recording has no library x with id 0"
+        (result,) = asked(server, "/symbolicate/v5", {"memoryMap": [["x", "0"]], "stacks": [[[0, 1]]]})["results"]
+        assert result["found_modules"] == {"x/0": False}
+
+
 # ---------------------------------------------------------------- names
 
 

@@ -32,11 +32,14 @@ class Placed:
 class CodeObjects:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        symbol = trace.code["symbol"]
+        # Code of which only the size is recorded has no symbol.
+        rows = np.flatnonzero(trace.code["symbol"] >= 0)
+        symbol = trace.code["symbol"][rows]
         lib, address = trace.symbols["lib"][symbol], trace.symbols["address"][symbol]
-        self._rows: Array = np.lexsort((address, lib))
-        self._lib: Array = lib[self._rows]
-        self._address: Array = address[self._rows]
+        order = np.lexsort((address, lib))
+        self._rows: Array = rows[order]
+        self._lib: Array = lib[order]
+        self._address: Array = address[order]
 
     def at(self, lib: int, address: int) -> CodeObject | None:
         """What holds a byte of a library of code objects; address: relative to the library's start."""
