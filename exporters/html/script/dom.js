@@ -43,8 +43,8 @@ function sharpContext(canvas, width, height) {
 }
 
 function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const { theme: chosen, printing } = document.documentElement.dataset;
+  return printing !== undefined ? false : chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 function cssColor(name) {

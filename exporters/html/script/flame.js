@@ -145,10 +145,7 @@ class FlameGraph {
     const context = sharpContext(this.canvas, this.sizeOf, height);
     context.clearRect(0, 0, this.sizeOf, height);
     context.textBaseline = "middle";
-    this.look = { dark: isDark() && !printed, text: cssColor("--ink"), found: cssColor("--found"), ring: cssColor("--ring") };
-    if (printed) {
-      Object.assign(this.look, { text: "#1b1f27" });
-    }
+    this.look = { dark: isDark(), text: cssColor("--ink"), found: cssColor("--found"), ring: cssColor("--ring") };
     for (let depth = 0; depth < rows; depth++) {
       const top = this.#topOf(depth) - scrolled;
       if (top > -ROW && top < height) {

@@ -4,7 +4,7 @@ const ROWS_AT_FIRST = 100;
 
 /**
  * columns: [{title, value: row → number or text, show: row → text or element (default: the value), share: row → 0 to 1
- * for a bar, isText}]; rows: any objects; sortBy: the column that is sorted by at first; emptyText.
+ * for a bar, isText, isRare: not in a narrow window}]; rows: any objects; sortBy: the column that is sorted by at first; emptyText.
  */
 function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, onsort = () => {} }) {
   let by = sortBy;
@@ -16,7 +16,7 @@ function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, o
   const heads = columns.map((column, nth) =>
     el(
       "th",
-      { scope: "col", class: column.isText ? "text" : "number" },
+      { scope: "col", class: classOf(column) },
       button(column.title, () => {
         descending = by === nth ? !descending : !column.isText;
         by = nth;
@@ -34,7 +34,7 @@ function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, o
 
   const cell = (column, row) => {
     const shown = column.show ? column.show(row) : String(column.value(row));
-    const content = el("td", { class: column.isText ? "text" : "number" }, shown);
+    const content = el("td", { class: classOf(column) }, shown);
     if (column.share) {
       content.classList.add("bar");
       content.style.setProperty("--share", `${(100 * Math.min(1, column.share(row) || 0)).toFixed(2)}%`);
@@ -93,6 +93,10 @@ function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, o
     ),
     foot,
   );
+}
+
+function classOf(column) {
+  return (column.isText ? "text" : "number") + (column.isRare ? " rare" : "");
 }
 
 /** A column of amounts with their share of the whole as a bar. */

@@ -15,9 +15,9 @@ function functionsView(recording, flame, state) {
   }
   const kinds = kindsOfFunctions(recording);
   const columns = [
-    amountColumn("Self", (row) => row.self, unit, 0),
+    { ...amountColumn("Self", (row) => row.self, unit, 0), isRare: true },
     shareColumn("Self %", (row) => row.self, merged.whole),
-    amountColumn("Total", (row) => row.total, unit, 0),
+    { ...amountColumn("Total", (row) => row.total, unit, 0), isRare: true },
     shareColumn("Total %", (row) => row.total, merged.whole),
     withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
     textColumn(
