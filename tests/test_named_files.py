@@ -122,6 +122,16 @@ def test_files_of_others_are_not_trusted(tmp_path: Path) -> None:
 
 
 @needs_owners
+def test_files_of_root_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every user, whose own recording it is."""
+    path = recording(tmp_path)
+    (tmp_path / f"perf-{PID}.map").write_text(map_line("listed"))
+    os.chown(path, STRANGER, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
+    assert stacks(load_checked(path)) == ["listed"]
+
+
+@needs_owners
 def test_who_called_sudo_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = tmp_path / f"perf-{PID}.map"
     listed.write_text(map_line("listed"))

@@ -22,6 +22,7 @@ from traceferry.model import (
     OPEN_AT_END,
     OPEN_AT_START,
     SCHEDULING,
+    STATES,
     TAIL,
     Clock,
     Counter,
@@ -206,6 +207,17 @@ def test_parts_of_streamed_tables_are_streamed() -> None:
         assert rows_of(piece) == [(2, 0, OPEN_AT_START), (8, 0, LEAVE | OPEN_AT_END)]
     assert list(part.allocations.pieces()) == []
     assert passes == ["calls", "calls", "allocations"]
+
+
+def test_states_in_a_range() -> None:
+    """Those that begin in it; and of each track the one that holds when it begins, from then on."""
+    states = Table(STATES, {"ts": [1, 2, 5, 10, 15, 20, 21], "track": [1, 2, 1, 2, 1, 1, 2], "value": range(7)})
+    scheduling = Table(SCHEDULING, {"ts": [4, 9, 12, 25], "state": [0, 1, 0, 1]})
+    part = data_of(select_range(trace_of(ThreadData(states=states, scheduling=scheduling)), 10, 20))
+    assert list(zip(*(part.states[name].tolist() for name in ("ts", "value")), strict=True)) == [
+        (10, 2), (10, 3), (15, 4), (20, 5),
+    ]  # fmt: skip
+    assert list(zip(*(part.scheduling[name].tolist() for name in ("ts", "state")), strict=True)) == [(10, 1), (12, 0)]
 
 
 def test_short_calls_go_and_everything_else_stays() -> None:
