@@ -665,7 +665,6 @@ def test_what_kernels_take(call: Call) -> None:
         objects(offsets=(0, 1, 9)), objects(offsets=(-1, 1, 2)),
         heap_samples(stacks=(2,)), heap_samples(stacks=(-1,)), heap_samples(iids=(0, 2)),
         ("mark", (i32(1, 2), np.zeros(2, np.uint8))), ("mark", (i32(-1), np.zeros(2, np.uint8))),
-        ("tally", (i32(2), i64(8), np.zeros((2, 4), np.int64))),
     ],
 )  # fmt: skip
 def test_what_kernels_refuse(call: Call) -> None:

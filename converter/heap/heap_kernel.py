@@ -11,7 +11,7 @@ Problems (2005), section 2.3. Its nodes are *numbers*: 1, 2... in the order in w
 import cython
 
 from traceferry.kernels.hashing import mix_pair
-from traceferry.kernels.saturating import plus
+from traceferry.kernels.saturating import minus, plus
 
 # Indices into the `state` of `merge_classes`.
 N_TREE = cython.declare(cython.int, 0)
@@ -20,9 +20,7 @@ N_CUT = cython.declare(cython.int, 1)
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def is_graph(
-    offsets: cython.const[cython.longlong][::1], references: cython.const[cython.int][::1]
-) -> cython.bint:
+def is_graph(offsets: cython.const[cython.longlong][::1], references: cython.const[cython.int][::1]) -> cython.bint:
     n: cython.Py_ssize_t = offsets.shape[0] - 1
     if n < 0 or offsets[0] != 0 or offsets[n] != references.shape[0]:
         return False
@@ -395,6 +393,43 @@ def merge_classes(
         raise ValueError("merge_classes: an object before its dominator")
 
 
+# Columns of the totals of allocations.
+ALLOCATED = cython.declare(cython.int, 0)
+FREED = cython.declare(cython.int, 1)
+N_ALLOCATED = cython.declare(cython.int, 2)
+N_FREED = cython.declare(cython.int, 3)
+
+
+def tally(
+    index: cython.const[cython.int][::1],
+    size: cython.const[cython.longlong][::1],
+    totals: cython.longlong[:, ::1],
+) -> None:
+    """Adds rows of `allocations` to the totals of an index column, as their stacks: ALLOCATED and FREED bytes,
+    N_ALLOCATED and N_FREED objects. Rows without an index or a size are left out."""
+    n: cython.Py_ssize_t = index.shape[0]
+    n_rows: cython.Py_ssize_t = totals.shape[0]
+    if size.shape[0] != n or totals.shape[1] != 4:
+        raise ValueError("tally: an array has the wrong length")
+    i: cython.Py_ssize_t
+    s: cython.Py_ssize_t
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n):
+            s = index[i]
+            if s >= n_rows:
+                bad = True
+                break
+            if s >= 0 and size[i] > 0:
+                totals[s, ALLOCATED] = plus(totals[s, ALLOCATED], size[i])
+                totals[s, N_ALLOCATED] += 1
+            elif s >= 0 and size[i] < 0:
+                totals[s, FREED] = plus(totals[s, FREED], minus(0, size[i]))
+                totals[s, N_FREED] += 1
+    if bad:
+        raise ValueError("tally: invalid index")
+
+
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
@@ -405,3 +440,4 @@ if not cython.compiled:
     bottom_up = plain_integers(bottom_up)
     add_up = plain_integers(add_up)
     merge_classes = plain_integers(merge_classes)
+    tally = plain_integers(tally)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry import sums
+from traceferry.heap.heap_kernel import tally
 from traceferry.model import Array, MarkerType, Table, Trace
 from traceferry.totals import tree_kernel
 
@@ -40,7 +41,8 @@ class SampleTotals:
         return own.astype(np.int64), total
 
 
-# The columns of an array of amounts.
+# The columns of an array of amounts, and where `tally` has them.
+AMOUNTS = [2, 0, 3, 1]
 COUNT, BYTES, FREED_COUNT, FREED_BYTES = range(4)
 
 
@@ -54,37 +56,34 @@ class AllocationTotals:
 
     def add(self, allocations: Table) -> Array:
         """Adds a thread; returns its amounts, int64[4]."""
-        whole = np.zeros(4, np.int64)
+        of_class = of_stack = np.zeros((1, 4), np.int64)
         for piece in allocations.pieces():
-            of_class = _amounts(piece["class_name"], piece["size"])
-            self.by_class = _summed(self.by_class, of_class)
-            self._by_stack = _summed(self._by_stack, _amounts(piece["stack"], piece["size"]))
-            whole = sums.plus(whole, total_amounts(of_class))
-        return whole
+            of_class = _tallied(of_class, piece["class_name"], piece["size"])
+            of_stack = _tallied(of_stack, piece["stack"], piece["size"])
+        self.by_class = _summed(self.by_class, of_class[:, AMOUNTS])
+        self._by_stack = _summed(self._by_stack, of_stack[:, AMOUNTS])
+        return total_amounts(of_class[:, AMOUNTS])
 
     def by_site(self, trace: Trace) -> Array:
         """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
-        n = len(self._by_stack)
+        n = min(len(self._by_stack), len(trace.stacks) + 1)
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
-        return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack.T], axis=1)
+        return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack[:n].T], axis=1)
 
 
-def _amounts(index: Array, size: Array) -> Array:
-    """int64[n, 4]: row i is the amounts of index i - 1."""
-    row = index.astype(np.int64) + 1
-    n = int(row.max()) + 1
-    parts = (_counted(row[chosen], sums.magnitudes(size[chosen]), n) for chosen in (size > 0, size < 0))
-    return np.concatenate(list(parts), axis=1)
+def _tallied(totals: Array, index: Array, size: Array) -> Array:
+    """Adds to the totals that `tally` makes; row i is of index i - 1. They grow where they are too short."""
+    rows = index + np.int32(1)
+    missing = int(rows.max(initial=0)) + 1 - len(totals)
+    if missing > 0:
+        totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
+    tally(rows, size, totals)
+    return totals
 
 
 def total_amounts(amounts: Array) -> Array:
     """int64[4]: the sum of rows of amounts."""
     return np.array([sums.total(column) for column in amounts.T], np.int64)
-
-
-def _counted(row: Array, size: Array, n: int) -> Array:
-    """int64[n, 2]: for each of n rows how often it is named, and the sum of its sizes."""
-    return np.stack((np.bincount(row, minlength=n), sums.total_by(row, size, n)), axis=1)
 
 
 def _summed(one: Array, other: Array) -> Array:

@@ -66,6 +66,8 @@ def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cy
     n: cython.Py_ssize_t = 1
     q: cython.Py_ssize_t
     w: cython.ulonglong = v
+    if v >> 32 == 0:
+        return put32(o, p, v)
     while w >= 10:
         n += 1
         w //= 10

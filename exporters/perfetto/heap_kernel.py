@@ -7,7 +7,6 @@ messages that it names.
 
 import cython
 
-from traceferry.kernels.saturating import minus, plus
 from traceferry.kernels.varints import size_of, size_of_long, varint
 
 # Columns of the totals of allocations.
@@ -15,36 +14,6 @@ ALLOCATED = cython.declare(cython.int, 0)
 FREED = cython.declare(cython.int, 1)
 N_ALLOCATED = cython.declare(cython.int, 2)
 N_FREED = cython.declare(cython.int, 3)
-
-
-def tally(
-    stack: cython.const[cython.int][::1],
-    size: cython.const[cython.longlong][::1],
-    totals: cython.longlong[:, ::1],
-) -> None:
-    """Adds rows of `allocations` to the totals of their stacks: ALLOCATED and FREED bytes, N_ALLOCATED and N_FREED
-    objects. Rows without a stack or a size are left out."""
-    n: cython.Py_ssize_t = stack.shape[0]
-    n_stacks: cython.Py_ssize_t = totals.shape[0]
-    if size.shape[0] != n or totals.shape[1] != 4:
-        raise ValueError("tally: an array has the wrong length")
-    i: cython.Py_ssize_t
-    s: cython.Py_ssize_t
-    bad: cython.bint = False
-    with cython.nogil:
-        for i in range(n):
-            s = stack[i]
-            if s >= n_stacks:
-                bad = True
-                break
-            if s >= 0 and size[i] > 0:
-                totals[s, ALLOCATED] = plus(totals[s, ALLOCATED], size[i])
-                totals[s, N_ALLOCATED] += 1
-            elif s >= 0 and size[i] < 0:
-                totals[s, FREED] = plus(totals[s, FREED], minus(0, size[i]))
-                totals[s, N_FREED] += 1
-    if bad:
-        raise ValueError("tally: invalid stack")
 
 
 def heap_samples(
@@ -57,7 +26,7 @@ def heap_samples(
     """Writes heap samples of `stacks` from `row` on until `out` is full; returns (number of bytes, the row to go on
     at).
 
-    callstack_iid: for each stack; totals: as `tally` makes them.
+    callstack_iid: for each stack; totals: as `tally` of traceferry.heap makes them.
     """
     n: cython.Py_ssize_t = stacks.shape[0]
     n_stacks: cython.Py_ssize_t = callstack_iid.shape[0]
@@ -234,4 +203,3 @@ if not cython.compiled:
     heap_objects = plain_integers(heap_objects)
     heap_samples = plain_integers(heap_samples)
     reach = plain_integers(reach)
-    tally = plain_integers(tally)

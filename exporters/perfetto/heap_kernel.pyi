@@ -2,7 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def tally(stack: NDArray[Any], size: NDArray[Any], totals: NDArray[Any]) -> None: ...
 def heap_samples(
     stacks: NDArray[Any],
     callstack_iid: NDArray[Any],
