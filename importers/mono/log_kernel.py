@@ -216,43 +216,86 @@ def calls(
     number: cython.int
     frame: cython.int
     max_ts: cython.ulonglong = s[MAX_TS]
-    ts: cython.ulonglong
+    p: cython.longlong = c.at
+    end: cython.longlong = c.end
+    after: cython.longlong
+    ts: cython.ulonglong = c.ts
+    method: cython.ulonglong = c.method
+    new_ts: cython.ulonglong
+    new_method: cython.ulonglong
+    w: cython.ulonglong
+    kind: cython.uint
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
     with cython.nogil:
-        while c.begin():
-            if not c.next(0):
-                c.at = c.end
-                continue
-            if c.kind & 0xCF != 3 or c.kind == 3:
-                continue
+        while True:
+            length = 0
+            if p + 8 <= end:
+                w = load8(d, p)
+                kind = w & 0xFF
+                if kind & 0xCF == 3 and kind != 3:
+                    delta, difference, length = decode_packed(w)
+            if length != 0:
+                after = p + length
+                new_ts = wrapped(ts + delta)
+                new_method = (method + difference) & c.mask
+            else:
+                c.at = p
+                c.ts = ts
+                c.method = method
+                if p >= end:
+                    if not c.begin():
+                        break
+                    p = c.at
+                    end = c.end
+                    ts = c.ts
+                    method = c.method
+                    continue
+                if not c.next(0):
+                    p = end
+                    continue
+                kind = c.kind
+                after = c.at
+                new_ts = c.ts
+                new_method = c.method
+                if kind & 0xCF != 3 or kind == 3:
+                    p = after
+                    ts = new_ts
+                    method = new_method
+                    continue
             if n == room:
                 result = ROWS
-                c.rewind()
                 break
-            if c.kind == ENTER:
-                number = added(keys, ids, pointers, last, n_names, c.method)
-                frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+            if kind == ENTER:
+                number = added(keys, ids, pointers, last, n_names, new_method)
+                frame = frames[definition_at(last, defined_ts, number, new_ts)] if number >= 0 else -1
                 if frame < 0:
                     result = NAMES
-                    c.rewind()
                     break
                 depth = (depth + 1) & 63
-                open_method[depth] = c.method
+                open_method[depth] = new_method
                 open_number[depth] = number
                 out_frame[n] = frame
                 out_flags[n] = 0
             else:
                 number = open_number[depth]
-                if open_method[depth] != c.method or number < 0:
-                    number = ids[slot_of(keys, ids, c.method)]
+                if open_method[depth] != new_method or number < 0:
+                    number = ids[slot_of(keys, ids, new_method)]
                 depth = (depth - 1) & 63
-                if number < 0:
-                    s[N_IGNORED] += 1
-                    continue
-                out_flags[n] = LEAVES if c.kind == LEAVE else LEAVES | UNWOUND
-            ts = c.ts if c.ts < max_ts else max_ts
-            out_ts[n] = cython.cast(cython.longlong, ts) + shift_ns
-            out_key[n] = number
-            n += 1
+                out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
+            if number >= 0:
+                out_ts[n] = cython.cast(cython.longlong, new_ts if new_ts < max_ts else max_ts) + shift_ns
+                out_key[n] = number
+                n += 1
+            else:
+                s[N_IGNORED] += 1
+            p = after
+            ts = new_ts
+            method = new_method
+    c.at = p
+    c.ts = ts
+    c.method = method
     c.save(s)
     s[N_ROWS] = n
     return result
