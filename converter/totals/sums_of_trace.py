@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry import sums
-from traceferry.heap.heap_kernel import tally
+from traceferry.heap import heap_kernel
 from traceferry.model import Array, MarkerType, Table, Trace
 from traceferry.totals import tree_kernel
 
@@ -77,7 +77,7 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
     missing = int(rows.max(initial=0)) + 1 - len(totals)
     if missing > 0:
         totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
-    tally(rows, size, totals)
+    heap_kernel.tally(rows, size, totals)
     return totals
 
 
