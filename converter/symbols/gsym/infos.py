@@ -66,9 +66,8 @@ class Infos:
             return None
         return Info(*out.tolist())
 
-    def function(self, at: int, start: int, end: int | None = None) -> Iterator[Function]:
-        """The function that starts at `start`, unless its info is damaged."""
-        info = self.info(at, end)
+    def function(self, info: Info | None, at: int, start: int) -> Iterator[Function]:
+        """The function that starts at `start`, unless its info, which is at `at`, is damaged."""
         if info is None:
             return
         try:
@@ -88,8 +87,8 @@ class Infos:
         addresses, files, lines = np.empty(most, np.uint64), np.empty(most, np.uint32), np.empty(most, np.int32)
         where = (self._tables.data, self._tables.layout, info.line_table, info.line_table_end, start)
         n = _undamaged(gsym_kernel.rows(*where, addresses, files, lines)) if most else 0
-        rows = zip(addresses[:n].tolist(), files[:n].tolist(), lines[:n].tolist(), strict=True)
-        return [(address, self.texts.path(file), line) for address, file, line in rows]
+        paths = map(self.texts.path, files[:n].tolist())
+        return list(zip(addresses[:n].tolist(), paths, lines[:n].tolist(), strict=True))
 
     def _inlines(self, info: Info, start: int) -> tuple[Inline, ...]:
         """What is inlined into the function. The root of the tree is the function itself, and not called."""
@@ -103,26 +102,28 @@ class Infos:
         starts, ends = np.empty(n_ranges, np.uint64), np.empty(n_ranges, np.uint64)
         where = (self._tables.data, self._tables.layout, info.inlines, info.inlines_end, start)
         n = _undamaged(gsym_kernel.nodes(*where, levels, names, files, lines, first, starts, ends))
-        ranges = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        level_of, name_of, file_of, line_of = (column[:n].tolist() for column in (levels, names, files, lines))
+        first_of = first[: n + 1].tolist()
+        n_used = first_of[n]
+        ranges = list(zip(starts[:n_used].tolist(), ends[:n_used].tolist(), strict=True))
         # By level, those whose parent is still to come: from the last node to the root.
         waiting: dict[int, list[Inline]] = {}
         for node in reversed(range(n)):
-            level = int(levels[node])
+            level = level_of[node]
             inline = Inline(
-                self.texts.name(int(names[node])),
-                tuple(ranges[int(first[node]) : int(first[node + 1])]),
-                self.texts.path(int(files[node])),
-                int(lines[node]),
+                self.texts.name(name_of[node]),
+                tuple(ranges[first_of[node] : first_of[node + 1]]),
+                self.texts.path(file_of[node]),
+                line_of[node],
                 tuple(reversed(waiting.pop(level + 1, []))),
             )
             waiting.setdefault(level, []).append(inline)
         roots = waiting.get(0, [])
         return tuple(roots) if roots and roots[0].call_source else tuple(c for root in roots for c in root.children)
 
-    def merged(self, at: int) -> Iterator[tuple[int, int]]:
-        """(offset, end) of the infos of the functions that were merged with the one at `at`: u32 count; for each u32
-        bytes, then that many of an info."""
-        info = self.info(at)
+    def merged(self, info: Info | None) -> Iterator[tuple[int, int]]:
+        """(offset, end) of the infos of the functions that were merged with the one of this info: u32 count; for each
+        u32 bytes, then that many of an info."""
         if info is None or info.merged_end - info.merged < 4:
             return
         word = struct.Struct(self._tables.order + "I")

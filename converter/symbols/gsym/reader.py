@@ -71,7 +71,8 @@ class Gsym:
             return []
         order = np.zeros(1, np.int64)
         answers = [self._frames(layout, found, order)]
-        for at, end in self._infos().merged(int(found.infos[0])):
+        infos = self._infos()
+        for at, end in infos.merged(infos.info(int(found.infos[0]))):
             child = replace(found, infos=np.array([at], np.int64))
             answers.append(self._frames(layout._replace(infos_end=end), child, order))
         return [frames for frames in answers if _holds(frames, address)]
@@ -129,9 +130,10 @@ class Gsym:
         """By address; equal addresses in the file's order, a function that was merged into another after that one."""
         infos = self._infos()
         for start, at in infos.entries():
-            yield from infos.function(at, start)
-            for child, end in infos.merged(at):
-                yield from infos.function(child, start, end)
+            info = infos.info(at)
+            yield from infos.function(info, at, start)
+            for child, end in infos.merged(info):
+                yield from infos.function(infos.info(child, end), child, start)
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each part. "other" is what sizes and names of functions need, the sections of version 2, and

@@ -16,7 +16,7 @@ MAX_TEXT = 1 << 16
 TEXT_PIECE = 256
 # Strings may lie over each other, so short data could make long texts without an end.
 MAX_TEXTS = 64
-MIN_TEXTS_ROOM = 1 << 24
+MIN_TEXTS_SIZE = 1 << 24
 
 
 class Texts:
@@ -29,7 +29,7 @@ class Texts:
         self.all: list[str] = []
         self._tables = tables
         self._problems = problems
-        self._room = max(MIN_TEXTS_ROOM, MAX_TEXTS * len(tables.data))
+        self._left = max(MIN_TEXTS_SIZE, MAX_TEXTS * len(tables.data))
         self._names: dict[int, str] = {}
         self._paths: dict[int, str] = {}
 
@@ -64,8 +64,8 @@ class Texts:
         return indices[np.searchsorted(distinct, values)]
 
     def _kept(self, text: str) -> str:
-        self._room -= len(text)
-        if self._room >= 0:
+        self._left -= len(text)
+        if self._left >= 0:
             return text
         self._problems.add(Problem(0, "the strings lie over each other"))
         return ""
