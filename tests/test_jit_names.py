@@ -281,7 +281,7 @@ SOURCES_SAY: dict[str, Cases] = {
     },
 }  # fmt: skip
 
-# samply's jit_category_manager.rs, spec section 4; family only where it is not the name.
+# The colours of samply's jit_category_manager.rs; the family only where it is not the name.
 COLORS = {
     "Interpreter": "magenta", "Baseline": "blue", "Builtin": "brown",
     "Maglev": "green", "Maglev (context specialized)": "green", "Maglev (OSR)": "green",
