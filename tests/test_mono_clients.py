@@ -23,6 +23,7 @@ from test_perfetto import NOTES, STATS
 from test_perfetto_heap import UNKNOWN_ROOT, classes_of, recorded_roots, references_of
 from test_perfetto_samples import CALLSITES
 
+from traceferry.exporters.counters import shown_counters
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.heap.views import NO_SITE
@@ -408,8 +409,7 @@ def test_perfetto_counters_are_the_counters(converted: Converted) -> None:
 # ---------------------------------------------------------------- Perfetto: trace_processor
 
 EVENTS = """
-SELECT pid, tid, extract_arg(slice.arg_set_id, 'correlation_id') IS NOT NULL AS is_marker,
-  iif(extract_arg(slice.arg_set_id, 'correlation_id') IS NOT NULL, thread_track.name, '') AS name,
+SELECT pid, tid, thread_track.name IS NOT NULL AS is_marker, coalesce(thread_track.name, '') AS name,
   count(*) AS n, sum(dur) AS dur, min(dur) AS shortest
 FROM slice JOIN thread_track ON track_id = thread_track.id JOIN thread USING (utid) JOIN process USING (upid)
 GROUP BY 1, 2, 3, 4
@@ -530,8 +530,8 @@ def test_trace_processor_retains_the_same(converted: Converted, processor: Any) 
 def test_trace_processor_has_the_counters(converted: Converted, processor: Any) -> None:
     found = sorted((row.pid, row.name, row.n, row.total) for row in processor.query(COUNTERS))
     wanted = sorted(
-        (process.pid, c.name, len(c.values), float(c.values["value"].sum()))
+        (process.pid, c.name, len(c.values), float(c.values["value"].sum()) / (1e9 if c.unit == "ns" else 1))
         for process in converted.trace.processes
-        for c in process.counters
+        for c in shown_counters(converted.trace, process)
     )
     assert found == [(pid, name, n, pytest.approx(total)) for pid, name, n, total in wanted]
