@@ -55,6 +55,11 @@ def magnitudes(values: Array) -> Array:
     return found
 
 
+def limited(value: int) -> int:
+    """The number, or the limit that it is beyond."""
+    return max(-LARGEST, min(value, LARGEST))
+
+
 def note_saturated(report: Report, found: Any, where: str) -> None:
     """Reports how many numbers in `found`, which is as JSON has it, stand at a limit."""
     report.note("sums_saturated", _n_saturated(found), where=where)

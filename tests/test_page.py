@@ -16,7 +16,7 @@ from pages import HOSTILE, bytes_of, data_of, embedded_in, many_paths, many_thre
 
 import traceferry
 from traceferry.exporters.html import embed, page
-from traceferry.model import Trace
+from traceferry.model import Clock, Trace
 from traceferry.summary.info import summarize
 
 FIXTURES = REPO / "fixtures"
@@ -214,6 +214,16 @@ def test_ten_thousand_threads(tmp_path: Path) -> None:
     path = saved(many_threads(10_000), tmp_path, without=["firefox", "perfetto"])
     assert len(data_of(path)["info"]["processes"][0]["threads"]) == 10_000
     assert sum(own_of(data_of(path), "samples").values()) == 20_000
+
+
+def test_times_beyond_64_bits(tmp_path: Path) -> None:
+    """Of a damaged recording. They end at the limit, and the report says so."""
+    trace = one_sample()
+    trace.clock = Clock("monotonic", 2**63)
+    trace.bounds = (-(2**62) * 2, 2**63 - 1)
+    time = data_of(saved(trace, tmp_path, without=["firefox", "perfetto"]))["info"]["time"]
+    assert time["duration_ns"] == 2**63 - 1
+    assert "sums_saturated" in [issue.kind for issue in trace.report]
 
 
 @pytest.mark.parametrize("trace", [Trace(), one_sample()], ids=["empty", "one sample"])

@@ -58,8 +58,8 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         ],
         "time": {
             "clock": trace.clock.kind if trace.clock else None,
-            "duration_ns": trace.end_ts - trace.start_ts,
-            "unix_start_ns": trace.unix_start_ns,
+            "duration_ns": sums.limited(trace.end_ts - trace.start_ts),
+            "unix_start_ns": None if trace.unix_start_ns is None else sums.limited(trace.unix_start_ns),
         },
         "processes": processes,
         "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},

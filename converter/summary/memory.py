@@ -68,7 +68,7 @@ def heap_snapshots(trace: Trace, process: Process, top: int) -> list[Json]:
         found.append(
             {
                 "ts_ns": snapshot.start_ts,
-                "at_ns": snapshot.start_ts - trace.start_ts,
+                "at_ns": sums.limited(snapshot.start_ts - trace.start_ts),
                 "objects": len(graph.objects),
                 "bytes": sums.total(graph.objects["size"]),
                 "references": len(graph.references),

@@ -139,7 +139,7 @@ class Trees:
         self.nodes = Nodes()
         self.series: list[Series] = []
         self.n_buckets = n_buckets
-        self.width_ns = max((trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
+        self.width_ns = max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
         self.of_stack: dict[str, Array] = {}
         self._trace = trace
         self._most = most_amounts
