@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ CPU_NOTICEABLE = 0.25  # seconds
 PEAK_NOTICEABLE = 16 * MB
 FACTORS = (1, 4, 16)
 FOLDER = WORK / "growth"
+ERRORS = WORK / "growth-stderr.txt"
 
 
 class Cost(NamedTuple):
@@ -48,15 +50,18 @@ def child(run: Callable[[], object], given: Path = Path(os.devnull)) -> Cost:
     if pid == 0:
         status = 3
         try:
-            for fd, path, flags in ((0, given, os.O_RDONLY), (1, Path(os.devnull), os.O_WRONLY)):
-                os.dup2(os.open(path, flags), fd)
+            os.dup2(os.open(given, os.O_RDONLY), 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(ERRORS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
             status = 2 if run() == 2 else 0
+        except Exception:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(status)
     _, status, usage = os.wait4(pid, 0)
     if status:
-        sys.exit(f"a run failed: {os.waitstatus_to_exitcode(status)}")
+        sys.exit(f"a run failed: {os.waitstatus_to_exitcode(status)}\n{ERRORS.read_text(errors='replace')[-2000:]}")
     per_unit = 1 if sys.platform == "darwin" else 1024
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * per_unit)
 
@@ -107,6 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help="only cases whose name contains it")
     parts = parser.parse_args().part
+    FOLDER.mkdir(parents=True, exist_ok=True)
     above, began = [], time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:

@@ -422,9 +422,10 @@ def addresses(n: int) -> bytes:
 
 
 def kallsyms(n: int) -> bytes:
-    """The text of /proc/kallsyms, half of it of modules."""
+    """The text of /proc/kallsyms, half of it of modules that have 50 functions each."""
     of_kernel = [f"{KERNEL + 64 * k:016x} t function{k}\n" for k in range(n)]
-    return "".join(of_kernel + [f"{KERNEL + 64 * (n + k):016x} t f{k}\t[module{k % 100}]\n" for k in range(n)]).encode()
+    of_modules = [f"{KERNEL + 64 * (n + k):016x} t f{k}\t[module{k // 50}]\n" for k in range(n)]
+    return "".join(of_kernel + of_modules).encode()
 
 
 def look_up_in_kernel(path: Path) -> None:
@@ -436,8 +437,9 @@ def look_up_in_kernel(path: Path) -> None:
     n = text.count(b"\n") // 2
     symbols = KernelSymbols(text)
     symbols.lookup("", np.uint64(KERNEL) + np.uint64(64) * np.arange(n, dtype=np.uint64))
-    for module in range(100):
-        symbols.lookup(f"module{module}", np.uint64(KERNEL) + np.uint64(64) * np.arange(n, 2 * n, 100, dtype=np.uint64))
+    for module in range(n // 50):
+        at = np.arange(n + 50 * module, n + 50 * module + 50, dtype=np.uint64)
+        symbols.lookup(f"module{module}", np.uint64(KERNEL) + np.uint64(64) * at)
 
 
 def frame_information(n: int) -> bytes:

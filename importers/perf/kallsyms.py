@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -67,12 +68,19 @@ class KernelSymbols:
         """(addresses, rows), one row for each address; of several names of one address the last in the alphabet."""
         table = self._tables.get(module)
         if table is None:
-            rows = np.flatnonzero(self._of_module) if module else np.flatnonzero(~self._of_module)
-            if module:
-                rows = np.array([row for row in rows.tolist() if self._module(row) == module], np.int64)
+            rows = np.array(self._by_module.get(module, []), np.int64) if module else np.flatnonzero(~self._of_module)
             last = np.flatnonzero(np.diff(self._address[rows], append=np.uint64(0)) != 0)
             table = self._tables[module] = self._address[rows[last]], rows[last]
         return table
+
+    @cached_property
+    def _by_module(self) -> dict[str, list[int]]:
+        """The rows of each module, rising. A machine has hundreds of modules: looking through all rows for each takes
+        minutes."""
+        rows: dict[str, list[int]] = {}
+        for row in np.flatnonzero(self._of_module).tolist():
+            rows.setdefault(self._module(row), []).append(row)
+        return rows
 
     def _name(self, row: int) -> str:
         address = self._address[row]
