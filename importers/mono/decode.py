@@ -45,7 +45,7 @@ FIRST_RECORDS = 1 << 14
 PIECE = 1 << 16
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
-LARGE = 1 << 29
+LARGE = 1 << 27
 
 
 # No clock gets there; times beyond are damage.
