@@ -56,7 +56,7 @@ class AllocationTotals:
 
     def add(self, allocations: Table) -> Array:
         """Adds a thread; returns its amounts, int64[4]."""
-        of_class = of_stack = np.zeros((1, 4), np.int64)
+        of_class, of_stack = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
         for piece in allocations.pieces():
             of_class = _tallied(of_class, piece["class_name"], piece["size"])
             of_stack = _tallied(of_stack, piece["stack"], piece["size"])
