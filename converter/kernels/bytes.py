@@ -17,23 +17,32 @@ def u16(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.pointer(cython.const[cython.uchar]):
+    """The bytes from p on. Loads from one pointer are joined by the C compiler, loads of d[p], d[p + 1]... are not."""
+    if not cython.compiled:
+        return d[p : p + 8]
+    return cython.address(d[p])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
-    # The loads stand in each branch, so that the C compiler makes one load of them.
-    a: cython.uint
+    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p)
+    w: cython.uint = q[0]
     b: cython.uint
-    c: cython.uint
-    e: cython.uint
+    b = q[1]
+    w |= b << 8
+    b = q[2]
+    w |= b << 16
+    b = q[3]
+    w |= b << 24
     if big:
-        a = d[p]
-        b = d[p + 1]
-        c = d[p + 2]
-        e = d[p + 3]
-        return a << 24 | b << 16 | c << 8 | e
-    a = d[p]
-    b = d[p + 1]
-    c = d[p + 2]
-    e = d[p + 3]
-    return e << 24 | c << 16 | b << 8 | a
+        octets: cython.uint = 0x00FF00FF
+        w = w >> 16 | (w & 0xFFFF) << 16
+        w = w >> 8 & octets | (w & octets) << 8
+    return w
 
 
 @cython.cfunc
@@ -41,22 +50,23 @@ def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.nogil
 @cython.exceptval(check=False)
 def u64(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
-    # A word of all bytes, which the C compiler makes one load, and which is then reversed, one instruction.
-    w: cython.ulonglong = d[p]
+    # A word of all bytes is one load; a word reversed is one instruction.
+    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p)
+    w: cython.ulonglong = q[0]
     b: cython.ulonglong
-    b = d[p + 1]
+    b = q[1]
     w |= b << 8
-    b = d[p + 2]
+    b = q[2]
     w |= b << 16
-    b = d[p + 3]
+    b = q[3]
     w |= b << 24
-    b = d[p + 4]
+    b = q[4]
     w |= b << 32
-    b = d[p + 5]
+    b = q[5]
     w |= b << 40
-    b = d[p + 6]
+    b = q[6]
     w |= b << 48
-    b = d[p + 7]
+    b = q[7]
     w |= b << 56
     if big:
         words: cython.ulonglong = 0x00000000FFFFFFFF
