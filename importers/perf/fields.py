@@ -1,8 +1,12 @@
-"""Reads the fields of headers and rare records one after the other, and never beyond their end."""
+"""Reads the fields of headers and rare records one after the other, never beyond their end; words at many offsets."""
 
 from __future__ import annotations
 
 import struct
+
+import numpy as np
+
+from traceferry.model import Array
 
 
 class CutError(Exception):
@@ -67,3 +71,10 @@ class Fields:
 
 def until_nul(text: bytes) -> str:
     return text.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def words_at(data: Array, at: Array, order: str) -> Array:
+    """The int64 at each of these offsets, "<" or ">" of uint8; eight bytes of each are there."""
+    every = np.ndarray((max(len(data) - 7, 0),), f"{order}i8", data, strides=(1,))
+    words: Array = every[at].astype(np.int64)
+    return words

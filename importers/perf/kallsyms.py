@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.importers.perf.fields import words_at
 from traceferry.model import Array
 from traceferry.symbols.build_id import build_id_in
 
 KALLSYMS = Path("/proc/kallsyms")
 KERNEL_NOTES = Path("/sys/kernel/notes")
+ADDRESS_DIGITS = (8, 16)
 FUNCTION_TYPES = b"tTwW"
 MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
@@ -39,7 +41,7 @@ class KernelSymbols:
         line_at = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
         line_end = np.append(line_at[1:] - 1, len(data))
         # A name is behind the address, a blank, the type and a blank.
-        is_line = line_end > line_at + width + 3
+        is_line = (line_end > line_at + width + 3) & (width in ADDRESS_DIGITS)
         line_at, line_end = line_at[is_line], line_end[is_line]
         is_function = np.isin(data[line_at + width + 1], np.frombuffer(FUNCTION_TYPES, np.uint8))
         is_function &= (data[line_at + width] == ord(" ")) & (data[line_at + width + 2] == ord(" "))
@@ -96,10 +98,16 @@ class KernelSymbols:
 
 
 def _hex(data: Array, at: Array, width: int) -> Array:
-    """uint64 numbers of `width` hex digits at these offsets."""
-    value = np.zeros(len(at), np.uint64)
-    for nth in range(width):
-        digit = data[at + nth]
-        digit = np.where(digit >= ord("a"), digit - (ord("a") - 10), digit - ord("0"))
-        value = value << np.uint64(4) | (digit & 15).astype(np.uint64)
+    """uint64 numbers of 8 or 16 hex digits at these offsets."""
+    value = _eight_digits(data, at)
+    return value if width == 8 else value << np.uint64(32) | _eight_digits(data, at + 8)
+
+
+def _eight_digits(data: Array, at: Array) -> Array:
+    """Digits are the low four bits of 0 to 9, and 9 more than these of a to f, which have 0x40."""
+    text = words_at(data, at, ">").view(np.uint64)
+    low, ones, nine = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101), np.uint64(9)
+    value = (text & low) + (text >> np.uint64(6) & ones) * nine
+    for bits, mask in ((4, 0x00FF00FF00FF00FF), (8, 0x0000FFFF0000FFFF), (16, 0xFFFFFFFF)):
+        value = (value | value >> np.uint64(bits)) & np.uint64(mask)
     return value

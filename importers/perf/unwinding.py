@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.errors import FormatError
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
+from traceferry.importers.perf.fields import words_at
 from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
@@ -134,9 +135,7 @@ class _Run:
 
     def _words(self, data: Array, at: Array) -> Array:
         """int64 at these offsets, which the decoder has checked."""
-        pieces = data[at[:, None] + np.arange(8)]
-        order = ">" if self.recording.byte_order == "big" else "<"
-        return np.ascontiguousarray(pieces).view(f"{order}i8")[:, 0].astype(np.int64)
+        return words_at(data, at, ">" if self.recording.byte_order == "big" else "<")
 
     # ------------------------------------------------------------ process by process, as mappings change
 
@@ -336,9 +335,11 @@ def _replacement(samples: Samples, part: _Part, ending: Array | None) -> Replace
     keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
     ending = np.zeros(len(part.rows), np.uint64) if ending is None else ending
     chain, first = _joined(recorded, n_kernel, part.chains, ending)
-    of, _ = ragged(np.diff(first))
-    kept = np.concatenate(([0], np.cumsum(np.diff(first)[~keep]))).astype(np.int64)
-    return Replacement(part.rows[~keep], chain[~keep[of]], kept)
+    if not keep.any():
+        return Replacement(part.rows, chain, first)
+    n = np.diff(first)
+    kept = np.concatenate(([0], np.cumsum(n[~keep]))).astype(np.int64)
+    return Replacement(part.rows[~keep], chain[np.repeat(~keep, n)], kept)
 
 
 def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> tuple[Array, Array]:
@@ -353,8 +354,9 @@ def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> 
     chain = np.empty(int(first[-1]), np.uint64)
     kernel_of, at = ragged(n_kernel)
     chain[first[kernel_of] + at] = recorded
-    of, at = ragged(n_frames)
-    at += first[of] + n_kernel[of] + n_exact[1:] - n_exact[chains.first[of]]
+    of_first = chains.first[:-1]
+    at = n_exact[1:] + np.arange(len(chains.pc))
+    at += np.repeat(first[:-1] + n_kernel - n_exact[of_first] - of_first, n_frames)
     chain[at] = chains.pc
     chain[at[is_exact] - 1] = USER
     ends = first[1:][has_ending]
