@@ -177,11 +177,12 @@ class Cursor:
     row: cython.Py_ssize_t
     at: cython.longlong
     end: cython.longlong
+    # Apart from each other: the C compiler would keep neighbours in one vector register, and wait for both.
     ts: cython.ulonglong
+    mask: cython.ulonglong
     method: cython.ulonglong
     base_pointer: cython.ulonglong
     base_object: cython.ulonglong
-    mask: cython.ulonglong
     kind: cython.uint
     declared: cython.int
     n_single: cython.Py_ssize_t

@@ -42,6 +42,44 @@ LEAVES = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.longlong, cython.longlong))
+def skipped_calls(d: cython.const[cython.uchar][::1], c: Cursor):
+    """Goes over the enters and leaves that come next, as far as they are short: how many they are, how many of them
+    enter, and how many leave by an exception."""
+    p: cython.longlong = c.at
+    last: cython.longlong = c.end - 8
+    ts: cython.ulonglong = c.ts
+    method: cython.ulonglong = c.method
+    n: cython.longlong = 0
+    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
+    n_20: cython.longlong = 0
+    n_10: cython.longlong = 0
+    w: cython.ulonglong
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    while p <= last:
+        w = load8(d, p)
+        if w & 0xCF != 3 or w & 0x30 == 0:
+            break
+        delta, difference, length = decode_packed(w)
+        if length == 0:
+            break
+        p += length
+        ts = wrapped(ts + delta)
+        method += difference
+        n += 1
+        n_20 += w >> 5 & 1
+        n_10 += w >> 4 & 1
+    c.at = p
+    c.ts = ts
+    c.method = method & c.mask
+    return n, n - n_10, n_20 + n_10 - n
+
+
 def read(
     d: cython.const[cython.uchar][::1],
     buffers: cython.const[cython.ulonglong][::1],
@@ -79,58 +117,13 @@ def read(
     result: cython.int = DONE
     of: cython.Py_ssize_t
     column: cython.int
-    p: cython.longlong
     w: cython.ulonglong
-    kind: cython.uint
-    ts: cython.ulonglong
-    method: cython.ulonglong
-    first: cython.ulonglong
     n_calls: cython.longlong
     n_enter: cython.longlong
     n_exc: cython.longlong
-    delta: cython.ulonglong
-    difference: cython.ulonglong
-    length: cython.Py_ssize_t
     with cython.nogil:
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
-            if skips_calls:
-                p = c.at
-                ts = c.ts
-                method = c.method
-                first = stats[of + FIRST_TS] if counts else 0
-                n_calls = 0
-                n_enter = 0
-                n_exc = 0
-                while p + 8 <= c.end:
-                    w = load8(d, p)
-                    kind = w & 0xFF
-                    if kind & 0xCF != 3 or kind == 3:
-                        break
-                    delta, difference, length = decode_packed(w)
-                    if length == 0:
-                        break
-                    p += length
-                    ts = wrapped(ts + delta)
-                    method += difference
-                    if n_calls == 0 and ts < first:
-                        first = ts
-                    n_calls += 1
-                    n_enter += kind == ENTER
-                    n_exc += kind == EXC_LEAVE
-                c.at = p
-                c.ts = ts
-                c.method = method & c.mask
-                if counts and n_calls > 0:
-                    stats[of + FIRST_TS] = first
-                    if ts > stats[of + LAST_TS]:
-                        stats[of + LAST_TS] = ts
-                    stats[of + EVENTS] += n_calls
-                    stats[of + columns[ENTER]] += n_enter
-                    stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
-                    stats[of + columns[EXC_LEAVE]] += n_exc
-                if p >= c.end:
-                    continue
             if not c.next(n_pool):
                 if counts:
                     stats[of + BAD] = c.damage
@@ -160,6 +153,15 @@ def read(
                         stats[of + FIRST_TS] = c.event_ts
                     if c.event_ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.event_ts
+            if skips_calls and c.kind & 0xCF == 3 and c.kind != 3:
+                n_calls, n_enter, n_exc = skipped_calls(d, c)
+                if counts and n_calls > 0:
+                    if c.ts > stats[of + LAST_TS]:
+                        stats[of + LAST_TS] = c.ts
+                    stats[of + EVENTS] += n_calls
+                    stats[of + columns[ENTER]] += n_enter
+                    stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
+                    stats[of + columns[EXC_LEAVE]] += n_exc
     c.save(s)
     s[N_ROWS] = n
     s[N_POOL] = n_pool
