@@ -268,12 +268,12 @@ def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
 
 
 def _call_columns(n: int) -> list[Array]:
-    """Room for ts, frame, flags and row of n rows of calls."""
+    """Arrays for ts, frame, flags and row of n rows of calls."""
     return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64)]
 
 
 def _longer(array: Array, n: int) -> Array:
-    """The array, or a copy with room for n values."""
+    """The array, or a copy of at least n values."""
     return array if len(array) >= n else np.concatenate((array, np.empty(2 * n - len(array), array.dtype)))
 
 

@@ -134,7 +134,7 @@ def balance(
     marks: rows of the piece, rising, -1 for the last row before it; out_marks: the rows of the whole output that they
     became. inserted: rows of (row of the stream, key, frame, flags), rising: enters that belong before that row.
 
-    Room needed: out_* 2 n, the depth and 2 for each enter still to insert; open_* the depth, n and one for each enter
+    Lengths: out_* 2 n, the depth and 2 for each enter still to insert; open_* the depth, n and one for each enter
     still to insert; lists twice that and 2; orphans none, or a row for each orphan so far and n; n_open one for each
     key, zeros at the start. state: zeros at the start but NOW, the time before which nothing is.
     """
@@ -357,7 +357,7 @@ def close(
     state: cython.longlong[::1],
 ):
     """Leaves at end_ts what `balance` has left open, the innermost first. state[DEPTH] stays: the number of those
-    calls. Room needed: out_* the depth, the others as `balance` has left them."""
+    calls. Lengths: out_* the depth, the others as `balance` has left them."""
     if state.shape[0] < N_STATE:
         raise ValueError("close: an array has the wrong length")
     n: cython.Py_ssize_t = int(state[DEPTH])

@@ -40,9 +40,9 @@ def totals(
     of times end at 2^63 - 1.
 
     sums: four values for each function: enters, total ns, self ns, how often it is open now. entered and in_callees:
-    for each open call, when it was entered, and the ns that its caller had spent in callees until then. Room needed in
-    them: the depth and one for each row. state: 2, zeros at a stream's start: the depth, and the ns that the innermost
-    open call has spent in callees. Every frame must be an index of func_of_frame, every function of sums.
+    for each open call, when it was entered, and the ns that its caller had spent in callees until then.
+    Lengths: the depth and one for each row. state: 2, zeros at a stream's start: the depth, and the ns that the
+    innermost open call has spent in callees. Every frame must be an index of func_of_frame, every function of sums.
     """
     n: cython.Py_ssize_t = ts.shape[0]
     if state.shape[0] < 2:
@@ -121,7 +121,7 @@ def count_lasting(
     """counts[k]: increased by the calls of a piece of a balanced stream that last at least limits[k] ns, but not
     limits[k + 1]; limits rise.
 
-    Room needed: entered the depth and one for each row, counts one for each limit; state: 1, the depth.
+    Lengths: entered the depth and one for each row, counts one for each limit; state: 1, the depth.
     """
     n: cython.Py_ssize_t = ts.shape[0]
     if state.shape[0] < 1:
@@ -175,7 +175,7 @@ def cut(
 
     out_row: which row of the stream each was. An enter before the range is written when the range begins.
 
-    Room needed: open_* and out_* the depth and one for each row. state: 4, zeros at a stream's start: the depth, how
+    Lengths: open_* and out_* the depth and one for each row. state: 4, zeros at a stream's start: the depth, how
     many of the open calls are written, the rows written for this piece, the rows read so far.
     """
     n: cython.Py_ssize_t = ts.shape[0]

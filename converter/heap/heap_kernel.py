@@ -43,7 +43,7 @@ def cover(
     chosen: cython.int[::1],
 ) -> cython.Py_ssize_t:
     """Marks what the candidates lead to in `visited`, and writes those to `chosen` to which the ones before and what
-    was visited already did not lead; returns how many. Room: visited and path one for each node."""
+    was visited already did not lead; returns how many. Lengths: visited and path one for each node."""
     n: cython.Py_ssize_t = offsets.shape[0] - 1
     if not is_graph(offsets, references):
         raise ValueError("cover: not a graph")
@@ -145,7 +145,7 @@ def invert(
     referrer: cython.int[::1],
 ):
     """The references the other way round, between numbers: what refers to w is referrer[first[w]:first[w + 1]].
-    Arguments as `preorder` leaves them. first: n_reached + 3 zeros; referrer: room for all references."""
+    Arguments as `preorder` leaves them. first: n_reached + 3 zeros; referrer: one for each reference."""
     n: cython.Py_ssize_t = offsets.shape[0] - 1
     if not is_graph(offsets, references):
         raise ValueError("invert: not a graph")
@@ -191,8 +191,8 @@ def dominate(
     path: cython.int[::1],
     dominator: cython.int[::1],
 ):
-    """The number that dominates each number, 0 for none. Arguments as `preorder` and `invert` leave them; room in the
-    others: n_reached + 1."""
+    """The number that dominates each number, 0 for none. Arguments as `preorder` and `invert` leave them; lengths of
+    the others: n_reached + 1."""
     if (
         n_reached < 0
         or parent.shape[0] <= n_reached

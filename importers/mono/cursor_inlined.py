@@ -348,7 +348,7 @@ class Cursor:
     @cython.nogil
     @cython.exceptval(check=False)
     def keep(self, value: cython.ulonglong) -> cython.void:
-        """Counts the values that have no room, too."""
+        """Values beyond the capacity of items are counted, not stored."""
         if self.n_items < self.n_room:
             self.items[self.n_items] = value
         self.n_items += 1

@@ -2,7 +2,7 @@
 """Goes through the buffers of Mono log profiler recordings. Cython's pure-Python mode: also runs interpreted.
 
 A kernel keeps its place in `s`, an array of N_STATE unsigned numbers, from call to call. It returns why it stopped;
-called again, with more room for what was full, it goes on where it was.
+called again, with a longer array where one was full, it goes on where it was.
 """
 
 import cython
@@ -338,8 +338,8 @@ def find_names(
     n_names: cython.longlong[::1],
     found: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """The numbers of pointers at times; those that are not known get one. Returns the row of the first for which there
-    is no room, or how many they are."""
+    """The numbers of pointers at times; those that are not known get one. Returns the row of the first for which the
+    table is full, or how many they are."""
     n: cython.Py_ssize_t = wanted.shape[0]
     i: cython.Py_ssize_t
     number: cython.int

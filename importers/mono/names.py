@@ -42,7 +42,7 @@ class Names:
         return self._n_named - self._n_defined
 
     def name(self) -> None:
-        """Makes frames for the pointers that kernels have added, in their order, and room for more."""
+        """Makes frames for the pointers that kernels have added, in their order, and longer arrays if they are full."""
         n = int(self._n[0])
         new = slice(self._n_named, n)
         self.frames[new] = [self._nameless(pointer) for pointer in self._pointers[new].tolist()]

@@ -2,7 +2,8 @@
 
 keys, ids: open addressing, a power of two of slots, at most half of them used: the number of each pointer; -1 is a free
 slot. For each number: pointers; frames, -1 where it has none yet; last, the last definition of its pointer, which are
-numbers one after the other; defined_ts, when it counts from. n_names: how many there are; there may be room for more.
+numbers one after the other; defined_ts, when it counts from. n_names: how many there are, at most the length of these
+arrays.
 """
 
 import cython
@@ -59,7 +60,7 @@ def added(
     n_names: cython.longlong[::1],
     key: cython.ulonglong,
 ) -> cython.int:
-    """The number of a pointer, which is new if it has to be; -1 where there is no room."""
+    """The number of a pointer, which is new if it has to be; -1 where the arrays are full."""
     h: cython.Py_ssize_t = slot_of(keys, ids, key)
     n: cython.int
     if ids[h] >= 0:

@@ -111,7 +111,7 @@ def allocate(
     state: cython.longlong[::1],
 ):
     """Enters new objects from row state[DONE] on, numbered from state[N_OBJECTS]; what lay there is dead. Stops early
-    when three quarters of the slots are used: make room and call again. died: room for all numbers, -1."""
+    when three quarters of the slots are used: enlarge and call again. died: -1, as long as there are numbers."""
     n: cython.Py_ssize_t = addresses.shape[0]
     n_slots: cython.Py_ssize_t = status.shape[0]
     if (

@@ -73,7 +73,7 @@ def pairs(
     found: cython.int[::1],
     s: cython.ulonglong[::1],
 ) -> cython.Py_ssize_t:
-    """The nodes of pairs, which are new if they have to be. Returns the row of the first for which there is no room, or
+    """The nodes of pairs, which are new if they have to be. Returns the row of the first for which nodes are full, or
     how many they are."""
     n: cython.Py_ssize_t = parent.shape[0]
     if (
