@@ -203,11 +203,15 @@ def _null_if_zero(values: Array) -> Array:
 
 def _with_code(trace: Trace, frames: Table) -> Table:
     """Compiled functions whose frame tells no place, as in the tree of code sizes, get the start of their first code
-    object of that tier: without an address, the viewer asks neither for their source nor for their instructions."""
-    code = trace.code.table()
+    object of that tier: without an address, the viewer asks neither for their source nor for their instructions. Those
+    that others are inlined into stay without: all of them have to be at one address."""
+    code, stacks = trace.code.table(), trace.stacks.table()
     first: Array
     keys, first = np.unique(code["func"].astype(np.int64) << 32 | code["tier"] + 1, return_index=True)
-    rows = np.flatnonzero((frames["address"] < 0) & (frames["inline_depth"] == 0) & (frames["func"] >= 0))
+    inlined = (frames["inline_depth"][stacks["frame"]] > 0) & (stacks["prefix"] >= 0)
+    placeless = (frames["address"] < 0) & (frames["inline_depth"] == 0) & (frames["func"] >= 0)
+    placeless[stacks["frame"][stacks["prefix"][inlined]]] = False
+    rows = np.flatnonzero(placeless)
     wanted = frames["func"][rows].astype(np.int64) << 32 | frames["tier"][rows] + 1
     nth = np.searchsorted(keys, wanted)
     found = np.append(keys, -1)[nth] == wanted
