@@ -361,3 +361,20 @@ def test_kernels_declare_every_parameter() -> None:
             parameters = signature(getattr(TWINS[name], kernel)).parameters.values()
             assert all(p.annotation is not Parameter.empty for p in parameters), (name, kernel)
         assert path_of(name, ".pyi").exists()
+
+
+def test_reserved_pointer_encodings_are_unreadable() -> None:
+    """Every DW_EH_PE encoding; of the low half, 5 to 8 and 13 to 15 are reserved."""
+    name = "traceferry.unwind.records_kernel"
+    n, data = 256, np.arange(64, dtype=np.uint8)
+    found = []
+    for kernel in (importlib.import_module(name), TWINS[name]):
+        first, size, code = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+        kernel.ranges(
+            data, False, 8, 0x1000, np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.zeros(n, np.uint8),
+            np.zeros(n, np.int64), np.full(n, 64, np.int64), first, size, code,
+        )  # fmt: skip
+        found.append((first.tolist(), size.tolist(), code.tolist()))
+    assert found[0] == found[1]
+    readable = {encoding & 0x0F for encoding in range(n) if found[0][2][encoding] >= 0}
+    assert readable == {0, 1, 2, 3, 4, 9, 10, 11, 12}

@@ -83,7 +83,7 @@ class Cursor:
     def fixed_signed(self, size: cython.ulonglong) -> cython.ulonglong:
         """The same, a negative number in two's complement of 64 bits."""
         value: cython.ulonglong = self.fixed(size)
-        if size < 8 and value >> 8 * size - 1:
+        if 0 < size < 8 and value >> 8 * size - 1:
             value |= ALL << 8 * size
         return wrapped(value)
 
