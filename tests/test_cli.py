@@ -302,7 +302,7 @@ FAILURES = {
     "unsupported version": (["convert", "v9.xray", "-o", "o.json", "--from", "xray"], "version 9"),
     "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no output format has this suffix"),
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
-    "neither a file nor a command": (["frobnicate"], "frobnicate: neither a file nor a command; commands: convert"),
+    "neither a file nor a command": (["frobnicate"], "frobnicate: neither a file nor a command; commands: view"),
     "range after the end": (["app.xray", "--range", "9s,"], "the range starts at 9s; the recording lasts 1ms"),
     "duration of centuries": (["app.xray", "--min-duration", "9" * 400], "is not a valid duration: it is longer than"),
     "look-ups only": (["symbols", "app", "--json"], "--json needs --lookup"),
