@@ -182,10 +182,10 @@ def test_threads_have_numbers_of_their_own(recorded: list[int], numbers: list[in
     assert [t.tid for _, t in built.trace.threads] == recorded
 
 
-def test_a_number_in_the_name_is_not_said_twice() -> None:
+def test_a_name_made_of_the_recorded_number_is_made_of_the_new_one() -> None:
     built = Built()
     thread(built.process(), ThreadData(), POINTER, f"thread {POINTER:#x}")
-    assert [t.name for _, t in renumbered(built.trace).threads] == [f"thread {POINTER:#x}"]
+    assert [(t.tid, t.name) for _, t in renumbered(built.trace).threads] == [(1, "thread 1")]
 
 
 def test_trace_processor_keeps_threads_of_one_number_apart(tmp_path: Path, trace_processor: Processor) -> None:
