@@ -38,6 +38,8 @@ ROOT = Path(__file__).parents[1]
 MAX_SIZE = 4096
 # The exporters that are called.
 OUTPUTS = ("firefox", "gecko", "perfetto")
+# Those of a narrowed trace; a page holds the first and the last of the others.
+NARROWED_OUTPUTS = (*OUTPUTS, "html")
 # What is looked at of a file of symbols.
 MAX_FUNCTIONS = 300
 MAX_EDGES = 16

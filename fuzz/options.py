@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from common import OUTPUTS, ROOT
+from common import NARROWED_OUTPUTS, ROOT
 
 if TYPE_CHECKING:
     from traceferry.io.source import Source
@@ -79,7 +79,7 @@ def narrowed(trace: Trace, choice: int) -> str:
     assert not broken, broken
     sink = io.BytesIO()
     out = Output(sink, gzip=False)
-    exporter_named(OUTPUTS[(choice >> 3) % len(OUTPUTS)]).module.write(trace, out, lambda _: None)
+    exporter_named(NARROWED_OUTPUTS[(choice >> 3) % len(NARROWED_OUTPUTS)]).module.write(trace, out, lambda _: None)
     out.finish()
     return hashlib.sha256(sink.getvalue()).hexdigest()
 

@@ -16,6 +16,7 @@ SHARED = Path(os.environ.get("TRACEFERRY_SHARED", REPO.parent / "shared"))
 # The folders at the root, by the package that they are installed as.
 PACKAGES = {"traceferry": "converter", "traceferry.importers": "importers", "traceferry.exporters": "exporters"}
 NO_SHARED = f"no shared recordings in {SHARED.name}/ (set TRACEFERRY_SHARED to their folder)"
+NEITHER = "not in {}, and " + NO_SHARED
 LARGE = "the recordings marked large take minutes: -m large or TRACEFERRY_LARGE=1 runs them"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from conftest import REPO, SHARED
+from conftest import NEITHER, REPO, SHARED
 from support import as_python, data_of, lawful
 
 from traceferry.io.source import Source
@@ -17,6 +17,7 @@ from traceferry.model import Trace
 from traceferry.registry import Options, importer_named
 
 ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
+NO_FILES = NEITHER.format("fixtures/jit")
 # 468 MB.
 LARGE = "bigjit/"
 CODE_SIZE = "code size"
@@ -38,14 +39,14 @@ def dumps(folder: str = "") -> list[Any]:
     """The names of the real dumps, for `parametrize`; the large ones are marked."""
     chosen = sorted(name for name in _files() if name.endswith(".dump") and name.startswith(folder))
     if not chosen:
-        return [pytest.param("", marks=pytest.mark.skip(reason="neither shared recordings nor fixtures/jit"))]
+        return [pytest.param("", marks=pytest.mark.skip(reason=NO_FILES))]
     return [pytest.param(n, marks=pytest.mark.large) if n.startswith(LARGE) else n for n in chosen]
 
 
 def path_of(name: str) -> Path:
     """name: folder/file without .zst. Skips the test where there is no such file."""
     if name not in _files():
-        pytest.skip(f"no {name} in the shared recordings or in fixtures/jit")
+        pytest.skip(f"{name}: {NO_FILES}")
     return _files()[name]
 
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import zstandard
-from conftest import REPO, SHARED
+from conftest import NEITHER, REPO, SHARED
 from support import load_checked
 
 from traceferry.model import Table, Thread, ThreadData, Trace
 from traceferry.summary.info import summarize
 
 ROOTS = [SHARED / "captures" / "mono", REPO / "fixtures" / "mono"]
+NO_FILES = NEITHER.format("fixtures/mono")
 # 328 MB, 79 million events.
 LARGE = "large/"
 ALL = 1 << 30
@@ -39,15 +40,14 @@ def names(suffix: str, folder: str = "") -> list[Any]:
     """The files with that suffix, for `parametrize`; the large ones are marked."""
     chosen = sorted(name for name in _files() if name.endswith(suffix) and name.startswith(folder))
     if not chosen:
-        reason = f"no {folder}*{suffix} in the shared recordings or in fixtures/mono"
-        return [pytest.param("", marks=pytest.mark.skip(reason=reason))]
+        return [pytest.param("", marks=pytest.mark.skip(reason=f"{folder}*{suffix}: {NO_FILES}"))]
     return [pytest.param(name, marks=pytest.mark.large) if name.startswith(LARGE) else name for name in chosen]
 
 
 def path_of(name: str) -> Path:
     """name: folder/file without .zst. Skips the test where there is no such file."""
     if name not in _files():
-        pytest.skip(f"no {name} in the shared recordings or in fixtures/mono")
+        pytest.skip(f"{name}: {NO_FILES}")
     return _files()[name]
 
 

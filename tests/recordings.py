@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPO, SHARED
+from conftest import NEITHER, REPO, SHARED
 from support import load_checked
 
 from traceferry.model import Trace
 
 ROOTS = [SHARED / "captures" / "xray", REPO / "fixtures" / "xray"]
+NO_FILES = NEITHER.format("fixtures/xray")
 LARGE = re.compile("l100|small5m")
 
 
@@ -39,14 +40,14 @@ def names(pattern: str) -> list[Any]:
     """The recordings or witnesses whose name matches, for `parametrize`; the large ones are marked."""
     chosen = [name for name in _files() if re.fullmatch(pattern, name)]
     if not chosen:
-        return [pytest.param("", marks=pytest.mark.skip(reason="neither shared recordings nor fixtures/xray"))]
+        return [pytest.param("", marks=pytest.mark.skip(reason=NO_FILES))]
     return [pytest.param(n, marks=pytest.mark.large) if LARGE.search(n) else n for n in sorted(chosen)]
 
 
 def path_of(name: str) -> Path:
     """Skips the test where there is no such file."""
     if name not in _files():
-        pytest.skip(f"no {name} in the shared recordings or in fixtures/xray")
+        pytest.skip(f"{name}: {NO_FILES}")
     return _files()[name]
 
 

@@ -2,17 +2,15 @@
 
 import io
 import json
-import os
 import struct
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from builders import xray
+from conftest import NO_SHARED, SHARED
 
-SHARED = Path(os.environ.get("TRACEFERRY_SHARED", Path(__file__).parents[1].parent / "shared"))
 XRAY = SHARED / "captures" / "xray"
 C19_LOGS = ["pool", "pool-tsc", "pool-ring", "recurse", "except", "events", "typed"]
 REENCODED = ["v1", "v1-be", "v1stale", "v2", "v3", "v3-be", "v4", "v5-be"]
@@ -27,7 +25,7 @@ BASIC_LOGS = [f"logs/basic-c19-pie-{name}" for name in ("pool", "recurse", "type
 def capture(name: str) -> bytes:
     path = XRAY / name
     if not path.exists():
-        pytest.skip(f"no capture {path.name}")
+        pytest.skip(f"{path.name}: {NO_SHARED}")
     return path.read_bytes()
 
 
@@ -300,9 +298,7 @@ def test_map_of_a_real_binary_as_the_test_reads_it() -> None:
 
 
 @pytest.mark.parametrize("pie", [False, True])
-@pytest.mark.parametrize(
-    ("version", "relocations"), [(0, False), (0, True), (1, False), (1, True), (2, False)]
-)
+@pytest.mark.parametrize(("version", "relocations"), [(0, False), (0, True), (1, False), (1, True), (2, False)])
 @pytest.mark.parametrize("machine", xray.MACHINES)
 def test_elf_map_and_symbols(machine: str, version: int, relocations: bool, pie: bool) -> None:
     target = xray.MACHINES[machine]
@@ -317,9 +313,7 @@ def test_elf_map_and_symbols(machine: str, version: int, relocations: bool, pie:
             xray.elf_with_instr_map(functions, machine=machine, version=version, relocations=True)
         return
 
-    data = xray.elf_with_instr_map(
-        functions, machine=machine, version=version, relocations=relocations, pie=pie
-    )
+    data = xray.elf_with_instr_map(functions, machine=machine, version=version, relocations=relocations, pie=pie)
 
     elf = elf_of(data)
     assert (elf.elfclass, elf.little_endian) == (target.bits, not target.big)

@@ -2,7 +2,6 @@
 
 import gzip
 import importlib.util
-import os
 import struct
 import subprocess
 import sys
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from clients import firefox
+from conftest import NO_SHARED, SHARED
 from readers import perfetto
 
-SHARED = Path(os.environ.get("TRACEFERRY_SHARED", Path(__file__).parents[1].parent / "shared"))
 EXAMPLES = SHARED / "examples"
 
 # --- Perfetto: a writer of just what the tests need; numbers of its .proto files ---
@@ -228,9 +227,7 @@ def test_reinterning_another_value_is_an_error() -> None:
     assert "changes from 'a' to 'b'" in perfetto.parse(HEAD + names("a") + names("b")).errors[0]
 
 
-@pytest.mark.parametrize(
-    "data", [HEAD[:-1], HEAD + b"\x12\x00", HEAD + b"\x0a", packet() + b"\x0a\x02\x0b\x00"]
-)
+@pytest.mark.parametrize("data", [HEAD[:-1], HEAD + b"\x12\x00", HEAD + b"\x0a", packet() + b"\x0a\x02\x0b\x00"])
 def test_malformed(data: bytes) -> None:
     with pytest.raises(perfetto.MalformedTrace):
         perfetto.parse(data)
@@ -254,9 +251,9 @@ def test_example_traces(tmp_path: Path) -> None:
     """proto.py writes them with the perfetto package; trace_processor loaded them without error."""
     script = EXAMPLES / "perfetto" / "proto.py"
     if not script.exists():
-        pytest.skip(f"no {script.name}")
+        pytest.skip(f"{script.name}: {NO_SHARED}")
     if importlib.util.find_spec("perfetto") is None:
-        pytest.skip("the perfetto package is not installed")
+        pytest.skip("the package perfetto is not installed: make installs it")
     subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True, timeout=60)
 
     traces = {path.stem: perfetto.read(path) for path in tmp_path.glob("*.pftrace")}
@@ -286,7 +283,7 @@ def example_profile(name: str) -> Path:
         pytest.skip(reason)
     path = EXAMPLES / "firefox" / name
     if not path.exists():
-        pytest.skip(f"no {name}")
+        pytest.skip(f"{name}: {NO_SHARED}")
     return path
 
 

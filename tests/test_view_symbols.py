@@ -20,7 +20,7 @@ from builders.jitdump import AARCH64, JitDump
 from builders.perf_data import PerfData
 from clients.firefox import ProfilerCli, available
 from clients.view import View
-from conftest import REPO
+from conftest import NO_SHARED, REPO
 from jit_recordings import path_of
 from support import for_each
 
@@ -430,7 +430,7 @@ def test_profiler_cli_shows_source_and_instructions(name: str, tmp_path: Path) -
     if name in SHOWN:
         source = path_of(SHOWN[name]) if SHOWN[name] == "tiers.js" else path_of(name).parent.parent / SHOWN[name]
         if not source.exists():
-            pytest.skip(f"no {SHOWN[name]} beside the recordings")
+            pytest.skip(f"{SHOWN[name]}: {NO_SHARED}")
         shutil.copy(source, roots[0])
     with View(recording, "--source-root", roots[0], folder=tmp_path) as view:
         profile = tmp_path / "profile.json.gz"

@@ -17,10 +17,14 @@ def u16(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.pointer(cython.const[cython.uchar]):
-    """The bytes from p on. Loads from one pointer are joined by the C compiler, loads of d[p], d[p + 1]... are not."""
+def bytes_at(
+    d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t
+) -> cython.pointer(cython.const[cython.uchar]):
+    """The n bytes from p on. Loads from one pointer are joined by the C compiler, those of d[p], d[p + 1] are not."""
     if not cython.compiled:
-        return d[p : p + 8]
+        return d[p : p + n]
+    # The index checks of a sanitized build see the first byte and this one; other builds do not load it.
+    d[p + n - 1]
     return cython.address(d[p])
 
 
@@ -29,7 +33,7 @@ def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython
 @cython.nogil
 @cython.exceptval(check=False)
 def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
-    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p)
+    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p, 4)
     w: cython.uint = q[0]
     b: cython.uint
     b = q[1]
@@ -51,7 +55,7 @@ def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.exceptval(check=False)
 def u64(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
     # A word of all bytes is one load; a word reversed is one instruction.
-    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p)
+    q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p, 8)
     w: cython.ulonglong = q[0]
     b: cython.ulonglong
     b = q[1]
