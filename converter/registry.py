@@ -15,6 +15,7 @@ from traceferry.io.source import Source
 
 if TYPE_CHECKING:
     from traceferry.clocks.counter import Counter
+    from traceferry.compare.comparison import Comparison
     from traceferry.model import Trace
 
 HEAD_SIZE = 256
@@ -91,6 +92,13 @@ class ComposedModule(Protocol):
         """As that of ExporterModule. without: names of the other exporters whose outputs are left out."""
 
 
+class ComparingModule(Protocol):
+    """What a module exporters/NAME/comparison.py offers."""
+
+    def write_comparison(self, comparison: Comparison, out: Output) -> None:
+        """Writes what changed, as this format shows it."""
+
+
 @dataclass(frozen=True)
 class Importer:
     name: str
@@ -106,7 +114,8 @@ class Importer:
 @dataclass(frozen=True)
 class Exporter:
     """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up; holds:
-    the names of other exporters whose outputs are in this one's."""
+    the names of other exporters whose outputs are in this one's; compares: whether its package has a module
+    `comparison`."""
 
     name: str
     title: str
@@ -114,10 +123,15 @@ class Exporter:
     viewer: str
     viewer_limit: int
     holds: tuple[str, ...] = ()
+    compares: bool = False
 
     @property
     def module(self) -> ExporterModule:
         return cast(ExporterModule, import_module(f"traceferry.exporters.{self.name}"))
+
+    @property
+    def comparing(self) -> ComparingModule:
+        return cast(ComparingModule, import_module(f"traceferry.exporters.{self.name}.comparison"))
 
     def writer(self, without: Collection[str] = ()) -> Callable[[Trace, Output, Callable[[int], None]], None]:
         """What writes a trace, without those of the outputs that it holds. Raises UsageError for another name."""

@@ -24,6 +24,7 @@ RENEW = os.environ.get("TRACEFERRY_GOLDENS") == "renew"
 def inputs(folder: Path) -> None:
     """Small recordings of each format, in the folder."""
     (folder / "app.xray").write_bytes(fdr("A B b c a", "A 500 a").bytes())
+    (folder / "new.xray").write_bytes(fdr("A B b B b c a", "A 900 a").bytes())
     (folder / "damaged.xray").write_bytes(fdr("A B b a").bytes()[:-8])
     (folder / "old.xray").write_bytes(b"\x09" + fdr("A a").bytes()[1:])
     dump = JitDump(pid=7).debug_info(0x1000, [(0x1000, 3, 1, "a.js"), (0x1008, 4, 1, "a.js")])
@@ -43,6 +44,8 @@ CASES = {
     "info-samples": ["info", "perf.data", "jit-7.dump"],
     "info-mono": ["info", "output.mlpd"],
     "info-json": ["info", "app.xray", "--json", "--top", "1"],
+    "compare": ["compare", "app.xray", "new.xray", "--fail-on", "calls > 10%", "--fail-on", "self > 5%"],
+    "error-gate": ["compare", "app.xray", "new.xray", "--fail-on", "self > 5 parsecs"],
     "check-damaged": ["check", "damaged.xray"],
     "dump-calls": ["dump", "app.xray"],
     "dump-code": ["dump", "jit-7.dump"],

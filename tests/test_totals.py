@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from streams import fdr
 import traceferry
 from traceferry import sums
 from traceferry.model import Trace
+from traceferry.summary.info import summarize
 from traceferry.totals.collect import Collected, collect
+from traceferry.totals.details import Details, bucket_of, middle_of
 from traceferry.totals.portable import Rows, Totals, Tree, merged, portable
 from traceferry.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
 
@@ -28,7 +31,7 @@ RECORDINGS = [
 
 
 def collected(trace: Trace, **options: Any) -> Collected:
-    return collect(trace, Trees(trace, **options))
+    return collect(trace, Trees(trace, **options), details=Details(trace))
 
 
 def own_by_func(found: Collected, measure: Measure) -> list[int]:
@@ -92,6 +95,7 @@ def test_halved_buckets_are_what_fewer_buckets_would_be(name: str) -> None:
 
 
 NAMED = st.sampled_from(["main", "work", "a<b>", "", "\u2028"])
+KINDS_OF_ROWS = [field.name for field in fields(Totals) if field.name != "tree"]
 AMOUNT = st.one_of(st.integers(0, 100), st.integers(2**62, 2**63 - 1))
 
 
@@ -110,19 +114,14 @@ def totals(draw: st.DrawFn) -> Totals:
     frame = np.array([draw(st.integers(0, len(frames) - 1)) for _ in range(n)], np.int32)
     measures = draw(st.lists(st.tuples(NAMED, st.just("ns")), max_size=2, unique=True))
     own = np.array([[draw(AMOUNT) for _ in measures] for _ in range(n)], np.int64).reshape(n, len(measures))
-    return Totals(
-        rows(none.functions, st.tuples(NAMED, NAMED)),
-        rows(none.classes, st.tuples(NAMED)),
-        rows(none.markers, st.tuples(NAMED, st.one_of(NAMED, st.integers(0, 2)))),
-        rows(none.marker_sums, st.tuples(NAMED)),
-        rows(none.tiers, st.tuples(NAMED)),
-        Tree.of(frames, parent, frame, measures, own),
-    )
+    key = st.tuples(NAMED, st.one_of(NAMED, st.integers(0, 2)))
+    kinds = {name: rows(getattr(none, name), key) for name in KINDS_OF_ROWS}
+    return Totals(tree=Tree.of(frames, parent, frame, measures, own), **kinds)
 
 
 def content(found: Totals) -> list[Any]:
     """Everything, down to the bytes."""
-    rows = (found.functions, found.classes, found.markers, found.marker_sums, found.tiers)
+    rows = [getattr(found, name) for name in KINDS_OF_ROWS]
     tree = found.tree
     arrays = [*(r.amounts for r in rows), tree.parent, tree.frame, tree.own]
     return [*((r.columns, r.keys, r.largest) for r in rows), tree.frames, tree.measures, *(
@@ -152,3 +151,31 @@ def test_parts_of_a_recording_merge_to_the_whole() -> None:
     assert np.array_equal(together.functions.amounts, expected.functions.amounts)
     samples = [tree.own[:, tree.measures.index(("samples", "count"))].sum() for tree in (together.tree, expected.tree)]
     assert samples[0] == samples[1] == expected.functions.amounts[:, 3].sum()
+
+
+@examples(60)
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=8))
+def test_durations_of_a_bucket_are_alike_and_buckets_rise(durations: list[int]) -> None:
+    ns = np.array(sorted(durations), np.int64)
+    bucket = bucket_of(ns)
+    assert np.all(np.diff(bucket) >= 0)
+    assert np.all(np.abs(middle_of(bucket) - ns) <= ns / 64)
+
+
+def test_details_are_those_of_the_recording() -> None:
+    """Of a recording whose sums `info` gives: allocations by site, code, events, retained bytes."""
+    trace = traceferry.load(FIXTURES / "mono" / "mono-6.8" / "heap.mlpd.zst")
+    found = portable(collected(trace))
+    info = summarize(trace, top=1000)
+    assert found.sites.amounts[:, 1].sum() <= info["allocations"]["bytes"]
+    assert found.classes.amounts[:, 1].sum() == info["allocations"]["bytes"]
+    pauses = next(m for m in info["markers"] if m["type"] == "GC pause")["top"]
+    of_pauses = found.events.amounts[found.events.keys.index(("GC pause",))].tolist()
+    assert of_pauses == [
+        sum(p["count"] for p in pauses), sum(p["total_ns"] for p in pauses), max(p["longest_ns"] for p in pauses),
+    ]  # fmt: skip
+    shot = {c["name"]: c for c in info["processes"][0]["heap_snapshots"][-1]["classes"]}
+    lines = dict(zip(found.retained.keys, found.retained.amounts.tolist(), strict=True))
+    assert {key[0]: row[:2] for key, row in lines.items()} == {n: [c["objects"], c["bytes"]] for n, c in shot.items()}
+    assert all(row[2] >= row[1] for row in lines.values())
+    assert found.code.amounts[:, 0].sum() == info["code_objects"]

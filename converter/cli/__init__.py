@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from traceferry.cli import check, completion, convert, dump, formats, info, symbols, view
+from traceferry.cli import check, compare, completion, convert, dump, formats, info, symbols, view
 from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.cli.termination import Terminated, terminable
 from traceferry.errors import FormatError, UsageError
@@ -20,6 +20,7 @@ COMMANDS = {
     "view": view,
     "convert": convert,
     "info": info,
+    "compare": compare,
     "check": check,
     "dump": dump,
     "symbols": symbols,
@@ -30,7 +31,8 @@ GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found; 2 nothing was written."""
+    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found; 2 nothing was written; 3 a
+    gate of compare failed."""
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _escape_what_cannot_be_encoded()

@@ -52,6 +52,11 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT", help="recordings, plain or compressed (.gz, .zst); - is standard input"
     )
+    add_recording_options(parser)
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """How recordings are read, and what of them."""
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
         help="the recorded program; repeat the option for each shared object, in load order; a folder "
@@ -105,7 +110,7 @@ def _is_folder_of_sources(path: str) -> bool:
 
 def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--decompress-limit", type=_size, metavar="SIZE",
+        "--decompress-limit", type=size, metavar="SIZE",
         help="the largest decompressed size of an input, as 500M or 20G, or none (default: 1000 times its size, "
         "at least 16 MiB, at most 16 GiB)",
     )  # fmt: skip
@@ -159,7 +164,7 @@ def not_negative(text: str) -> int:
     return value
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
     """In bytes; K, M, G and T are powers of 1024."""
     if text == "none":
         return sys.maxsize

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from traceferry import sums
 from traceferry.calls.balance import CallTotals
-from traceferry.model import Array, Thread, ThreadData, Trace
+from traceferry.model import Array, Process, Thread, ThreadData, Trace
+from traceferry.totals.details import Details
 from traceferry.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.totals.trees import Trees
 
@@ -42,11 +43,13 @@ class ProcessCounts:
 
 
 class Collected:
-    """The sums of a trace, by its own indices. processes: in the trace's order; trees: None unless asked for."""
+    """The sums of a trace, by its own indices. processes: in the trace's order; trees, details: None unless asked
+    for."""
 
-    def __init__(self, trace: Trace, trees: Trees | None = None) -> None:
+    def __init__(self, trace: Trace, trees: Trees | None = None, details: Details | None = None) -> None:
         self.trace = trace
         self.trees = trees
+        self.details = details
         self.calls = CallTotals(trace.frames, trace.funcs)
         self.samples = SampleTotals(trace)
         self.allocations = AllocationTotals()
@@ -66,10 +69,12 @@ class Collected:
             "total_samples": total_samples,
         }
 
-    def _add(self, thread: Thread, data: ThreadData) -> ThreadCounts:
+    def _add(self, process: Process, thread: Thread, data: ThreadData) -> ThreadCounts:
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         self.samples.add(data.samples["stack"])
+        if self.details is not None:
+            self.details.add(process, thread, data)
         return ThreadCounts(
             thread.tid,
             thread.name,
@@ -93,18 +98,24 @@ class Collected:
                     if self.trees is not None:
                         self.trees.add_view(nth, thread, data)
                 else:
-                    counts.threads.append(self._add(thread, data))
+                    counts.threads.append(self._add(process, thread, data))
                     if self.trees is not None:
                         self.trees.add(nth, len(counts.threads) - 1, data)
                 del data
                 progress(thread.n_records)
 
 
-def collect(trace: Trace, trees: Trees | None = None, progress: Callable[[int], None] = lambda _: None) -> Collected:
-    """The sums of a trace. trees: where to add the call trees, too; progress: called with the number of records done.
+def collect(
+    trace: Trace,
+    trees: Trees | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+    details: Details | None = None,
+) -> Collected:
+    """The sums of a trace. trees, details: where to add the call trees and what a comparison needs, too; progress:
+    called with the number of records done.
 
     Loads each thread once; a thread's tables are gone through in pieces, once, or twice with trees.
     """
-    collected = Collected(trace, trees)
+    collected = Collected(trace, trees, details)
     collected.load(progress)
     return collected

@@ -7,8 +7,8 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from typing import Any
 
@@ -18,8 +18,9 @@ from traceferry import sums
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array, Trace
 from traceferry.totals.collect import Collected
+from traceferry.totals.details import Details, name_pattern, retained_by_class
 from traceferry.totals.sums_of_trace import byte_fields, code_by_tier
-from traceferry.totals.trees import Trees
+from traceferry.totals.trees import Series, Trees
 
 Key = tuple[Any, ...]
 
@@ -61,18 +62,18 @@ class Rows:
 @dataclass(frozen=True)
 class Tree:
     """Call paths. frames: (name, file, line, kind, category, tier, inlined), sorted; parent: int32, always a smaller
-    node, -1 is none; frame: int32; measures: (name, unit), sorted; own: int64 [nodes, measures], what each node has
-    itself. Nodes are sorted by depth, then parent, then frame."""
+    node, -1 is none; frame: int32; measures: keys, as (name, unit), sorted; own: int64 [nodes, measures], what each
+    node has itself. Nodes are sorted by depth, then parent, then frame."""
 
     frames: tuple[Key, ...] = ()
     parent: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     frame: Array = field(default_factory=lambda: np.zeros(0, np.int32))
-    measures: tuple[tuple[str, str], ...] = ()
+    measures: tuple[Key, ...] = ()
     own: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
 
     @classmethod
     def of(
-        cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[tuple[str, str]], own: Array
+        cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Array
     ) -> Tree:
         """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
         names, place_of_frame = _sorted_places([frames[nth] for nth in frame.tolist()])
@@ -107,16 +108,17 @@ class Totals:
     marker_sums: Rows = Rows(("bytes",))
     tiers: Rows = Rows(("objects", "bytes"))
     tree: Tree = Tree()
+    # Of these a recording that was collected without details has nothing.
+    sites: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    events: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    durations: Rows = Rows(("count",))
+    code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
+    retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
+    threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
+    losses: Rows = Rows(("count",))
 
     def merged(self, other: Totals) -> Totals:
-        return Totals(
-            self.functions.merged(other.functions),
-            self.classes.merged(other.classes),
-            self.markers.merged(other.markers),
-            self.marker_sums.merged(other.marker_sums),
-            self.tiers.merged(other.tiers),
-            self.tree.merged(other.tree),
-        )
+        return Totals(*(getattr(self, f.name).merged(getattr(other, f.name)) for f in fields(self)))
 
 
 def merged(parts: Sequence[Totals]) -> Totals:
@@ -157,18 +159,78 @@ def portable(collected: Collected) -> Totals:
             [total for _, _, group in groups for total in group.sums],
         ),
         Rows.of(none.tiers.columns, [(name,) for name in tiers], list(tiers.values())),
-        Tree() if collected.trees is None else _tree(trace, collected.trees),
+        Tree() if collected.trees is None else tree_of(trace, collected.trees, _measure),
+        **({} if collected.details is None else _details(collected, collected.details)),
     )
 
 
-def _tree(trace: Trace, trees: Trees) -> Tree:
-    measures = list(dict.fromkeys((series.measure.name, series.measure.unit) for series in trees.series))
-    own = [
-        trees.own(lambda series, wanted=measure: (series.measure.name, series.measure.unit) == wanted)  # type: ignore[misc]
-        for measure in measures
-    ]
+def _measure(series: Series) -> Key:
+    return series.measure.name, series.measure.unit
+
+
+def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | None]) -> Tree:
+    """The call paths with a measure for each value of measure_of; series of which it is None are left out."""
+    labels = {id(series): measure_of(series) for series in trees.series}
+    measures = [key for key in dict.fromkeys(labels.values()) if key is not None]
+    own = [trees.own(lambda series, wanted=key: labels[id(series)] == wanted) for key in measures]  # type: ignore[misc]
     columns = np.stack(own, axis=1) if own else np.zeros((trees.nodes.n, 0), np.int64)
     return Tree.of(_frames(trace, trees), trees.nodes.parent, trees.nodes.key, measures, columns)
+
+
+def _details(collected: Collected, details: Details) -> dict[str, Rows]:
+    trace, none = collected.trace, Totals()
+    threads: list[tuple[Key, list[int]]] = [
+        (
+            (name_pattern(process.name), name_pattern(thread.name)),
+            [1, thread.samples, thread.calls, thread.allocated_bytes, 0, 0],
+        )
+        for process, counts in zip(trace.processes, collected.processes, strict=True)
+        for thread in counts.threads
+    ]
+    threads += [(key, [0, 0, 0, 0, *ns]) for key, ns in details.off_cpu.items()]
+    losses = [issue for issue in trace.report if issue.severity != "info"]
+    retained = retained_by_class(trace)
+    return {
+        "sites": _sites(collected),
+        "events": _rows(none.events, [((name,), amounts) for name, amounts in details.events.items()]),
+        "durations": _rows(
+            none.durations, [((name, b), [n]) for name, of in details.durations.items() for b, n in of.items()]
+        ),
+        "code": _rows(none.code, _code(trace, details)),
+        "retained": _rows(none.retained, [((name,), amounts) for name, amounts in retained.items()]),
+        "threads": _rows(none.threads, threads),
+        "losses": _rows(none.losses, [((issue.kind,), [issue.count]) for issue in losses]),
+    }
+
+
+def _rows(kind: Rows, rows: Sequence[tuple[Key, list[int]]]) -> Rows:
+    return Rows.of(kind.columns, [key for key, _ in rows], [amounts for _, amounts in rows], kind.largest)
+
+
+def _sites(collected: Collected) -> Rows:
+    """Allocations by the function that allocated."""
+    trace, none = collected.trace, Totals()
+    by_site = collected.allocations.by_site(trace)
+    used = np.flatnonzero(by_site[1:].any(axis=1))
+    func = trace.frames["func"][trace.stacks["frame"][used]]
+    return Rows.of(none.sites.columns, [_function(trace, f) for f in func.tolist()], by_site[1:][used])
+
+
+def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
+    """By function and tier: code objects, their bytes, samples, and when the last one was loaded, since the start."""
+    strings, code, names = trace.strings, trace.code.table(), trace.tiers["name"]
+    loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
+    rows: list[tuple[Key, list[int]]] = [
+        ((*_function(trace, func), strings[int(names[tier])] if tier >= 0 else ""), [1, size, 0, at])
+        for func, tier, size, at in zip(
+            code["func"].tolist(), code["tier"].tolist(), code["size"].tolist(), loaded.tolist(), strict=True
+        )
+        if func >= 0
+    ]
+    return rows + [
+        ((*_function(trace, func), strings[int(names[tier])]), [0, 0, n, 0])
+        for (func, tier), n in details.samples_by_tier().items()
+    ]
 
 
 def _frames(trace: Trace, trees: Trees) -> list[Key]:

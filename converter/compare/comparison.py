@@ -1,0 +1,336 @@
+"""The comparison: of each row what it had, what it has, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from traceferry.compare import statistics
+from traceferry.compare.amounts import Amounts, LastTier, Sides
+from traceferry.compare.factors import Factors, Method, factors_of
+from traceferry.compare.matching import Renames
+from traceferry.compare.runs import Run
+from traceferry.errors import UsageError
+from traceferry.model import Array
+
+Key = tuple[Any, ...]
+Verdict = Literal["slower", "faster", "more", "less", "new", "gone", "same", "unknown"]
+CHANGED = frozenset({"slower", "faster", "more", "less", "new", "gone"})
+# With fewer samples in all runs together there is no test.
+FEWEST_SAMPLES = 10
+# A run that is so much longer or shorter than the others of its side, and by so many times their spread, is disturbed.
+DISTURBED_BY = 0.1
+DISTURBED_SPREADS = 5.0
+FEWEST_TO_JUDGE_A_RUN = 4
+# In a deterministic program nearly all exact amounts are the same in every run.
+DETERMINISTIC = 0.9
+
+
+@dataclass(frozen=True)
+class Options:
+    """alpha: the false discovery rate up to which a change is significant; margin: changes within which rows are the
+    same, as part of one; method: how runs are brought to one level; leaves_out_disturbed: compares without them."""
+
+    alpha: float = 0.01
+    margin: float = 0.05
+    method: Method = "typical"
+    leaves_out_disturbed: bool = False
+    renames: Renames = field(default_factory=Renames)
+
+
+@dataclass(frozen=True)
+class Row:
+    """base, new: of a run on average, at the level of the base; amounts: of each run as recorded, the base's first;
+    change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
+    where chance has no part or nothing is known; p, q: None without a test, q corrected for the number of tests;
+    within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do."""
+
+    key: Key
+    base: float
+    new: float
+    amounts: tuple[float, ...]
+    verdict: Verdict
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    q: float | None = None
+    within: float | None = None
+    runs: int | None = None
+    is_exact: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.key[0]) or "(anonymous)"
+
+    @property
+    def place(self) -> str:
+        """Of a function: its file and, of one without a name, its line."""
+        if len(self.key) < 4 or not self.key[1]:
+            return ""
+        return f"{self.key[1]}:{self.key[2]}" if self.key[2] else str(self.key[1])
+
+    @property
+    def difference(self) -> float:
+        return self.new - self.base
+
+    @property
+    def is_changed(self) -> bool:
+        return self.verdict in CHANGED
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
+    base, where the rows add up to it."""
+
+    amounts: Amounts
+    factors: Factors
+    rows: tuple[Row, ...]
+    whole: tuple[float, float] | None
+
+    @property
+    def name(self) -> str:
+        return self.amounts.name
+
+    @property
+    def changed(self) -> list[Row]:
+        return [row for row in self.rows if row.is_changed]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One run: factor: how much it has compared to the base's usual run; disturbed: why, "" if it is not."""
+
+    path: str
+    duration_ns: int
+    factor: float
+    lost: int
+    disturbed: str
+    is_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    base: tuple[RunFacts, ...]
+    new: tuple[RunFacts, ...]
+    whole: Compared
+    tables: tuple[Compared, ...]
+    tiers: tuple[LastTier, ...]
+    options: Options
+    sides: Sides
+
+    @property
+    def sample_ns(self) -> float:
+        """How much time a sample stands for on average; 0 where it is not known of all runs."""
+        known = [run.sample_ns for run in self.sides.runs]
+        return sum(known) / len(known) if all(known) else 0.0
+
+    def share_of(self, table: Compared, row: Row) -> float | None:
+        """Of the whole, in the side that has more of it; None where rows do not add up."""
+        same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
+        whole = table.whole if table.whole else same.whole if same and table.name == "total" else None
+        if whole is None or not all(whole):
+            return None
+        return max(row.base / whole[0], row.new / whole[1])
+
+    @property
+    def n_tests(self) -> int:
+        return sum(row.p is not None for table in self.tables for row in table.rows)
+
+    @property
+    def n_runs(self) -> tuple[int, int]:
+        """Those that were compared."""
+        return len(self.sides.base), len(self.sides.new)
+
+    def tables_named(self, name: str) -> list[Compared]:
+        return [table for table in (self.whole, *self.tables) if table.name == name]
+
+
+def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = None) -> Comparison:
+    """Raises UsageError where both sides have nothing of the same kind."""
+    options = options or Options()
+    sides = Sides(base, new, options.renames)
+    facts = _facts(sides, options)
+    if options.leaves_out_disturbed:
+        kept = [
+            [run for run, fact in zip(side, of_side, strict=True) if not fact.disturbed]
+            for side, of_side in zip((base, new), facts, strict=True)
+        ]
+        if all(kept) and [len(s) for s in kept] != [len(base), len(new)]:
+            sides = Sides(kept[0], kept[1], options.renames)
+            facts = _marked(facts[0]), _marked(facts[1])
+    tables = list(sides.tables())
+    if not tables:
+        raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
+    _check_both(tables, len(sides.base))
+    factors = {id(table): _factors(table, tables, len(sides.base), options) for table in tables}
+    effects = [_effects(table, len(sides.base), factors[id(table)]) for table in tables]
+    rates = statistics.adjusted(np.concatenate([e.p for e in effects]))
+    compared, start = [], 0
+    for table, effect in zip(tables, effects, strict=True):
+        q = rates[start : start + len(effect.p)]
+        start += len(effect.p)
+        compared.append(_compared(table, effect, q, factors[id(table)], len(sides.base), options))
+    return Comparison(*facts, _whole(sides, options), tuple(compared), tuple(_changed_tiers(sides)), options, sides)
+
+
+def _marked(facts: Sequence[RunFacts]) -> tuple[RunFacts, ...]:
+    return tuple(replace(fact, is_left_out=bool(fact.disturbed)) for fact in facts)
+
+
+def _check_both(tables: Sequence[Amounts], n_base: int) -> None:
+    if not any(table.values[:, :n_base].any() and table.values[:, n_base:].any() for table in tables):
+        raise UsageError("nothing to compare: what one side has, as calls or samples, the other has none of")
+
+
+def _whole(sides: Sides, options: Options) -> Compared:
+    """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
+    table, n_base = sides.whole(), len(sides.base)
+    factors = Factors(np.ones(len(sides.runs)), "none")
+    effect = statistics.of_amounts(table.values, n_base, factors)
+    return _compared(table, effect, effect.p, factors, n_base, options)
+
+
+def _changed_tiers(sides: Sides) -> list[LastTier]:
+    """Functions that end in one tier in all runs of the base, and in another in all of the new side."""
+    return [t for t in sides.last_tiers() if not set(t.base) & set(t.new) and len(set(t.base)) == len(set(t.new)) == 1]
+
+
+# ---------------------------------------------------------------- levels
+
+
+def _factors(table: Amounts, tables: Sequence[Amounts], n_base: int, options: Options) -> Factors:
+    """Times and samples are at the level of their own self times; exact amounts and events are as recorded, or, if so
+    asked, shares of their whole."""
+    ones = Factors(np.ones(table.values.shape[1]), "none")
+    if table.name in ("self", "total"):
+        same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
+        return factors_of(same.values, n_base, options.method, same.model == "samples")
+    if options.method == "whole" and table.model == "exact":
+        return factors_of(table.values, n_base, "whole", False)
+    return ones
+
+
+def _facts(sides: Sides, options: Options) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
+    tables = [table for table in sides.tables() if table.is_shared]
+    n_base = len(sides.base)
+    factors = np.ones(len(sides.runs))
+    if tables:
+        # The table with most in it says how long a run was.
+        main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
+        factors = factors_of(main.values, n_base, options.method, main.model == "samples").of_run
+    found = []
+    for side, of_side in ((sides.base, factors[:n_base]), (sides.new, factors[n_base:])):
+        lost = np.array([run.lost for run in side])
+        found.append(
+            tuple(
+                RunFacts(run.path, run.duration_ns, float(factor), run.lost, _disturbance(nth, of_side, lost))
+                for nth, (run, factor) in enumerate(zip(side, of_side, strict=True))
+            )
+        )
+    return found[0], found[1]
+
+
+def _disturbance(nth: int, factors: Array, lost: Array) -> str:
+    """Why a run of a side is disturbed, "" if it is not."""
+    others = np.delete(factors, nth)
+    if lost[nth] and np.count_nonzero(np.delete(lost, nth)) * 2 <= len(lost) - 1 and len(lost) > 1:
+        return f"lost samples, {int(lost[nth])} times"
+    if len(factors) >= FEWEST_TO_JUDGE_A_RUN:
+        middle = float(np.median(np.log(others)))
+        spread = 1.4826 * float(np.median(np.abs(np.log(others) - middle)))
+        off = float(np.log(factors[nth])) - middle
+        if abs(off) > max(DISTURBED_BY, DISTURBED_SPREADS * spread):
+            word = "more" if off > 0 else "less"
+            return f"its functions take {abs(np.expm1(off)):.0%} {word} time than those of other runs"
+    return ""
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effects:
+    if table.model == "samples":
+        effect = statistics.of_counts(table.values, n_base, factors)
+        few = table.values.sum(axis=1) < FEWEST_SAMPLES
+        return replace(effect, p=np.where(few, np.nan, effect.p))
+    effect = statistics.of_amounts(table.values, n_base, factors)
+    if table.model == "exact":
+        return replace(effect, p=np.where(_constant(table, n_base), np.nan, effect.p))
+    return effect
+
+
+def _constant(table: Amounts, n_base: int) -> Array:
+    """Which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such: then
+    equal runs are chance."""
+    sides = (table.values[:, :n_base], table.values[:, n_base:])
+    found: Array = np.logical_and(*(np.ptp(side, axis=1) == 0 for side in sides))
+    return found if table.values.shape[1] == 2 or found.mean() >= DETERMINISTIC else np.zeros(len(found), bool)
+
+
+def _compared(
+    table: Amounts, effect: statistics.Effects, q: Array, factors: Factors, n_base: int, options: Options
+) -> Compared:
+    exact = _constant(table, n_base) if table.model == "exact" else np.zeros(len(table.keys), bool)
+    margin = float(np.log1p(options.margin))
+    with np.errstate(invalid="ignore"):
+        wanted = np.fmax(np.abs(effect.change), margin)
+        needed = statistics.runs_needed(wanted, effect.variance, options.alpha)
+    rows = [
+        _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
+    ]
+    rows.sort(key=lambda row: (not row.is_changed, -abs(row.difference), str(row.key)))
+    whole = None
+    if table.is_shared:
+        whole = float(effect.base.sum()), float(effect.new.sum())
+    return Compared(table, factors, tuple(rows), whole)
+
+
+def _row(
+    table: Amounts, nth: int, effect: statistics.Effects, q: Array, is_exact: bool, needed: float, n_base: int,
+    options: Options,
+) -> Row:  # fmt: skip
+    def at(column: Array) -> float | None:
+        value = float(column[nth])
+        return value if np.isfinite(value) else None
+
+    base, new, values = float(effect.base[nth]), float(effect.new[nth]), table.values[nth]
+    amounts = tuple(values.tolist())
+    change = None if base == 0 else new / base - 1
+    words: tuple[Verdict, Verdict] = ("slower", "faster") if table.unit in ("ns", "samples") else ("more", "less")
+    has_all = (np.all(values[:n_base] > 0), np.all(values[n_base:] > 0))
+    if is_exact:
+        within = 0.0 if base == new else None
+        return Row(
+            table.keys[nth], base, new, amounts, _plain(base, new, words), change, within=within, is_exact=True
+        )  # fmt: skip
+    low, high, p, rate = at(effect.low), at(effect.high), at(effect.p), at(q)
+    interval = [None if x is None or base == 0 else float(np.expm1(x)) for x in (low, high)]
+    if p is not None and base > 0 and new > 0:
+        change = float(np.expm1(effect.change[nth]))
+    common = (table.keys[nth], base, new, amounts)
+    if table.model != "samples" and (base == 0 or new == 0) and has_all[base == 0]:
+        return Row(*common, "new" if base == 0 else "gone", change, is_exact=True)
+    figures = {"change": change, "low": interval[0], "high": interval[1], "p": p, "q": rate}
+    if rate is not None and rate <= options.alpha:
+        return Row(*common, _plain(base, new, words), **figures)  # type: ignore[arg-type]
+    if interval[0] is not None and interval[1] is not None:
+        within = max(-interval[0], interval[1])
+        if within <= options.margin:
+            return Row(*common, "same", within=within, **figures)  # type: ignore[arg-type]
+    runs = int(min(needed, 10**6)) if np.isfinite(needed) else None
+    return Row(*common, "unknown", runs=runs, **figures)  # type: ignore[arg-type]
+
+
+def _plain(base: float, new: float, words: tuple[Verdict, Verdict]) -> Verdict:
+    if base == new:
+        return "same"
+    if base == 0:
+        return "new"
+    if new == 0:
+        return "gone"
+    return words[0] if new > base else words[1]

@@ -1,0 +1,107 @@
+"""A comparison as Markdown, for the summary of a job: the largest changes first, within a limit of bytes.
+
+Nothing of a recording is markup here: names are code spans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from traceferry.compare import figures
+from traceferry.compare.as_json import verdict_of
+from traceferry.compare.comparison import Compared, Comparison, Row
+from traceferry.compare.gate import Outcome
+
+MOST_BYTES = 64_000
+LONGEST_NAME = 200
+VERDICTS = {
+    "failed": "A gate failed", "slower": "Slower", "faster": "Faster", "changed": "Changed",
+    "same": "No significant change",
+}  # fmt: skip
+HEADS = ("", "change", "interval of 95 %", "difference", "base", "new", "verdict")
+
+
+def as_markdown(comparison: Comparison, outcomes: Sequence[Outcome] = (), limit: int = MOST_BYTES) -> str:
+    """limit: bytes of UTF-8. Rows that do not fit are counted in the last line."""
+    head = "\n".join(_head(comparison, outcomes))
+    blocks = list(_blocks(comparison))
+    n_rows = sum(len(rows) for _, rows in blocks)
+    # Room for the sentence on what is left out.
+    used, text, n_shown = len(head.encode()) + 200, [head], 0
+    for title, rows in blocks:
+        lines = [title]
+        used += len(title.encode()) + 1
+        for row in rows:
+            used += len(row.encode()) + 1
+            if used > limit:
+                break
+            lines.append(row)
+        if len(lines) > 1:
+            text.append("\n".join(lines))
+            n_shown += len(lines) - 1
+        if used > limit:
+            break
+    if n_shown < n_rows:
+        text.append(
+            f"\n{n_rows - n_shown} more changes are left out here: they are in the text, the page and the JSON."
+        )
+    return _cut("\n".join(text) + "\n", limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    data = text.encode()
+    return text if len(data) <= limit else data[:limit].decode(errors="ignore")
+
+
+def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield f"## {VERDICTS[verdict_of(comparison, outcomes)]}"
+    yield ""
+    yield figures.samples_model(comparison)
+    for outcome in outcomes:
+        word = {"passed": "passed", "failed": "**failed**", "undecided": "**not decided**"}[outcome.status]
+        yield ""
+        yield f"{code(outcome.gate.text)}: {word}"
+        for line in outcome.lines:
+            yield f"- {code(line)}"
+    disturbed = [run for run in (*comparison.base, *comparison.new) if run.disturbed]
+    for run in disturbed:
+        yield ""
+        yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.is_left_out else "")
+    yield ""
+    yield f"| whole | {' | '.join(HEADS[1:])} |"
+    yield "|---|" + "---:|" * (len(HEADS) - 2) + "---|"
+    for row in comparison.whole.rows:
+        yield _row(row, comparison.whole, comparison)
+
+
+def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """Each table with rows that changed: its head, and its rows."""
+    for table in comparison.tables:
+        if table.changed:
+            head = f"\n### {table.amounts.title.capitalize()}\n\n{figures.level(table, comparison).capitalize()}\n\n"
+            columns = f"| | {' | '.join(HEADS[1:])} |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|"
+            yield head + columns, [_row(row, table, comparison) for row in table.changed]
+    if comparison.tiers:
+        head = "\n### Functions that ended in another tier\n\n| | base | new |\n|---|---|---|"
+        yield head, [f"| {code(t.function[0])} | {code(t.base[0])} | {code(t.new[0])} |" for t in comparison.tiers]
+
+
+def _row(row: Row, table: Compared, comparison: Comparison) -> str:
+    place = f" {code(row.place)}" if row.place else ""
+    cells = [
+        code(row.name) + place, figures.change(row), figures.interval(row), figures.difference(row, table, comparison),
+        *figures.base_and_new(row, table, comparison), figures.verdict(row, comparison.n_runs),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def code(text: str) -> str:
+    """A code span that shows the text and nothing else: no markup, no end of the table's cell or line."""
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+    if len(plain) > LONGEST_NAME:
+        plain = plain[: LONGEST_NAME - 1] + "…"
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if plain[:1] in ("`", " ", "") or plain[-1:] in ("`", " ", "") else ""
+    return f"{fence}{pad}{plain}{pad}{fence}".replace("|", "\\|")

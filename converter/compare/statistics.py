@@ -1,0 +1,246 @@
+"""Whether changes are more than noise. docs/compare.md justifies the choices.
+
+With five runs on each side the smallest p-value of a permutation test is 2/252: over a thousand functions nothing could
+ever be significant. Here each function's variance between runs is estimated together with those of the others, as limma
+and edgeR do: it is drawn towards what functions of its size have, as far as the recording shows that they are alike.
+
+Two models: `of_counts` for samples, quasi-Poisson (the variance is never below Poisson's); `of_amounts` for measured
+times, bytes and numbers, normal on the logarithm. Both return an `Effects`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from traceferry.compare.factors import Factors, weighted_median
+from traceferry.errors import UsageError
+from traceferry.model import Array
+
+# Functions with fewer samples in a run do not take part in estimating variances.
+FEWEST = 5.0
+# As many neighbours in size tell what variance is usual.
+NEIGHBOURS = 25
+FEWEST_FOR_PRIOR = 10
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Of each row. base, new: float64, what a run has on average, at the level of the base; change: the logarithm of
+    new / base; low, high: its interval of confidence; p: without correction for their number, nan where there is no
+    test; variance: of the logarithm of one run's amount; freedom: with how many degrees of freedom it is known."""
+
+    base: Array
+    new: Array
+    change: Array
+    low: Array
+    high: Array
+    p: Array
+    variance: Array
+    freedom: Array
+
+
+def scipy_module(name: str) -> Any:
+    """A module of scipy. Raises UsageError where it is not installed."""
+    try:
+        return import_module(f"scipy.{name}")
+    except ImportError:
+        raise UsageError("compare needs scipy: pip install 'traceferry[compare]'") from None
+
+
+def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
+    """Samples. amounts: float64 [rows, runs], the base's runs first; with one run on each side, the Poisson model."""
+    scale = factors.of_run
+    base, new = _rates(amounts[:, :n_base], scale[:n_base]), _rates(amounts[:, n_base:], scale[n_base:])
+    both = _rates(amounts, scale)
+    mean = both * np.mean(scale)
+    inside = _deviance(amounts[:, :n_base], base, scale[:n_base]) + _deviance(amounts[:, n_base:], new, scale[n_base:])
+    between = np.maximum(_deviance(amounts, both, scale) - inside, 0.0)
+    d = amounts.shape[1] - 2
+    if d > 0:
+        excess = _excess(inside / d, mean, d)
+        usual = 1.0 + excess * mean
+        dispersion, prior = _moderated(inside / d, usual, d, mean >= FEWEST)
+        dispersion, freedom = np.maximum(dispersion, 1.0), d + prior
+    else:
+        dispersion, freedom = np.ones(len(amounts)), np.inf
+    # Half a sample on each side, as is usual, keeps the interval finite where one side has none.
+    counts = [np.maximum(side.sum(axis=1), 0.5) for side in (amounts[:, :n_base], amounts[:, n_base:])]
+    variance_of_change = dispersion * (1 / counts[0] + 1 / counts[1]) + 2 * factors.error**2 * (d <= 0)
+    error = np.sqrt(variance_of_change)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = [np.maximum(rate, 0.5 / scale[part].sum()) for rate, part in _sides(base, new, n_base)]
+        change = np.log(rates[1]) - np.log(rates[0])
+        # The error of the factors, which the spread between runs already has where there are several.
+        ratio = between / dispersion / (1 + 2 * factors.error**2 * (d <= 0) / (1 / counts[0] + 1 / counts[1]))
+    p = _p_of_squares(ratio, freedom)
+    reach = _t(freedom) * error
+    n_runs = amounts.shape[1]
+    variance = variance_of_change * n_base * (n_runs - n_base) / n_runs
+    return Effects(base, new, change, change - reach, change + reach, p, variance, np.broadcast_to(freedom, p.shape))
+
+
+def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
+    """Measured amounts. amounts: float64 [rows, runs], the base's runs first. Rows that one side's runs do not all have
+    have no test, and neither has a comparison of one run with one."""
+    level = amounts / factors.of_run
+    base, new = level[:, :n_base].mean(axis=1), level[:, n_base:].mean(axis=1)
+    n_rows, n_runs = amounts.shape
+    n_new, d = n_runs - n_base, n_runs - 2
+    testable = np.all(level > 0, axis=1) & (d > 0)
+    change, variance = np.full(n_rows, np.nan), np.full(n_rows, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = np.log(new) - np.log(base)
+    low, high, p, freedom = (np.full(n_rows, np.nan) for _ in range(4))
+    if not np.any(testable):
+        return Effects(base, new, change, low, high, p, variance, freedom)
+    logs = np.log(level[testable])
+    centers = [logs[:, :n_base].mean(axis=1), logs[:, n_base:].mean(axis=1)]
+    residuals = ((logs[:, :n_base] - centers[0][:, None]) ** 2).sum(axis=1)
+    residuals += ((logs[:, n_base:] - centers[1][:, None]) ** 2).sum(axis=1)
+    raw = residuals / d
+    # What the same in every run is known up to the unit in which it was recorded.
+    least = np.square(1 / np.maximum(amounts[testable].mean(axis=1), 1.0)) / 12
+    raw = np.maximum(raw, least)
+    usual = _usual(raw, logs.mean(axis=1), d)
+    moderated, prior = _moderated(raw, usual, d, np.ones(len(raw), bool))
+    degrees = np.full(len(raw), d + prior)
+    difference = centers[1] - centers[0]
+    error = np.sqrt(moderated * (1 / n_base + 1 / n_new))
+    reach = _t(degrees) * error
+    change[testable], variance[testable], freedom[testable] = difference, moderated, degrees
+    low[testable], high[testable] = difference - reach, difference + reach
+    p[testable] = _p_of_squares(np.square(difference / error), degrees)
+    return Effects(base, new, change, low, high, p, variance, freedom)
+
+
+def adjusted(p: Array) -> Array:
+    """The false discovery rates (Benjamini and Hochberg) at which each would be significant; nan stays."""
+    found = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    n = len(order)
+    rates = p[order] * n / np.arange(1, n + 1)
+    found[order] = np.minimum(np.minimum.accumulate(rates[::-1])[::-1], 1.0)
+    return found
+
+
+def runs_needed(change: Array, variance: Array, alpha: float) -> Array:
+    """float64: how many runs on each side would show such a change in nine of ten comparisons, at least 2."""
+    normal = scipy_module("stats").norm
+    reach = normal.isf(alpha / 2) + normal.isf(0.1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Two more, for the variance that has to be estimated.
+        found: Array = np.maximum(np.ceil(2 * variance * np.square(reach / change)) + 2, 2.0)
+        return found
+
+
+# ---------------------------------------------------------------- variances
+
+
+def _sides(base: Array, new: Array, n_base: int) -> tuple[tuple[Array, slice], tuple[Array, slice]]:
+    return (base, slice(None, n_base)), (new, slice(n_base, None))
+
+
+def _rates(counts: Array, scale: Array) -> Array:
+    found: Array = counts.sum(axis=1) / scale.sum()
+    return found
+
+
+def _deviance(counts: Array, rate: Array, scale: Array) -> Array:
+    """Of Poisson counts from their means, summed over the runs."""
+    mean = rate[:, None] * scale[None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(counts > 0, counts * np.log(counts / mean), 0.0)
+    found: Array = 2 * (logs - (counts - mean)).sum(axis=1)
+    return np.maximum(found, 0.0)
+
+
+def _excess(dispersion: Array, mean: Array, d: int) -> float:
+    """By how much the variance grows with the square of the mean: that of the speed of functions from run to run. At
+    it, half of the dispersions are above what is usual."""
+    used = mean >= FEWEST
+    if not np.any(used):
+        return 0.0
+    dispersion, mean = np.maximum(dispersion[used], 1e-12), mean[used]
+    # Small functions vary as samples do, whatever the excess.
+    weight = mean / (mean + 100.0)
+    middle = np.log(scipy_module("stats").chi2.ppf(0.5, d) / d)
+
+    def above(excess: float) -> bool:
+        return weighted_median(np.log(dispersion / (1 + excess * mean)), weight) > float(middle)
+
+    low, high = 1e-9, 10.0
+    if not above(low):
+        return 0.0
+    for _ in range(60):
+        center = float(np.sqrt(low * high))
+        low, high = (center, high) if above(center) else (low, center)
+    return high
+
+
+def _usual(variance: Array, size: Array, d: int) -> Array:
+    """What variance functions of each size have: the median of neighbours in size."""
+    unbias = d / scipy_module("stats").chi2.ppf(0.5, d)
+    order = np.argsort(size, kind="stable")
+    logs = np.log(variance[order])
+    half = NEIGHBOURS // 2
+    found = np.empty(len(variance))
+    for nth, row in enumerate(order.tolist()):
+        start = max(0, min(nth - half, len(logs) - NEIGHBOURS))
+        found[row] = np.median(logs[start : start + NEIGHBOURS])
+    usual: Array = np.exp(found) * unbias
+    return usual
+
+
+def _moderated(variance: Array, usual: Array, d: int, used: Array) -> tuple[Array, float]:
+    """(variances drawn towards what is usual, the degrees of freedom that this adds): limma's empirical Bayes."""
+    special = scipy_module("special")
+    if np.count_nonzero(used) < FEWEST_FOR_PRIOR:
+        return variance, 0.0
+    logs = np.log(np.maximum(variance[used], 1e-300) / usual[used])
+    # Few functions vary much more than others for reasons of their own; they must not speak for all.
+    low, high = np.quantile(logs, [0.05, 0.9])
+    kept = np.clip(logs, low, high)
+    spread = float(np.var(kept, ddof=1)) * 1.25 - float(special.polygamma(1, d / 2))
+    prior = 2 * _trigamma_inverse(spread) if spread > 0.02 else 100.0
+    prior = min(prior, 100.0)
+    return (prior * usual + d * variance) / (prior + d), prior
+
+
+def _trigamma_inverse(value: float) -> float:
+    """The x with trigamma(x) = value, by Newton's method on 1 / trigamma."""
+    special = scipy_module("special")
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        tri = float(special.polygamma(1, x))
+        step = tri * (1 - tri / value) / float(special.polygamma(2, x))
+        x += step
+        if abs(step) < 1e-9 * x:
+            break
+    return x
+
+
+def _p_of_squares(ratio: Array, freedom: Array | float) -> Array:
+    """Of a squared t."""
+    stats = scipy_module("stats")
+    found: Array = np.where(
+        np.isinf(freedom),
+        stats.chi2.sf(ratio, 1),
+        stats.f.sf(ratio, 1, np.where(np.isinf(freedom), 1.0, freedom)),
+    )
+    return found
+
+
+def _t(freedom: Array | float) -> Array:
+    stats = scipy_module("stats")
+    found: Array = np.where(
+        np.isinf(freedom),
+        stats.norm.ppf((1 + CONFIDENCE) / 2),
+        stats.t.ppf((1 + CONFIDENCE) / 2, np.where(np.isinf(freedom), 1.0, freedom)),
+    )
+    return found

@@ -1,0 +1,349 @@
+"""What changed between recordings: planted changes are found by name, chance is not, and gates mean what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import mono
+from builders.jitdump import JitDump
+from builders.mono import Log
+from conftest import REPO, examples
+from hypothesis import given
+from hypothesis import strategies as st
+from streams import fdr
+
+import traceferry
+from traceferry import cli
+from traceferry.compare import statistics
+from traceferry.compare.comparison import Comparison, Options, Row, compare
+from traceferry.compare.factors import Factors, factors_of
+from traceferry.compare.gate import evaluate, parse
+from traceferry.compare.markdown import as_markdown, code
+from traceferry.compare.matching import Function, Renames, matched
+from traceferry.compare.runs import Run
+from traceferry.errors import UsageError
+
+JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
+
+
+@pytest.fixture
+def run_of(tmp_path: Path) -> Callable[..., Run]:
+    """The run of a built recording."""
+    made = iter(range(1000))
+
+    def run(recording: Any, name: str = "app", **options: Any) -> Run:
+        path = tmp_path / f"{next(made)}" / name
+        path.parent.mkdir()
+        path.write_bytes(recording.bytes())
+        return Run.of(str(path), traceferry.load(path, **options), with_trees=False)
+
+    return run
+
+
+def rows(comparison: Comparison, metric: str) -> dict[str, Row]:
+    return {row.name: row for table in comparison.tables_named(metric) for row in table.rows}
+
+
+def changed(comparison: Comparison) -> set[tuple[str, str, str]]:
+    """(metric, name, verdict) of everything that changed."""
+    return {(table.name, row.name, row.verdict) for table in comparison.tables for row in table.changed}
+
+
+# ---------------------------------------------------------------- planted changes
+
+
+def calls(rng: np.random.Generator, b_factor: float = 1.0) -> Any:
+    """A run of eight functions: ten rounds, in each of which every function takes some time, B 300 us."""
+    speed = 1 + 0.01 * rng.standard_normal()
+    words = []
+    for _ in range(10):
+        for letter in "ABCDEFGH":
+            us = 300 * b_factor if letter == "B" else 100
+            ns = round(1000 * us * speed * (1 + 0.002 * rng.standard_normal()))
+            words.append(f"{letter} {ns} {letter.lower()}")
+    return fdr(" ".join(words))
+
+
+def test_a_regression_of_2_percent_is_ranked_first_and_its_interval_holds_it(run_of: Callable[..., Run]) -> None:
+    rng = np.random.default_rng(7)
+    first = holds = 0
+    for _ in range(6):
+        base = [run_of(calls(rng), "app.xray") for _ in range(5)]
+        found = compare(base, [run_of(calls(rng, 1.02), "app.xray") for _ in range(5)])
+        row = found.tables_named("self")[0].rows[0]
+        first += (row.name, row.verdict) == ("function 2", "slower")
+        holds += row.low is not None and row.high is not None and row.low < 0.02 < row.high
+        assert {verdict for verdict in changed(found) if verdict[0] == "calls"} == set()
+    assert first == 6
+    assert holds >= 5
+
+
+def test_the_same_program_has_not_changed(run_of: Callable[..., Run]) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(4):
+        runs = [run_of(calls(rng), "app.xray") for _ in range(10)]
+        found = compare(runs[:5], runs[5:])
+        assert changed(found) == set()
+        assert {row.verdict for row in rows(found, "self").values()} == {"same"}
+
+
+def test_a_change_of_everything_is_one_of_the_whole(run_of: Callable[..., Run]) -> None:
+    """All functions take 10 % longer: no function did more than the others."""
+    rng = np.random.default_rng(9)
+    runs = [[run_of(fdr(" ".join(f"{w} {round(n * k * (1 + 0.002 * rng.standard_normal()))} {w.lower()}"
+             for w in "ABCDEFGH" for n in (100_000,))), "app.xray") for _ in range(5)] for k in (1.0, 1.1)]  # fmt: skip
+    found = compare(*runs)
+    assert changed(found) == set()
+    assert rows(found, "time")["time of calls"].verdict == "slower"
+    as_recorded = compare(*runs, Options(method="none"))
+    assert {row.verdict for row in rows(as_recorded, "self").values()} == {"slower"}
+
+
+def heap(n_orders: int = 3, pause_ns: int = 1000) -> Any:
+    log = Log(17).buffer(tid=0x7F30)
+    log.class_(0x3000, "Order").vtable(0x2000, 0x3000).class_(0x3100, "Line").vtable(0x2100, 0x3100)
+    for nth in range(n_orders):
+        log.alloc(0x2000, 0x9000 + 64 * nth, 24)
+    log.alloc(0x2100, 0xF000, 24)
+    for nth in range(4):
+        ts = (nth + 1) * 1_000_000_000
+        log.gc_event(mono.PRE_STOP_WORLD, ts=ts).gc_event(mono.POST_STOP_WORLD, ts=ts + 10)
+        log.gc_event(mono.PRE_START_WORLD, ts=ts + pause_ns).gc_event(mono.POST_START_WORLD, ts=ts + pause_ns + 10)
+    return log
+
+
+def test_an_allocation_is_found_by_its_class(run_of: Callable[..., Run]) -> None:
+    found = compare([run_of(heap(3))], [run_of(heap(4))])
+    assert changed(found) == {("allocated_bytes", "Order", "more"), ("allocated_objects", "Order", "more")}
+    order = rows(found, "allocated_bytes")["Order"]
+    assert (order.base, order.new, order.is_exact) == (72, 96, True)
+
+
+def test_a_longer_pause_is_found_by_its_kind(run_of: Callable[..., Run]) -> None:
+    rng = np.random.default_rng(3)
+
+    def side(ns: int) -> list[Run]:
+        return [run_of(heap(pause_ns=round(ns * (1 + 0.01 * rng.standard_normal())))) for _ in range(5)]
+
+    found = compare(side(20_000_000), side(30_000_000))
+    assert ("event.p99", "GC pause", "slower") in changed(found)
+    assert {name.partition(":")[0] for _, name, _ in changed(found)} == {"GC pause"}
+    assert evaluate(parse("gc_pause.p99 > 5ms"), found).status == "failed"
+    assert evaluate(parse("gc_pause.p99 > 15ms"), found).status == "passed"
+
+
+def jitted(*names: tuple[str, int]) -> Any:
+    dump = JitDump.v8()
+    for nth, (name, size) in enumerate(names):
+        dump.load(name, 0x1000 + 0x1000 * nth, size, ts=20 + nth)
+    return dump
+
+
+def test_code_is_found_by_function_and_tier(run_of: Callable[..., Run]) -> None:
+    base = jitted(("JS:~f a.js:1:1", 64), ("JS:*f a.js:1:1", 128), ("JS:*g a.js:9:1", 128))
+    new = jitted(("JS:~f a.js:1:1", 64), ("JS:*f a.js:1:1", 128), ("JS:~f a.js:1:1", 64), ("JS:*g a.js:9:1", 256))
+    found = compare([run_of(base, "jit-1.dump")], [run_of(new, "jit-1.dump")])
+    assert [(t.function[0], t.base, t.new) for t in found.tiers] == [("f", ("Turbofan",), ("Interpreter",))]
+    sizes = rows(found, "code_size")
+    assert {name: (row.base, row.new, row.verdict) for name, row in sizes.items()} == {
+        "f": (192, 256, "more"), "g": (128, 256, "more"),
+    }  # fmt: skip
+
+
+def test_one_run_each_is_judged_by_the_poisson_model() -> None:
+    """A function of 400 samples, and of 500: 100 are 3.3 times the square root of 900."""
+    amounts = np.array([[400, 500], [100, 103], [0, 30]], np.float64)
+    found = statistics.of_counts(amounts, 1, Factors(np.ones(2), "none"))
+    assert found.p[0] == pytest.approx(0.00085, rel=0.02)
+    assert found.p[1] > 0.8
+    assert found.p[2] < 1e-9
+    assert np.exp([found.low[0], found.high[0]]) == pytest.approx([1.25 * 0.8768, 1.25 / 0.8768], rel=0.01)
+
+
+def test_a_longer_run_is_brought_to_the_level_of_the_base() -> None:
+    """Three times as long, and one function of forty twice as slow: only that one differs."""
+    usual = np.arange(100, 140, dtype=np.float64)
+    new = 3 * usual
+    new[7] *= 2
+    factors = factors_of(np.stack([usual, new], axis=1), 1, "typical", is_sampled=True)
+    assert factors.of_run == pytest.approx([1, 3])
+    shares = factors_of(np.stack([usual, new], axis=1), 1, "whole", is_sampled=True)
+    assert shares.of_run[1] > 3.05
+
+
+def test_five_runs_of_noise_name_nothing_and_many_functions_do_not_hide_a_change() -> None:
+    """Of 400 functions one is a tenth slower; without it, in 40 trials at most one names any."""
+    rng = np.random.default_rng(5)
+    share = np.sort(rng.lognormal(0, 2, 400))[::-1]
+    wrong = found = 0
+    for nth in range(40):
+        mean = np.outer(100_000 * share / share.sum(), np.exp(rng.normal(0, 0.03, 10)))
+        mean *= np.exp(rng.normal(0, 0.005, mean.shape))
+        mean[4, 5:] *= 1.1 if nth % 2 else 1
+        amounts = rng.poisson(mean).astype(np.float64)
+        effects = statistics.of_counts(amounts, 5, factors_of(amounts, 5, "typical", is_sampled=True))
+        significant = np.flatnonzero(statistics.adjusted(effects.p) <= 0.01).tolist()
+        found += nth % 2 == 1 and 4 in significant
+        wrong += bool(set(significant) - ({4} if nth % 2 else set()))
+    assert found >= 19
+    assert wrong <= 1
+
+
+def test_a_disturbed_run_is_marked_and_can_be_left_out(run_of: Callable[..., Run]) -> None:
+    rng = np.random.default_rng(11)
+    runs = [run_of(calls(rng), "app.xray") for _ in range(9)]
+    slow = run_of(fdr(" ".join(f"{w} {n}00 {w.lower()}" for n, w in zip([9000, 14000] * 4, "ABCDEFGH", strict=True))))
+    found = compare([*runs[:4], slow], runs[4:], Options(leaves_out_disturbed=True))
+    assert [bool(run.disturbed) for run in (*found.base, *found.new)] == [False] * 4 + [True] + [False] * 5
+    assert found.n_runs == (4, 5)
+    assert compare([*runs[:4], slow], runs[4:]).n_runs == (5, 5)
+
+
+# ---------------------------------------------------------------- matching
+
+
+def names(base: Sequence[Function], new: Sequence[Function], *renames: str) -> list[tuple[Function, Function]]:
+    """Which of the base is which of the new side."""
+    of_base, of_new = matched(base, new, Renames(renames))
+    back = {identity: function for function, identity in of_new.items()}
+    return [(function, back[identity]) for function, identity in of_base.items() if identity in back]
+
+
+def test_functions_match_across_builds() -> None:
+    pairs = {
+        "moved": (("f", "a.c", 3, ""), ("f", "a.c", 90, "")),
+        "another folder": (("g", "/build1/b.c", 1, ""), ("g", "/build2/b.c", 1, "")),
+        "a file that one side lacks": (("h", "", 0, ""), ("h", "c.c", 5, "")),
+        "a compiler's copy": (("k.constprop.0", "d.c", 0, ""), ("k", "d.c", 1, "")),
+        "renamed": (("old::run", "e.c", 1, ""), ("young::run", "e.c", 1, "")),
+        "anonymous, nearest line": (("(anonymous)", "x.js", 10, ""), ("(anonymous)", "x.js", 12, "")),
+        "anonymous, nearest of two": (("(anonymous)", "x.js", 40, ""), ("(anonymous)", "x.js", 44, "")),
+    }
+    base, new = zip(*pairs.values(), strict=True)
+    assert names(base, new, "old::*=young::*") == sorted(pairs.values())
+
+
+def test_what_is_ambiguous_is_not_matched() -> None:
+    kinds = [("f", "a.c", 1, "function"), ("f", "a.c", 1, "stub")]
+    assert names(kinds[:1], kinds[1:]) == []
+    assert names([("f", "/x/a.c", 0, "")], [("f", "/y/a.c", 0, ""), ("f", "/z/a.c", 0, "")]) == []
+
+
+# ---------------------------------------------------------------- gates
+
+
+ERRORS = {
+    "": 1, "self": 5, "self 5%": 6, "self > ": 8, "self > x": 8, "self > 5 parsecs": 10, "self > 5% 3": 11,
+    "elf > 5%": 1, "gc_pause.p98 > 1ms": 10, "self.p99 > 1ms": 1, "total(main) > 5ms": 7, "total('main' > 5ms": 14,
+    "total('') > 5ms": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_a_mistake_in_an_expression_is_pointed_at(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    message, line, pointer = str(error.value).split("\n")
+    assert f"at character {ERRORS[text]}:" in message
+    assert (line, pointer) == (f"  {text}", "  " + " " * (ERRORS[text] - 1) + "^")
+
+
+def test_gates(run_of: Callable[..., Run]) -> None:
+    rng = np.random.default_rng(13)
+    found = compare(
+        [run_of(calls(rng), "a.xray") for _ in range(5)], [run_of(calls(rng, 1.06), "a.xray") for _ in range(5)]
+    )
+    for text, status in {
+        "self > 5%": "failed", "self > 7%": "passed", "self('function 2') > 5%": "failed",
+        "self('function 3') > 5%": "passed", "self('function *') > 100us": "failed", "self > 1ms": "passed",
+        "calls > 0": "passed", "calls >= 0": "passed", "self('nothing') > 5%": "undecided", "gc_pause.p99 > 1ms":
+        "undecided", "total < -5%": "passed",
+    }.items():  # fmt: skip
+        assert evaluate(parse(text), found).status == status, text
+    with pytest.raises(UsageError, match="counts ns, not bytes"):
+        evaluate(parse("self > 5MB"), found)
+    alone = compare(found.sides.base[:1], found.sides.new[:1])
+    assert evaluate(parse("self > 5%"), alone).status == "undecided"
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(17)
+    for nth in range(5):
+        (tmp_path / f"base{nth}.xray").write_bytes(calls(rng).bytes())
+        (tmp_path / f"new{nth}.xray").write_bytes(calls(rng, 1.06).bytes())
+    sides = ["compare", "--base", f"{tmp_path}/base*.xray", "--new", f"{tmp_path}/new*.xray"]
+    assert cli.main([*sides, "--fail-on", "self > 5%", "--json", str(tmp_path / "out.json")]) == 3
+    text = capsys.readouterr().out
+    assert "FAILED: self > 5%\n  self of function 2: " in text
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert (found["version"], found["verdict"], len(found["base"])) == (1, "failed", 5)
+    first = next(table for table in found["tables"] if table["metric"] == "self")["rows"][0]
+    assert (first["name"], first["verdict"]) == ("function 2", "slower")
+    assert first["low"] < 0.06 < first["high"]
+    assert cli.main([*sides, "--fail-on", "gc_pause.p99 > 1ms", "--quiet"]) == 0
+    assert cli.main([*sides, "--fail-on", "gc_pause.p99 > 1ms", "--quiet", "--strict"]) == 3
+    assert capsys.readouterr().err == (
+        "NOT DECIDED: gc_pause.p99 > 1ms\n  neither side has gc_pause.p99\n" * 2
+    )  # fmt: skip
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "app.xray").write_bytes(fdr("A 500 a").bytes())
+    calls_only = str(tmp_path / "app.xray")
+    for words, message in {
+        (calls_only,): "1 recordings are given",
+        (calls_only, str(tmp_path / "nothing*")): "no file has such a name",
+        (calls_only, str(JAVA)): "nothing to compare",
+        (calls_only, calls_only, "--rename", "x"): "write OLD=NEW",
+        (calls_only, calls_only, "-o", str(tmp_path / "a.gecko.json")): "gecko has no comparisons",
+        (calls_only, calls_only, "-o", calls_only): "app.xray",
+    }.items():
+        assert cli.main(["compare", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_the_same_recordings_in_another_order_give_the_same_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(19)
+    paths = [tmp_path / f"{nth}.xray" for nth in range(6)]
+    for path in paths:
+        path.write_bytes(calls(rng).bytes())
+    base, new = ([str(p) for p in part] for part in (paths[:3], paths[3:]))
+    outputs = []
+    for order in (base, base[::-1]):
+        out = tmp_path / "out.md"
+        cli.main(["compare", "--base", *order, "--new", *new, "--markdown", str(out), "--quiet"])
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+# ---------------------------------------------------------------- Markdown
+
+
+@examples(200)
+@given(st.text())
+def test_a_name_in_markdown_is_one_code_span_of_one_cell(name: str) -> None:
+    span = code(name)
+    fence = span[: len(span) - len(span.lstrip("`"))]
+    inside = span[len(fence) : -len(fence)]
+    assert fence not in inside
+    assert span.endswith(fence)
+    assert not set("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") & set(span)
+    assert "|" not in span.replace("\\|", "")
+
+
+def test_markdown_is_cut_after_the_largest_changes_and_says_so(run_of: Callable[..., Run]) -> None:
+    many = [f"{chr(65 + nth)} {100 * (nth + 1)} {chr(97 + nth)}" for nth in range(26)]
+    found = compare([run_of(fdr(" ".join(many)))], [run_of(fdr(" ".join(many + many)))])
+    for limit in (1500, 64_000):
+        text = as_markdown(found, limit=limit)
+        assert len(text.encode()) <= limit
+        assert ("more changes are left out" in text) == (limit == 1500)
+        assert "| `function 1` | +100% | exact | +1 | 1 | 2 | more |" in text
