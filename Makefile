@@ -148,6 +148,7 @@ lint: $(VENV)/.dev $(TYPING)
 
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -m large
+	TRACEFERRY_CUTS=all $(BIN)/python -m pytest -n auto -k cut_anywhere
 
 bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/xray.py --rounds $(BENCH_ROUNDS)

@@ -52,6 +52,16 @@ def examples(n: int) -> settings:
     return settings(max_examples=max(1, round(n * FACTOR)))
 
 
+# ---------------------------------------------------------------- cuts
+
+
+def cuts(size: int, each: int, first: int = 0) -> list[int]:
+    """Lengths from `first` on at which the tests cut a file of `size` bytes, the last is `size`: one in `each`; every
+    one in `make large`."""
+    step = 1 if os.environ.get("TRACEFERRY_CUTS") == "all" else each
+    return [*range(first, size, step), size]
+
+
 # ---------------------------------------------------------------- shared recordings
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders.xray import Basic, Fdr
-from conftest import examples
+from conftest import cuts, examples
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import BUILT
@@ -21,8 +21,6 @@ from traceferry.model import Trace, laws
 from traceferry.registry import Options, importer_named
 
 SMALL = names(r"(?!small5m|l100).*\.xray")
-# A log of up to so many bytes is cut at each of them, a longer one at as many places.
-CUTS = 800
 quietly = examples(150)
 
 
@@ -38,19 +36,16 @@ def checked(data: bytes) -> Trace | None:
     return trace
 
 
-def cuts_of(data: bytes) -> list[int]:
-    """Every length, or as many as CUTS of them: all around the first records, the rest evenly."""
-    if len(data) <= CUTS:
-        return list(range(len(data) + 1))
-    step = (len(data) - 200) / (CUTS - 200)
-    return [*range(200), *(200 + int(i * step) for i in range(CUTS - 200)), len(data)]
+def chosen(data: bytes) -> list[int]:
+    """Lengths all around the first records, the rest evenly."""
+    return [*cuts(min(len(data), 600), 7), *range(601, len(data), len(data) // 60), len(data)]
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_recordings_cut_anywhere(name: str) -> None:
     """What is in front of the cut is kept: calls never get fewer as the file gets longer."""
     data = content(name)
-    for cut in cuts_of(data)[:: 1 if len(data) < 30_000 else 4]:
+    for cut in chosen(data):
         trace = checked(data[:cut])
         assert (trace is None) == (cut < 32)
 
@@ -60,7 +55,7 @@ def test_recordings_cut_anywhere(name: str) -> None:
 def test_built_logs_cut_anywhere(version: int, big: bool) -> None:
     log = every_record(version, big)
     before = 0
-    for cut in range(32, len(log) + 1):
+    for cut in cuts(len(log), 5, 32):
         trace = checked(log[:cut])
         assert trace is not None
         n = sum(len(calls) for calls in all_calls(trace))

@@ -7,6 +7,7 @@ arguments in the interpreted twin.
 import importlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -48,7 +49,7 @@ from traceferry.totals.trees import Trees
 
 KERNELS = sorted(module_of(path) for folder in PACKAGES.values() for path in (REPO / folder).rglob("*_kernel.py"))
 Arguments = tuple[Any, ...]
-quietly = examples(40)
+quietly = examples(20)
 
 
 def interpreted(name: str) -> ModuleType:
@@ -158,7 +159,8 @@ def use_trace(inputs: dict[str, bytes]) -> None:
     trees = Trees(trace)
     collect(trace, trees)
     trees.total(trees.own(lambda _: True))
-    for exporter in EXPORTERS:
+    # A page holds what the others write.
+    for exporter in (exporter for exporter in EXPORTERS if exporter.name != "html"):
         exporter.module.write(trace, Output(Nowhere(), gzip=False), lambda _: None)
     summarize(select_lasting(trace, 15))
     summarize(select_range(trace, trace.start_ts + 15, trace.end_ts - 15))
@@ -312,6 +314,16 @@ def shortened(arguments: Arguments) -> Iterator[Arguments]:
                 yield tuple(changed)
 
 
+def few_of_each_size(calls: Calls) -> Iterator[tuple[str, str, Arguments]]:
+    """Of the calls of a kernel with arrays of the same sizes, two."""
+    seen: Counter[tuple[str, str, tuple[int, ...]]] = Counter()
+    for module, name, before, _, _ in list(calls):
+        sizes = tuple(len(a) for a in before if isinstance(a, (np.ndarray, bytearray)))
+        seen[module, name, sizes] += 1
+        if seen[module, name, sizes] <= 2:
+            yield module, name, before
+
+
 def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     """Interpreted, an index beyond an array's end would raise IndexError; compiled it would be another's memory. So
     both must raise ValueError for the same lengths, and do the same where the length is enough."""
@@ -326,7 +338,7 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     use_unwind()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()
-    for module, name, before, _, _ in list(calls):
+    for module, name, before in few_of_each_size(calls):
         for arguments in shortened(before):
             twin = copied(arguments)
             try:

@@ -285,7 +285,6 @@ REAL_DUMPS = [dump for dump in dumps() if not (isinstance(dump, str) and dump.st
 def test_real_dumps(run: Run, dump: str) -> None:
     Path("jit.dump").write_bytes(dump_content(dump))
     assert run("jit.dump", "-o", "out.gsym").status == 0
-    assert run("out.gsym", "--verify", "jit.dump").out.endswith("addresses compared, 0 differ\n")
     assert run("jit.dump", "--verify", "out.gsym").out.endswith("addresses compared, 0 differ\n")
 
 
@@ -295,7 +294,8 @@ def test_llvm_says_of_real_dumps_what_we_say(run: Run, dump: str) -> None:
     Path("jit.dump").write_bytes(dump_content(dump))
     run("jit.dump", "-o", "out.gsym")
     functions = Gsym(open_source("out.gsym")).functions()
-    addresses = sorted({at for f in functions for at in (f.start, f.start + f.size // 2, f.start + f.size)})
+    all_of_them = sorted({at for f in functions for at in (f.start, f.start + f.size // 2, f.start + f.size)})
+    addresses = all_of_them[:: 1 + len(all_of_them) // 3000]
     Path("addresses").write_text("\n".join(hexes(addresses)))
     with open("addresses") as given, pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", given)
