@@ -95,9 +95,7 @@ def unpacked(name: str) -> Path:
 
 def n_records(log: Path) -> int:
     """Function records, half of them enters: what `traceferry info` counts as calls, twice."""
-    answer = subprocess.run(
-        [*TRACEFERRY, "info", "--json", str(log)], capture_output=True, cwd=ROOT, check=False
-    )
+    answer = subprocess.run([*TRACEFERRY, "info", "--json", str(log)], capture_output=True, cwd=ROOT, check=False)
     if answer.returncode not in (0, 1):
         sys.exit(answer.stderr.decode(errors="replace"))
     processes = json.loads(answer.stdout)["processes"]

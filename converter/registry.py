@@ -176,11 +176,16 @@ GB = 10**9
 # A longer suffix before the shorter one that it ends with.
 EXPORTERS = (
     Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GB),
-    Exporter("firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GB),
-    Exporter("perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GB),
+    Exporter(
+        "firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GB,
+        compares=True,
+    ),
+    Exporter(
+        "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GB, compares=True
+    ),
     Exporter(
         "html", "page that opens anywhere, with both of these inside", (".html",), "any browser", GB,
-        holds=("firefox", "perfetto"),
+        holds=("firefox", "perfetto"), compares=True,
     ),
 )  # fmt: skip
 DEFAULT_EXPORTER = "firefox"

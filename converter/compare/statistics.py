@@ -26,6 +26,9 @@ FEWEST = 5.0
 NEIGHBOURS = 25
 FEWEST_FOR_PRIOR = 10
 CONFIDENCE = 0.95
+MOST_PRIOR = 100.0
+# A variance that so few functions would have by chance is a function's own.
+OWN_BEYOND = 0.05
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,18 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     """Samples. amounts: float64 [rows, runs], the base's runs first; with one run on each side, the Poisson model."""
     scale = factors.of_run
     base, new = _rates(amounts[:, :n_base], scale[:n_base]), _rates(amounts[:, n_base:], scale[n_base:])
-    both = _rates(amounts, scale)
-    mean = both * np.mean(scale)
+    mean = _rates(amounts, scale) * np.mean(scale)
     inside = _deviance(amounts[:, :n_base], base, scale[:n_base]) + _deviance(amounts[:, n_base:], new, scale[n_base:])
-    between = np.maximum(_deviance(amounts, both, scale) - inside, 0.0)
+    between = _between(amounts, scale, n_base)
     d = amounts.shape[1] - 2
     if d > 0:
         excess = _excess(inside / d, mean, d)
         usual = 1.0 + excess * mean
-        dispersion, prior = _moderated(inside / d, usual, d, mean >= FEWEST)
-        dispersion, freedom = np.maximum(dispersion, 1.0), d + prior
+        dispersion, freedom = _moderated(inside / d, usual, d, mean >= FEWEST)
+        # Never below what is usual, nor below Poisson's: what varied little by chance would be significant.
+        dispersion = np.maximum(dispersion, usual)
     else:
-        dispersion, freedom = np.ones(len(amounts)), np.inf
+        dispersion, freedom = np.ones(len(amounts)), np.full(len(amounts), np.inf)
     # Half a sample on each side, as is usual, keeps the interval finite where one side has none.
     counts = [np.maximum(side.sum(axis=1), 0.5) for side in (amounts[:, :n_base], amounts[:, n_base:])]
     variance_of_change = dispersion * (1 / counts[0] + 1 / counts[1]) + 2 * factors.error**2 * (d <= 0)
@@ -81,14 +84,14 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     reach = _t(freedom) * error
     n_runs = amounts.shape[1]
     variance = variance_of_change * n_base * (n_runs - n_base) / n_runs
-    return Effects(base, new, change, change - reach, change + reach, p, variance, np.broadcast_to(freedom, p.shape))
+    return Effects(base, new, change, change - reach, change + reach, p, variance, freedom)
 
 
 def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     """Measured amounts. amounts: float64 [rows, runs], the base's runs first. Rows that one side's runs do not all have
     have no test, and neither has a comparison of one run with one."""
     level = amounts / factors.of_run
-    base, new = level[:, :n_base].mean(axis=1), level[:, n_base:].mean(axis=1)
+    base, new = (_rates(side, scale) for side, scale in _parts(amounts, factors.of_run, n_base))
     n_rows, n_runs = amounts.shape
     n_new, d = n_runs - n_base, n_runs - 2
     testable = np.all(level > 0, axis=1) & (d > 0)
@@ -107,8 +110,7 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     least = np.square(1 / np.maximum(amounts[testable].mean(axis=1), 1.0)) / 12
     raw = np.maximum(raw, least)
     usual = _usual(raw, logs.mean(axis=1), d)
-    moderated, prior = _moderated(raw, usual, d, np.ones(len(raw), bool))
-    degrees = np.full(len(raw), d + prior)
+    moderated, degrees = _moderated(raw, usual, d, np.ones(len(raw), bool))
     difference = centers[1] - centers[0]
     error = np.sqrt(moderated * (1 / n_base + 1 / n_new))
     reach = _t(degrees) * error
@@ -142,6 +144,10 @@ def runs_needed(change: Array, variance: Array, alpha: float) -> Array:
 # ---------------------------------------------------------------- variances
 
 
+def _parts(amounts: Array, scale: Array, n_base: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    return (amounts[:, :n_base], scale[:n_base]), (amounts[:, n_base:], scale[n_base:])
+
+
 def _sides(base: Array, new: Array, n_base: int) -> tuple[tuple[Array, slice], tuple[Array, slice]]:
     return (base, slice(None, n_base)), (new, slice(n_base, None))
 
@@ -158,6 +164,20 @@ def _deviance(counts: Array, rate: Array, scale: Array) -> Array:
         logs = np.where(counts > 0, counts * np.log(counts / mean), 0.0)
     found: Array = 2 * (logs - (counts - mean)).sum(axis=1)
     return np.maximum(found, 0.0)
+
+
+def _between(counts: Array, scale: Array, n_base: int) -> Array:
+    """The deviance between both sides, chi-squared with one degree of freedom where nothing changed; with half a
+    sample less of difference, which makes it so for few samples, too."""
+    part = scale[:n_base].sum() / scale.sum()
+    base, whole = counts[:, :n_base].sum(axis=1), counts.sum(axis=1)
+    difference = base - whole * part
+    base = base - np.sign(difference) * np.minimum(np.abs(difference), 0.5)
+    new = whole - base
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = [np.where(n > 0, n * np.log(n / (whole * p)), 0.0) for n, p in ((base, part), (new, 1 - part))]
+    found: Array = np.maximum(2 * (logs[0] + logs[1]), 0.0)
+    return found
 
 
 def _excess(dispersion: Array, mean: Array, d: int) -> float:
@@ -197,19 +217,21 @@ def _usual(variance: Array, size: Array, d: int) -> Array:
     return usual
 
 
-def _moderated(variance: Array, usual: Array, d: int, used: Array) -> tuple[Array, float]:
-    """(variances drawn towards what is usual, the degrees of freedom that this adds): limma's empirical Bayes."""
-    special = scipy_module("special")
+def _moderated(variance: Array, usual: Array, d: int, used: Array) -> tuple[Array, Array]:
+    """(variances drawn towards what is usual, their degrees of freedom): limma's empirical Bayes. What varies far more
+    than is usual keeps its own variance."""
+    special, stats = scipy_module("special"), scipy_module("stats")
     if np.count_nonzero(used) < FEWEST_FOR_PRIOR:
-        return variance, 0.0
+        return variance, np.full(len(variance), float(d))
     logs = np.log(np.maximum(variance[used], 1e-300) / usual[used])
     # Few functions vary much more than others for reasons of their own; they must not speak for all.
     low, high = np.quantile(logs, [0.05, 0.9])
     kept = np.clip(logs, low, high)
     spread = float(np.var(kept, ddof=1)) * 1.25 - float(special.polygamma(1, d / 2))
-    prior = 2 * _trigamma_inverse(spread) if spread > 0.02 else 100.0
-    prior = min(prior, 100.0)
-    return (prior * usual + d * variance) / (prior + d), prior
+    prior = min(2 * _trigamma_inverse(spread), MOST_PRIOR) if spread > 0.02 else MOST_PRIOR
+    moderated = (prior * usual + d * variance) / (prior + d)
+    is_own = variance > usual * float(stats.f.isf(OWN_BEYOND, d, prior))
+    return np.where(is_own, variance, moderated), np.where(is_own, float(d), prior + d)
 
 
 def _trigamma_inverse(value: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -78,16 +78,25 @@ def _write_page(trace: Trace, out: Output, page: PageData, wanted: list[str], pr
     embedded = [_embedded(trace, name, profiles.get(name)) for name in wanted]
     budget = MOST_DATA + int(DATA_PER_EMBEDDED * sum(text_size(made.size) for made in profiles.values()))
     data = _packed(page, {"made_by": f"traceferry {traceferry.__version__}", "embedded": embedded}, budget)
-    script, style = _script(), _text("style.css")
+    pieces = (
+        _element(f"{name}-{nth}", piece, f' data-bytes="{len(piece)}"')
+        for name, made in profiles.items()
+        for nth, piece in enumerate(made.pieces())
+    )
+    write_document(out, SCRIPTS, data, pieces)
+
+
+def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Iterable[bytes] = ()) -> None:
+    """The markup, the style, the data, which is compressed JSON, the modules of script/, and what they read later."""
+    script, style = "\n" + "\n".join(_modules(scripts)), _text("style.css")
     head, body = (
         _text("page.html").replace("@STYLE@", style).replace("@POLICY@", _policy(script, style)).split("@CONTENT@")
     )
     out.write(head.encode())
     out.write(_element("data-0", data, f' data-bytes="{len(data)}"'))
     out.write(f"<script>{script}</script>\n".encode())
-    for name, made in profiles.items():
-        for nth, piece in enumerate(made.pieces()):
-            out.write(_element(f"{name}-{nth}", piece, f' data-bytes="{len(piece)}"'))
+    for piece in pieces:
+        out.write(piece)
     out.write(b'<script type="text/plain" id="end"></script>\n')
     out.write(body.encode())
 
@@ -125,13 +134,9 @@ def _element(name: str, data: bytes, attributes: str) -> bytes:
     return f'<script type="text/plain" id="{name}"{attributes}>'.encode() + as_text(data) + b"</script>\n"
 
 
-def _script() -> str:
-    return "\n" + "\n".join(_modules())
-
-
-def _modules() -> Iterator[str]:
+def _modules(names: Sequence[str]) -> Iterator[str]:
     yield '"use strict";\n(() => {\n'
-    for name in SCRIPTS:
+    for name in names:
         yield f"// ================================================================ {name}\n"
         yield _text(f"script/{name}")
     yield "})();\n"

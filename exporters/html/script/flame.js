@@ -34,10 +34,11 @@ class FlameGraph {
     this.#listen();
   }
 
-  /** zoomed: a node of the tree; isChosen: bytes, which frames match the search, or null. */
-  show(tree, { zoomed, isChosen, upward, colorOf, isInlined }) {
+  /** zoomed: a node of the tree; isChosen: bytes, which frames match the search, or null; colorOf: the name of a
+   * frame's colour; fillOf: a node's CSS colour, in place of that. */
+  show(tree, { zoomed, isChosen, upward, colorOf, isInlined, fillOf = null }) {
     const isOther = tree !== this.tree;
-    Object.assign(this, { tree, isChosen, upward, colorOf, isInlined });
+    Object.assign(this, { tree, isChosen, upward, colorOf, isInlined, fillOf });
     if (isOther) {
       this.positions = new Map();
       this.selected = -1;
@@ -165,7 +166,9 @@ class FlameGraph {
     context.globalAlpha = this.isChosen !== null && !isFound && frame >= 0 ? 0.38 : 1;
     context.fillStyle = isFound
       ? this.look.found
-      : shade(frame < 0 ? "grey" : this.colorOf(frame), frame < 0 ? "" : this.tree.nameOf(node), this.look.dark);
+      : this.fillOf !== null
+        ? this.fillOf(node, this.look.dark)
+        : shade(frame < 0 ? "grey" : this.colorOf(frame), frame < 0 ? "" : this.tree.nameOf(node), this.look.dark);
     context.fillRect(left, top, Math.max(wide, 0.5), ROW - 1);
     const isInlined = frame >= 0 && this.isInlined(frame);
     if (isInlined && wide > 4) {

@@ -1,6 +1,6 @@
 // What is shown is the URL's fragment: the back button goes back, and a copied link shows the same.
 
-const DEFAULTS = { tab: "flame", measure: "", by: "all", from: "roots", up: "", threads: "", range: "", find: "", zoom: "" };
+const DEFAULTS = { tab: "flame", measure: "", by: "all", from: "roots", up: "", threads: "", range: "", find: "", zoom: "", mode: "new", sure: "" };
 
 class State {
   /** changed: called with the values whenever they change. */

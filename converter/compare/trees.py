@@ -1,0 +1,191 @@
+"""The call trees of both sides in one: what each call path has in a run of the base and in one of the new side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry.compare.amounts import Key
+from traceferry.compare.comparison import Comparison
+from traceferry.compare.runs import Run
+from traceferry.model import SAMPLES, Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.totals.portable import Tree
+
+SMALLER = ("(smaller call paths)", "", 0, "", "")
+# The units of measures of self amounts, by the unit of the table whose factors bring them to one level.
+TABLE_UNITS = {"ns": "ns", "count": "samples"}
+Label = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measure in the threads of one name. base, new: float64, what each node has itself in a run on average, at
+    the level of the base."""
+
+    process: str
+    thread: str
+    name: str
+    unit: str
+    base: Array
+    new: Array
+
+
+@dataclass(frozen=True)
+class DiffTree:
+    """frames: (name, file, line, kind, category); parent: int32, always a smaller node, -1 is none; frame: int32."""
+
+    frames: tuple[Key, ...]
+    parent: Array
+    frame: Array
+    measured: tuple[Measured, ...]
+    n_joined: int = 0
+
+    def total(self, own: Array) -> Array:
+        """float64: what each node has with all below it."""
+        found = own.copy()
+        for node in range(len(found) - 1, -1, -1):
+            if self.parent[node] >= 0:
+                found[self.parent[node]] += found[node]
+        return found
+
+    def largest(self, n: int) -> DiffTree:
+        """With the n nodes that have most in any measure; what others have is that of a node of their own below the
+        nearest one that is kept."""
+        if len(self.parent) <= n:
+            return self
+        weight = np.zeros(len(self.parent))
+        for measured in self.measured:
+            for own in (measured.base, measured.new):
+                total = self.total(own)
+                weight = np.maximum(weight, total / max(own.sum(), 1e-300))
+        # A parent has at least what its child has, and comes before it.
+        kept = np.zeros(len(weight), bool)
+        kept[np.lexsort((np.arange(len(weight)), -weight))[:n]] = True
+        place = np.full(len(weight), -1, np.int64)
+        place[kept] = np.arange(n)
+        joined: dict[int, int] = {}
+        parents, frames = self.parent.tolist(), self.frame.tolist()
+        new_parent = [int(place[parents[i]]) if parents[i] >= 0 else -1 for i in np.flatnonzero(kept).tolist()]
+        new_frame = [frames[i] for i in np.flatnonzero(kept).tolist()]
+        above = np.where(kept, np.arange(len(weight)), 0)
+        for node in np.flatnonzero(~kept).tolist():
+            up = parents[node]
+            above[node] = -1 if up < 0 else above[up] if not kept[up] else up
+            holder = int(above[node])
+            if holder not in joined:
+                joined[holder] = len(new_parent)
+                new_parent.append(int(place[holder]) if holder >= 0 else -1)
+                new_frame.append(len(self.frames))
+            place[node] = joined[holder]
+        n_nodes = len(new_parent)
+        measured_now = tuple(
+            Measured(
+                m.process, m.thread, m.name, m.unit,
+                np.bincount(place, m.base, n_nodes), np.bincount(place, m.new, n_nodes),
+            )
+            for m in self.measured
+        )  # fmt: skip
+        return DiffTree(
+            (*self.frames, SMALLER), np.array(new_parent, np.int32), np.array(new_frame, np.int32), measured_now,
+            int(np.count_nonzero(~kept)),
+        )  # fmt: skip
+
+
+def diff_tree(comparison: Comparison) -> DiffTree:
+    """Functions, processes, threads matched as in the tables: the amounts of a function's nodes add up to its row."""
+    sides = comparison.sides
+    n_base = len(sides.base)
+    trees = [_renamed(comparison, nth, run) for nth, run in enumerate(sides.runs)]
+    names = _paired([label for tree in trees[:n_base] for label in tree.measures],
+                    [label for tree in trees[n_base:] for label in tree.measures])  # fmt: skip
+    whole = Tree()
+    for nth, tree in enumerate(trees):
+        side = 0 if nth < n_base else 1
+        labels = [(side, *(names.get(label, label) if side == 0 else label)) for label in tree.measures]
+        whole = whole.merged(Tree(tree.frames, tree.parent, tree.frame, tuple(labels), tree.own))
+    columns = {label: whole.own[:, nth].astype(np.float64) for nth, label in enumerate(whole.measures)}
+    nothing = np.zeros(len(whole.parent))
+    measured = []
+    for label in dict.fromkeys(label[1:] for label in whole.measures):
+        levels = _levels(comparison, label)
+        base, new = (columns.get((side, *label), nothing) / level for side, level in enumerate(levels))
+        process, thread, name, unit = label
+        measured.append(Measured(process, thread, name, unit, base, new))
+    return DiffTree(tuple(frame[:5] for frame in whole.frames), whole.parent, whole.frame, tuple(measured))
+
+
+def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:
+    """By what the sums of both sides are divided: the sums of the factors of their runs."""
+    n_base = len(comparison.sides.base)
+    unit = TABLE_UNITS.get(label[3])
+    of_run = np.ones(len(comparison.sides.runs))
+    for table in comparison.tables_named("self"):
+        # Other weights of samples, as cycles, are at the level of the samples.
+        if table.amounts.unit == (unit or "samples") and label[2] != "allocated bytes":
+            of_run = table.factors.of_run
+    return float(of_run[:n_base].sum()), float(of_run[n_base:].sum())
+
+
+def _renamed(comparison: Comparison, nth: int, run: Run) -> Tree:
+    """With frames by what they are called here: without tiers and inlining, which are not the function's."""
+    tree = run.trees
+    frames = [(*comparison.sides.function_of(nth, frame[:4]), frame[4], "", 0) for frame in tree.frames]
+    return Tree.of(frames, tree.parent, tree.frame, tree.measures, tree.own)
+
+
+def _paired(base: Sequence[Label], new: Sequence[Label]) -> dict[Label, Label]:
+    """What labels of the base are called on the new side: the only process or thread that one side has is the only one
+    that the other has, whatever its name."""
+    processes = _only({label[0] for label in base}, {label[0] for label in new})
+    found: dict[Label, Label] = {}
+    for process in {label[0] for label in base}:
+        other = processes.get(process, process)
+        threads = _only({x[1] for x in base if x[0] == process}, {x[1] for x in new if x[0] == other})
+        for label in base:
+            if label[0] == process:
+                found[label] = (other, threads.get(label[1], label[1]), *label[2:])
+    return found
+
+
+def _only(base: set[str], new: set[str]) -> dict[str, str]:
+    left, right = base - new, new - base
+    return {left.pop(): right.pop()} if len(left) == len(right) == 1 else {}
+
+
+# ---------------------------------------------------------------- as a trace
+
+
+def as_trace(comparison: Comparison, tree: DiffTree) -> Trace:
+    """The tables that exporters write frames and stacks from: stack i of the trace is node i of the tree. Each measure
+    is a thread, whose samples weigh nothing: what they weigh is in the tree."""
+    trace = Trace()
+    strings = trace.strings
+    rows = []
+    for name, file, line, kind, category in tree.frames:
+        source = trace.sources.intern(path=strings.intern(file)) if file else -1
+        color = strings.intern("blue")
+        of_category = trace.categories.intern(name=strings.intern(category), color=color) if category else -1
+        rows.append((strings.intern(name), source, line, strings.intern(kind) if kind else -1, of_category))
+    names, sources, lines, kinds, categories = ([row[i] for row in rows] for i in range(5))
+    trace.funcs.extend(name=names, source=sources, line=lines, kind=kinds)
+    trace.frames.extend(func=list(range(len(rows))), category=categories)
+    trace.stacks.extend(prefix=tree.parent, frame=tree.frame)
+    duration = max((run.duration_ns for run in (*comparison.base, *comparison.new)), default=0)
+    for name in dict.fromkeys(measured.process for measured in tree.measured):
+        trace.processes.append(Process(len(trace.processes) + 1, name or "process", 0, duration))
+    trace.bounds = (0, duration)
+    trace.attributes = {
+        "base": ", ".join(run.path for run in comparison.base), "new": ", ".join(run.path for run in comparison.new),
+    }  # fmt: skip
+    return trace
+
+
+def process_of(trace: Trace, measured: Measured) -> Process:
+    return next(process for process in trace.processes if process.name == (measured.process or "process"))
+
+
+def thread_named(trace: Trace, tid: int, name: str) -> Thread:
+    """A thread of the whole time that has nothing itself."""
+    return Thread(tid, name, False, trace.start_ts, trace.end_ts, lambda: ThreadData(samples=Table(SAMPLES)))

@@ -1,0 +1,95 @@
+"""The page of a comparison: a differential flame graph, the tables of what changed, and the runs side by side.
+
+It is made of the same modules as the page of a recording, and as that one makes no request to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import orjson
+
+import traceferry
+from traceferry.compare import figures
+from traceferry.compare.as_json import as_json
+from traceferry.compare.comparison import Comparison
+from traceferry.compare.trees import DiffTree, Measured, diff_tree
+from traceferry.exporters.html.embed import gzipped, text_size
+from traceferry.exporters.html.page import write_document
+from traceferry.io.output import Output
+
+SCRIPTS = (
+    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "trees.js", "state.js", "table.js", "flame.js",
+    "flame_view.js", "summary.js", "compare_tree.js", "compare_tables.js", "compare_main.js",
+)  # fmt: skip
+# Call paths and rows of each table, from much to little, until the data has at most so many characters.
+STEPS = ((20_000, 500), (10_000, 300), (5_000, 200), (2_000, 100), (500, 50), (100, 20))
+MOST_DATA = 400_000
+LONGEST_NAME = 1000
+Json = dict[str, Any]
+
+
+def write_comparison(comparison: Comparison, out: Output) -> None:
+    tree, found = diff_tree(comparison), as_json(comparison)
+    for n_nodes, n_rows in STEPS:
+        data = gzipped(orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows)))
+        if text_size(len(data)) <= MOST_DATA:
+            break
+    write_document(out, SCRIPTS, data)
+
+
+def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) -> Json:
+    tables = [
+        {
+            **table,
+            "rows": table["rows"][:n_rows],
+            "n_rows": len(table["rows"]),
+            "level": figures.level(compared, comparison),
+        }
+        for table, compared in zip(
+            [found["whole"], *found["tables"]], [comparison.whole, *comparison.tables], strict=True
+        )
+    ]
+    return {
+        "made_by": f"traceferry {traceferry.__version__}",
+        "model": figures.samples_model(comparison),
+        **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
+        "tables": tables,
+        "verdicts": _verdicts(comparison),
+        "joined": tree.n_joined,
+        "frames": {
+            "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
+            "place": [_place(frame) for frame in tree.frames],
+        },
+        "nodes": {"parent": tree.parent.tolist(), "frame": tree.frame.tolist()},
+        "measured": [_measured(measured) for measured in tree.measured],
+    }
+
+
+def _verdicts(comparison: Comparison) -> Json:
+    """By metric and name: what is said of functions that changed, for the flame graph's colours and texts."""
+    return {
+        table.name: {row.name: row.verdict for row in table.rows if row.is_changed}
+        for table in comparison.tables
+        if table.name in ("self", "total")
+    }
+
+
+def _place(frame: tuple[Any, ...]) -> str:
+    file, line = frame[1], frame[2]
+    return f"{file}:{line}" if file and line else str(file)
+
+
+def _measured(measured: Measured) -> Json:
+    """Only the nodes that have something themselves."""
+    used = np.flatnonzero((measured.base > 0) | (measured.new > 0))
+    return {
+        "process": measured.process,
+        "thread": measured.thread,
+        "name": measured.name,
+        "unit": measured.unit,
+        "node": used.tolist(),
+        "base": [round(x, 4) for x in measured.base[used].tolist()],
+        "new": [round(x, 4) for x in measured.new[used].tolist()],
+    }

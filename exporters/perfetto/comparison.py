@@ -1,0 +1,118 @@
+"""A comparison for Perfetto: stack samples with several weights, each of which is a measure of one flamegraph.
+
+Perfetto compares nothing itself, and a flamegraph draws no negative sizes. So each call path is a sample that weighs
+what a run of the new side has; with it come what a run of the base has, by how much it grew, by how much it shrank, and
+the signed difference, which queries can add up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceferry.compare.comparison import Comparison
+from traceferry.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
+from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Defaults, Descriptor, Interned, Packet, Packets
+from traceferry.exporters.perfetto.proto import integer, message, text, varint
+from traceferry.exporters.perfetto.samples import UNITS
+from traceferry.exporters.perfetto.stacks import Callstacks, Runs, write_symbols
+from traceferry.io.output import Output
+from traceferry.model import Array, Process, Trace
+
+FOLLOWERS = ("base", "grew by", "shrank by", "difference")
+# Weights are integers, and a run on average has parts of a sample where it is not known how long one lasts.
+FINER = 1000
+Kind = tuple[str, str]
+
+
+def write_comparison(comparison: Comparison, out: Output) -> None:
+    tree = diff_tree(comparison)
+    trace = as_trace(comparison, tree)
+    packets = Packets(out, CLOCKS["monotonic"], trace.start_ts)
+    values = {packets.clock: 0, CLOCKS["boot"]: 0}
+    packets.write(
+        message(Packet.CLOCK_SNAPSHOT, *(message(1, integer(1, c), integer(2, ts)) for c, ts in values.items()))
+    )
+    attributes = {"converted_by": "traceferry compare", **trace.attributes}
+    packets.write(
+        message(
+            Packet.TRACE_ATTRIBUTES, *(message(1, text(1, key), text(3, value)) for key, value in attributes.items())
+        )
+    )
+    tracks = {
+        process.pid: packets.write_track(message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name)))
+        for process in trace.processes
+    }
+    tids = _threads(trace, tree, packets, tracks)
+    runs = Runs(trace)
+    for kind in dict.fromkeys((m.name, m.unit) for m in tree.measured):
+        _write_kind(comparison, trace, tree, packets, runs, kind, tids)
+    write_symbols(trace, packets, runs, trace.end_ts + 1)
+
+
+def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, int]) -> dict[tuple[int, str], int]:
+    """The number of each thread, by its process and name."""
+    tids: dict[tuple[int, str], int] = {}
+    first = len(trace.processes) + 1
+    for measured in tree.measured:
+        process = process_of(trace, measured)
+        key = process.pid, measured.thread
+        if key not in tids:
+            tids[key] = first + len(tids)
+            name = text(5, measured.thread or "thread")
+            identity = message(Descriptor.THREAD, integer(1, process.pid), integer(2, tids[key]), name)
+            packets.write_track(integer(Descriptor.PARENT_UUID, tracks[process.pid]), identity)
+    return tids
+
+
+def _write_kind(
+    comparison: Comparison, trace: Trace, tree: DiffTree, packets: Packets, runs: Runs, kind: Kind,
+    tids: dict[tuple[int, str], int],
+) -> None:  # fmt: skip
+    """The samples of one measure, of all threads, on one sequence: the viewer draws them together."""
+    sequence = packets.sequence()
+    scale, unit = _scale(comparison, kind)
+    unit_field = integer(3, UNITS[unit]) if unit in UNITS else text(4, unit)
+    counters = [
+        message(
+            Interned.STACK_SAMPLE_COUNTER_DESCRIPTORS, integer(1, nth), text(2, f"{name}, {unit}"), unit_field
+        )
+        for nth, name in enumerate(FOLLOWERS, 1)
+    ]  # fmt: skip
+    primary = message(2, text(2, f"new, {unit}"), unit_field)
+    event = text(1, f"comparison_{'_'.join(kind[0].split())}")
+    packets.begin(sequence, RELATIVE, message(Defaults.STACK_SAMPLE_DEFAULTS, event, primary), counters)
+    callstacks = Callstacks(trace, packets, runs, sequence)
+    for nth, measured in enumerate((m for m in tree.measured if (m.name, m.unit) == kind), 1):
+        process = process_of(trace, measured)
+        task = [integer(1, nth), integer(2, process.pid), integer(3, tids[process.pid, measured.thread])]
+        packets.intern(sequence, [message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task)])
+        _write_samples(trace, packets, callstacks, sequence, nth, process, measured, scale)
+
+
+def _scale(comparison: Comparison, kind: Kind) -> tuple[float, str]:
+    """What amounts are multiplied with, and their unit then."""
+    name, unit = kind
+    if name == "samples":
+        return (comparison.sample_ns, "ns") if comparison.sample_ns else (FINER, "thousandths of a sample")
+    return 1.0, unit
+
+
+def _write_samples(
+    trace: Trace, packets: Packets, callstacks: Callstacks, sequence: int, task: int, process: Process,
+    measured: Measured, scale: float,
+) -> None:  # fmt: skip
+    base, new = (np.rint(own * scale).astype(np.int64) for own in (measured.base, measured.new))
+    stacks = np.flatnonzero((base > 0) | (new > 0)).astype(np.int32)
+    callstacks.intern(stacks)
+    step = max((trace.end_ts - trace.start_ts) // max(len(stacks), 1), 1)
+    columns: list[Array] = [base, np.maximum(new - base, 0), np.maximum(base - new, 0), new - base]
+    ids = b"".join(varint(nth) for nth in range(1, len(FOLLOWERS) + 1))
+    for nth, stack in enumerate(stacks.tolist()):
+        followers = b"".join(varint(int(column[stack])) for column in columns)
+        sample = (
+            integer(2, task), integer(6, int(callstacks.iids[stack])), integer(11, int(new[stack])),
+            message(13, ids), message(14, followers),
+        )  # fmt: skip
+        packets.write(
+            message(Packet.STACK_SAMPLE, *sample), integer(Packet.TIMESTAMP, nth * step), sequence=sequence
+        )  # fmt: skip
