@@ -27,7 +27,7 @@ CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_l
   LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test lint large bench goldens nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture test lint large bench compare-study goldens nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -159,6 +159,9 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/view.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/page.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/growth.py
+
+compare-study: $(VENV)/.dev
+	$(BIN)/python benchmarks/compare_study.py $(STUDY)
 
 goldens: $(VENV)/.dev
 	TRACEFERRY_GOLDENS=renew $(BIN)/python -m pytest -q tests/test_goldens.py

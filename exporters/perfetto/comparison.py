@@ -1,8 +1,7 @@
 """A comparison for Perfetto: stack samples with several weights, each of which is a measure of one flamegraph.
 
 Perfetto compares nothing itself, and a flamegraph draws no negative sizes. So each call path is a sample that weighs
-what a run of the new side has; with it come what a run of the base has, by how much it grew, by how much it shrank, and
-the signed difference, which queries can add up.
+what a run of the new side has; with it come what a run of the base has, by how much it grew, and by how much it shrank.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from traceferry.exporters.perfetto.stacks import Callstacks, Runs, write_symbols
 from traceferry.io.output import Output
 from traceferry.model import Array, Process, Trace
 
-FOLLOWERS = ("base", "grew by", "shrank by", "difference")
+FOLLOWERS = ("base", "grew by", "shrank by")
 # Weights are integers, and a run on average has parts of a sample where it is not known how long one lasts.
 FINER = 1000
 Kind = tuple[str, str]
@@ -105,7 +104,7 @@ def _write_samples(
     stacks = np.flatnonzero((base > 0) | (new > 0)).astype(np.int32)
     callstacks.intern(stacks)
     step = max((trace.end_ts - trace.start_ts) // max(len(stacks), 1), 1)
-    columns: list[Array] = [base, np.maximum(new - base, 0), np.maximum(base - new, 0), new - base]
+    columns: list[Array] = [base, np.maximum(new - base, 0), np.maximum(base - new, 0)]
     ids = b"".join(varint(nth) for nth in range(1, len(FOLLOWERS) + 1))
     for nth, stack in enumerate(stacks.tolist()):
         followers = b"".join(varint(int(column[stack])) for column in columns)

@@ -1,0 +1,161 @@
+"""Comparisons in the viewers' formats and as a page: the same differences as in the tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from clients import firefox
+from pages import Opened, browser, data_of
+from readers import perfetto
+from streams import fdr
+
+import traceferry
+from traceferry.compare.comparison import Comparison, compare
+from traceferry.compare.runs import Run
+from traceferry.compare.trees import diff_tree
+from traceferry.io.output import open_output
+from traceferry.registry import EXPORTERS
+
+SUFFIXES = {"firefox": "diff.json.gz", "perfetto": "diff.pftrace", "html": "diff.html"}
+# Nested calls, so that total and self differ; on the new side C takes longer, D is new, E is gone.
+BASE = "A 10 B 2000 C 3000 c b E 900 e a A 10 A 500 a a"
+NEW = "A 10 B 2000 C 3600 c b D 700 d a A 10 A 400 a a"
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    sides: list[list[Run]] = []
+    folder = tmp_path_factory.mktemp("recordings")
+    for stream in (BASE, NEW):
+        sides.append([])
+        for nth in range(3):
+            path = folder / f"{len(sides)}-{nth}.xray"
+            later = " ".join(str(int(word) + nth) if word.isdigit() else word for word in stream.split())
+            path.write_bytes(fdr(later).bytes())
+            sides[-1].append(Run.of(str(path), traceferry.load(path), with_trees=True))
+    return compare(*sides)
+
+
+@pytest.fixture(scope="module")
+def written(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("written")
+    for exporter in EXPORTERS:
+        if exporter.compares:
+            with open_output(str(folder / SUFFIXES[exporter.name])) as out:
+                exporter.comparing.write_comparison(comparison, out)
+    return {name: folder / file for name, file in SUFFIXES.items()}
+
+
+def by_function(comparison: Comparison) -> dict[str, tuple[float, float]]:
+    """Base and new self time of each function, from the tables."""
+    (table,) = comparison.tables_named("self")
+    return {row.name: (row.base, row.new) for row in table.rows}
+
+
+def test_the_tree_has_what_the_tables_have(comparison: Comparison) -> None:
+    tree = diff_tree(comparison)
+    for metric, count in (("self", lambda own: own), ("total", tree.total)):
+        (table,) = comparison.tables_named(metric)
+        for row in table.rows:
+            nodes = [n for n in range(len(tree.parent)) if tree.frames[tree.frame[n]][0] == row.name]
+            if metric == "total":
+                nodes = [n for n in nodes if not recurses(tree, n, row.name)]
+            (measured,) = tree.measured
+            found = [count(own)[nodes].sum() for own in (measured.base, measured.new)]
+            assert found == pytest.approx([row.base, row.new]), (metric, row.name)
+
+
+def recurses(tree: Any, node: int, name: str) -> bool:
+    above = tree.parent[node]
+    return above >= 0 and (tree.frames[tree.frame[above]][0] == name or recurses(tree, above, name))
+
+
+def test_joined_nodes_keep_the_sums(comparison: Comparison) -> None:
+    tree = diff_tree(comparison)
+    for n in range(1, len(tree.parent)):
+        small = tree.largest(n)
+        assert np.all(small.parent < np.arange(len(small.parent)))
+        assert small.n_joined == len(tree.parent) - n
+        for before, after in zip(tree.measured, small.measured, strict=True):
+            assert after.base.sum() == pytest.approx(before.base.sum())
+            assert after.new.sum() == pytest.approx(before.new.sum())
+
+
+def test_firefox_has_base_new_and_the_comparison_of_each_thread(
+    comparison: Comparison, written: dict[str, Path]
+) -> None:
+    profile = json.loads(gzip.decompress(written["firefox"].read_bytes()))
+    assert [t["processType"] for t in profile["threads"]] == ["default", "default", "comparison"]
+    base, new, both = (thread["samples"] for thread in profile["threads"])
+    assert both["length"] == base["length"] + new["length"]
+    assert sum(both["weight"]) == pytest.approx(sum(new["weight"]) - sum(base["weight"]))
+    assert both["time"] == sorted(both["time"])
+    assert profile["meta"]["initialSelectedThreads"] == [2]
+
+
+def test_profiler_cli_sees_the_differences_of_the_tables(comparison: Comparison, written: dict[str, Path]) -> None:
+    if reason := firefox.available():
+        pytest.skip(reason)
+    with firefox.ProfilerCli(written["firefox"]) as cli:
+        found = {f["name"]: f["selfSamples"] for f in cli.functions("t-2")}
+    for name, (base, new) in by_function(comparison).items():
+        assert found[name] == pytest.approx((new - base) / 1e6, abs=1e-6), name
+
+
+def test_perfetto_has_them_as_measures_of_one_flamegraph(comparison: Comparison, written: dict[str, Path]) -> None:
+    trace = perfetto.read(written["perfetto"])
+    assert trace.errors == []
+    found: dict[str, dict[str, int]] = {}
+    for sample in trace.samples:
+        name = perfetto.names_of(sample.callstack)[0]
+        of_function = found.setdefault(str(name), {})
+        for counter, (_, value) in sample.counters.items():
+            of_function[counter] = of_function.get(counter, 0) + value
+    for name, (base, new) in by_function(comparison).items():
+        assert found[name]["new, ns"] == pytest.approx(new, abs=2), name
+        assert found[name]["base, ns"] == pytest.approx(base, abs=2), name
+        assert found[name]["grew by, ns"] - found[name]["shrank by, ns"] == pytest.approx(new - base, abs=4)
+
+
+# ---------------------------------------------------------------- the page
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
+
+
+def test_the_page_holds_the_tables(comparison: Comparison, written: dict[str, Path]) -> None:
+    data = data_of(written["html"])
+    (table,) = (t for t in data["tables"] if t["metric"] == "self")
+    assert {row["name"]: (row["base"], row["new"]) for row in table["rows"]} == by_function(comparison)
+
+
+def test_the_page_in_a_browser(written: dict[str, Path], chromium: Any) -> None:
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    shown = Opened(context, written["html"].as_uri())
+    for mode in ("base", "difference", "new"):
+        shown.page.click(f"[data-value={mode}]")
+        shown.settle()
+        names = shown.eval(
+            "page.graph.rows.flat().map(({ node }) => (node < 0 ? 'all' : page.tree.nameOf(node)))", None
+        )
+        assert any(name.startswith("function 3 ") for name in names)
+        assert ("function 4  new" in names) == (mode != "base")
+        assert ("function 5  gone" in names) == (mode != "new")
+    shown.page.click("a[data-tab=changes]")
+    shown.settle()
+    assert "function 3" in shown.page.inner_text("#changes")
+    assert shown.page.locator("#changes svg.dots").count() > 0
+    shown.page.click("a[data-tab=runs]")
+    shown.settle()
+    assert shown.page.locator("#runs tbody tr").count() >= 6
+    assert shown.problems == []
+    context.close()
