@@ -86,6 +86,21 @@ class Balancer:
             self._marks.append(marks)
         return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
 
+    def open_calls(self, n: int, n_keys: int) -> tuple[Array, Array] | None:
+        """(int32 key, int32 frame) of the open calls, with room for n more, for a caller that balances n rows itself:
+        enters and leaves of the innermost call, at times that do not fall. None: these must be added, too."""
+        self._make_room(n, n_keys)
+        is_possible = not self._notes and not len(self._missing) and self["searched"] <= balance_kernel.SEARCHED_MOST
+        return (self._key, self._frame) if is_possible else None
+
+    def balanced(self, n: int, depth: int, now: int) -> None:
+        """After a caller has balanced n rows itself: the depth then, and the latest time."""
+        self._state[SLOT["depth"]] = depth
+        self._state[SLOT["now"]] = now
+        self._state[SLOT["n_read"]] += n
+        self._state[SLOT["n_written"]] += n
+        self._state[SLOT["last_row"]] = self._state[SLOT["n_written"]] - 1
+
     def close(self, end_ts: int) -> Table:
         """CALLS: open calls are closed at end_ts."""
         depth = self["depth"]

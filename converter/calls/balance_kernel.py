@@ -42,6 +42,7 @@ ORPHAN_COLUMNS = {"row": 0, "key": 1, "frame": 2, "place": 3, "inside": 4, "next
 
 # Searching the whole stack in vain costs its depth each time: beyond this many steps, calls are counted by key.
 PATIENCE = cython.declare(cython.longlong, 65536)
+SEARCHED_MOST = 65536
 
 
 @cython.cfunc

@@ -2,6 +2,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+SEARCHED_MOST: int
 STATE_SLOTS: dict[str, int]
 ORPHAN_COLUMNS: dict[str, int]
 

@@ -8,9 +8,11 @@ called again, with a longer array where one was full, it goes on where it was.
 import cython
 
 from traceferry.importers.mono.cursor_inlined import (
+    DEPTH,
     DONE,
     ENTER,
     EXC_LEAVE,
+    IRREGULAR,
     LEAVE,
     MAX_TS,
     N_IGNORED,
@@ -40,6 +42,9 @@ WIDTHS = {"stats": 13, "record": 4}
 # Flags of a call.
 LEAVES = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
+
+# Methods whose frames are kept at hand, by the low bits of their pointers.
+N_KNOWN = cython.declare(cython.Py_ssize_t, 256)
 
 
 @cython.cfunc
@@ -184,35 +189,47 @@ def calls(
     defined_ts: cython.const[cython.longlong][::1],
     n_names: cython.longlong[::1],
     shift_ns: cython.longlong,
+    open_key: cython.int[::1],
+    open_frame: cython.int[::1],
+    now: cython.longlong,
     out_ts: cython.longlong[::1],
     out_key: cython.int[::1],
     out_frame: cython.int[::1],
     out_flags: cython.uchar[::1],
     s: cython.ulonglong[::1],
 ):
-    """The enters and leaves of the buffers of one thread, as recorded, a piece at a time: from row 0 on, s[N_ROWS] of
-    them: time (at most s[MAX_TS], moved by shift_ns), the method's number, its frame then (of enters), flags.
+    """The calls of the buffers of one thread, a piece at a time: from row 0 on, s[N_ROWS] of them: time (at most
+    s[MAX_TS], moved by shift_ns), frame, flags.
+
+    open_key, open_frame: the s[DEPTH] open calls and room for one for each row; now: when the latest one began or
+    ended. As long as time does not fall and each leave is of the innermost open call, as almost everywhere, rows are
+    balanced; what is not so stops the kernel: IRREGULAR. Without open_key rows are as recorded, for a `Balancer`: with
+    out_key, the method's number, and a frame for enters only.
 
     Methods that are entered and not known get numbers, and want a frame: NAMES. s[N_IGNORED] counts leaves of methods
-    that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS or NAMES.
+    that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS, NAMES or IRREGULAR.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
     room: cython.Py_ssize_t = out_ts.shape[0]
+    balanced: cython.bint = open_key.shape[0] > 0
+    depth: cython.Py_ssize_t = s[DEPTH] if balanced else 0
     if (
-        out_key.shape[0] != room
-        or out_frame.shape[0] != room
+        out_frame.shape[0] != room
         or out_flags.shape[0] != room
+        or (open_key.shape[0] < depth + room if balanced else out_key.shape[0] != room)
+        or open_frame.shape[0] != open_key.shape[0]
         or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names)
     ):
         raise ValueError("calls: an array has the wrong length")
-    # The innermost open calls: most leaves are theirs, and need no look-up.
-    open_method = cython.declare(cython.ulonglong[64])
-    open_number = cython.declare(cython.int[64])
-    depth: cython.uint
-    for depth in range(64):
-        open_number[depth] = -1
-        open_method[depth] = 0
-    depth = 0
+    # The latest methods that have one definition, and so one frame.
+    known_method = cython.declare(cython.ulonglong[256])
+    known_number = cython.declare(cython.int[256])
+    known_frame = cython.declare(cython.int[256])
+    h: cython.Py_ssize_t
+    for h in range(N_KNOWN):
+        known_method[h] = 0
+        known_number[h] = -1
+        known_frame[h] = -1
     result: cython.int = DONE
     n: cython.Py_ssize_t = 0
     number: cython.int
@@ -225,6 +242,7 @@ def calls(
     method: cython.ulonglong = c.method
     new_ts: cython.ulonglong
     new_method: cython.ulonglong
+    t: cython.longlong
     w: cython.ulonglong
     kind: cython.uint
     delta: cython.ulonglong
@@ -269,29 +287,53 @@ def calls(
             if n == room:
                 result = ROWS
                 break
+            t = cython.cast(cython.longlong, new_ts if new_ts < max_ts else max_ts) + shift_ns
+            if t < now and balanced:
+                result = IRREGULAR
+                break
             if kind == ENTER:
-                number = added(keys, ids, pointers, last, n_names, new_method)
-                frame = frames[definition_at(last, defined_ts, number, new_ts)] if number >= 0 else -1
-                if frame < 0:
-                    result = NAMES
-                    break
-                depth = (depth + 1) & 63
-                open_method[depth] = new_method
-                open_number[depth] = number
+                h = (new_method >> 3) & (N_KNOWN - 1)
+                number = known_number[h]
+                frame = known_frame[h]
+                if known_method[h] != new_method or number < 0:
+                    number = added(keys, ids, pointers, last, n_names, new_method)
+                    frame = frames[definition_at(last, defined_ts, number, new_ts)] if number >= 0 else -1
+                    if frame < 0:
+                        result = NAMES
+                        break
+                    if last[number] == number:
+                        known_method[h] = new_method
+                        known_number[h] = number
+                        known_frame[h] = frame
+                if balanced:
+                    open_key[depth] = number
+                    open_frame[depth] = frame
+                    depth += 1
+                else:
+                    out_key[n] = number
                 out_frame[n] = frame
                 out_flags[n] = 0
-            else:
-                number = open_number[depth]
-                if open_method[depth] != new_method or number < 0:
-                    number = ids[slot_of(keys, ids, new_method)]
-                depth = (depth - 1) & 63
+                out_ts[n] = t
+                n += 1
+            elif depth > 0 and pointers[open_key[depth - 1]] == new_method:
+                depth -= 1
+                out_frame[n] = open_frame[depth]
                 out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
-            if number >= 0:
-                out_ts[n] = cython.cast(cython.longlong, new_ts if new_ts < max_ts else max_ts) + shift_ns
-                out_key[n] = number
+                out_ts[n] = t
                 n += 1
             else:
-                s[N_IGNORED] += 1
+                number = ids[slot_of(keys, ids, new_method)]
+                if number < 0:
+                    s[N_IGNORED] += 1
+                elif balanced:
+                    result = IRREGULAR
+                    break
+                else:
+                    out_key[n] = number
+                    out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
+                    out_ts[n] = t
+                    n += 1
+            now = t
             p = after
             ts = new_ts
             method = new_method
@@ -300,6 +342,8 @@ def calls(
     c.method = method
     c.save(s)
     s[N_ROWS] = n
+    if balanced:
+        s[DEPTH] = depth
     return result
 
 

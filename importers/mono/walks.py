@@ -13,8 +13,12 @@ from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, PIECE, Log, grown, times, windows
 from traceferry.importers.mono.names import Names
 from traceferry.kernels import tables_kernel
-from traceferry.model import Array, Table, Trace
+from traceferry.model import CALLS, Array, Table, Trace
 
+# Rows of calls that are made at a time: their columns stay in a processor's cache. After a record that does not nest so
+# many are balanced one by one.
+CALLS_PIECE = 1 << 16
+IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
 FIRST_NODES = 1 << 10
 WIDTH = sites_kernel.WIDTHS
@@ -45,25 +49,39 @@ def call_pieces(
     state, program = log.state(), log.program
     state[cursor.MAX_TS] = span[1]
     balancer = Balancer(span[0] + shift_ns)
-    ts, key, frame, flags = (np.empty(PIECE, dtype) for dtype in ("i8", "i4", "i4", "u1"))
+    stopped = cursor.ROWS
     for window in windows(log.source, buffers):
-        stopped = cursor.ROWS
-        while stopped != cursor.DONE:
+        while True:
+            n_rows = CALLS_PIECE if stopped != cursor.IRREGULAR else IRREGULAR_PIECE
+            open_calls = balancer.open_calls(n_rows, len(methods.frames)) if stopped != cursor.IRREGULAR else None
+            ts, key, frame, flags = (np.empty(n_rows, dtype) for dtype in ("i8", "i4", "i4", "u1"))
+            state[cursor.DEPTH] = balancer["depth"]
             stopped = log_kernel.calls(
-                log.source.data, window, program.steps, program.starts, *methods.arrays, shift_ns, ts, key, frame,
-                flags, state,
+                log.source.data, window, program.steps, program.starts, *methods.arrays, shift_ns,
+                *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags, state,
             )  # fmt: skip
             if n := int(state[cursor.N_ROWS]):
-                made = balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames))
+                if open_calls:
+                    balancer.balanced(n, int(state[cursor.DEPTH]), int(ts[n - 1]))
+                    made = Table(CALLS, {"ts": _cut(ts, n), "frame": _cut(frame, n), "flags": _cut(flags, n)})
+                else:
+                    made = balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames))
                 if len(made):
                     yield made
             if stopped == cursor.NAMES:
                 methods.name()
+            if stopped == cursor.DONE:
+                break
     counts.ignored = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
     counts.unwound, counts.backwards = balancer["n_unwound"], balancer["n_backwards"]
     counts.open_at_end = balancer["depth"]
     if counts.open_at_end:
         yield balancer.close(span[1] + shift_ns)
+
+
+def _cut(column: Array, n: int) -> Array:
+    """The first n values, which do not hold the memory of many more."""
+    return column[:n] if 2 * n >= len(column) else column[:n].copy()
 
 
 # ---------------------------------------------------------------- sites
