@@ -169,7 +169,7 @@ def test_the_table_is_bounded_by_what_lives() -> None:
     for nth in range(100):
         allocate(tracker, nursery)
         tracker.collect(0, addresses(["n0"]), addresses([f"m{nth}"]))
-    assert len(tracker._table.status) <= 4 * len(nursery)
+    assert tracker.n_slots <= 4 * len(nursery)
     died = tracker.finish().reshape(100, 3000)
     assert np.all(died[:, 0] == -1)
     assert np.all(died[:, 1:] == np.arange(100)[:, None])

@@ -30,6 +30,7 @@ REPEAT = cython.declare(cython.int, 15)  # the next `parameter` steps as often a
 SECTION = cython.declare(cython.int, 16)  # of a counter, and its name's offset; 0 where it has no name
 VALUES = cython.declare(cython.int, 17)  # of counters: index, type, value; a text as its offset, or 0
 SELECT = cython.declare(cython.int, 18)  # a byte that chooses among the starts from `parameter` on
+N_LIST = cython.declare(cython.longlong, 64)  # methods that are kept of a list
 N_SELECTED = cython.declare(cython.int, 9)
 STEP = cython.declare(cython.int, 3)  # a step's encoding, parameter and whether its value is kept
 ENCODINGS = {
@@ -166,7 +167,8 @@ class Cursor:
 
     After `next`: kind, the event's first byte; event_at; ts; method, the latest one of the buffer; event_ts; declared,
     the number of its declaration; timed, whether it has a time; items[first:n_items], its values, of which the first
-    n_single are of single fields, those of lists follow. damage: why not.
+    n_single are of single fields, those of lists follow. damage: why not. n_same: set by the caller after a list of
+    methods, it falls to how many of a later one's first methods are that list's.
     """
 
     data: cython.const[cython.uchar][::1]
@@ -196,6 +198,12 @@ class Cursor:
     first: cython.Py_ssize_t
     n_items: cython.Py_ssize_t
     n_room: cython.Py_ssize_t
+    # The latest list of methods, as far as it is kept: where its second one begins, and where each ends from there on.
+    list_at: cython.longlong
+    n_list: cython.longlong
+    list_method: cython.ulonglong[64]
+    list_after: cython.longlong[64]
+    n_same: cython.longlong
 
     def __init__(
         self,
@@ -231,6 +239,12 @@ class Cursor:
         self.declared = 0
         self.n_single = 0
         self.damage = 0
+        if not cython.compiled:
+            self.list_method, self.list_after = [0] * N_LIST, [0] * N_LIST
+        self.list_after[0] = 0
+        self.list_at = 0
+        self.n_list = 0
+        self.n_same = 0
         self.row = s[ROW]
         self.at = s[AT]
         self.end = s[STOP]
@@ -446,6 +460,7 @@ class Cursor:
                 if parameter == 1 and self.steps[group_at] == METHOD:
                     self.methods(left)
                 elif left > 0:
+                    self.n_same = 0
                     group_end = step
                     left += 1
                 continue
@@ -490,31 +505,84 @@ class Cursor:
     @cython.nogil
     @cython.exceptval(check=False)
     def methods(self, n: cython.longlong) -> cython.void:
-        """A list of methods, as most backtraces are."""
-        method: cython.ulonglong = self.method
+        """A list of methods, as most backtraces are, the outermost first."""
+        method: cython.ulonglong
         difference: cython.ulonglong
-        p: cython.longlong = self.at
-        following: cython.longlong = 0
-        k: cython.Py_ssize_t = self.n_items
+        w: cython.ulonglong
+        p: cython.longlong
+        begin: cython.longlong
         i: cython.longlong
-        for i in range(n):
-            if p < self.end and self.data[p] < 128:
-                difference = self.data[p]
-                difference = (difference ^ 0x40) - 0x40
+        known: cython.longlong
+        k: cython.Py_ssize_t = self.n_items
+        if n <= 0:
+            return
+        method = (self.method + self.leb(True)) & self.mask
+        if self.damage != 0:
+            return
+        begin = self.at
+        known = self.known_methods(method, n)
+        for i in range(known if known < self.n_room - k else self.n_room - k):
+            self.items[k + i] = self.list_method[i]
+        method = self.list_method[known - 1]
+        p = begin + self.list_after[known - 1]
+        for i in range(known, n):
+            w = load8(self.data, p) if p + 8 <= self.end else 0x808080
+            if not w & 0x80:
+                difference = (w & 0x7F ^ 0x40) - 0x40
                 p += 1
+            elif not w & 0x8000:
+                difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
+                p += 2
+            elif not w & 0x800000:
+                difference = ((w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000) ^ 0x100000) - 0x100000
+                p += 3
             else:
-                difference, following = leb(self.data, p, self.end, True)
-                if following < 0:
-                    self.damage = -following
-                    break
-                p = following
+                self.at = p
+                difference = self.leb(True)
+                if self.damage != 0:
+                    return
+                p = self.at
             method = (method + difference) & self.mask
-            if k < self.n_room:
-                self.items[k] = method
-            k += 1
+            if k + i < self.n_room:
+                self.items[k + i] = method
+            if i < N_LIST:
+                self.list_method[i] = method
+                self.list_after[i] = p - begin
+                self.n_list = i + 1
         self.at = p
         self.method = method
-        self.n_items = k
+        self.n_items = k + n
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def known_methods(self, method: cython.ulonglong, n: cython.longlong) -> cython.longlong:
+        """Begins a list of n methods with this one; how many of them, 1 or more, are known. What begins with the bytes
+        of the list before begins with its methods."""
+        begin: cython.longlong = self.at
+        before: cython.longlong = self.list_at
+        n_bytes: cython.longlong
+        p: cython.longlong = 0
+        i: cython.longlong = 1
+        self.list_at = begin
+        if self.n_list == 0 or self.list_method[0] != method:
+            self.n_same = 0
+            self.n_list = 1
+            self.list_method[0] = method
+            return 1
+        n_bytes = self.list_after[self.n_list - 1]
+        if n_bytes > self.end - begin:
+            n_bytes = self.end - begin
+        while p + 8 <= n_bytes and load8(self.data, begin + p) == load8(self.data, before + p):
+            p += 8
+        while p < n_bytes and self.data[begin + p] == self.data[before + p]:
+            p += 1
+        while i < n and i < self.n_list and self.list_after[i] <= p:
+            i += 1
+        if i < self.n_same:
+            self.n_same = i
+        self.n_list = i
+        return i
 
     @cython.cfunc
     @cython.nogil

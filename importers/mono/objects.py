@@ -25,31 +25,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.importers.mono import objects_kernel as kernel
+from traceferry.importers.mono.objects_kernel import ROW_WIDTH, Objects
 from traceferry.model import Array
 
 MAJOR = 1
 FIRST_SLOTS = 1 << 12
 FIRST_ROOM = 1 << 16
-
-# As in the kernel: what its state holds, and the status of a slot in which no object lies any more.
-N_EVENTS, LAST_MAJOR, NURSERY_FIRST, NURSERY_LAST, N_OBJECTS, N_USED, DONE, MOVES_RECORDED, STATE_SIZE = range(9)
-VACATED = 1
-
-
-class _Table:
-    """The kernel's hash table: live and suspected objects by address."""
-
-    def __init__(self, n_slots: int) -> None:
-        self.address = np.zeros(n_slots, np.uint64)
-        self.number = np.zeros(n_slots, np.int32)
-        self.class_name = np.zeros(n_slots, np.int32)
-        self.since = np.zeros(n_slots, np.int32)
-        self.status = np.zeros(n_slots, np.uint8)
-
-    @property
-    def columns(self) -> tuple[Array, Array, Array, Array, Array]:
-        return self.address, self.number, self.class_name, self.since, self.status
 
 
 class ObjectTracker:
@@ -58,65 +39,55 @@ class ObjectTracker:
     Collections and heap shots are events, numbered together from 0 in the order in which they are added. Addresses are
     uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64.
 
-    moves_recorded: whether the log records the moves of collections.
+    moves_recorded: whether the log records the moves of collections. n_slots: of the table of live and suspected
+    objects.
     """
 
     def __init__(self, moves_recorded: bool) -> None:
-        self._table = _Table(FIRST_SLOTS)
+        self._objects = Objects(moves_recorded)
+        self._use_slots(FIRST_SLOTS)
         self._died = np.full(FIRST_ROOM, -1, np.int32)
-        self._state = np.zeros(STATE_SIZE, np.int64)
-        self._state[[LAST_MAJOR, NURSERY_FIRST, NURSERY_LAST]] = -1
-        self._state[MOVES_RECORDED] = moves_recorded
+        self._objects.use_died(self._died)
 
     @property
     def n_events(self) -> int:
         """How many collections and shots there were."""
-        return int(self._state[N_EVENTS])
+        return self._objects.n_events
 
     def allocate(self, addresses: Array, sizes: Array, classes: Array) -> range:
         """New objects, in the order of time: their numbers. sizes: int64, in bytes."""
-        first = int(self._state[N_OBJECTS])
+        first = self._objects.n_objects
         self._make_room(first + len(addresses))
-        self._state[DONE] = 0
-        while True:
-            kernel.allocate(addresses, sizes, classes, *self._table.columns, self._died, self._state)
-            if self._state[DONE] == len(addresses):
-                return range(first, first + len(addresses))
+        done = 0
+        while (done := self._objects.allocate(addresses, sizes, classes, done)) < len(addresses):
             self._rehash()
+        return range(first, first + len(addresses))
 
     def collect(self, generation: int, old: Array, new: Array) -> None:
         """A collection, with the moves that it made, in the log's order: an object that moved twice in it moved on."""
-        self._state[DONE] = 0
-        while True:
-            kernel.move(old, new, *self._table.columns, self._died, self._state)
-            if self._state[DONE] == len(old):
-                break
+        done = 0
+        while (done := self._objects.move(old, new, done)) < len(old):
             self._rehash()
-        if generation >= MAJOR:
-            self._state[LAST_MAJOR] = self._state[N_EVENTS]
-        self._state[N_EVENTS] += 1
+        self._objects.end_event(generation >= MAJOR)
 
     def seen(self, addresses: Array) -> Array:
         """The objects at these addresses, which are alive now; -1: not one of those allocated."""
         found = np.empty(len(addresses), np.int64)
-        table = self._table
-        kernel.seen(addresses, table.address, table.number, table.since, table.status, self._state, found)
+        self._objects.seen(addresses, found)
         return found
 
     def shot(self, addresses: Array, classes: Array) -> Array:
         """A heap shot: the objects that it lists; -1: not one of those allocated."""
         found = np.empty(len(addresses), np.int64)
-        table = self._table
-        kernel.list_alive(addresses, classes, *table.columns, self._state, found)
-        kernel.bury_unlisted(table.address, table.number, table.since, table.status, self._died, self._state)
-        self._state[N_EVENTS] += 1
+        self._objects.list_alive(addresses, classes, found)
+        self._objects.bury_unlisted()
+        self._objects.end_event(False)
         return found
 
     def finish(self) -> Array:
         """For each object the event in which it died, int32; -1: it survived, or unknown."""
-        table = self._table
-        kernel.bury_suspects(table.address, table.number, table.since, table.status, self._died, self._state)
-        died = self._died[: self._state[N_OBJECTS]]
+        self._objects.bury_suspects()
+        died = self._died[: self._objects.n_objects]
         died[died >= self.n_events] = -1
         return died
 
@@ -128,13 +99,15 @@ class ObjectTracker:
             grown = np.full(max(n_objects, room + room // 2), -1, np.int32)
             grown[:room] = self._died
             self._died = grown
+            self._objects.use_died(grown)
 
     def _rehash(self) -> None:
         """Into a table in which at most half of the slots are used."""
-        n_alive = int(np.count_nonzero(self._table.status > VACATED))
         n_slots = FIRST_SLOTS
-        while n_slots < 2 * n_alive:
+        while n_slots < 2 * self._objects.n_alive():
             n_slots *= 2
-        table = _Table(n_slots)
-        self._state[N_USED] = kernel.rehash(*self._table.columns, *table.columns)
-        self._table = table
+        self._use_slots(n_slots)
+
+    def _use_slots(self, n_slots: int) -> None:
+        self.n_slots = n_slots
+        self._objects.use_rows(np.zeros(ROW_WIDTH * n_slots, np.uint64))

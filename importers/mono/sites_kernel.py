@@ -114,7 +114,6 @@ def sites(
     prefix: cython.int[::1],
     frame_of: cython.int[::1],
     slots: cython.int[::1],
-    before: cython.ulonglong[::1],
     stack_before: cython.int[::1],
     allocations: cython.ulonglong[::1],
     allocation_stack: cython.int[::1],
@@ -133,7 +132,7 @@ def sites(
     s[N_OTHERS], s[N_MOVES] of them are set; there is room for as many allocations and others together as for others.
 
     open_*: the open calls; n_open: of each number. prefix, frame_of: s[N_NODES] stacks, to which new ones are added.
-    before, stack_before: as long as items: the backtrace before, of which the next one mostly shares the outer part.
+    stack_before: as long as items: of the backtrace before, of which the next one mostly shares the outer part.
 
     Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES,
     CALLS, MOVES, POOL for items.
@@ -151,7 +150,6 @@ def sites(
         or open_stack.shape[0] != deepest
         or n_open.shape[0] < last.shape[0]
         or not is_node_table(prefix, frame_of, slots, s)
-        or before.shape[0] != items.shape[0]
         or stack_before.shape[0] != items.shape[0]
         or n + n_others > room
         or allocation_stack.shape[0] < room
@@ -224,9 +222,8 @@ def sites(
                     result = POOL
                 elif n_frames > 0:
                     # The outer part that is as in the backtrace before needs no look-up.
-                    q = 0
-                    while q < n_frames and q < n_before and before[q] == items[c.n_single + q]:
-                        q += 1
+                    q = n_before if n_before < c.n_same else c.n_same
+                    q = q if q < n_frames else n_frames
                     stack = stack_before[q - 1] if q > 0 else -1
                     n_before = q
                     is_same = True
@@ -242,10 +239,10 @@ def sites(
                             break
                         is_same = is_same and last[number] == number
                         if is_same:
-                            before[q] = items[c.n_single + q]
                             stack_before[q] = stack
                             n_before = q + 1
                         q += 1
+                    c.n_same = n_before
                 else:
                     q = depth
                     while q > 0 and open_stack[q - 1] < 0:

@@ -32,7 +32,6 @@ def sites(
     prefix: NDArray[Any],
     frame_of: NDArray[Any],
     slots: NDArray[Any],
-    before: NDArray[Any],
     stack_before: NDArray[Any],
     allocations: NDArray[Any],
     allocation_stack: NDArray[Any],

@@ -184,7 +184,7 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
             state[cursor.N_NODES] = stacks.n
             stopped = sites_kernel.sites(
                 log.source.data, window, program.steps, program.starts, *methods.arrays, keys, frames, open_stacks,
-                n_open, *stacks.arrays, np.empty_like(items), np.empty(len(items), np.int32), rows, stack, at, row,
+                n_open, *stacks.arrays, np.empty(len(items), np.int32), rows, stack, at, row,
                 other_stack, moves, items, state,
             )  # fmt: skip
             stacks.extend(int(state[cursor.N_NODES]))
