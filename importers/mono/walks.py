@@ -15,9 +15,7 @@ from traceferry.importers.mono.names import Names
 from traceferry.kernels import tables_kernel
 from traceferry.model import CALLS, Array, Table, Trace
 
-# Rows of calls that are made at a time: their columns stay in a processor's cache. After a record that does not nest so
-# many are balanced one by one.
-CALLS_PIECE = 1 << 16
+# So many records of calls are balanced one by one after one that does not nest.
 IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
 FIRST_NODES = 1 << 10
@@ -49,27 +47,30 @@ def call_pieces(
     state, program = log.state(), log.program
     state[cursor.MAX_TS] = span[1]
     balancer = Balancer(span[0] + shift_ns)
+    n_read, parts = 0, list[Table]()
     stopped = cursor.ROWS
     for window in windows(log.source, buffers):
         while True:
-            n_rows = CALLS_PIECE if stopped != cursor.IRREGULAR else IRREGULAR_PIECE
-            open_calls = balancer.open_calls(n_rows, len(methods.frames)) if stopped != cursor.IRREGULAR else None
-            ts, key, frame, flags = (np.empty(n_rows, dtype) for dtype in ("i8", "i4", "i4", "u1"))
+            room = min(PIECE - n_read, IRREGULAR_PIECE if stopped == cursor.IRREGULAR else PIECE)
+            open_calls = balancer.open_calls(room, len(methods.frames)) if stopped != cursor.IRREGULAR else None
+            ts, key, frame, flags = (np.empty(room, dtype) for dtype in ("i8", "i4", "i4", "u1"))
             state[cursor.DEPTH] = balancer["depth"]
             stopped = log_kernel.calls(
                 log.source.data, window, program.steps, program.starts, *methods.arrays, shift_ns,
                 *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags, state,
             )  # fmt: skip
-            if n := int(state[cursor.N_ROWS]):
-                if open_calls:
-                    balancer.balanced(n, int(state[cursor.DEPTH]), int(ts[n - 1]))
-                    made = Table(CALLS, {"ts": _cut(ts, n), "frame": _cut(frame, n), "flags": _cut(flags, n)})
-                else:
-                    made = balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames))
-                if len(made):
-                    yield made
+            n = int(state[cursor.N_ROWS])
+            n_read += n
+            if n and open_calls:
+                balancer.balanced(n, int(state[cursor.DEPTH]), int(ts[n - 1]))
+                parts.append(Table(CALLS, {"ts": _cut(ts, n), "frame": _cut(frame, n), "flags": _cut(flags, n)}))
+            elif n:
+                parts.append(balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames)))
             if stopped == cursor.NAMES:
                 methods.name()
+            if n_read == PIECE or stopped in (cursor.NAMES, cursor.DONE):
+                yield from _joined(parts)
+                n_read, parts = 0, []
             if stopped == cursor.DONE:
                 break
     counts.ignored = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
@@ -77,6 +78,13 @@ def call_pieces(
     counts.open_at_end = balancer["depth"]
     if counts.open_at_end:
         yield balancer.close(span[1] + shift_ns)
+
+
+def _joined(parts: list[Table]) -> Iterator[Table]:
+    """One table of all of them, if they have rows."""
+    if len(parts) > 1:
+        parts = [Table(CALLS, {c.name: np.concatenate([part[c.name] for part in parts]) for c in CALLS.columns})]
+    yield from (part for part in parts if len(part))
 
 
 def _cut(column: Array, n: int) -> Array:
