@@ -3,17 +3,19 @@ loaded and printed."""
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 from builders import mono
 from builders.mono import MAIN, Counter, Event, Log
-from support import calls_of, data_of, events_of, for_each, report_of
+from support import calls_of, data_of, events_of, for_each, frame_names, report_of
 from test_builders_mono import EVENTS, everything, named
 
 from traceferry.importers import mono as importer
+from traceferry.importers.mono import walks
 from traceferry.io.source import Source
-from traceferry.model import OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
+from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
 from traceferry.registry import Options
 from traceferry.summary.info import summarize
 
@@ -320,6 +322,37 @@ def test_calls_are_the_same_however_they_are_cut_into_buffers(story: str) -> Non
     for nth, word in enumerate(story.split()):
         add_call(log.buffer(), word, at(nth))
     assert drawn(read(log)) == CALLS[story]
+
+
+def test_calls_that_do_not_nest_among_calls_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a plain model, however many records are balanced one by one after each of them."""
+    chance = Random(1)
+    words = chance.choices(["A", "B", "C", "a", "b", "c", "b!", "d"], [9, 9, 9, 9, 9, 9, 1, 1], k=3000)
+    log, ts = with_letters(Log()), 1
+    expected: list[tuple[int, str, int]] = []
+    stack: list[str] = []
+    latest = 0
+    for word in words:
+        letter, ts = word[0].upper(), ts + chance.choice([0, 1, 2, 300, -1 if chance.random() < 0.02 else 1])
+        add_call(log, word, at(ts))
+        if word.isupper() or letter in stack:
+            latest = max(latest, ts)
+        if word.isupper():
+            stack.append(letter)
+            expected.append((at(latest), letter, 0))
+        elif letter in stack:
+            while (left := stack.pop()) != letter:
+                expected.append((at(latest), left, LEAVE | UNWOUND))
+            expected.append((at(latest), letter, LEAVE | UNWOUND if word.endswith("!") else LEAVE))
+    for piece in (1, 7, 1 << 10, 1 << 16):
+        monkeypatch.setattr(walks, "IRREGULAR_PIECE", piece)
+        trace = read(log.buffer(OTHER).gc_resize(1, ts=START))
+        calls, names = data_of(trace, MAIN).calls, frame_names(trace)
+        found = zip(
+            calls["ts"].tolist(), [names[f] for f in calls["frame"].tolist()], calls["flags"].tolist(), strict=True
+        )
+        assert list(found)[: len(expected)] == expected
+        assert len(calls) == len(expected) + len(stack)
 
 
 @versions()

@@ -314,12 +314,14 @@ def calls(
                 out_frame[n] = frame
                 out_flags[n] = 0
                 out_ts[n] = t
+                now = t
                 n += 1
             elif depth > 0 and pointers[open_key[depth - 1]] == new_method:
                 depth -= 1
                 out_frame[n] = open_frame[depth]
                 out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
                 out_ts[n] = t
+                now = t
                 n += 1
             else:
                 number = ids[slot_of(keys, ids, new_method)]
@@ -333,7 +335,6 @@ def calls(
                     out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
                     out_ts[n] = t
                     n += 1
-            now = t
             p = after
             ts = new_ts
             method = new_method
