@@ -22,10 +22,9 @@ from traceferry.importers.mono.cursor_inlined import (
     POOL,
     ROWS,
     Cursor,
-    decode_packed,
-    load8,
 )
 from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.kernels.integers import wrapped
 
 # Columns of `stats`, a row for each buffer; further ones count events.
