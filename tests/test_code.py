@@ -268,13 +268,14 @@ class Sample(NamedTuple):
     space: int
     ip: int
     ip_space: int
+    thread: int
     ts: int
 
 
 SAMPLES = st.lists(
     st.builds(
         Sample, st.lists(ENTRIES, max_size=8), st.integers(2, 3), st.integers(0, 3), st.integers(0, 3),
-        st.integers(0, 5),
+        st.sampled_from([-1, 7, 7 + stacks_kernel.PATH_SHAPE[0]]), st.integers(0, 5),
     ),
     max_size=12,
 )  # fmt: skip
@@ -305,25 +306,35 @@ def columns_of(samples: list[Sample]) -> Columns:
         np.array([sample.space for sample in samples], np.int32),
         np.array([sample.ip for sample in samples], np.uint64),
         np.array([sample.ip_space for sample in samples], np.int32),
+        np.array([sample.thread for sample in samples], np.int32),
         np.array([sample.ts for sample in samples], np.int64),
     )
 
 
-def collected(columns: Columns, room: int = 16) -> tuple[list[tuple[int, int]], Columns]:
-    """The keys, and the arrays that hold them: spaces, addresses, slots, first and last times. The room grows as often
-    as it must."""
+class Collected(NamedTuple):
+    keys: list[tuple[int, int]]
+    times: list[tuple[int, int]]
+    paths: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def collected(columns: Columns, room: int = 16) -> Collected:
+    """The keys, their first and last times, and which ones each sample has. The room grows as often as it must."""
+    n, width = len(columns[1]), 16
     held = [np.zeros(room, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
-    slots, state = np.full(2 * room, -1, np.int32), np.zeros(2, np.int64)
+    slots, state = np.full(2 * room, -1, np.int32), np.zeros(3, np.int64)
+    latest = np.zeros(stacks_kernel.LATEST_SHAPE, np.int64)
+    words = np.zeros((stacks_kernel.WORDS_SHAPE[0], width, stacks_kernel.WORDS_SHAPE[1]), np.int32)
+    paths = tuple(np.zeros(size, np.int32) for size in (n, n, len(columns[0]) + n))
     while True:
-        stacks_kernel.collect(*columns, state, *held, slots)
-        n = int(state[1])
-        if state[0] == len(columns[1]):
-            spaces, addresses, first, last = (column[:n] for column in held)
-            return list(zip(spaces.tolist(), addresses.tolist(), strict=True)), (spaces, addresses, slots, first, last)
+        stacks_kernel.collect(*columns, state, latest, words, *held, slots, *paths)
+        at, _, n_keys = state.tolist()
+        if at == n:
+            spaces, addresses, first, last = (column[:n_keys].tolist() for column in held)
+            return Collected(list(zip(spaces, addresses, strict=True)), list(zip(first, last, strict=True)), paths)
         room *= 2
         held = [np.resize(column, room) for column in held]
         slots = np.full(2 * room, -1, np.int32)
-        enter_addresses(held[0], held[1], 0, n, slots)
+        enter_addresses(held[0], held[1], 0, n_keys, slots)
 
 
 @many
@@ -331,11 +342,10 @@ def collected(columns: Columns, room: int = 16) -> tuple[list[tuple[int, int]], 
 def test_collect_finds_every_key_once(samples: list[Sample]) -> None:
     """With the times of its first and last sample."""
     samples.sort(key=lambda sample: sample.ts)
-    keys, (*_, first, last) = collected(columns_of(samples))
+    keys, found, _ = collected(columns_of(samples))
     times = {key: [s.ts for s in samples if key in keys_of(s)] for sample in samples for key in keys_of(sample)}
     assert len(set(keys)) == len(keys)
-    found = dict(zip(keys, zip(first.tolist(), last.tolist(), strict=True), strict=True))
-    assert found == {key: (min(ts), max(ts)) for key, ts in times.items()}
+    assert dict(zip(keys, found, strict=True)) == {key: (min(ts), max(ts)) for key, ts in times.items()}
 
 
 def frames_of(key: tuple[int, int], version: int) -> list[int]:
@@ -351,41 +361,45 @@ VERSIONS_AT = [-1, 2, 4]
 @given(SAMPLES, st.sampled_from([3, 4, 6, MAX_FRAMES]))
 def test_compose(samples: list[Sample], max_frames: int) -> None:
     """Each sample's path, cut at the root by whole addresses; each stack once."""
+    samples.sort(key=lambda sample: sample.ts)
     columns = columns_of(samples)
-    keys, (*arrays, _, _) = collected(columns)
+    keys, _, paths = collected(columns)
     versions = [(key, nth) for key in keys for nth in range(len(VERSIONS_AT))]
     frames = [frames_of(*version) for version in versions]
     first = np.arange(len(keys) + 1, dtype=np.int64) * len(VERSIONS_AT)
     start = np.array([VERSIONS_AT[nth] for _, nth in versions], np.int64)
     first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
     flat = np.array([frame for some in frames for frame in some], np.int32)
-    used, state = np.zeros(len(versions), np.int64), np.zeros(3, np.int64)
+    is_unknown, is_late = (np.array([address % n == 0 for (_, address), _ in versions], np.uint8) for n in (2, 3))
+    state = np.zeros(6, np.int64)
     room = 8
     prefix, frame, slots = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(2 * room, -1, np.int32)
-    path, out = np.zeros(16, np.int32), np.zeros(len(samples), np.int32)
-    known = np.full(stacks_kernel.N_CACHED * (2 * len(path) + 2), -1, np.int32)
+    (n_threads, n_columns), width, out = stacks_kernel.PATH_SHAPE, 16, np.zeros(len(samples), np.int32)
+    path, until = np.zeros((n_threads, width, n_columns), np.int32), np.zeros((n_threads, width), np.int64)
+    n_composed = np.zeros(n_threads, np.int32)
     while True:
         stacks_kernel.compose(
-            *columns, *arrays, first, start, first_frame, flat, used, max_frames, state, path, known, prefix,
-            frame, slots, out,
+            *columns[-2:], *paths, first, start, first_frame, flat, is_unknown, is_late, max_frames, state, path,
+            until, n_composed, prefix, frame, slots, out,
         )  # fmt: skip
         if state[0] == len(samples):
             break
         room *= 2
         prefix, frame = np.resize(prefix, room), np.resize(frame, room)
         slots = np.full(2 * room, -1, np.int32)
-        enter_pairs(prefix, frame, 0, int(state[1]), slots)
-    n = int(state[1])
+        enter_pairs(prefix, frame, 0, int(state[2]), slots)
+    n = int(state[2])
     assert len(set(zip(prefix[:n].tolist(), frame[:n].tolist(), strict=True))) == n
     assert all(p < i for i, p in enumerate(prefix[:n].tolist()))
-    n_cut, counted = 0, np.zeros(len(versions), np.int64)
+    n_cut = n_unknown = n_late = 0
     for sample, row in zip(samples, out.tolist(), strict=True):
         wanted: list[int] = []
         parts = []
         for key in keys_of(sample):
             version = max(nth for nth, at in enumerate(VERSIONS_AT) if at <= sample.ts or nth == 0)
             parts.append(frames_of(key, version))
-            counted[versions.index((key, version))] += 1
+            n_unknown += key[1] % 2 == 0
+            n_late += key[1] % 3 == 0
         for part in parts:
             if len(wanted) + len(part) > max_frames:
                 break
@@ -396,13 +410,12 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
             found.insert(0, int(frame[row]))
             row = int(prefix[row])
         assert found == wanted
-    assert state[2] == n_cut
-    assert used.tolist() == counted.tolist()
+    assert state[3:].tolist() == [n_cut, n_unknown, n_late]
 
 
 # ---------------------------------------------------------------- damage
 
-GOOD = [Sample([USER, 1, 2], 2, 0, 2, 0), Sample([], 2, 7, 2, 0)]
+GOOD = [Sample([USER, 1, 2], 2, 0, 2, 7, 0), Sample([], 2, 7, 2, 7, 0)]
 
 
 @pytest.mark.parametrize(("column", "value"), [(1, -1), (1, 4), (1, 1 << 62), (2, -1), (2, 4), (2, (1 << 31) - 1)])
@@ -413,9 +426,13 @@ def test_callchains_outside_the_data(column: int, value: int) -> None:
         collected(columns)
 
 
-def test_a_state_that_cannot_be() -> None:
+def test_invalid_states() -> None:
     columns = columns_of(GOOD)
     held = [np.zeros(8, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
-    for state in ([-1, 0], [0, -1], [0, 99]):
+    latest, words = np.zeros(stacks_kernel.LATEST_SHAPE, np.int64), np.zeros((64, 16, 3), np.int32)
+    paths = (np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(5, np.int32))
+    for state in ([-1, 0, 0], [0, -1, 0], [0, 0, -1], [0, 0, 99]):
         with pytest.raises(ValueError, match="state"):
-            stacks_kernel.collect(*columns, np.array(state), *held, np.full(16, -1, np.int32))
+            stacks_kernel.collect(
+                *columns, np.array(state), latest, words, *held, np.full(16, -1, np.int32), *paths
+            )  # fmt: skip

@@ -25,27 +25,16 @@ def stacks_of(
     samples: Samples, memory: Memory, natives: Natives, maps: Sequence[Mmap], trace: Trace, offset_ns: int, where: str
 ) -> Array:
     """A row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
-    n = len(samples)
-    if n == 0:
+    if len(samples) == 0:
         return np.zeros(0, np.int32)
-    process = _process_of(samples.pid, memory.pids)
-    columns = (
-        samples.chain,
-        np.ascontiguousarray(samples.chain_start, np.int64),
-        np.ascontiguousarray(samples.chain_n, np.int32),
-        process,
-        np.ascontiguousarray(samples.ip, np.uint64),
-        _space_of_ip(samples.cpumode, process),
-        np.ascontiguousarray(samples.ts + offset_ns, np.int64),
-    )
-    keys = _collect(columns)
+    paths, keys = _collect(samples, _process_of(samples.pid, memory.pids), offset_ns)
     meanings = meanings_of(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
     frames = frames_of(meanings, maps, natives, trace, MAX_FRAMES)
-    stack, used, n_cut = _compose(columns, keys, meanings, frames, trace)
+    stack, counts = _compose(paths, len(keys.spaces), meanings, frames, trace)
     report = trace.report
-    report.note("stack_cut", n_cut, where=where)
-    report.note("code_unknown", int(used[meanings.kind == NOTHING].sum()), where=where)
-    report.note("code_announced_late", int(used[meanings.is_late].sum()), where=where)
+    report.note("stack_cut", counts.cut, where=where)
+    report.note("code_unknown", counts.unknown, where=where)
+    report.note("code_announced_late", counts.late, where=where)
     report.note("mappings_left_out", meanings.n_left_out, where=where)
     return stack
 
@@ -63,60 +52,93 @@ def _space_of_ip(cpumode: Array, process: Array) -> Array:
     return np.where(mode == USER_MODE, process, others).astype(np.int32)
 
 
-Columns = tuple[Array, Array, Array, Array, Array, Array, Array]
-
-
 @dataclass(frozen=True)
 class Keys:
-    """Every address that samples ask for, once for each space, with the first and the last time; slots: their hash
-    table."""
+    """Every address that samples ask for, once for each space, with the first and the last time."""
 
     spaces: Array
     addresses: Array
     first_ts: Array
     last_ts: Array
-    slots: Array
 
 
-def _collect(columns: Columns) -> Keys:
-    n = len(columns[1])
+@dataclass(frozen=True)
+class Paths:
+    """The keys of each sample, as `stacks_kernel.collect` shares them between samples of a thread. longest: how many a
+    sample has at most."""
+
+    thread: Array
+    ts: Array
+    n_shared: Array
+    n_own: Array
+    own: Array
+    longest: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many samples were cut; how many of their addresses stand for nothing, or for code that is announced later."""
+
+    cut: int
+    unknown: int
+    late: int
+
+
+def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, Keys]:
+    n = len(samples)
+    length = np.ascontiguousarray(samples.chain_n, np.int32)
+    longest = int(length.max()) + 1
+    thread = np.ascontiguousarray(samples.tid, np.int32)
+    ts = np.ascontiguousarray(samples.ts + offset_ns, np.int64)
+    columns = (
+        samples.chain,
+        np.ascontiguousarray(samples.chain_start, np.int64),
+        length,
+        process,
+        np.ascontiguousarray(samples.ip, np.uint64),
+        _space_of_ip(samples.cpumode, process),
+        thread,
+        ts,
+    )
+    n_shared, n_own = np.empty(n, np.int32), np.empty(n, np.int32)
+    own = np.empty(int(length.sum(dtype=np.int64)) + n, np.int32)
     types = (np.int32, np.uint64, np.int64, np.int64)
     keys = Interned(tables_kernel.enter_addresses, 2, [np.empty(0, dtype) for dtype in types])
-    keys.grow(0, max(1 << 14, 2 * int(columns[2].max()) + 2))
-    state = np.zeros(2, np.int64)
+    keys.grow(0, max(1 << 14, 2 * longest))
+    state, latest = np.zeros(3, np.int64), np.zeros(stacks_kernel.LATEST_SHAPE, np.int64)
+    words = np.zeros((stacks_kernel.WORDS_SHAPE[0], longest, stacks_kernel.WORDS_SHAPE[1]), np.int32)
     while True:
-        spaces, addresses, first_ts, last_ts = keys.columns
-        stacks_kernel.collect(*columns, state, spaces, addresses, first_ts, last_ts, keys.slots)
-        n_keys = int(state[1])
+        stacks_kernel.collect(*columns, state, latest, words, *keys.columns, keys.slots, n_shared, n_own, own)
+        _, n_all, n_keys = state.tolist()
         if state[0] == n:
-            return Keys(spaces[:n_keys], addresses[:n_keys], first_ts[:n_keys], last_ts[:n_keys], keys.slots)
+            found = Keys(*(column[:n_keys] for column in keys.columns))
+            return Paths(thread, ts, n_shared, n_own, own[:n_all], longest), found
         keys.grow(n_keys, 4 * keys.size)
 
 
-def _compose(
-    columns: Columns, keys: Keys, meanings: Meanings, frames: FramesOf, trace: Trace
-) -> tuple[Array, Array, int]:
-    """(stack of each sample, how often each row of meanings was used, how many stacks were cut); adds the stacks to the
-    trace."""
-    first_version = np.searchsorted(meanings.key, np.arange(len(keys.spaces) + 1))
-    used = np.zeros(len(meanings.key), np.int64)
-    n, longest = len(columns[1]), int(columns[2].max()) + 1
+def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, trace: Trace) -> tuple[Array, Counts]:
+    """The stack of each sample; adds the stacks to the trace."""
+    first_version = np.searchsorted(meanings.key, np.arange(n_keys + 1))
     before = trace.stacks.table()
     stacks = Interned(tables_kernel.enter_pairs, 2, (before["prefix"], before["frame"]))
     stacks.grow(len(before), max(1 << 15, 2 * (len(before) + MAX_FRAMES)))
-    state = np.array([0, len(before), 0], np.int64)
-    path, stack = np.empty(longest + 1, np.int32), np.empty(n, np.int32)
-    known = np.full(stacks_kernel.N_CACHED * (2 * len(path) + 2), -1, np.int32)
+    state = np.array([0, 0, len(before), 0, 0, 0], np.int64)
+    n_threads, n_columns = stacks_kernel.PATH_SHAPE
+    path = np.zeros((n_threads, paths.longest, n_columns), np.int32)
+    until = np.zeros((n_threads, paths.longest), np.int64)
+    n_composed = np.zeros(n_threads, np.int32)
+    stack = np.empty(len(paths.ts), np.int32)
+    is_unknown, is_late = (meanings.kind == NOTHING).view(np.uint8), meanings.is_late.view(np.uint8)
     while True:
-        prefix, frame = stacks.columns
         stacks_kernel.compose(
-            *columns, keys.spaces, keys.addresses, keys.slots, first_version, meanings.start, frames.first,
-            frames.frames, used, MAX_FRAMES, state, path, known, prefix, frame, stacks.slots, stack,
+            paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, first_version, meanings.start, frames.first,
+            frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, *stacks.columns,
+            stacks.slots, stack,
         )  # fmt: skip
-        n_stacks = int(state[1])
-        if state[0] == n:
+        at, _, n_stacks, *counts = state.tolist()
+        if at == len(stack):
             break
         stacks.grow(n_stacks, 4 * stacks.size)
     prefix, frame = (column[len(before) : n_stacks].copy() for column in stacks.columns)
     trace.stacks.extend(prefix=prefix, frame=frame)
-    return stack, used, int(state[2])
+    return stack, Counts(*counts)
