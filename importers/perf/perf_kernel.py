@@ -56,7 +56,10 @@ F_CHAIN_N = cython.declare(cython.int, 8)
 F_RAW_AT = cython.declare(cython.int, 9)
 F_RAW_SIZE = cython.declare(cython.int, 10)
 F_USER_AT = cython.declare(cython.int, 11)
-N_FIELDS = cython.declare(cython.int, 12)
+F_USER_ABI = cython.declare(cython.int, 12)
+F_USER_SIZE = cython.declare(cython.int, 13)
+F_USER_N = cython.declare(cython.int, 14)
+N_FIELDS = cython.declare(cython.int, 15)
 
 UNKNOWN = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 UNKNOWN32 = cython.declare(cython.uint, 0xFFFFFFFF)
@@ -132,7 +135,8 @@ def rest_fits(
         if end - q < 8:
             return False
         registers = q
-        words = layouts[at + N_REGS_USER] if u64(d, q, big) else 0
+        fields[F_USER_ABI] = u64(d, q, big)
+        words = layouts[at + N_REGS_USER] if fields[F_USER_ABI] else 0
         q += 8
         size = end - q
         if words > size // 8:
@@ -148,7 +152,9 @@ def rest_fits(
             if nr < 8 or size > nr - 8:
                 return False
             q += size
-            fields[F_USER_AT] = registers if u64(d, q, big) else 0
+            fields[F_USER_SIZE] = size
+            fields[F_USER_N] = min(u64(d, q, big), size)
+            fields[F_USER_AT] = registers if fields[F_USER_N] else 0
             q += 8
     words = 0
     if kinds & 0x1004000:  # WEIGHT or WEIGHT_STRUCT
@@ -400,10 +406,14 @@ def samples(
     raw_at: cython.longlong[::1],
     raw_size: cython.int[::1],
     user_at: cython.longlong[::1],
+    user_abi: cython.uchar[::1],
+    user_size: cython.int[::1],
+    user_n: cython.int[::1],
 ):
     """A row for each sample in `at` that can be read; found says how many, and how many cannot: because they are too
     short for what their event says, or because no event has their id. event, cpu, addr, raw_at (with raw_size) and
-    user_at may be empty: then they are not wanted. offset may be the array that `at` is.
+    user_at (with user_abi, user_size, user_n) may be empty: then they are not wanted. offset may be the array that `at`
+    is.
 
     id_at: where in a sample its id is, after the header, -1 if nowhere: then all are of the first event. ids: rising.
     fields: scratch, for one sample. chain_from: -1 copies callchains into chain, long enough for an entry for
@@ -437,6 +447,9 @@ def samples(
         or (has_raw and raw_at.shape[0] < n_at)
         or (has_raw and raw_size.shape[0] < n_at)
         or (has_stack and user_at.shape[0] < n_at)
+        or (has_stack and user_abi.shape[0] < n_at)
+        or (has_stack and user_size.shape[0] < n_at)
+        or (has_stack and user_n.shape[0] < n_at)
     ):
         raise ValueError("samples: an array has the wrong length")
     nth: cython.Py_ssize_t
@@ -520,7 +533,14 @@ def samples(
                     raw_at[n] = fields[F_RAW_AT]
                     raw_size[n] = fields[F_RAW_SIZE]
             if has_stack:
-                user_at[n] = fields[F_USER_AT] if fields[F_USER_AT] else -1
+                user_at[n] = -1
+                user_abi[n] = user_size[n] = user_n[n] = 0
+                if fields[F_USER_AT]:
+                    user_at[n] = fields[F_USER_AT]
+                    value = fields[F_USER_ABI]
+                    user_abi[n] = value if value < 0xFF else 0xFF
+                    user_size[n] = fields[F_USER_SIZE]
+                    user_n[n] = fields[F_USER_N]
             # After everything that was read: offset may be `at`.
             offset[n] = p
             n += 1

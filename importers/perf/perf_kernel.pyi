@@ -38,6 +38,9 @@ def samples(
     raw_at: NDArray[Any],
     raw_size: NDArray[Any],
     user_at: NDArray[Any],
+    user_abi: NDArray[Any],
+    user_size: NDArray[Any],
+    user_n: NDArray[Any],
 ) -> None: ...
 
 STATE_SLOTS: dict[str, int]

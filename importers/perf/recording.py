@@ -96,7 +96,9 @@ class Samples:
     not recorded); period int64 (0 not known); addr, ip uint64 (0 not recorded); cpumode uint8 (header.misc's);
     chain_start int64, chain_n int32: its entries in `chain`; offset int64: of the record in the stream; raw_at int64,
     raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); user_at int64: where in the stream the user's
-    registers are (the abi, then they, then the copy of the stack), -1 where none of the stack was copied.
+    registers are (the abi, then they, then the copy of the stack), -1 where none of the stack was copied; user_abi
+    uint8: PERF_SAMPLE_REGS_ABI_*, 255 for any that is larger; user_size, user_n int32: how many bytes the copy has, and
+    how many of them are of the stack.
     A column that no event records is one value in an array without strides, which takes no memory.
 
     chain uint64: callchains, innermost first, with the context markers; read-only where it is the stream itself, which
@@ -118,6 +120,9 @@ class Samples:
     raw_at: Array
     raw_size: Array
     user_at: Array
+    user_abi: Array
+    user_size: Array
+    user_n: Array
     chain: Array
 
     def __len__(self) -> int:

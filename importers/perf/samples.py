@@ -21,7 +21,8 @@ LAST = 1 << 62
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
     "addr": np.uint64, "ip": np.uint64, "cpumode": np.uint8, "chain_start": np.int64, "chain_n": np.int32,
-    "offset": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64,
+    "offset": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64, "user_abi": np.uint8,
+    "user_size": np.int32, "user_n": np.int32,
 }  # fmt: skip
 # What the column holds where no event has this bit. All events are the first where there is only one.
 ABSENT: dict[str, tuple[SampleType, int]] = {
@@ -30,6 +31,9 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
     "raw_at": (SampleType.RAW, -1),
     "raw_size": (SampleType.RAW, -1),
     "user_at": (SampleType.STACK_USER, -1),
+    "user_abi": (SampleType.STACK_USER, 0),
+    "user_size": (SampleType.STACK_USER, 0),
+    "user_n": (SampleType.STACK_USER, 0),
 }
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from traceferry.errors import FormatError
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
-from traceferry.importers.perf.fields import words_at
 from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
@@ -96,7 +95,7 @@ class _Run:
         samples, recording = self.recording.samples, self.recording
         data = np.frombuffer(recording.stream, np.uint8)
         masks = np.array([event.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
-        abi, size_at, size, n_real = self._sizes(data, samples.user_at[rows], masks)
+        abi = samples.user_abi[rows]
         for mask in np.unique(masks).tolist():
             bits = [bit for bit in range(64) if mask >> bit & 1]
             # A recorder that was killed does not tell its machine; x86 has no more than 24 registers.
@@ -106,36 +105,15 @@ class _Run:
                 if arch != recorder or not len(chosen):
                     continue
                 mine = rows[chosen]
+                registers_at, n_real = samples.user_at[mine] + 8, samples.user_n[mine].astype(np.int64)
                 flags = np.where(samples.cpumode[mine] == KERNEL_MODE, names.IS_KERNEL_MODE, 0)
-                flags |= np.where(n_real[chosen] < size[chosen], names.IS_WHOLE_STACK, 0)
+                flags |= np.where(n_real < samples.user_size[mine], names.IS_WHOLE_STACK, 0)
                 register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
-                big = recording.byte_order == "big"
+                dump_at = registers_at + 8 * len(bits) + 8
                 yield UserStacks(
-                    machine, big, data, register_of, samples.user_at[mine] + 8, size_at[chosen] + 8, n_real[chosen],
+                    machine, recording.byte_order == "big", data, register_of, registers_at, dump_at, n_real,
                     flags.astype(np.uint8),
                 ), mine  # fmt: skip
-
-    def _sizes(self, data: Array, user_at: Array, masks: Array) -> tuple[Array, Array, Array, Array]:
-        """Of each sample the ABI of its registers, where the size of its dump is, this size, and how much of it is
-        real. user_at: where the registers are. In the order of the file, so that its pages can be released."""
-        abi, size, n_real = (np.zeros(len(user_at), np.int64) for _ in range(3))
-        every, of = np.unique(masks, return_inverse=True)
-        size_at = user_at + 8 + 8 * np.array([mask.bit_count() for mask in every.tolist()], np.int64)[of]
-        order = np.argsort(user_at, kind="stable")
-        windows = (user_at[order] - user_at[order[0]]) // WINDOW
-        for piece in np.split(order, np.flatnonzero(np.diff(windows)) + 1):
-            abi[piece] = self._words(data, user_at[piece])
-            # No registers are followed by the size at once; such samples have no stack.
-            known = piece[abi[piece] != 0]
-            size[known] = self._words(data, size_at[known])
-            n_real[known] = np.minimum(self._words(data, size_at[known] + 8 + size[known]), size[known])
-            if len(known):
-                release(self.recording.stream, int(user_at[piece[0]]), int((size_at[known] + size[known]).max()))
-        return abi, size_at, size, n_real
-
-    def _words(self, data: Array, at: Array) -> Array:
-        """int64 at these offsets, which the decoder has checked."""
-        return words_at(data, at, ">" if self.recording.byte_order == "big" else "<")
 
     # ------------------------------------------------------------ process by process, as mappings change
 
