@@ -155,6 +155,20 @@ def count_lasting(
         raise ValueError("count_lasting: the stream is not balanced")
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def fit(
+    ts: cython.longlong[::1],
+    frame: cython.int[::1],
+    flags: cython.uchar[::1],
+    row: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether these columns have n rows at least."""
+    room: cython.Py_ssize_t = ts.shape[0]
+    return n <= room == frame.shape[0] == flags.shape[0] == row.shape[0]
+
+
 def cut(
     ts: cython.const[cython.longlong][::1],
     frame: cython.const[cython.int][::1],
@@ -183,22 +197,12 @@ def cut(
         raise ValueError("cut: an array has the wrong length")
     sp: cython.Py_ssize_t = int(state[OPEN])
     kept: cython.Py_ssize_t = int(state[KEPT])
-    room: cython.Py_ssize_t = open_ts.shape[0]
-    out_room: cython.Py_ssize_t = out_ts.shape[0]
     if (
         frame.shape[0] != n
         or flags.shape[0] != n
-        or sp < 0
-        or kept < 0
-        or kept > sp
-        or room < sp + n
-        or open_frame.shape[0] != room
-        or open_flags.shape[0] != room
-        or open_row.shape[0] != room
-        or out_room < sp + n
-        or out_frame.shape[0] != out_room
-        or out_flags.shape[0] != out_room
-        or out_row.shape[0] != out_room
+        or not 0 <= kept <= sp
+        or not fit(open_ts, open_frame, open_flags, open_row, sp + n)
+        or not fit(out_ts, out_frame, out_flags, out_row, sp + n)
     ):
         raise ValueError("cut: an array has the wrong length")
     row: cython.longlong = int(state[READ])
@@ -280,22 +284,12 @@ def keep_lasting(
         raise ValueError("keep_lasting: an array has the wrong length")
     sp: cython.Py_ssize_t = int(state[OPEN])
     kept: cython.Py_ssize_t = int(state[KEPT])
-    room: cython.Py_ssize_t = open_ts.shape[0]
-    out_room: cython.Py_ssize_t = out_ts.shape[0]
     if (
         frame.shape[0] != n
         or flags.shape[0] != n
-        or sp < 0
-        or kept < 0
-        or kept > sp
-        or room < sp + n
-        or open_frame.shape[0] != room
-        or open_flags.shape[0] != room
-        or open_row.shape[0] != room
-        or out_room < sp + n
-        or out_frame.shape[0] != out_room
-        or out_flags.shape[0] != out_room
-        or out_row.shape[0] != out_room
+        or not 0 <= kept <= sp
+        or not fit(open_ts, open_frame, open_flags, open_row, sp + n)
+        or not fit(out_ts, out_frame, out_flags, out_row, sp + n)
     ):
         raise ValueError("keep_lasting: an array has the wrong length")
     row: cython.longlong = int(state[READ])

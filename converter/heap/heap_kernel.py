@@ -10,7 +10,7 @@ Problems (2005), section 2.3. Its nodes are *numbers*: 1, 2... in the order in w
 
 import cython
 
-from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.saturating import minus, plus
 
 # Indices into the `state` of `merge_classes`.
@@ -348,10 +348,8 @@ def merge_classes(
         if order[i] < 0 or order[i] >= n or dominator[i] >= n or (dominator[i] < 0 and not 0 <= top[i] < state[N_TREE]):
             raise ValueError("merge_classes: not an object, or not a top")
         node_of[i] = -1
-    mask: cython.ulonglong = n_slots - 1
     n_tree: cython.int = int(state[N_TREE])
     n_cut: cython.longlong = 0
-    h: cython.ulonglong
     node: cython.int
     above: cython.int
     s: cython.int
@@ -374,16 +372,8 @@ def merge_classes(
                 n_cut += 1
                 node_of[node] = above
                 continue
-            h = mix_pair(above, class_name[node]) & mask
-            s = slots[h]
-            while s >= 0 and not (tree_parent[s] == above and tree_class[s] == class_name[node]):
-                h = (h + 1) & mask
-                s = slots[h]
-            if s < 0:
-                s = n_tree
-                slots[h] = s
-                tree_parent[s] = above
-                tree_class[s] = class_name[node]
+            s = intern_pair(tree_parent, tree_class, slots, n_tree, above, class_name[node])
+            if s == n_tree:
                 tree_depth[s] = tree_depth[above] + 1
                 n_tree += 1
             node_of[node] = s

@@ -6,28 +6,20 @@ GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 
+# What the second part of a key may be.
+KeyPart = cython.fused_type(cython.int, cython.ulonglong)
+
+
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def mix_pair(first: cython.int, second: cython.int) -> cython.ulonglong:
-    """Of two indices, -1 or more: of a prefix and a frame."""
-    a: cython.uint = first + 1
-    b: cython.uint = second + 1
-    x: cython.ulonglong = a
-    x = (x << 32 | b) * GOLDEN & ALL_BITS
+def mix_pair(first: cython.int, second: KeyPart) -> cython.ulonglong:
+    """Of an index and an index or address, as a prefix and a frame. first: -1 or more."""
+    a: cython.ulonglong = first + 1
+    b: cython.ulonglong = second
+    x: cython.ulonglong = (b ^ a << 32 ^ a << 48) * GOLDEN & ALL_BITS
     return x ^ x >> 29
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mix_address(space: cython.uint, address: cython.ulonglong) -> cython.ulonglong:
-    """Of an address in one of several address spaces."""
-    s: cython.ulonglong = space
-    x: cython.ulonglong = (address ^ s << 48) * GOLDEN & ALL_BITS
-    return x ^ x >> 32
 
 
 @cython.cfunc

@@ -7,7 +7,7 @@ columns and slots have space for it, and counts it.
 
 import cython
 
-from traceferry.kernels.hashing import mix_address, mix_pair, mix_triple
+from traceferry.kernels.hashing import KeyPart, mix_pair, mix_triple
 
 
 @cython.cfunc
@@ -16,13 +16,13 @@ from traceferry.kernels.hashing import mix_address, mix_pair, mix_triple
 @cython.exceptval(check=False)
 def intern_pair(
     first: cython.int[::1],
-    second: cython.int[::1],
+    second: KeyPart[::1],
     slots: cython.int[::1],
     n: cython.int,
     a: cython.int,
-    b: cython.int,
+    b: KeyPart,
 ) -> cython.int:
-    """Of two indices, as a prefix and a frame."""
+    """Of an index and an index or address, as a prefix and a frame."""
     mask: cython.ulonglong = slots.shape[0] - 1
     h: cython.ulonglong = mix_pair(a, b) & mask
     row: cython.int = slots[h]
@@ -34,33 +34,6 @@ def intern_pair(
         slots[h] = n
         first[n] = a
         second[n] = b
-    return row
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def intern_address(
-    spaces: cython.int[::1],
-    addresses: cython.ulonglong[::1],
-    slots: cython.int[::1],
-    n: cython.int,
-    space: cython.int,
-    address: cython.ulonglong,
-) -> cython.int:
-    """Of an address in one of several address spaces."""
-    mask: cython.ulonglong = slots.shape[0] - 1
-    h: cython.ulonglong = mix_address(space, address) & mask
-    row: cython.int = slots[h]
-    while row >= 0 and not (addresses[row] == address and spaces[row] == space):
-        h = (h + 1) & mask
-        row = slots[h]
-    if row < 0:
-        row = n
-        slots[h] = n
-        spaces[n] = space
-        addresses[n] = address
     return row
 
 

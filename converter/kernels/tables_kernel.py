@@ -6,7 +6,7 @@ Cython's pure-Python mode: also runs interpreted. ValueError: an array has the w
 
 import cython
 
-from traceferry.kernels.interning import intern_address, intern_pair, intern_triple
+from traceferry.kernels.interning import intern_pair, intern_triple
 
 
 @cython.cfunc
@@ -40,7 +40,7 @@ def enter_addresses(
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(first, n):
-            intern_address(spaces, addresses, slots, i, spaces[i], addresses[i])
+            intern_pair(spaces, addresses, slots, i, spaces[i], addresses[i])
 
 
 def enter_triples(

@@ -108,7 +108,10 @@ def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, K
     state, latest = np.zeros(3, np.int64), np.zeros(stacks_kernel.LATEST_SHAPE, np.int64)
     words = np.zeros((stacks_kernel.WORDS_SHAPE[0], longest, stacks_kernel.WORDS_SHAPE[1]), np.int32)
     while True:
-        stacks_kernel.collect(*columns, state, latest, words, *keys.columns, keys.slots, n_shared, n_own, own)
+        spaces, addresses, first_ts, last_ts = keys.columns
+        stacks_kernel.collect(
+            *columns, state, latest, words, spaces, addresses, first_ts, last_ts, keys.slots, n_shared, n_own, own
+        )
         _, n_all, n_keys = state.tolist()
         if state[0] == n:
             found = Keys(*(column[:n_keys] for column in keys.columns))
@@ -130,10 +133,11 @@ def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, tr
     stack = np.empty(len(paths.ts), np.int32)
     is_unknown, is_late = (meanings.kind == NOTHING).view(np.uint8), meanings.is_late.view(np.uint8)
     while True:
+        prefix, frame = stacks.columns
         stacks_kernel.compose(
             paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, first_version, meanings.start, frames.first,
-            frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, *stacks.columns,
-            stacks.slots, stack,
+            frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, prefix, frame, stacks.slots,
+            stack,
         )  # fmt: skip
         at, _, n_stacks, *counts = state.tolist()
         if at == len(stack):

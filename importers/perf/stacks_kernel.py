@@ -11,7 +11,7 @@ the latest stack of some threads, and begin where a sample's differs.
 
 import cython
 
-from traceferry.kernels.interning import intern_address, intern_pair
+from traceferry.kernels.interning import intern_pair
 
 # PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
 MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
@@ -175,7 +175,7 @@ def collect(
                 if not exact:
                     value -= 1
                 exact = False
-                s = intern_address(spaces, addresses, slots, n_keys, now, value)
+                s = intern_pair(spaces, addresses, slots, n_keys, now, value)
                 if s == n_keys:
                     first_ts[s] = last_ts[s] = ts[i]
                     n_keys += 1
@@ -186,7 +186,7 @@ def collect(
                 words[t, d, UP_TO] += base + n_new
             same = length[i]
             if base + n_new == 0 and ip[i]:
-                s = intern_address(spaces, addresses, slots, n_keys, ip_space[i], ip[i])
+                s = intern_pair(spaces, addresses, slots, n_keys, ip_space[i], ip[i])
                 if s == n_keys:
                     first_ts[s] = last_ts[s] = ts[i]
                     n_keys += 1
