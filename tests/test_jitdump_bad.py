@@ -280,7 +280,7 @@ def np_alive(trace: Trace) -> dict[int, int]:
 def test_recordings_with_random_damage(name: str) -> None:
     rng = random.Random(20261121)
     data = content(name)
-    for _ in range(60 if len(data) < 100_000 else 15):
+    for _ in range(30 if len(data) < 100_000 else 5):
         damaged = bytearray(data)
         for _ in range(rng.choice([1, 3, 30])):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)

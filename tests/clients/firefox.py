@@ -168,7 +168,9 @@ class ProfilerCli:
         self._directory = None
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "PROFILER_CLI_SESSION_DIR": str(self._directory), "NO_COLOR": "1"}
+        # Each command is a process: compiled code that Node keeps saves it a third of its time.
+        kept = {"NODE_COMPILE_CACHE": str(MODULES / ".compile-cache")}
+        return {**os.environ, **kept, "PROFILER_CLI_SESSION_DIR": str(self._directory), "NO_COLOR": "1"}
 
     def _call(self, args: tuple[str, ...], seconds: float) -> str:
         command = [str(NODE), str(CLI), *args, "--session", self.session]
