@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from traceferry.model import Array
 Key = tuple[Any, ...]
 Verdict = Literal["slower", "faster", "more", "less", "new", "gone", "same", "unknown"]
 CHANGED = frozenset({"slower", "faster", "more", "less", "new", "gone"})
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # With fewer samples in all runs together there is no test.
 FEWEST_SAMPLES = 10
 # A run that is so much longer or shorter than the others of its side, and by so many times their spread, is disturbed.
@@ -65,6 +67,11 @@ class Row:
     @property
     def name(self) -> str:
         return str(self.key[0]) or "(anonymous)"
+
+    @property
+    def shown(self) -> str:
+        """The name in one line, without what terminals and logs take for commands."""
+        return UNPRINTABLE.sub(" ", self.name)
 
     @property
     def place(self) -> str:

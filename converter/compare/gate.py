@@ -176,7 +176,7 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
         return Outcome(gate, "failed", (*lines, *([f"{more} more"] if more > 0 else [])), tuple(breaches))
     open_rows = [(table, row) for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
     if open_rows:
-        shown = [f"{row.name}: {_known(row, comparison)}" for _, row in open_rows[:MOST_REASONS]]
+        shown = [f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows[:MOST_REASONS]]
         return Outcome(gate, "undecided", tuple(shown))
     return Outcome(gate, "passed", ())
 
@@ -257,4 +257,4 @@ def _reason(gate: Gate, breach: Breach, comparison: Comparison) -> str:
     base, new = figures.base_and_new(row, table, comparison)
     change = figures.change(row) or "new"
     between = figures.interval(row)
-    return f"{_words(gate)} of {row.name}: {base} → {new}, {change}" + (f" ({between})" if between else "")
+    return f"{_words(gate)} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")

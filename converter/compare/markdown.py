@@ -12,6 +12,7 @@ from traceferry.compare import figures
 from traceferry.compare.as_json import verdict_of
 from traceferry.compare.comparison import Compared, Comparison, Row
 from traceferry.compare.gate import Outcome
+from traceferry.report import KINDS
 
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
@@ -68,11 +69,24 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
     for run in disturbed:
         yield ""
         yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.is_left_out else "")
+    yield from _losses(comparison)
     yield ""
     yield f"| whole | {' | '.join(HEADS[1:])} |"
     yield "|---|" + "---:|" * (len(HEADS) - 2) + "---|"
     for row in comparison.whole.rows:
         yield _row(row, comparison.whole, comparison)
+
+
+def _losses(comparison: Comparison) -> Iterator[str]:
+    """What the recordings lost, by kind: how often in all runs of each side."""
+    counts: dict[str, list[int]] = {}
+    for nth, runs in enumerate((comparison.sides.base, comparison.sides.new)):
+        for run in runs:
+            for (kind,), (count,) in zip(run.totals.losses.keys, run.totals.losses.amounts.tolist(), strict=True):
+                counts.setdefault(kind, [0, 0])[nth] += count
+    for kind, (base, new) in sorted(counts.items()):
+        yield ""
+        yield f"{KINDS[kind].severity.capitalize()}: {KINDS[kind].title} (base: {base} times, new: {new} times)"
 
 
 def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:

@@ -61,7 +61,7 @@ def _table(comparison: Comparison, table: Compared, rows: Sequence[Row]) -> list
             [
                 figures.change(row), figures.interval(row), figures.difference(row, table, comparison),
                 *figures.base_and_new(row, table, comparison), figures.shares(row, table),
-                figures.verdict(row, comparison.n_runs), row.name + place,
+                figures.verdict(row, comparison.n_runs), row.shown + place,
             ]
         )  # fmt: skip
     kept = [i for i in range(len(cells[0])) if any(line[i] for line in cells[1:])]

@@ -1,0 +1,196 @@
+"""The action, step by step: its `run:` steps are executed with the runner's environment files, on real recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import REPO
+from test_compare import calls
+
+ACTION = yaml.safe_load((REPO / "action.yml").read_text())
+RECORDING = REPO / "fixtures" / "jit" / "php82"
+BASH = shutil.which("bash")
+pytestmark = pytest.mark.skipif(BASH is None, reason="the action is not run: bash is not installed")
+# What stands for the download of the last run's artifact.
+GH = """#!/bin/sh
+case "$*" in
+  *"run download"*) for word; do last=$word; done; cp -r "$STORED" "$last" ;;
+  *) [ ! -d "$STORED" ] || echo 42 ;;
+esac
+"""
+
+
+@dataclass
+class Runner:
+    """A job: its folder, and what steps left in the runner's files. stored: the artifact that runs leave."""
+
+    folder: Path
+    inputs: dict[str, str]
+    branch: str = "main"
+    outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    log: str = ""
+    status: int = 0
+
+    def run(self) -> Runner:
+        """Every step, in order, until one fails."""
+        (self.folder / "temp").mkdir(parents=True, exist_ok=True)
+        given = {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()} | self.inputs
+        for step in ACTION["runs"]["steps"]:
+            if self.is_left_out(step, given):
+                continue
+            if "uses" in step:
+                stored = self.folder.parent / "stored"
+                shutil.rmtree(stored, ignore_errors=True)
+                shutil.copytree(self.folder / "temp" / "traceferry-stage", stored)
+                continue
+            done = self.step(step, given)
+            if done:
+                self.status = done
+                break
+        return self
+
+    def is_left_out(self, step: dict[str, object], given: dict[str, str]) -> bool:
+        """The conditions of the steps, one by one; another one is an error here."""
+        staged = given["baseline"] == "artifact" and self.branch == "main" and self.verdict != "error"
+        conditions = {
+            None: True,
+            "inputs.baseline == 'artifact'": given["baseline"] == "artifact",
+            "steps.stage.outcome == 'success'": "stage" in self.outputs,
+        }
+        text = step.get("if")
+        if isinstance(text, str) and text.startswith("inputs.baseline == 'artifact' && steps.compare"):
+            return not staged
+        return not conditions[text]  # type: ignore[index]
+
+    def step(self, step: dict[str, object], given: dict[str, str]) -> int:
+        files = {name: self.folder / "temp" / name for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY")}
+        for name in ("GITHUB_OUTPUT", "GITHUB_ENV"):
+            files[name].write_text("")
+        env = {name: self.value(str(text), given) for name, text in dict(step.get("env", {})).items()}  # type: ignore[call-overload]
+        assert "${{" not in str(step["run"]), "an input's value never becomes a part of a command"
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", str(step["run"])],
+            cwd=self.folder, capture_output=True, text=True, check=False,
+            env={
+                "PATH": f"{self.folder.parent}/bin:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"),
+                "TRACEFERRY": str(REPO / ".venv" / "bin" / "traceferry"), "RUNNER_TEMP": str(self.folder / "temp"),
+                "GITHUB_REPOSITORY": "owner/app", "STORED": str(self.folder.parent / "stored"),
+                **{name: str(path) for name, path in files.items()}, **self.environment, **env,
+            },
+        )  # fmt: skip
+        self.log += done.stdout + done.stderr
+        self.environment |= dict(line.split("=", 1) for line in files["GITHUB_ENV"].read_text().splitlines())
+        pairs = re.findall(r"(\w+)<<(\S+)\n(.*?)\n\2\n", files["GITHUB_OUTPUT"].read_text(), re.DOTALL)
+        self.outputs[str(step["id"])] = {name: value for name, _, value in pairs}
+        return done.returncode
+
+    def value(self, text: str, given: dict[str, str]) -> str:
+        """Of an expression: an input, an output of a step, or what the runner knows."""
+        match = re.fullmatch(r"\$\{\{ ([\w.-]+) \}\}", text)
+        assert match, text
+        source, *rest = match[1].split(".")
+        if source == "inputs":
+            return given[rest[0]]
+        if source == "steps":
+            return self.outputs[rest[0]][rest[2]]
+        return {"github.token": "", "github.event.repository.default_branch": "main"}[match[1]]
+
+    @property
+    def verdict(self) -> str:
+        return self.outputs.get("compare", {}).get("verdict", "")
+
+    @property
+    def summary(self) -> str:
+        path = self.folder / "temp" / "GITHUB_STEP_SUMMARY"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> object:
+    (tmp_path / "bin").mkdir()
+    gh = tmp_path / "bin" / "gh"
+    gh.write_text(GH)
+    gh.chmod(0o755)
+    made = iter(range(100))
+
+    def start(runs: dict[str, bytes], branch: str = "main", **inputs: str) -> Runner:
+        folder = tmp_path / f"job{next(made)}"
+        folder.mkdir()
+        for name, data in runs.items():
+            (folder / name).write_bytes(data)
+        return Runner(folder, {"recordings": "*.xray", **inputs}, branch).run()
+
+    return start
+
+
+def runs(seed: int, factor: float = 1.0) -> dict[str, bytes]:
+    rng = np.random.default_rng(seed)
+    return {f"{nth}.xray": calls(rng, factor).bytes() for nth in range(4)}
+
+
+def test_a_first_run_then_a_second_then_a_regression(job: object) -> None:
+    assert callable(job)
+    gate = {"fail-on": "self > 5%\n\ncalls > 0\n"}
+    first = job(runs(1), **gate)
+    assert (first.status, first.verdict) == (0, "none")
+    assert "there is no baseline yet" in first.log
+    assert "## No baseline yet" in first.summary
+    assert all((first.folder / first.outputs["compare"][key]).stat().st_size for key in ("html", "firefox", "perfetto"))
+
+    second = job(runs(2), **gate)
+    assert (second.status, second.verdict) == (0, "same"), second.log
+    assert "## No significant change" in second.summary
+    assert "`self > 5%`: passed" in second.summary
+    found = json.loads((second.folder / second.outputs["compare"]["json"]).read_text())
+    assert (len(found["base"]), len(found["new"])) == (4, 4)
+
+    third = job(runs(3, 1.1), branch="change", **gate)
+    assert (third.status, third.verdict) == (3, "failed")
+    assert re.search(r"^::error title=traceferry::  self of function 2: .*\+9\.\d%25|^::error title=traceferry::  self of function 2: .*\+10", third.log, re.MULTILINE)  # fmt: skip  # noqa: E501
+    assert "**failed**" in third.summary
+    assert (third.folder / third.outputs["compare"]["html"]).exists()
+
+
+def test_a_damaged_recording_is_an_error_with_its_reason(job: object) -> None:
+    assert callable(job)
+    job(runs(1))
+    found = job({"0.xray": b"\x03\x00\x01\x00damaged"})
+    assert (found.status, found.verdict) == (2, "error")
+    assert "::error title=traceferry::traceferry: " in found.log
+    assert "## The recordings could not be compared" in found.summary
+    assert job({}).verdict == "error"
+
+
+HOSTILE = ["$(touch pwned).xray", "-o pwned.xray", "a b;touch pwned.xray", "`touch pwned`.xray", "%25\r::error::x.xray"]
+
+
+def test_hostile_file_names_and_inputs_are_only_names(job: object) -> None:
+    assert callable(job)
+    files = dict(zip(HOSTILE, runs(1).values(), strict=False))
+    for _ in range(2):
+        found = job(files, **{"fail-on": "calls('$(touch pwned)') > 0", "output": "out $(touch pwned)"})
+        assert found.status == 0, found.log
+        assert not list(found.folder.rglob("pwned"))
+    assert found.verdict == "same"
+    assert found.outputs["compare"]["html"] == "out $(touch pwned)/comparison.html"
+
+
+def test_every_workflow_of_the_documents_is_yaml_and_names_inputs_that_exist() -> None:
+    text = (REPO / "docs" / "ci.md").read_text()
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    used = [
+        step["with"] for block in blocks for job in block.get("jobs", {}).values() for step in job.get("steps", [])
+        if "traceferry@" in step.get("uses", "")
+    ]  # fmt: skip
+    assert used
+    assert all(set(given) <= set(ACTION["inputs"]) for given in used)
