@@ -19,6 +19,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,8 @@ GATES = ("self > 1%", "total > 1%", "time > 5%")
 PLANTED = 0.02
 # Linux stops a program of real-time priority for 50 ms when it has run for 950 ms: what is timed must be shorter.
 MOST_ATTEMPTS = 30
-ROUNDS = {"perf": 600, "xray": 150, "mono": 200}
+ROUNDS = {"perf": 600, "xray": 280, "mono": 400}
+PAUSE_S = 1.0
 Record = Callable[[float, Path, int], Run]
 KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
 
@@ -256,6 +258,7 @@ def _run(command: Sequence[str | Path], is_timed: bool = False, **environment: s
     first = ["setarch", "-R"] if shutil.which("setarch") else []
     first += ["chrt", "-f", "10"] if _has_real_time() else []
     for _ in range(MOST_ATTEMPTS):
+        time.sleep(PAUSE_S if is_timed else 0)
         before = _stolen()
         subprocess.run([*first, *command], check=True, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
         if not is_timed or _stolen() == before:

@@ -22,8 +22,8 @@ from traceferry.model import Array
 
 # Functions with fewer samples in a run do not take part in estimating variances.
 FEWEST = 5.0
-# As many neighbours in size tell what variance is usual.
-NEIGHBOURS = 25
+# So many neighbours in size tell what variance is usual: a quarter of all, within these bounds.
+NEIGHBOURS = (7, 25)
 FEWEST_FOR_PRIOR = 10
 CONFIDENCE = 0.95
 MOST_PRIOR = 100.0
@@ -208,11 +208,11 @@ def _usual(variance: Array, size: Array, d: int) -> Array:
     unbias = d / scipy_module("stats").chi2.ppf(0.5, d)
     order = np.argsort(size, kind="stable")
     logs = np.log(variance[order])
-    half = NEIGHBOURS // 2
+    n_near = int(np.clip(len(variance) // 4, *NEIGHBOURS))
     found = np.empty(len(variance))
     for nth, row in enumerate(order.tolist()):
-        start = max(0, min(nth - half, len(logs) - NEIGHBOURS))
-        found[row] = np.median(logs[start : start + NEIGHBOURS])
+        start = max(0, min(nth - n_near // 2, len(logs) - n_near))
+        found[row] = np.median(logs[start : start + n_near])
     usual: Array = np.exp(found) * unbias
     return usual
 
