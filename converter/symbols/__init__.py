@@ -1,6 +1,19 @@
 """Symbols: names, files, lines and inlined functions of addresses."""
 
-from traceferry.symbols.binary import Binary, demangle
+from typing import TYPE_CHECKING, Any
+
 from traceferry.symbols.interface import Frames, Function, Inline, Symbols
 
+if TYPE_CHECKING:
+    from traceferry.symbols.binary import Binary, demangle
+
 __all__ = ["Binary", "Frames", "Function", "Inline", "Symbols", "demangle"]
+
+
+def __getattr__(name: str) -> Any:
+    # pyelftools takes longer to import than a small recording to convert, which may need no binary.
+    if name in ("Binary", "demangle"):
+        from traceferry.symbols import binary
+
+        return getattr(binary, name)
+    raise AttributeError(f"module 'traceferry.symbols' has no attribute {name!r}")

@@ -67,9 +67,10 @@ class Binary:
         self.data = source.data
         try:
             self.elf = ELFFile(stream_of(source.data))
+            # Headers alone: pyelftools reads a section of each type, and a dynamic segment, through when it makes it.
+            headers = [self.elf._get_segment_header(nth) for nth in range(self.elf.num_segments())]
             self.segments = [
-                Segment(s["p_type"], s["p_flags"], s["p_offset"], s["p_vaddr"], s["p_filesz"])
-                for s in self.elf.iter_segments()
+                Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers
             ]
             self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
             self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
@@ -85,10 +86,16 @@ class Binary:
     def is_debug_file(self) -> bool:
         """Whether its code is in another file, as after objcopy --only-keep-debug."""
         try:
-            text = self.elf.get_section_by_name(".text")
-            return text is not None and text["sh_type"] == "SHT_NOBITS"
+            nth = self._section_numbers.get(".text")
+            return nth is not None and self.elf._get_section_header(nth)["sh_type"] == "SHT_NOBITS"
         except ELF_DAMAGE:
             return False
+
+    @cached_property
+    def _section_numbers(self) -> dict[str, int]:
+        """Of several sections of one name, the last."""
+        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
+        return {self.elf._get_section_name(header): nth for nth, header in enumerate(headers)}
 
     @property
     def word_size(self) -> int:
@@ -97,7 +104,8 @@ class Binary:
     def section(self, name: str) -> tuple[int, bytes] | None:
         """(address, bytes) of a section, or None."""
         try:
-            section = self.elf.get_section_by_name(name)
+            nth = self._section_numbers.get(name)
+            section = self.elf.get_section(nth) if nth is not None else None
             return None if section is None else (int(section["sh_addr"]), section.data())
         except ELF_DAMAGE as error:
             raise self._unreadable(error) from None

@@ -4,6 +4,7 @@ symbol table, whole functions from DWARF. Without symbolic, the project's own re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -89,7 +90,10 @@ class ElfSymbols:
     def lookup(self, addresses: Array) -> Frames:
         if self.embedded is not None:
             return self.embedded.lookup(addresses)
-        return look_up(addresses, self._answer_of_symbolic if has_symbolic() else self._own.answer)
+        if not has_symbolic():
+            return look_up(addresses, self._own.answer)
+        found = look_up(addresses, self._answer_of_symbolic)
+        return replace(found, size=np.where(np.diff(found.first) > 0, self._sizes_at(found.start), np.uint64(0)))
 
     @cached_property
     def _own(self) -> DwarfLookup:
@@ -116,6 +120,7 @@ class ElfSymbols:
         return [*sorted(self._problems), *embedded]
 
     def _answer_of_symbolic(self, address: int) -> Answer:
+        """Without the size."""
         from symbolic.exceptions import SymbolicError
 
         relative = address - self.base
@@ -129,19 +134,23 @@ class ElfSymbols:
             return NOTHING
         outermost = int(found[-1].sym_addr)
         start = (outermost + self.base) % (1 << 64) if outermost != NO_START else 0
-        frames = [(str(frame.symbol), str(frame.full_path or ""), _line(frame.line)) for frame in found]
-        return Answer(start, self._sizes.get(start, 0), frames)
+        return Answer(start, 0, [(frame.symbol, frame.full_path or "", _line(frame.line)) for frame in found])
+
+    def _sizes_at(self, starts: Array) -> Array:
+        """The sizes of the functions that start there, 0 where none is known; of several the longest, .dynsym's before
+        those of .symtab. starts: uint64."""
+        sizes = np.zeros(len(starts), np.uint64)
+        for symbols in self._sized_symbols if len(starts) else ():
+            nth = np.searchsorted(symbols["st_value"], starts, "right") - 1
+            is_there = (nth >= 0) & (symbols["st_value"][nth] == starts)
+            sizes = np.where(is_there, symbols["st_size"][nth], sizes)
+        return sizes
 
     @cached_property
-    def _sizes(self) -> dict[int, int]:
-        """Start → size of the functions of the symbol tables; of several that start together the longest."""
-        sizes: dict[int, int] = {}
-        for table in SYMBOL_TABLES:
-            symbols = self._functions_in(table)
-            symbols = symbols[symbols["st_size"] > 0]
-            symbols = symbols[np.argsort(symbols["st_size"], kind="stable")]
-            sizes |= dict(zip(symbols["st_value"].tolist(), symbols["st_size"].tolist(), strict=True))
-        return sizes
+    def _sized_symbols(self) -> list[Array]:
+        """The functions of each symbol table whose size is known, by start, then by size."""
+        tables = [table[table["st_size"] > 0] for table in map(self._functions_in, SYMBOL_TABLES)]
+        return [table[np.lexsort((table["st_size"], table["st_value"]))] for table in tables if len(table)]
 
     def _named_functions(self) -> Iterator[tuple[int, int, str]]:
         """(start, size, name) of the functions of .symtab, or of .dynsym where a file has no other."""

@@ -287,8 +287,8 @@ def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
     if len(pid) == 0:
         return {}
     key = np.ascontiguousarray(pid).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
-    threads, number = np.unique(key, return_inverse=True)
-    number = number.astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
+    threads = np.unique(key)
+    number = np.searchsorted(threads, key).astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
     order = np.argsort(number, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(number))[:-1])
     names = zip((threads >> 32).tolist(), (threads & 0xFFFFFFFF).astype(np.uint32).view(np.int32).tolist(), strict=True)
