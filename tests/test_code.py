@@ -3,7 +3,7 @@
 Addresses and times are small numbers, so that everything meets everything.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -23,9 +23,10 @@ from traceferry.importers.perf.regions import (
     regions_of,
 )
 from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.jit.code_sizes import by_stretch
 from traceferry.jit.places import Placements, live_bytes
 from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
-from traceferry.model import Trace
+from traceferry.model import CodeReader, Trace
 
 many = examples(300)
 TOP = 1 << 64
@@ -255,6 +256,54 @@ def test_many_regions_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     assert 0 < n_left_out < len(addresses)
     kept = len(addresses) - n_left_out
     assert some.region.tolist() == whole.region.tolist()[:kept] + [-1] * n_left_out
+
+
+# ---------------------------------------------------------------- code sizes
+
+
+class Halves:
+    """A CodeReader of code objects whose second half is inlined."""
+
+    rows = range(2)
+
+    def boundaries(self, code: int) -> list[int]:
+        return [0, 8]
+
+    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
+        return (code, 10 + code) if offset else (code,)
+
+    def function_of(self, code: int) -> int:
+        return code
+
+
+@pytest.mark.parametrize(
+    ("limit", "wanted", "n_simplified"),
+    [
+        (99, [((0,), 8, 5), ((0, 10), 12, 5), ((1,), 8, 6), ((1, 11), 4, 6)], 0),
+        (3, [((0,), 8, 5), ((0, 10), 12, 5), ((1,), 12, 6)], 1),
+    ],
+)
+def test_code_sizes_of_any_reader(
+    monkeypatch: pytest.MonkeyPatch, limit: int, wanted: list[tuple[tuple[int, ...], int, int]], n_simplified: int
+) -> None:
+    """(stack, bytes, time) of each stretch; beyond the limit, the function weighs all that is left."""
+    monkeypatch.setattr("traceferry.jit.code_sizes.MAX_INLINED_FRAMES", limit)
+    trace = Trace()
+    trace.code.extend(
+        func=[0] * 3, symbol=[-1] * 3, tier=[-1] * 3, pid=[1] * 3, tid=[1] * 3, size=[20, 12, 0], loaded_at=[5, 6, 7],
+        bytes_at=[-1] * 3,
+    )  # fmt: skip
+    weights = by_stretch(trace, cast(CodeReader, Halves()), range(3), "a dump")
+    stacks = trace.stacks.table()
+    found = []
+    for ts, stack, n_bytes in zip(*(column.tolist() for column in weights), strict=True):
+        frames: list[int] = []
+        while stack >= 0:
+            frames.insert(0, int(stacks["frame"][stack]))
+            stack = int(stacks["prefix"][stack])
+        found.append((tuple(frames), n_bytes, ts))
+    assert found == wanted
+    assert sum(issue.count for issue in trace.report if issue.kind == "sizes_simplified") == n_simplified
 
 
 # ---------------------------------------------------------------- stacks

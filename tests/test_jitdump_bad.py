@@ -17,9 +17,9 @@ from support import report_of
 import traceferry
 from traceferry.errors import FormatError
 from traceferry.importers import jitdump
-from traceferry.importers.jitdump import views
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Stack, TableB
 from traceferry.io.source import Source
+from traceferry.jit import code_sizes
 from traceferry.model import Trace, laws
 
 CODE = 0x7F00_0000_1000
@@ -452,7 +452,7 @@ def test_the_tree_of_code_sizes_ends_inside_a_code_object(
     monkeypatch: pytest.MonkeyPatch, looked_up: list[int], n: int, n_offsets: int
 ) -> None:
     """One code object alone may have more stacks than the tree holds; what is left counts for its function."""
-    monkeypatch.setattr(views, "MAX_INLINED_FRAMES", 1 << 13)
+    monkeypatch.setattr(code_sizes, "MAX_INLINED_FRAMES", 1 << 13)
     trace = read(hostile_chain(n, n_offsets))
     assert laws.check(trace) == []
     assert sum(looked_up) <= (1 << 13) + 2 * MAX_DEPTH
@@ -463,7 +463,7 @@ def test_the_tree_of_code_sizes_ends_inside_a_code_object(
 
 def test_the_tree_of_code_sizes_holds_a_million_frames() -> None:
     """Of what real recordings need, nothing is left out."""
-    assert views.MAX_INLINED_FRAMES == 1 << 20
+    assert code_sizes.MAX_INLINED_FRAMES == 1 << 20
     for name in dumps("samply-ext/"):
         assert "sizes_simplified" not in report_of(read(content(name)))
 

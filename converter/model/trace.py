@@ -157,6 +157,12 @@ class CodeReader(Protocol):
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         """The frames of a byte of a code object, the outermost function first; never empty."""
 
+    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
+        """As frames_at, but without the byte's address: the bytes of one place in the sources have the same frames."""
+
+    def function_of(self, code: int) -> int:
+        """The frame of its function alone, without place and address."""
+
     def boundaries(self, code: int) -> Sequence[int]:
         """The offsets in a code object at which the frames may change, rising; the first is 0."""
 

@@ -59,7 +59,14 @@ class Code:
 
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         nth = code - self.rows.start
-        return self.frames(nth, offset, self.addresses[nth] + offset)
+        return self._frames(nth, offset, self.addresses[nth] + offset)
+
+    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
+        return self._frames(code - self.rows.start, offset, -1)
+
+    def function_of(self, code: int) -> int:
+        nth = code - self.rows.start
+        return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
 
     def boundaries(self, code: int) -> list[int]:
         load = self.dump.loads[code - self.rows.start]
@@ -76,7 +83,7 @@ class Code:
 
     # ------------------------------------------------------------ frames
 
-    def frames(self, nth: int, offset: int, address: int = -1) -> tuple[int, ...]:
+    def _frames(self, nth: int, offset: int, address: int) -> tuple[int, ...]:
         """The frames of a byte, outermost first; with the library's address -1, only their functions and places."""
         load = self.dump.loads[nth]
         stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
@@ -87,10 +94,6 @@ class Code:
         file, line, column = self.dump.lines.at(load.lines, offset) if load.lines >= 0 else (-1, 0, 0)
         source = self.texts.row(self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
         return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
-
-    def own_frame(self, nth: int) -> int:
-        """The function's frame where the place is unknown."""
-        return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
 
     def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:
         load, of = self.dump.loads[nth], self.bases[nth]

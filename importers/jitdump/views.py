@@ -9,11 +9,11 @@ import numpy as np
 from traceferry.importers.jitdump.code import Code
 from traceferry.importers.jitdump.inlines import InlineTable
 from traceferry.importers.jitdump.layout import MAX_TID
+from traceferry.jit.code_sizes import Weights, by_stretch, view_of
 from traceferry.jit.places import live_bytes
 from traceferry.jit.shares import Shares
 from traceferry.model import (
     COUNTER_VALUES,
-    SAMPLES,
     Array,
     Counter,
     MarkerField,
@@ -44,7 +44,6 @@ LOADED = MarkerType(
     colored_by="tier",
 )
 MAX_INLINED = 32  # names of inlined functions in one marker
-MAX_INLINED_FRAMES = 1 << 20  # in the tree of code sizes
 # No thread has a number as large as this one and more.
 CODE_SIZE_TID = MAX_TID
 
@@ -182,22 +181,16 @@ def _counter(name: str, doc: str, color: str, places: Table, size: Array) -> Cou
 
 def _code_size(code: Code, trace: Trace, process: Process) -> Thread:
     """A thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
-    both = (_of_lines(code, trace), _of_inlines(code, trace))
-    ts, stack, weight = (np.concatenate(parts) if len(parts[1]) else parts[0] for parts in zip(*both, strict=True))
-    samples = Table(SAMPLES, {"ts": ts, "stack": stack, "weight": weight})
-    if np.any(ts[1:] < ts[:-1]):
-        samples = samples.take(np.argsort(ts, kind="stable"))
+    inlined = [row for row, load in zip(code.rows, code.dump.loads, strict=True) if load.inlines is not None]
+    parts = (_of_lines(code, trace), by_stretch(trace, code, inlined, code.dump.name))
     tid, name = CODE_SIZE_TID + process.pid, "code size"
     while any(thread.tid == tid for thread in process.threads):
         tid, name = tid + MAX_TID, f"code size of {code.dump.name}"
-    return Thread(
-        tid, name, False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples),
-        len(samples), sample_unit="bytes",
-    )  # fmt: skip
+    return view_of(parts, process, tid, name)
 
 
-def _of_lines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
-    """(ts, stack, bytes) of the code objects that have a plain line table, or none."""
+def _of_lines(code: Code, trace: Trace) -> Weights:
+    """Of the code objects that have a plain line table, or none."""
     loads, lines = code.dump.loads, code.dump.lines
     record = np.array([load.lines if load.inlines is None else -1 for load in loads], np.int64)
     starts, stops = np.append(lines.starts, 0), np.append(lines.stops, 0)
@@ -225,31 +218,4 @@ def _of_lines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
     n = len(func)
     first_stack = trace.stacks.extend(prefix=np.full(n, -1, np.int32), frame=np.arange(first_frame, first_frame + n))
     loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop]
-    return loaded_at[shared.record], shared.key + np.int32(first_stack), shared.bytes
-
-
-def _of_inlines(code: Code, trace: Trace) -> tuple[Array, Array, Array]:
-    """The same of the code objects that have inline records: each stretch between two changes is a sample."""
-    ts: list[int] = []
-    stacks: list[int] = []
-    sizes: list[int] = []
-    loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
-    n_frames = n_left_out = 0
-    for nth, load in enumerate(code.dump.loads):
-        if load.inlines is None or load.size == 0:
-            continue
-        edges = [edge for edge in load.inlines.boundaries() if 0 <= edge < load.size]
-        for begin, end in zip(edges, [*edges[1:], load.size], strict=True):
-            is_last = n_frames >= MAX_INLINED_FRAMES
-            stack = -1
-            for frame in (code.own_frame(nth),) if is_last else code.frames(nth, begin):
-                stack = trace.stacks.intern(prefix=stack, frame=frame)
-                n_frames += 1
-            ts.append(loaded_at[nth])
-            stacks.append(stack)
-            sizes.append((load.size if is_last else end) - begin)
-            if is_last:
-                n_left_out += 1
-                break
-    trace.report.note("sizes_simplified", n_left_out, where=code.dump.name)
-    return np.array(ts, np.int64), np.array(stacks, np.int32), np.array(sizes, np.int64)
+    return Weights(loaded_at[shared.record], shared.key + np.int32(first_stack), shared.bytes)
