@@ -78,11 +78,12 @@ class ElfSymbols:
     @cached_property
     def embedded(self) -> Gsym | None:
         """The GSYM data that the file holds, which then answers for it."""
-        from traceferry.symbols.gsym.reader import Gsym
-
         try:
-            holds_some = self.binary.section(GSYM_SECTION) is not None
-            return Gsym(Source(self.path, self.binary.data)) if holds_some else None
+            if self.binary.section(GSYM_SECTION) is None:
+                return None
+            from traceferry.symbols.gsym.reader import Gsym
+
+            return Gsym(Source(self.path, self.binary.data))
         except FormatError as error:
             self._lost(error)
             return None

@@ -14,10 +14,9 @@ from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
-from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording
+from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording, Samples
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
-from traceferry.importers.perf.unwinding import unwound
 from traceferry.io.companions import places_beside
 from traceferry.io.named_files import read_named
 from traceferry.io.source import Source
@@ -79,8 +78,7 @@ class _Mapper:
         natives = Natives(trace, self._options, recording)
         names = _Names(recording)
         memory = Memory(recording, trace, natives, names.pids, offset_ns, self._map_file)
-        keep_apart = self._options.keep_cut_stacks_apart
-        samples = unwound(trace, recording, memory, natives, keep_apart, self._source.name)
+        samples = self._unwound(memory, natives)
         samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
         stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
         _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
@@ -90,6 +88,16 @@ class _Mapper:
         producer = f"perf {features.version}".strip()
         trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
         trace.attributes |= attributes(recording)
+
+    def _unwound(self, memory: Memory, natives: Natives) -> Samples:
+        recording = self._recording
+        if not np.any(recording.samples.user_at >= 0):
+            return recording.samples
+        # What unwinds takes longer to import than a small recording to convert.
+        from traceferry.importers.perf.unwinding import unwound
+
+        keep_apart = self._options.keep_cut_stacks_apart
+        return unwound(self._trace, recording, memory, natives, keep_apart, self._source.name)
 
     def _keep_libraries(self, natives: Natives, memory: Memory) -> None:
         if any(library.symbols is not None for library in natives.libraries):

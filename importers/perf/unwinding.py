@@ -49,15 +49,13 @@ NO_INFORMATION = "(no unwind information: {})"
 def unwound(
     trace: Trace, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
 ) -> Samples:
-    """The samples with callchains that have what was unwound of their stacks.
+    """The samples with callchains that have what was unwound of their stacks. Some samples have copies of stacks.
 
     keep_apart: truncated stacks are put under a frame that gives the reason; their names go to memory.endings. where:
     the recording, for the report.
     """
     samples = recording.samples
     rows = np.flatnonzero(samples.user_at >= 0)
-    if not len(rows):
-        return samples
     run = _Run(trace, recording, memory, natives, where)
     parts = [part for stacks, mine in run.by_machine(rows) for part in run.unwind(stacks, mine)]
     n_done = sum(len(part.rows) for part in parts)
