@@ -150,9 +150,7 @@ KINDS: dict[str, Kind] = {
     "throttled": Kind(
         "loss", "the kernel throttled sampling because it took too much time", "record with a lower frequency (-F)"
     ),
-    "deferred_missing": Kind(
-        "loss", "the deferred user part of stacks is missing from the recording", ""
-    ),
+    "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording", ""),
     "unwinding_not_done": Kind(
         "loss",
         "user stacks of this processor architecture are not unwound: these samples show the leaf and the kernel frames",

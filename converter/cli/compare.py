@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -125,9 +126,9 @@ def status_of(outcomes: Sequence[Outcome], strict: bool) -> int:
 def _options(arguments: argparse.Namespace) -> Options:
     from traceferry.compare.comparison import Options
     from traceferry.compare.matching import Renames
-    from traceferry.compare.statistics import scipy_module
+    from traceferry.compare.statistics import special
 
-    scipy_module("stats")
+    special()
     return Options(
         arguments.alpha, arguments.margin, arguments.normalise, arguments.leave_out_disturbed, Renames(arguments.rename)
     )
@@ -164,6 +165,9 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> li
                 trace = load_trace(one)
                 progress.total = sum(thread.n_records for _, thread in trace.threads)
                 runs.append(Run.of(path, trace, bool(arguments.output), progress))
+            # A trace refers to itself, and the collector is off: without this all of them stay in memory.
+            del trace
+            gc.collect()
         except FormatError as error:
             error.path = error.path or path
             raise

@@ -17,9 +17,9 @@ def u16(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def bytes_at(
-    d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t
-) -> cython.pointer(cython.const[cython.uchar]):
+def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.pointer(
+    cython.const[cython.uchar]
+):
     """The n bytes from p on. Loads from one pointer are joined by the C compiler, those of d[p], d[p + 1] are not."""
     if not cython.compiled:
         return d[p : p + n]

@@ -72,9 +72,7 @@ class Tree:
     own: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
 
     @classmethod
-    def of(
-        cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Array
-    ) -> Tree:
+    def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Array) -> Tree:
         """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
         names, place_of_frame = _sorted_places([frames[nth] for nth in frame.tolist()])
         units, place_of_measure = _sorted_places(measures)

@@ -86,9 +86,7 @@ class CodeObjects:
         nth = np.searchsorted(begin, asked, "right").astype(np.int64) - 1
         held = np.flatnonzero(nth >= 0)
         held = held[asked[held] < end[nth[held]]]
-        return {
-            int(asked[i]): with_offset(self._name(int(code[nth[i]])), int(asked[i] - begin[nth[i]])) for i in held
-        }
+        return {int(asked[i]): with_offset(self._name(int(code[nth[i]])), int(asked[i] - begin[nth[i]])) for i in held}
 
     # ------------------------------------------------------------
 
