@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +19,11 @@ from test_compare import calls
 
 ACTION = yaml.safe_load((REPO / "action.yml").read_text())
 RECORDING = REPO / "fixtures" / "jit" / "php82"
-BASH = shutil.which("bash")
-pytestmark = pytest.mark.skipif(BASH is None, reason="the action is not run: bash is not installed")
+TRACEFERRY = Path(sys.executable).with_name("traceferry")
+pytestmark = pytest.mark.skipif(
+    shutil.which("bash") is None or not TRACEFERRY.exists() or sys.platform != "linux",
+    reason="the action is not run: it needs bash and the installed command, on Linux",
+)
 # What stands for the download of the last run's artifact.
 GH = """#!/bin/sh
 case "$*" in
@@ -83,7 +87,7 @@ class Runner:
             cwd=self.folder, capture_output=True, text=True, check=False,
             env={
                 "PATH": f"{self.folder.parent}/bin:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"),
-                "TRACEFERRY": str(REPO / ".venv" / "bin" / "traceferry"), "RUNNER_TEMP": str(self.folder / "temp"),
+                "TRACEFERRY": str(TRACEFERRY), "RUNNER_TEMP": str(self.folder / "temp"),
                 "GITHUB_REPOSITORY": "owner/app", "STORED": str(self.folder.parent / "stored"),
                 **{name: str(path) for name, path in files.items()}, **self.environment, **env,
             },
