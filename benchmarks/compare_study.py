@@ -43,8 +43,8 @@ SPEED_SPREAD = 0.02  # of a function, and of a whole run
 GATES = ("self > 1%", "total > 1%", "time > 5%")
 PLANTED = 0.02
 # Linux stops a program of real-time priority for 50 ms when it has run for 950 ms: what is timed must be shorter.
-MOST_ATTEMPTS = 30
-ROUNDS = {"perf": 600, "xray": 280, "mono": 400}
+MOST_ATTEMPTS = 5
+ROUNDS = {"perf": 600, "xray": 280, "mono": 300}
 PAUSE_S = 1.0
 Record = Callable[[float, Path, int], Run]
 KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
