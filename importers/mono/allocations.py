@@ -31,6 +31,10 @@ class Numbers:
         """Those of n allocations from `row` on; int64."""
         return np.concatenate([NONE, *(np.arange(*part) for part in self.ranges(row, n))])
 
+    def taken(self, column: Array, row: int, n: int) -> Array:
+        """The values of a column of all numbers for those."""
+        return np.concatenate([column[:0], *(column[first:after] for first, after in self.ranges(row, n))])
+
     def ranges(self, row: int, n: int) -> Iterator[tuple[int, int]]:
         """The same as (first number, the one after the last)."""
         part = int(np.searchsorted(self.until, row, side="right"))
@@ -178,25 +182,21 @@ class Allocations:
             ts = np.maximum.accumulate(np.maximum(np.clip(made.ts, *self.span) + self.shift_ns, now))
             now = int(ts[-1])
             numbers = self.made.numbers.of(row, len(ts))
+            died = self.made.numbers.taken(self.died, row, len(ts))
             row += len(ts)
             allocated = (ts, made.size.astype(np.int64), made.pair, numbers)
-            waiting.add(*self._frees(*allocated))
-            yield self._table([allocated, *waiting.until(now)])
+            waiting.add(*self._frees(*allocated, died))
+            yield self._table(list(_merged(allocated, waiting.until(now))))
         if left := waiting.until(END_OF_LOG):
             yield self._table(left)
 
-    def _frees(self, ts: Array, size: Array, pair: Array, numbers: Array) -> Rows:
-        died = self.died[numbers]
+    def _frees(self, ts: Array, size: Array, pair: Array, numbers: Array, died: Array) -> Rows:
         dead = np.flatnonzero(died >= 0)
         step_ts = np.clip(self.step_ts, *self.span) + self.shift_ns
         return np.maximum(step_ts[died[dead]], ts[dead]), -size[dead], pair[dead], numbers[dead]
 
     def _table(self, parts: Sequence[Rows]) -> Table:
-        """What is allocated comes before what is freed at the same time."""
         ts, size, pair, numbers = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        if np.any(ts[1:] < ts[:-1]):
-            order = np.argsort(ts, kind="stable")
-            ts, size, pair, numbers = ts[order], size[order], pair[order], numbers[order]
         pairs = self.made.pairs
         columns = {"class_name": pairs.class_names(pair), "stack": pairs.stacks(pair), "object": numbers}
         return Table(ALLOCATIONS, {"ts": ts, "size": size, **columns})
@@ -205,8 +205,23 @@ class Allocations:
 Rows = tuple[Array, Array, Array, Array]  # ts on the trace's clock, size, pair, number
 
 
+def _merged(allocated: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:
+    """By time; the rows of each part of freed have one time, which rises from part to part. What is allocated comes
+    before what is freed at the same time."""
+    begin = 0
+    for part in freed:
+        end = int(np.searchsorted(allocated[0], part[0][0], side="right"))
+        ts, size, pair, numbers = (column[begin:end] for column in allocated)
+        yield ts, size, pair, numbers
+        yield part
+        begin = end
+    ts, size, pair, numbers = (column[begin:] for column in allocated)
+    yield ts, size, pair, numbers
+
+
 class _Waiting:
-    """Frees that are later than what was yielded, by their time: a collection frees many objects at once."""
+    """Frees that are later than what was yielded, by their time: a collection frees many objects at once. Of each part
+    all rows have one time."""
 
     def __init__(self) -> None:
         self._at: dict[int, list[Rows]] = {}

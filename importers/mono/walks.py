@@ -199,7 +199,8 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
             counts = [cursor.N_ROWS, cursor.N_OTHERS, cursor.N_MOVES]
             n, n_others, n_moves = state[counts].tolist()
             state[counts] = 0
-            ts, type_, address, size = np.ascontiguousarray(rows.reshape(-1, WIDTH["allocation"])[:n].T)
+            ts, type_, address, size = rows.reshape(-1, WIDTH["allocation"])[:n].T
+            type_, address = np.ascontiguousarray(type_), np.ascontiguousarray(address)
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
