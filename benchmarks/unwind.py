@@ -24,8 +24,8 @@ MEMORY_MORE = 100 * MB
 WITHOUT = """
 import sys
 from traceferry.cli import main
-from traceferry.importers.perf import map
-map.unwound = lambda trace, recording, *_: recording.samples
+from traceferry.importers.perf import unwinding
+unwinding.unwound = lambda trace, recording, *_: recording.samples
 sys.exit(main(sys.argv[1:]))
 """
 
