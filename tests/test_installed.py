@@ -53,6 +53,8 @@ def test_an_empty_environment_converts_a_recording(wheel: Path, tmp_path: Path) 
     installed = subprocess.run(install, capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"what traceferry needs cannot be installed: {installed.stderr.strip().splitlines()[-1]}")
-    command = [str(python), "-m", "traceferry", "convert", str(FIXTURE), "-o", "out.json.gz", "--quiet"]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    assert (tmp_path / "out.json.gz").stat().st_size > 1000
+    # A page also needs the scripts that are in the package.
+    for output in ("out.json.gz", "out.html"):
+        command = [str(python), "-m", "traceferry", "convert", str(FIXTURE), "-o", output, "--quiet"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+        assert (tmp_path / output).stat().st_size > 1000
