@@ -68,7 +68,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
 
 
 def _verdicts(comparison: Comparison) -> Json:
-    """By metric and name: what is said of functions that changed, for the flame graph's colours and texts."""
+    """By metric and name: the verdict and figures of functions that changed, for the flame graph."""
     return {
         table.name: {row.name: row.verdict for row in table.rows if row.is_changed}
         for table in comparison.tables
