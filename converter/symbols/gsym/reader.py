@@ -1,23 +1,26 @@
 """GSYM symbol files, versions 1 and 2: look-ups, and whole functions.
 
 Look-ups decode only the functions that they touch, in gsym_kernel.py; a damaged part loses its function and is listed
-in `problems`.
+in `problems`. Of a file that is elsewhere they fetch only what they decode.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from traceferry.errors import FormatError
 from traceferry.io.source import Source
+from traceferry.io.sparse import SparseFile
 from traceferry.model import Array
 from traceferry.symbols.gsym import gsym_kernel
 from traceferry.symbols.gsym.infos import CallSite, Infos
 from traceferry.symbols.gsym.layout import HEADER_V1, HEADER_V2, Layout, Problem
+from traceferry.symbols.gsym.parts import Parts
 from traceferry.symbols.gsym.tables import read_tables
 from traceferry.symbols.gsym.texts import Texts
 from traceferry.symbols.interface import Frames, Function
@@ -31,14 +34,16 @@ class Gsym:
     Raises FormatError when there is no GSYM header or its tables are not inside. After that nothing is raised:
     damaged parts have no frames, and are in `problems` once they were looked at.
 
-    version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the lowest loaded address.
+    file: where it is elsewhere, what fetches parts of it, whose data the source's is; then OSError is raised, too, when
+    they cannot be fetched. version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the
+    lowest loaded address.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, file: SparseFile | None = None) -> None:
         self.path = source.path
         self.name = source.name
         try:
-            self._tables = read_tables(source.data)
+            self._tables = read_tables(source.data, file)
         except FormatError as error:
             error.path = source.path
             raise
@@ -47,6 +52,13 @@ class Gsym:
         self.base = self._tables.layout.base
         self.build_id = self._tables.uuid.hex()
         self._problems: set[Problem] = set()
+        self._parts = Parts(self._tables, file) if file is not None else None
+
+    def anew(self) -> Gsym:
+        """The same file, of which nothing was looked at yet; what was fetched is shared."""
+        other = copy(self)
+        other._problems = set()
+        return other
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -91,7 +103,15 @@ class Gsym:
         """addresses: sorted."""
         n = len(addresses)
         found = Found(addresses, np.empty(n, np.int64), np.empty(n, np.uint64), np.empty(n, np.uint8))
-        gsym_kernel.find(self._tables.data, self._tables.layout, addresses, found.infos, found.starts, found.damage)
+        where = (self._tables.data, self._tables.layout, addresses, found.infos, found.starts, found.damage)
+        if self._parts is None:
+            gsym_kernel.find(*where)
+            return found
+        self._parts.need_tables()
+        gsym_kernel.find(*where)
+        while self._parts.need_sizes(found.readable):
+            gsym_kernel.find(*where)
+        self._parts.need_infos(found.readable)
         return found
 
     def _frames(self, layout: Layout, found: Found, order: Array) -> Frames:
@@ -124,10 +144,15 @@ class Gsym:
             Problem(offset, gsym_kernel.DAMAGES[what]) for offset, what in np.unique(places, axis=0).tolist()
         }
 
+    def _fetch_everything(self) -> None:
+        if self._tables.file is not None:
+            self._tables.file.need_everything()
+
     # ------------------------------------------------------------ whole functions
 
     def functions(self) -> Iterator[Function]:
         """By address; equal addresses in the file's order, a function that was merged into another after that one."""
+        self._fetch_everything()
         infos = self._infos()
         for start, at in infos.entries():
             info = infos.info(at)
@@ -138,6 +163,7 @@ class Gsym:
     def sizes(self) -> dict[str, int]:
         """The bytes of each part. "other" is what sizes and names of functions need, the sections of version 2, and
         alignment; a string table of the ELF file's counts nothing."""
+        self._fetch_everything()
         tables, layout, infos = self._tables, self._tables.layout, self._infos()
         sizes = {
             "header": struct.calcsize("<" + (HEADER_V1 if tables.version == 1 else HEADER_V2)),
@@ -168,6 +194,12 @@ class Found:
     infos: Array
     starts: Array
     damage: Array
+
+    @property
+    def readable(self) -> Array:
+        """The infos that were found and are inside."""
+        infos: Array = self.infos[(self.infos >= 0) & (self.damage == 0)]
+        return infos
 
 
 def _holds(frames: Frames, address: int) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceferry.errors import FormatError
+from traceferry.io.sparse import SparseFile
 from traceferry.symbols.gsym.layout import (
     ADDRESS_OFFSETS,
     ADDRESS_SIZES,
@@ -39,14 +40,17 @@ from traceferry.symbols.gsym.layout import (
 @dataclass(frozen=True)
 class Tables:
     """A file whose tables are inside. data: begins with the header; strings: the string table; owns_strings: whether it
-    is in `data`; uuid: the build id."""
+    is in `data`, and then strings_at: where; uuid: the build id; file: what fetches parts of `data`, None where all of
+    it is there."""
 
     data: memoryview
     strings: memoryview
     owns_strings: bool
+    strings_at: int
     version: int
     uuid: bytes
     layout: Layout
+    file: SparseFile | None
 
     @property
     def order(self) -> str:
@@ -56,23 +60,37 @@ class Tables:
 
 @dataclass(frozen=True)
 class Container:
-    """data: begins with the GSYM header; file: what holds it, the same or an ELF file; string_tables: (offset, size) of
-    the ELF file's own, in `file`."""
+    """data: begins with the GSYM header; whole: what holds it, the same or an ELF file; string_tables: (offset, size)
+    of the ELF file's own, in `whole`; file: what fetches parts of `data`, None where all of it is there."""
 
-    file: memoryview
+    whole: memoryview
     data: memoryview
     string_tables: tuple[tuple[int, int], ...] = ()
+    file: SparseFile | None = None
+
+    def part(self, at: int, size: int, record: str) -> memoryview:
+        """Raises FormatError where it is not inside."""
+        _inside(self.data, at, size, record)
+        if self.file is not None:
+            self.file.need(at, at + size)
+        return self.data[at : at + size]
+
+    def unpack(self, form: str, at: int, record: str) -> tuple[Any, ...]:
+        return struct.unpack(form, self.part(at, struct.calcsize(form), record))
 
 
-def read_tables(file: memoryview) -> Tables:
-    """file: a GSYM file, or an ELF file with GSYM data in a section. Raises FormatError where there is no GSYM header,
-    or where its tables are not inside."""
-    container = _in_elf(file) if bytes(file[:4]) == ELF_MAGIC else Container(file, file)
-    data = container.data
-    order = _order_of(data)
+def read_tables(whole: memoryview, file: SparseFile | None = None) -> Tables:
+    """whole: a GSYM file, or an ELF file with GSYM data in a section; file: what fetches the bytes of a GSYM file, of
+    which this needs the header and the list of sections. Raises FormatError where there is no GSYM header, or where its
+    tables are not inside."""
+    is_elf = file is None and bytes(whole[:4]) == ELF_MAGIC
+    container = _in_elf(whole) if is_elf else Container(whole, whole, file=file)
+    if file is not None:
+        file.need(0, 4)
+    order = _order_of(container.data)
     if not order:
         raise FormatError("not a GSYM file: wrong magic number", 0, "header")
-    version = int(_unpack(data, order + "H", 4, "header")[0])
+    version = int(container.unpack(order + "H", 4, "header")[0])
     if version not in (1, 2):
         raise FormatError(f"GSYM of version {version} is not known", 4, "header")
     return (_tables_v1 if version == 1 else _tables_v2)(container, order)
@@ -84,15 +102,16 @@ def _order_of(data: memoryview) -> str:
 
 def _tables_v1(container: Container, order: str) -> Tables:
     data = container.data
-    header = HeaderV1(*_unpack(data, order + HEADER_V1, 0, "header"))
+    header = HeaderV1(*container.unpack(order + HEADER_V1, 0, "header"))
     if header.uuid_size > len(header.uuid):
         raise FormatError(f"a uuid of {header.uuid_size} bytes", 7, "header")
     addresses = struct.calcsize(order + HEADER_V1)
     offsets = _aligned(addresses + _address_size(header) * header.num_addrs)
     files = _aligned(offsets + 4 * header.num_addrs)
-    n_files = int(_unpack(data, order + "I", files, "file table")[0])
+    n_files = int(container.unpack(order + "I", files, "file table")[0])
     _inside(data, files + 4, 8 * n_files, "file table")
     strings, is_own = _strings(container, header.strtab_offset, header.strtab_size)
+    uuid = header.uuid[: header.uuid_size]
     layout = Layout(
         big=order == ">",
         base=header.base_address,
@@ -108,17 +127,17 @@ def _tables_v1(container: Container, order: str) -> Tables:
         files=files + 4,
         n_files=n_files,
     )
-    return Tables(data, strings, is_own, 1, header.uuid[: header.uuid_size], layout)
+    return Tables(data, strings, is_own, header.strtab_offset, 1, uuid, layout, container.file)
 
 
 def _tables_v2(container: Container, order: str) -> Tables:
     data = container.data
-    header = HeaderV2(*_unpack(data, order + HEADER_V2, 0, "header"))
+    header = HeaderV2(*container.unpack(order + HEADER_V2, 0, "header"))
     if header.strtab_encoding:
         raise FormatError(f"a string table of encoding {header.strtab_encoding}", 7, "header")
-    sections = _sections_v2(data, order)
+    sections = _sections_v2(container, order)
     files = sections.get(FILE_TABLE, Section(FILE_TABLE, 0, 0))
-    n_files = int(_unpack(data, order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
+    n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
     uuid = sections.get(UUID, Section(UUID, 0, 0))
     infos = _section(data, sections, FUNCTION_INFOS)
     texts = sections.get(STRING_TABLE, Section(STRING_TABLE, 0, 0))
@@ -138,15 +157,16 @@ def _tables_v2(container: Container, order: str) -> Tables:
         files=_section(data, sections, FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
         n_files=n_files,
     )
-    build_id = bytes(data[uuid.offset : uuid.offset + min(uuid.size, MAX_UUID)])
-    return Tables(data, strings, is_own, 2, build_id, layout)
+    uuid_at = min(uuid.offset, len(data))
+    build_id = bytes(container.part(uuid_at, min(uuid.size, MAX_UUID, len(data) - uuid_at), "uuid"))
+    return Tables(data, strings, is_own, texts.offset, 2, build_id, layout, container.file)
 
 
-def _sections_v2(data: memoryview, order: str) -> dict[int, Section]:
+def _sections_v2(container: Container, order: str) -> dict[int, Section]:
     sections: dict[int, Section] = {}
     at = struct.calcsize(order + HEADER_V2)
     while True:
-        section = Section(*_unpack(data, order + SECTION, at, "sections"))
+        section = Section(*container.unpack(order + SECTION, at, "sections"))
         if section.type == END_OF_SECTIONS:
             return sections
         sections[section.type] = section
@@ -174,14 +194,9 @@ def _address_size(header: HeaderV1 | HeaderV2) -> int:
 def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
     """(the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
     if any(begin == offset and size <= length for begin, length in container.string_tables):
-        return container.file[offset : offset + size], False
+        return container.whole[offset : offset + size], False
     _inside(container.data, offset, size, "string table")
     return container.data[offset : offset + size], True
-
-
-def _unpack(data: memoryview, form: str, at: int, record: str) -> tuple[Any, ...]:
-    _inside(data, at, struct.calcsize(form), record)
-    return struct.unpack_from(form, data, at)
 
 
 def _inside(data: memoryview, at: int, size: int, record: str) -> None:
@@ -196,7 +211,7 @@ def _aligned(at: int) -> int:
 # ---------------------------------------------------------------- a section of an ELF file
 
 
-def _in_elf(file: memoryview) -> Container:
+def _in_elf(whole: memoryview) -> Container:
     """The section .gsym, or the first that begins like a GSYM file. Raises FormatError where there is neither."""
     from elftools.elf.elffile import ELFFile
 
@@ -205,14 +220,14 @@ def _in_elf(file: memoryview) -> Container:
     try:
         sections = [
             (section.name, section["sh_type"], int(section["sh_offset"]), int(section["sh_size"]))
-            for section in ELFFile(stream_of(file)).iter_sections()
+            for section in ELFFile(stream_of(whole)).iter_sections()
         ]
     except ELF_DAMAGE as error:
         raise FormatError(f"not a readable ELF file: {error or type(error).__name__}", 0, "ELF") from None
     string_tables = [(offset, size) for _, type_, offset, size in sections if type_ == "SHT_STRTAB"]
     contents = [(name != ELF_SECTION, offset, size) for name, type_, offset, size in sections if type_ != "SHT_NOBITS"]
     for _, offset, size in sorted(contents):
-        data = file[offset : offset + size]
+        data = whole[offset : offset + size]
         if _order_of(data):
-            return Container(file, data, tuple(string_tables))
+            return Container(whole, data, tuple(string_tables))
     raise FormatError("an ELF file without GSYM data", None, "ELF")
