@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import MB, WORK, note
-from growth_cases import CASES, INPUT, OUTPUT, Case, Run
+from growth_cases import BESIDE, CASES, INPUT, OUTPUT, SEVERAL, Case, Run
 
 import traceferry.cli
 
@@ -63,7 +63,7 @@ def child(run: Callable[[], object], given: Path = Path(os.devnull)) -> Cost:
     if status:
         sys.exit(f"a run failed: {os.waitstatus_to_exitcode(status)}\n{ERRORS.read_text(errors='replace')[-2000:]}")
     per_unit = 1 if sys.platform == "darwin" else 1024
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * per_unit)
+    return Cost(usage.ru_utime, usage.ru_maxrss * per_unit)
 
 
 def write(case: Case, n: int, folder: Path) -> None:
@@ -72,14 +72,21 @@ def write(case: Case, n: int, folder: Path) -> None:
     (folder / f"input.{case.suffix}").write_bytes(case.make(n))
     for name, make in case.beside.items():
         (folder / name).write_bytes(make(n))
+    for name, data in case.several(n) if case.several is not None else ():
+        (folder / name).write_bytes(data)
 
 
 def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
     source, given = folder / f"input.{case.suffix}", folder / "standard input"
     if not isinstance(run, list):
         return child(lambda: run(source))
-    replaced = {INPUT: str(source)} | {name: str(folder / name) for name in case.beside}
-    words = [replaced.get(word, word.replace(OUTPUT, str(folder / "output"))) for word in run]
+    single = {INPUT: source, BESIDE: folder} | {name: folder / name for name in case.beside}
+    words: list[str] = []
+    for word in run:
+        if word == SEVERAL:
+            words += sorted(str(path) for path in folder.glob("several-*"))
+        else:
+            words.append(str(single.get(word, word.replace(OUTPUT, str(folder / "output")))))
     return child(lambda: traceferry.cli.main(words), given if given.exists() else Path(os.devnull))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,18 +16,19 @@ from builders.gsym import Call, GsymFile
 from builders.jitdump import Function, Inlined, JitDump
 from builders.mono import Counter, Log
 from builders.perf_data import PerfData
-from builders.xray import Fdr, elf_with_instr_map
+from builders.xray import Basic, Fdr, elf_with_instr_map
 
 START = 1_000_000_000
 METHOD, CLASS, VTABLE, OBJECT = 0x10000, 0x200000, 0x4000000, 0x10000000
 CODE, KERNEL = 0x7F00_0000_0000, 0xFFFF_FFFF_8000_0000
-INPUT, OUTPUT = "INPUT", "OUTPUT"
+INPUT, OUTPUT, SEVERAL, BESIDE = "INPUT", "OUTPUT", "SEVERAL", "BESIDE"
 Run = Callable[[Path], object]
 
 
 class Case(NamedTuple):
-    """make: the input of n elements; beside: further files that are made of n; runs: what is measured of it, arguments
-    of the command, in which INPUT, OUTPUT and names of files beside are replaced, or a function."""
+    """make: the input of n elements; beside: further files that are made of n, and several: files whose number is n;
+    runs: what is measured of it, arguments of the command, in which INPUT, OUTPUT and names of files beside are
+    replaced, SEVERAL by all files of `several`, BESIDE by the folder of all; or a function."""
 
     name: str
     suffix: str
@@ -35,15 +36,25 @@ class Case(NamedTuple):
     make: Callable[[int], bytes]
     runs: Mapping[str, list[str] | Run]
     beside: Mapping[str, Callable[[int], bytes]] = {}
+    several: Callable[[int], Iterator[tuple[str, bytes]]] | None = None
 
 
 def converted(*options: str) -> dict[str, list[str] | Run]:
-    """By every exporter, and summarised."""
-    outputs = ("json.gz", "gecko.json", "pftrace")
+    """By every exporter, and summarised. The page: without what the other exporters write into it."""
+    alone = ["--without", "firefox", "--without", "perfetto"]
+    outputs: dict[str, list[str]] = {"json.gz": [], "gecko.json": [], "pftrace": [], "html": alone}
     runs: dict[str, list[str] | Run] = {
-        suffix: ["convert", INPUT, *options, "-o", f"{OUTPUT}.{suffix}", "--quiet"] for suffix in outputs
+        suffix: ["convert", INPUT, *options, *more, "-o", f"{OUTPUT}.{suffix}", "--quiet"]
+        for suffix, more in outputs.items()
     }
     return runs | {"info": ["info", INPUT, *options]}
+
+
+def compared(name: str, suffix: str, x: int, make: Callable[[int], bytes]) -> Case:
+    """With a recording of as much, as text and as a page."""
+    both = ["compare", "base", INPUT]
+    runs: dict[str, list[str] | Run] = {"text": both, "html": [*both, "-o", f"{OUTPUT}.html", "--quiet"]}
+    return Case(f"compare: {name}", suffix, x, make, runs, {"base": make})
 
 
 # ---------------------------------------------------------------- XRay
@@ -82,6 +93,29 @@ def xray_functions(n: int) -> bytes:
 def xray_markers(n: int) -> bytes:
     log = Fdr()
     return xray_log([log.custom(b"event %d" % k, tsc=2000 + k) for k in range(n)])
+
+
+def xray_leaves(n: int) -> bytes:
+    """Calls that began before the recording."""
+    log = Fdr()
+    return xray_log([log.exit(1 + k % 999, 10) for k in range(n)])
+
+
+def xray_buffers(n: int) -> bytes:
+    """Threads, each with as many buffers as there are threads: both grow as the root."""
+    log, side = Fdr(), math.isqrt(n)
+    for k in range(n):
+        records = [log.new_cpu(k % 8, 1000 + 1000 * k), log.enter(1, 0), log.exit(1, 50)]
+        log.buffer(1 + k % side, 7, (1_363, 0), records)
+    return log.bytes()
+
+
+def xray_basic(n: int) -> bytes:
+    """Calls of threads whose number grows as the root."""
+    log, side = Basic(), math.isqrt(n)
+    for k in range(n):
+        log.enter(1 + k % 99, 1000 + 10 * k, 1 + k % side, 7).exit(1 + k % 99, 1005 + 10 * k, 1 + k % side, 7)
+    return log.bytes()
 
 
 def xray_binary(n: int) -> bytes:
@@ -248,6 +282,27 @@ def jitdump_moves(n: int) -> bytes:
     return dump.bytes()
 
 
+def jitdump_threads(n: int) -> bytes:
+    dump = JitDump()
+    for k in range(n):
+        dump.load(f"f{k % 99}", CODE + 64 * k, tid=1000 + k)
+    return dump.bytes()
+
+
+def jitdump_again(n: int) -> bytes:
+    """Every load replaces the one before."""
+    dump = JitDump()
+    for k in range(n):
+        dump.load(f"f{k % 99}", CODE)
+    return dump.bytes()
+
+
+def jitdumps(n: int) -> Iterator[tuple[str, bytes]]:
+    """Of processes."""
+    for pid in range(1000, 1000 + n):
+        yield f"several-{pid}.dump", JitDump(pid=pid).load("f", CODE).load("g", CODE + 64).bytes()
+
+
 def jitdump_sources(n: int) -> bytes:
     dump = JitDump(version=2)
     for k in range(n):
@@ -374,6 +429,108 @@ def perf_jitted(n: int) -> bytes:
     return data.bytes()
 
 
+def perf_programs(n: int) -> bytes:
+    """That one process executes in turn, each with a mapping of its own."""
+    data = perf()
+    for k in range(n):
+        data.comm(7, 7, f"program {k}", exec=True).mmap2(7, 7, CODE, 1 << 16, 0, f"/bin/program{k}")
+        data.sample(7, 7, None, CODE, [CODE])
+    return data.bytes()
+
+
+def perf_memory_only(n: int) -> bytes:
+    """Mappings in which no sample is, of a process and its children."""
+    data = perf()
+    for k in range(n):
+        data.mmap2(7, 7, CODE + (k << 16), 1 << 16, 0, f"/lib/lib{k % 100}.so")
+    for pid in range(8, 12):
+        data.fork(pid, pid, 7, 7).sample(pid, pid, None, CODE, [CODE])
+    return data.bytes()
+
+
+def perf_map_file(n: int) -> bytes:
+    return "".join(f"{CODE + 64 * k:x} 40 function{k}\n" for k in range(n)).encode()
+
+
+def perf_dumps(n: int) -> bytes:
+    """Processes, each of which has compiled code."""
+    data = PerfData(start=START).event()
+    for pid in range(1000, 1000 + n):
+        data.comm(pid, pid, f"process {pid}").mmap2(pid, pid, 0x20_0000, 4096, 0, f"/x/jit-{pid}.dump", ts=START)
+    for k in range(n):
+        pid = 1000 + k
+        data.sample(pid, pid, START + 2000 * (n + k), CODE + 8, [CODE + 8, CODE + 72])
+    return data.bytes()
+
+
+def dumps_beside(n: int) -> Iterator[tuple[str, bytes]]:
+    for name, data in jitdumps(n):
+        yield name.replace("several", "jit"), data
+
+
+def with_stack(data: PerfData, at: int) -> None:
+    """A sample whose user stack is to be unwound: code at `at`, and a frame pointer to nothing."""
+    registers = [0] * perf_data.X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, at]
+    data.sample(7, 7, None, at, [], regs=registers, stack=struct.pack("<4Q", 0, at, at, at))
+
+
+def perf_unwound() -> PerfData:
+    flags = "disabled inherit mmap comm task sample_id_all mmap2 exclude_callchain_user"
+    data = PerfData(start=START).event(flags=flags, regs_user=perf_data.X86_64_REGS, stack_user=32)
+    return data.comm(7, 7, "app", ts=0)
+
+
+def perf_unwound_stacks(n: int) -> bytes:
+    data = perf_unwound().mmap2(7, 7, CODE, 1 << 40, 0, "/lib/libx.so")
+    for k in range(n):
+        with_stack(data, CODE + 16 * k)
+    return data.bytes()
+
+
+def perf_unwound_mappings(n: int) -> bytes:
+    """A sample after each mapping."""
+    data = perf_unwound()
+    for k in range(n):
+        data.mmap2(7, 7, CODE + (k << 16), 1 << 16, 0, f"/lib/lib{k % 100}.so")
+        with_stack(data, CODE + (k << 16))
+    return data.bytes()
+
+
+def perf_unwound_processes(n: int) -> bytes:
+    """Each begins with the 20 mappings of the one before."""
+    data = perf_unwound()
+    for k in range(20):
+        data.mmap2(7, 7, CODE + (k << 16), 1 << 16, 0, f"/lib/lib{k}.so")
+    with_stack(data, CODE)
+    registers = [0] * perf_data.X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, CODE]
+    for pid in range(8, 8 + n):
+        data.fork(pid, pid, pid - 1, pid - 1)
+        data.sample(pid, pid, None, CODE, [], regs=registers, stack=struct.pack("<4Q", 0, CODE, CODE, CODE))
+    return data.bytes()
+
+
+def perf_unwound_code(n: int) -> bytes:
+    """A sample after each load of the dump beside it."""
+    data = perf_unwound().mmap2(7, 7, 0x20_0000, 4096, 0, "/x/jit-7.dump", ts=START)
+    registers = [0] * perf_data.X86_64_REGS.bit_count()
+    for k in range(n):
+        at = CODE + 64 * k + 8
+        registers[7:9] = [0x7000, at]
+        data.sample(7, 7, START + 1000 * k + 500, at, [], regs=registers, stack=struct.pack("<4Q", 0, at, at, at))
+    return data.bytes()
+
+
+def jitdump_unwinding(n: int) -> bytes:
+    dump = JitDump(pid=7)
+    for k in range(n):
+        frame = cfi.EhFrame(64).fde(0, 64, b"")
+        dump.unwinding(bytes(frame.data), ts=START + 1000 * k)
+        dump.load(f"function{k}", CODE + 64 * k, 64, ts=START + 1000 * k)
+    return dump.bytes()
+
+
 # ---------------------------------------------------------------- symbols
 
 
@@ -442,6 +599,22 @@ def look_up_in_kernel(path: Path) -> None:
         symbols.lookup(f"module{module}", np.uint64(KERNEL) + np.uint64(64) * at)
 
 
+def libraries(n: int) -> bytes:
+    data = perf()
+    for k in range(n):
+        at = CODE + (k << 16)
+        data.mmap2(7, 7, at, 1 << 16, 0, f"/lib/lib{k}.so", build_id=k.to_bytes(20, "big"))
+        data.sample(7, 7, None, at, [at])
+    return data.bytes()
+
+
+def symbol_files(n: int) -> Iterator[tuple[str, bytes]]:
+    """A file for each library, which are told apart by their build ids."""
+    for k in range(n):
+        file = SymFile(k.to_bytes(20, "big")[:16].hex() + "0", name=f"lib{k}.so")
+        yield f"lib{k}.so.sym", file.func(0, 64, f"function{k}").bytes()
+
+
 def frame_information(n: int) -> bytes:
     """n in 8 bytes, and the .eh_frame of n functions."""
     functions = [cfi.Function(0x1000 + 256 * k, (3, 12), 2, k % 2 == 0) for k in range(n)]
@@ -489,6 +662,12 @@ TO_GSYM: dict[str, list[str] | Run] = {
     "look-ups": ["symbols", INPUT, "--lookup", "-"],
 }
 SYMBOLISED = {"pftrace": converted("--symbols", "libx.so.sym")["pftrace"]}
+UNWOUND = {"pftrace": CONVERTED["pftrace"]}
+SEVERAL_DUMPS: dict[str, list[str] | Run] = {
+    "pftrace": ["convert", SEVERAL, "-o", f"{OUTPUT}.pftrace", "--quiet"],
+    "info": ["info", SEVERAL],
+}
+OF_FOLDER = {"pftrace": converted("--symbols", BESIDE)["pftrace"]}
 
 
 def symbols(kind: str, x: int, make: Callable[[int], bytes]) -> list[Case]:
@@ -505,6 +684,9 @@ CASES = [
     Case("xray: depth", "xray", 4_000, xray_depth, CONVERTED),
     Case("xray: functions", "xray", 4_000, xray_functions, CONVERTED),
     Case("xray: markers", "xray", 4_000, xray_markers, CONVERTED),
+    Case("xray: leaves without enters", "xray", 10_000, xray_leaves, CONVERTED),
+    Case("xray: threads x buffers", "xray", 2_000, xray_buffers, CONVERTED),
+    Case("xray: basic", "xray", 10_000, xray_basic, CONVERTED),
     Case("xray: symbols", "xray", 2_000, xray_functions, converted("--symbols", "app"), {"app": xray_binary}),
     Case("mono: threads", "mlpd", 50, mono_threads, CONVERTED),
     Case("mono: depth", "mlpd", 2_000, mono_depth, CONVERTED),
@@ -524,6 +706,9 @@ CASES = [
     Case("jitdump: lines", "dump", 2_000, jitdump_lines, CONVERTED | TO_GSYM),
     Case("jitdump: markers", "dump", 2_000, jitdump_moves, CONVERTED),
     Case("jitdump: sources", "dump", 1_000, jitdump_sources, CONVERTED),
+    Case("jitdump: threads", "dump", 500, jitdump_threads, CONVERTED),
+    Case("jitdump: code replaced", "dump", 2_000, jitdump_again, CONVERTED),
+    Case("jitdump: processes", "dump", 50, jitdump_threads, SEVERAL_DUMPS, several=jitdumps),
     Case("perf: threads", "data", 100, perf_threads, CONVERTED),
     Case("perf: processes", "data", 100, perf_processes, CONVERTED),
     Case("perf: forks", "data", 100, perf_forks, CONVERTED),
@@ -537,10 +722,25 @@ CASES = [
     Case("perf: switches", "data", 4_000, perf_switches, CONVERTED),
     Case("perf: kernel modules", "data", 1_000, perf_modules, CONVERTED),
     Case("perf: jitted code", "data", 2_000, perf_jitted, CONVERTED, {"jit-1000.dump": jitdump_functions}),
+    Case("perf: programs", "data", 500, perf_programs, CONVERTED),
+    Case("perf: mappings without samples", "data", 2_000, perf_memory_only, CONVERTED),
+    Case("perf: map file", "data", 4_000, perf_addresses, CONVERTED, {"perf-7.map": perf_map_file}),
+    Case("perf: dumps", "data", 50, perf_dumps, CONVERTED, several=dumps_beside),
+    Case("perf: unwound stacks", "data", 1_000, perf_unwound_stacks, UNWOUND),
+    Case("perf: unwound, mappings", "data", 1_000, perf_unwound_mappings, UNWOUND),
+    Case("perf: unwound, processes", "data", 200, perf_unwound_processes, UNWOUND),
+    Case("perf: unwound, jitted code", "data", 500, perf_unwound_code, UNWOUND, {"jit-7.dump": jitdump_unwinding}),
     *symbols("gsym", 4_000, gsym),
     *symbols("breakpad", 4_000, breakpad),
     *symbols("dwarf", 1_000, dwarf_units),
     *symbols("elf", 4_000, elf),
+    Case("symbols: files", "data", 50, libraries, OF_FOLDER, several=symbol_files),
     Case("kallsyms: functions", "txt", 10_000, kallsyms, {"look-ups": look_up_in_kernel}),
     Case("unwinding: functions", "bin", 1_000, frame_information, {"stacks": unwind}),
+    compared("functions", "xray", 4_000, xray_functions),
+    compared("depth", "xray", 1_000, xray_depth),
+    compared("threads", "xray", 50, xray_threads),
+    compared("stacks", "data", 500, perf_stacks),
+    compared("code", "dump", 2_000, jitdump_functions),
+    compared("markers", "data", 2_000, perf_markers),
 ]

@@ -185,9 +185,7 @@ def read_yaml(name: str) -> tuple[int, dict[int, list[Record]]]:
         if match["kind"] in KINDS:
             function = match["function"].strip("'").replace("''", "'")
             args = tuple(int(a) for a in (match["args"] or "").split(",") if a.strip())
-            threads[int(match["thread"])].append(
-                Record(KINDS[match["kind"]], function, int(match["tsc"]), args)
-            )
+            threads[int(match["thread"])].append(Record(KINDS[match["kind"]], function, int(match["tsc"]), args))
     return frequency, {tid: sorted(records, key=lambda r: r.tsc) for tid, records in threads.items()}
 
 

@@ -101,9 +101,7 @@ def test_the_suffix_chooses_the_format(run: Run, folder: Path, name: str, is_rig
         ("perfetto", "app.xray.pftrace", is_perfetto),
     ],
 )
-def test_beside_the_input(
-    run: Run, folder: Path, to: str | None, name: str, is_right: Callable[[bytes], bool]
-) -> None:
+def test_beside_the_input(run: Run, folder: Path, to: str | None, name: str, is_right: Callable[[bytes], bool]) -> None:
     options = ["--to", to] if to else []
     done = run("convert", str(folder / "app.xray"), *options)
     data = (folder / name).read_bytes()
@@ -143,9 +141,7 @@ def test_to_wins_over_the_suffix(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("to", "is_right"), [("firefox", is_firefox), ("perfetto", is_perfetto)])
-def test_standard_output(
-    run: Run, folder: Path, to: str, is_right: Callable[[bytes], bool], capfdbinary: Any
-) -> None:
+def test_standard_output(run: Run, folder: Path, to: str, is_right: Callable[[bytes], bool], capfdbinary: Any) -> None:
     assert cli.main(["convert", "app.xray", "-o", "-", "--to", to]) == 0
     assert is_right(capfdbinary.readouterr().out)
     assert files(folder) == set()
@@ -357,9 +353,7 @@ def test_unwritable_folder(run: Run, folder: Path) -> None:
     assert "locked/o.json: cannot be written: Permission denied" in done.err
 
 
-def test_a_failure_while_writing_leaves_nothing(
-    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_while_writing_leaves_nothing(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from traceferry.io.output import Output
 
     def fail(*_: object) -> None:
@@ -377,7 +371,6 @@ def test_a_failure_while_writing_leaves_nothing(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_device(run: Run, folder: Path) -> None:
     with open("/dev/full", "wb") as full:
-
         repo = Path(traceferry.__file__).parents[1]
         command = [sys.executable, "-m", "traceferry", "convert", str(folder / "app.xray"), "-o", "-"]
         done = subprocess.run(

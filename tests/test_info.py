@@ -75,9 +75,7 @@ class Built(Trace):
         """Of (ts, size, class, stack)."""
         ts, size, names, stack = zip(*rows, strict=True)
         of_class = [self.strings.intern(name) if name else -1 for name in names]
-        return Table(
-            ALLOCATIONS, {"ts": list(ts), "size": list(size), "class_name": of_class, "stack": list(stack)}
-        )
+        return Table(ALLOCATIONS, {"ts": list(ts), "size": list(size), "class_name": of_class, "stack": list(stack)})
 
 
 def table_of(marker_type: MarkerType, **columns: list[Any]) -> dict[MarkerType, Table]:

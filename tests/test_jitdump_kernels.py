@@ -29,7 +29,6 @@ needs_compiled = pytest.mark.skipif(
 )
 
 
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Unprinted:
     """(kernel, arguments before, result, arrays after) of every call during the test."""

@@ -73,13 +73,18 @@ def kernels_of(module: ModuleType) -> list[str]:
 
 
 def copied(arguments: Arguments) -> Arguments:
+    """With copies of arrays, also of those in tuples."""
     return tuple(
-        a.copy() if isinstance(a, np.ndarray) else bytearray(a) if isinstance(a, bytearray) else a for a in arguments
-    )
+        a.copy() if isinstance(a, np.ndarray) else bytearray(a) if isinstance(a, bytearray)
+        else copied(a) if type(a) is tuple else a for a in arguments
+    )  # fmt: skip
 
 
 def content_of(arguments: Arguments) -> list[Any]:
-    return [bytes(a) if isinstance(a, (np.ndarray, bytearray)) else None for a in arguments]
+    return [
+        bytes(a) if isinstance(a, (np.ndarray, bytearray)) else content_of(a) if type(a) is tuple else None
+        for a in arguments
+    ]
 
 
 def outcome(kernel: Callable[..., Any], arguments: Arguments) -> Any:
@@ -312,13 +317,24 @@ def shortened(arguments: Arguments) -> Iterator[Arguments]:
                 changed = list(copied(arguments))
                 changed[at] = changed[at][:size]
                 yield tuple(changed)
+        elif type(argument) is tuple:
+            for short in shortened(argument):
+                yield (*copied(arguments[:at]), short, *copied(arguments[at + 1 :]))
+
+
+def sizes_of(arguments: Arguments) -> tuple[Any, ...]:
+    return tuple(
+        sizes_of(a) if type(a) is tuple else len(a)
+        for a in arguments
+        if isinstance(a, (np.ndarray, bytearray)) or type(a) is tuple
+    )
 
 
 def few_of_each_size(calls: Calls) -> Iterator[tuple[str, str, Arguments]]:
     """Of the calls of a kernel with arrays of the same sizes, two."""
-    seen: Counter[tuple[str, str, tuple[int, ...]]] = Counter()
+    seen: Counter[tuple[str, str, tuple[Any, ...]]] = Counter()
     for module, name, before, _, _ in list(calls):
-        sizes = tuple(len(a) for a in before if isinstance(a, (np.ndarray, bytearray)))
+        sizes = sizes_of(before)
         seen[module, name, sizes] += 1
         if seen[module, name, sizes] <= 2:
             yield module, name, before
@@ -357,7 +373,7 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
 
 
 def differ(one: Any, other: Any) -> bool:
-    return isinstance(one, (np.ndarray, bytearray)) and len(one) != len(other)
+    return sizes_of((one,)) != sizes_of((other,))
 
 
 def watched_kernel(module: str, name: str) -> Callable[..., Any]:

@@ -125,7 +125,6 @@ def run(*arguments: str) -> Run:
     return Run(child.returncode, int(said[-1]) * 1024, n_bytes, last)
 
 
-
 def test_info(recording: Recording) -> None:
     done = run("info", str(recording.path), "--json")
     said: dict[str, Any] = json.loads(done.printed)

@@ -53,7 +53,6 @@ UNRESOLVED = "unresolved class"
 S, MS, US = 1_000_000_000, 1_000_000, 1_000
 
 
-
 def without(parameters: list[Any], pattern: str) -> list[Any]:
     """The recordings whose names do not match."""
     return [name for name in parameters if not (isinstance(name, str) and re.search(pattern, name))]
@@ -169,9 +168,7 @@ MISNAMED = "System.Runtime.Serialization.Formatters.Binary.ObjectMap"
 def assert_same_classes(theirs: dict[str, Allocated], mine: dict[str, Amount]) -> None:
     """What it could not resolve has a class here: so there are as many bytes and objects in all, and none of a class
     are fewer."""
-    known = {
-        name: amount for name, amount in theirs.items() if not name.startswith(UNRESOLVED) and name != MISNAMED
-    }
+    known = {name: amount for name, amount in theirs.items() if not name.startswith(UNRESOLVED) and name != MISNAMED}
     assert without_names(theirs) == without_names(mine)
     assert known.keys() <= mine.keys()
     if known.keys() == theirs.keys() == mine.keys():
@@ -573,9 +570,7 @@ def test_a_range_of_time(start: float, end: float, capsys: pytest.CaptureFixture
     mine = information(capsys, EVERYTHING, "--range", f"{first}ns,{last}ns")
     assert theirs.total_allocated == without_names(allocated_of(mine))
     assert_same_classes(theirs.allocations, allocated_of(mine))
-    counts = {
-        marker["type"]: sum(group["count"] for group in marker["top"]) for marker in mine["markers"]
-    }
+    counts = {marker["type"]: sum(group["count"] for group in marker["top"]) for marker in mine["markers"]}
     assert theirs.exceptions["Throws"] == counts.get("Exception", 0)
     assert theirs.monitors.get("Lock contentions", 0) == counts.get("Lock contention", 0)
     trace = trace_of(EVERYTHING)

@@ -858,7 +858,7 @@ def test_every_byte_changed(order: str, piped: bool) -> None:
     whole = small(order, piped)
     for at in range(8, len(whole)):
         # Each of the three values at every second byte.
-        for value in ((0, 0xFF) if at % 2 else (whole[at] ^ 0x80,)):
+        for value in (0, 0xFF) if at % 2 else (whole[at] ^ 0x80,):
             changed = whole[:at] + bytes([value]) + whole[at + 1 :]
             try:
                 assert isinstance(opened(changed), Recording)

@@ -229,9 +229,7 @@ def test_short_calls_go_and_everything_else_stays() -> None:
 def test_heap_snapshots_and_counters_in_a_range() -> None:
     snapshots = [HeapSnapshot(start, start + 10, NotImplemented) for start in (0, 20, 35, 50)]
     counter = Counter("heap", "bytes", "", Table(COUNTER_VALUES, {"ts": [0, 20, 50], "value": [1, 2, 3]}))
-    (part,) = select_range(
-        trace_of(ThreadData(), heap_snapshots=snapshots, counters=[counter]), 20, 40
-    ).processes
+    (part,) = select_range(trace_of(ThreadData(), heap_snapshots=snapshots, counters=[counter]), 20, 40).processes
     assert [snapshot.start_ts for snapshot in part.heap_snapshots] == [20]
     assert part.counters[0].values["value"].tolist() == [2]
 

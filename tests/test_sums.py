@@ -92,9 +92,7 @@ def test_allocations_and_markers_and_code() -> None:
 
 def test_retained_sizes() -> None:
     objects = Table(HEAP_OBJECTS, {"size": [2**62, 2**62, 2**62]})
-    graph = HeapGraph(
-        objects, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), Table(HEAP_ROOTS, {"object": [0]})
-    )
+    graph = HeapGraph(objects, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), Table(HEAP_ROOTS, {"object": [0]}))
     assert retained_sizes(graph, dominators(graph)).tolist() == [LARGEST, LARGEST, 2**62]
 
 

@@ -92,7 +92,7 @@ MANGLED = {
     "_ZNSt6vectorIiSaIiEE9push_backEOi": "std::vector<int, std::allocator<int>>::push_back(int&&)",
     "_Zli3_kmy": 'operator"" _km(unsigned long long)',
     "_Z_not_mangled": "_Z_not_mangled",
-    "name with spaces \"and\" more": "name with spaces \"and\" more",
+    'name with spaces "and" more': 'name with spaces "and" more',
 }
 
 

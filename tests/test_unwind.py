@@ -259,6 +259,41 @@ def test_mappings_cut_what_they_overlap() -> None:
     assert len(space.columns()[0]) == 1
 
 
+def test_memory_ends_at_2_to_the_64() -> None:
+    space = AddressSpace()
+    space.map((1 << 64) - 0x1000, (1 << 64) + 0x1000, 0, 1)
+    space.unmap((1 << 64) - 0x800, 1 << 70)
+    assert [column.tolist() for column in space.columns()[:2]] == [[(1 << 64) - 0x1000], [(1 << 64) - 0x800]]
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(-2, 9), st.integers(0, 3)), max_size=40
+)
+
+
+@examples(100)
+@given(CHANGES)
+def test_any_changes_of_processes_that_fork(changes: list[tuple[int, int, int, int]]) -> None:
+    """Against one module for each byte. -2 is no change: a fork instead, whose child and parent change apart."""
+    spaces = [(AddressSpace(), {})]
+    for start, size, module_, of in changes:
+        space, held = spaces[of % len(spaces)]
+        if module_ == -2:
+            spaces.append((space.copy(), dict(held)))
+        elif module_ == NO_MODULE:
+            space.unmap(start, start + size)
+            held.update(dict.fromkeys(range(start, start + size)))
+        else:
+            space.map(start, start + size, 7 * module_, module_)
+            held.update(dict.fromkeys(range(start, start + size), module_))
+        for each, of_each in spaces:
+            found = [column.tolist() for column in each.columns()]
+            assert found[0] == sorted(found[0])
+            told = [(at, m) for begin, end, bias, m in zip(*found, strict=True) for at in range(begin, end)]
+            assert told == sorted((at, m) for at, m in of_each.items() if m is not None)
+            assert found[2] == [7 * m for m in found[3]]
+
+
 def use_unwind() -> None:
     """Calls every kernel."""
     functions = [Function(0x1000, (3, 12), 2, True), Function(0x1100, (13,), 3, False)]

@@ -117,7 +117,7 @@ def test_a_file_that_was_converted_before_is_shown_as_it_is(recording: Path, tmp
             assert view.address.startswith(viewer or PERFETTO)
             # The second is not mistaken for the compressed one beside it.
             assert view.get(view.trace, Accept_Encoding="gzip").body == (tmp_path / name).read_bytes()
-            error = view.ask("/asm/v1", {}) ["error"]
+            error = view.ask("/asm/v1", {})["error"]
             assert error == "the file was converted before: view the recording itself"
 
 

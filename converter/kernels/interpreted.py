@@ -10,8 +10,8 @@ import numpy as np
 
 
 def plain_integers(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Hands the kernel memoryviews for its arrays: their elements are Python integers, which never overflow and are
-    quicker than NumPy's."""
+    """Hands the kernel memoryviews for its arrays, also for those in tuples: their elements are Python integers, which
+    never overflow and are quicker than NumPy's."""
 
     @wraps(kernel)
     def called(*arguments: Any) -> Any:
@@ -21,4 +21,6 @@ def plain_integers(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(argument: Any) -> Any:
+    if type(argument) is tuple:
+        return tuple(_plain(a) for a in argument)
     return memoryview(argument) if isinstance(argument, (np.ndarray, bytearray, bytes)) else argument  # type: ignore[arg-type]

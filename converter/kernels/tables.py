@@ -40,6 +40,29 @@ class Interned:
         self._enter(*self.columns[: self._n_keys], first, n, self.slots)
 
 
+class Growing:
+    """A column to which rows are appended, at a cost that does not depend on how many there are."""
+
+    def __init__(self, values: Array) -> None:
+        self._rows = values
+        self._n = len(values)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def values(self) -> Array:
+        """What was appended so far; not a copy."""
+        return self._rows[: self._n]
+
+    def extend(self, values: Array) -> None:
+        n = self._n + len(values)
+        if n > len(self._rows):
+            self._rows = longer(self.values, max(n, 2 * self._n))
+        self._rows[self._n : n] = values
+        self._n = n
+
+
 def longer(column: Array, size: int) -> Array:
     """A copy with space for more rows."""
     return np.concatenate((column, np.empty(size - len(column), column.dtype)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from traceferry.kernels.tables import Growing
 from traceferry.model import Array
 from traceferry.unwind.cfi_inlined import EXPRESSION, LENGTH_BITS, VAL_EXPRESSION
 
@@ -29,36 +30,32 @@ class Rows:
     rule: Array
 
 
-@dataclass
 class RuleSets:
     """All rule sets that modules share, in columns (RULE_COLUMNS; entries first[i] to first[i + 1] of ENTRY_COLUMNS).
 
-    pool: the bytes of expressions; values of rules that are expressions are place << LENGTH_BITS | length in it.
+    Values of rules that are expressions are place << LENGTH_BITS | length in a pool of their bytes.
     """
 
-    columns: dict[str, Array] = field(default_factory=lambda: {n: np.zeros(0, t) for n, t in RULE_COLUMNS.items()})
-    entries: dict[str, Array] = field(default_factory=lambda: {n: np.zeros(0, t) for n, t in ENTRY_COLUMNS.items()})
-    first: Array = field(default_factory=lambda: np.zeros(1, np.int64))
-    pool: bytearray = field(default_factory=bytearray)
-    _places: dict[bytes, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._columns = {name: Growing(np.zeros(0, t)) for name, t in (RULE_COLUMNS | ENTRY_COLUMNS).items()}
+        self._first = Growing(np.zeros(1, np.int64))
+        self._pool = Growing(np.zeros(0, np.uint8))
+        self._places: dict[bytes, int] = {}
 
-    def __len__(self) -> int:
-        return len(self.columns["signal"])
-
-    def pool_array(self) -> Array:
-        """The pool's bytes; a copy, since the pool grows."""
-        return np.frombuffer(bytes(self.pool), np.uint8)
+    def columns(self) -> tuple[Array, ...]:
+        """Those of rules, `first`, those of entries, the pool; as they are now."""
+        rules, entries = ([self._columns[name].values for name in names] for names in (RULE_COLUMNS, ENTRY_COLUMNS))
+        return (*rules, self._first.values, *entries, self._pool.values)
 
     def add(self, rules: dict[str, Array], entries: dict[str, Array], first: Array, section: memoryview) -> int:
         """Appends rule sets whose expressions lie in `section`; returns the number of the first."""
-        offset = len(self)
+        offset = len(self._first) - 1
         rules["cfa_value"] = self._pooled(rules["cfa_value"], rules["cfa_kind"] == EXPRESSION, section)
         is_expression = (entries["entry_kind"] == EXPRESSION) | (entries["entry_kind"] == VAL_EXPRESSION)
         entries["entry_value"] = self._pooled(entries["entry_value"], is_expression, section)
-        self.first = np.concatenate((self.first, first[1:] + self.first[-1]))
-        for columns, new in ((self.columns, rules), (self.entries, entries)):
-            for name, values in new.items():
-                columns[name] = np.concatenate((columns[name], values))
+        self._first.extend(first[1:] + self._first.values[-1])
+        for name, values in (rules | entries).items():
+            self._columns[name].extend(values)
         return offset
 
     def _pooled(self, values: Array, is_expression: Array, section: memoryview) -> Array:
@@ -67,8 +64,8 @@ class RuleSets:
             start, length = int(values[nth]) >> LENGTH_BITS, int(values[nth]) & ((1 << LENGTH_BITS) - 1)
             code = bytes(section[start : start + length])
             if code not in self._places:
-                self._places[code] = len(self.pool) << LENGTH_BITS | length
-                self.pool += code
+                self._places[code] = len(self._pool) << LENGTH_BITS | length
+                self._pool.extend(np.frombuffer(code, np.uint8))
             pooled[nth] = self._places[code]
         return pooled
 

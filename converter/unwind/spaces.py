@@ -2,65 +2,66 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-
 import numpy as np
 
+from traceferry.kernels.tables import longer
 from traceferry.model import Array
 
 NO_MODULE = -1
+TOP = (1 << 64) - 1
+# Of each mapping: start, end, bias, module.
+DTYPES = (np.uint64, np.uint64, np.uint64, np.int32)
 
 
 class AddressSpace:
     """The executable mappings of a process: by address, without overlaps. What is mapped later cuts or replaces what
-    it overlaps."""
+    it overlaps. Memory ends at 2^64 - 1."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._rest: list[tuple[int, int, int]] = []  # (end, bias, module)
-        self._columns: tuple[Array, Array, Array, Array] | None = None
+        self._rows: list[Array] = [np.zeros(0, dtype) for dtype in DTYPES]
+        self._n = 0
+        self._is_shared = False
 
     def copy(self) -> AddressSpace:
-        """The initial mappings of a forked child."""
+        """The initial mappings of a forked child. The rows are copied when one of the two changes."""
         child = AddressSpace()
-        child._starts, child._rest, child._columns = list(self._starts), list(self._rest), self._columns
+        child._rows, child._n = self._rows, self._n
+        child._is_shared = self._is_shared = True
         return child
 
     def map(self, start: int, end: int, bias: int, module: int) -> None:
         """bias: what addresses have more than in the module's file, modulo 2^64; module: NO_MODULE for memory that is
         executable and has no file."""
-        self.unmap(start, end)
-        self._columns = None
-        nth = bisect_left(self._starts, start)
-        self._starts.insert(nth, start)
-        self._rest.insert(nth, (end, bias & (1 << 64) - 1, module))
+        self._replace(start, min(end, TOP), [(start, min(end, TOP), bias & TOP, module)])
 
     def unmap(self, start: int, end: int) -> None:
         """A mapping that is not executable has the same effect."""
-        first = bisect_right(self._starts, start) - 1
-        if first < 0 or self._rest[first][0] <= start:
-            first += 1
-        last = bisect_left(self._starts, end)
-        if first >= last:
-            return
-        self._columns = None
-        kept: list[tuple[int, tuple[int, int, int]]] = []
-        begin, (_, bias, module) = self._starts[first], self._rest[first]
-        if begin < start:
-            kept.append((begin, (start, bias, module)))
-        stop, bias, module = self._rest[last - 1]
-        if stop > end:
-            kept.append((end, (stop, bias, module)))
-        self._starts[first:last] = [place for place, _ in kept]
-        self._rest[first:last] = [rest for _, rest in kept]
+        self._replace(start, min(end, TOP), [])
 
     def columns(self) -> tuple[Array, Array, Array, Array]:
-        """start, end, bias (uint64), module (int32) of each mapping; the same arrays until something changes."""
-        if self._columns is None:
-            self._columns = (
-                np.array(self._starts, np.uint64),
-                np.array([end for end, _, _ in self._rest], np.uint64),
-                np.array([bias for _, bias, _ in self._rest], np.uint64),
-                np.array([module for _, _, module in self._rest], np.int32),
-            )
-        return self._columns
+        """start, end, bias (uint64), module (int32) of each mapping, until the next change."""
+        start, end, bias, module = (column[: self._n] for column in self._rows)
+        return start, end, bias, module
+
+    def _replace(self, start: int, end: int, new: list[tuple[int, int, int, int]]) -> None:
+        """What lies from start to end."""
+        starts, ends, biases, modules = self.columns()
+        first = int(np.searchsorted(starts, np.uint64(start), "right")) - 1
+        if first < 0 or int(ends[first]) <= start:
+            first += 1
+        last = max(first, int(np.searchsorted(starts, np.uint64(end))))
+        if first < last:
+            if int(starts[first]) < start:
+                new = [(int(starts[first]), start, int(biases[first]), int(modules[first])), *new]
+            if int(ends[last - 1]) > end:
+                new = [*new, (end, int(ends[last - 1]), int(biases[last - 1]), int(modules[last - 1]))]
+        elif not new:
+            return
+        n = self._n + len(new) - (last - first)
+        if self._is_shared or n > len(self._rows[0]):
+            self._rows = [longer(column[: self._n], max(2 * n, self._n)) for column in self._rows]
+            self._is_shared = False
+        for column, values in zip(self._rows, zip(*new, strict=True) if new else ((),) * len(DTYPES), strict=True):
+            column[first + len(new) : n] = column[last : self._n]
+            column[first : first + len(new)] = values
+        self._n = n

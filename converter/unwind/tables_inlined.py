@@ -1,6 +1,7 @@
 """What the unwinding kernel looks up: mappings, rows of modules, rule sets. Compiled within unwind_kernel.py.
 
-ValueError: a column has the wrong length, or refers to what is outside its table.
+Each is made of columns, at a cost that does not depend on their length: what a row refers to is checked when the row is
+first used. ValueError: a column has the wrong length.
 """
 
 import cython
@@ -46,15 +47,10 @@ class Mappings:
         end: cython.const[cython.ulonglong][::1],
         bias: cython.const[cython.ulonglong][::1],
         module: cython.const[cython.int][::1],
-        n_modules: cython.Py_ssize_t,
     ):
         n: cython.Py_ssize_t = start.shape[0]
-        i: cython.Py_ssize_t
         if end.shape[0] != n or bias.shape[0] != n or module.shape[0] != n:
             raise ValueError("unwind: an array has the wrong length")
-        for i in range(n):
-            if module[i] >= n_modules:
-                raise ValueError("unwind: a mapping of a module that is not there")
         self.start = start
         self.end = end
         self.bias = bias
@@ -97,22 +93,14 @@ class Modules:
         row_rule: cython.const[cython.int][::1],
     ):
         n: cython.Py_ssize_t = row_first.shape[0]
-        n_rows: cython.longlong = row_pc.shape[0]
-        n_plts: cython.longlong = plt_start.shape[0]
-        m: cython.Py_ssize_t
         if (
             row_last.shape[0] != n
             or entry_point.shape[0] != n
             or plt_first.shape[0] != n + 1
-            or plt_end.shape[0] != n_plts
-            or row_rule.shape[0] != n_rows
+            or plt_end.shape[0] != plt_start.shape[0]
+            or row_rule.shape[0] != row_pc.shape[0]
         ):
             raise ValueError("unwind: an array has the wrong length")
-        for m in range(n):
-            if row_first[m] >= 0 and not row_first[m] <= row_last[m] <= n_rows:
-                raise ValueError("unwind: rows outside the table")
-            if not 0 <= plt_first[m] <= plt_first[m + 1] <= n_plts:
-                raise ValueError("unwind: PLT sections outside the table")
         self.row_first = row_first
         self.row_last = row_last
         self.entry_point = entry_point
@@ -121,6 +109,17 @@ class Modules:
         self.plt_end = plt_end
         self.row_pc = row_pc
         self.row_rule = row_rule
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def is_valid(self, m: cython.longlong) -> cython.bint:
+        """Whether there is such a module, and its rows and PLT sections are in the tables."""
+        return (
+            0 <= m < self.row_first.shape[0]
+            and (self.row_first[m] < 0 or self.row_first[m] <= self.row_last[m] <= self.row_pc.shape[0])
+            and 0 <= self.plt_first[m] <= self.plt_first[m + 1] <= self.plt_start.shape[0]
+        )
 
     @cython.cfunc
     @cython.inline
@@ -147,7 +146,6 @@ class Modules:
 class RuleSets:
     """As `cfi_kernel.run` makes them; the expressions of all lie in one pool."""
 
-    n: cython.longlong
     cfa_kind: cython.const[cython.uchar][::1]
     cfa_register: cython.const[cython.uchar][::1]
     cfa_value: cython.const[cython.longlong][::1]
@@ -157,6 +155,7 @@ class RuleSets:
     entry_register: cython.const[cython.uchar][::1]
     entry_kind: cython.const[cython.uchar][::1]
     entry_value: cython.const[cython.longlong][::1]
+    pool: cython.const[cython.uchar][::1]
 
     def __init__(
         self,
@@ -169,37 +168,19 @@ class RuleSets:
         entry_register: cython.const[cython.uchar][::1],
         entry_kind: cython.const[cython.uchar][::1],
         entry_value: cython.const[cython.longlong][::1],
-        n_pool: cython.longlong,
-        n_registers: cython.int,
+        pool: cython.const[cython.uchar][::1],
     ):
         n: cython.Py_ssize_t = signal.shape[0]
-        n_entries: cython.longlong = entry_register.shape[0]
-        i: cython.Py_ssize_t
         if (
             cfa_kind.shape[0] != n
             or cfa_register.shape[0] != n
             or cfa_value.shape[0] != n
             or column.shape[0] != n
             or first.shape[0] != n + 1
-            or entry_kind.shape[0] != n_entries
-            or entry_value.shape[0] != n_entries
+            or entry_kind.shape[0] != entry_register.shape[0]
+            or entry_value.shape[0] != entry_register.shape[0]
         ):
             raise ValueError("unwind: an array has the wrong length")
-        for i in range(n):
-            if not 0 <= first[i] <= first[i + 1] <= n_entries:
-                raise ValueError("unwind: a rule set outside the table")
-            if cfa_register[i] >= n_registers or column[i] >= n_registers:
-                raise ValueError("unwind: a rule of no register")
-            if cfa_kind[i] == EXPRESSION and not is_in_pool(cfa_value[i], n_pool):
-                raise ValueError("unwind: an expression outside the pool")
-        for i in range(n_entries):
-            if entry_register[i] >= n_registers:
-                raise ValueError("unwind: a rule of no register")
-            if (entry_kind[i] == EXPRESSION or entry_kind[i] == VAL_EXPRESSION) and not is_in_pool(
-                entry_value[i], n_pool
-            ):
-                raise ValueError("unwind: an expression outside the pool")
-        self.n = n
         self.cfa_kind = cfa_kind
         self.cfa_register = cfa_register
         self.cfa_value = cfa_value
@@ -209,15 +190,38 @@ class RuleSets:
         self.entry_register = entry_register
         self.entry_kind = entry_kind
         self.entry_value = entry_value
+        self.pool = pool
 
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def is_valid(self, rule: cython.longlong, n_registers: cython.int) -> cython.bint:
+        """Whether there is such a rule set, and its registers and expressions are there."""
+        e: cython.longlong
+        if (
+            not 0 <= rule < self.signal.shape[0]
+            or self.cfa_register[rule] >= n_registers
+            or self.column[rule] >= n_registers
+            or (self.cfa_kind[rule] == EXPRESSION and not self.is_in_pool(self.cfa_value[rule]))
+            or not 0 <= self.first[rule] <= self.first[rule + 1] <= self.entry_register.shape[0]
+        ):
+            return False
+        for e in range(self.first[rule], self.first[rule + 1]):
+            if self.entry_register[e] >= n_registers:
+                return False
+            if self.entry_kind[e] == EXPRESSION or self.entry_kind[e] == VAL_EXPRESSION:
+                if not self.is_in_pool(self.entry_value[e]):
+                    return False
+        return True
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def is_in_pool(value: cython.longlong, n_pool: cython.longlong) -> cython.bint:
-    """Of an expression's place and length in one value."""
-    place: cython.longlong = value >> LENGTH_BITS
-    return 0 <= place <= n_pool - (value & (1 << LENGTH_BITS) - 1)
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def is_in_pool(self, value: cython.longlong) -> cython.bint:
+        """Of an expression's place and length in one value."""
+        place: cython.longlong = value >> LENGTH_BITS
+        return 0 <= place <= self.pool.shape[0] - (value & (1 << LENGTH_BITS) - 1)
 
 
 @cython.final

@@ -21,31 +21,10 @@ def unwind(
     dump_at: cython.const[cython.longlong][::1],
     dump_n: cython.const[cython.longlong][::1],
     flags: cython.const[cython.uchar][::1],
-    map_start: cython.const[cython.ulonglong][::1],
-    map_end: cython.const[cython.ulonglong][::1],
-    map_bias: cython.const[cython.ulonglong][::1],
-    map_module: cython.const[cython.int][::1],
-    row_first: cython.const[cython.longlong][::1],
-    row_last: cython.const[cython.longlong][::1],
-    entry_point: cython.const[cython.ulonglong][::1],
-    plt_first: cython.const[cython.longlong][::1],
-    plt_start: cython.const[cython.ulonglong][::1],
-    plt_end: cython.const[cython.ulonglong][::1],
-    row_pc: cython.const[cython.ulonglong][::1],
-    row_rule: cython.const[cython.int][::1],
-    cfa_kind: cython.const[cython.uchar][::1],
-    cfa_register: cython.const[cython.uchar][::1],
-    cfa_value: cython.const[cython.longlong][::1],
-    column: cython.const[cython.uchar][::1],
-    signal: cython.const[cython.uchar][::1],
-    first: cython.const[cython.longlong][::1],
-    entry_register: cython.const[cython.uchar][::1],
-    entry_kind: cython.const[cython.uchar][::1],
-    entry_value: cython.const[cython.longlong][::1],
-    pool: cython.const[cython.uchar][::1],
-    cache_pc: cython.ulonglong[::1],
-    cache_mapping: cython.int[::1],
-    cache_rule: cython.int[::1],
+    mappings: tuple,
+    modules: tuple,
+    rules: tuple,
+    cache: tuple,
     max_frames: cython.longlong,
     state: cython.longlong[::1],
     pc_out: cython.ulonglong[::1],
@@ -58,7 +37,7 @@ def unwind(
 
     machine: a Machine. Of a sample: registers_at, where its registers are in d, in words of 8 bytes, register_of[i]
     being the DWARF number of the i-th, -1 for none; dump_at, dump_n: the bytes of the stack, from the stack pointer on;
-    flags. map_*, row_* to plt_*, cfa_* to pool, cache_*: see Mappings, Modules, RuleSets and Cache.
+    flags. mappings, modules, rules, cache: columns, see Mappings, Modules, RuleSets and Cache.
 
     For each sample n_out frames, innermost first, appended at state[N_FRAMES] to pc_out and how_out; end_out; and
     module_out: where it ended for want of call-frame information, -1 no module, -2 no mapping.
@@ -86,14 +65,7 @@ def unwind(
         or n_frames < 0
     ):
         raise ValueError("unwind: an array has the wrong length")
-    mappings: Mappings = Mappings(map_start, map_end, map_bias, map_module, row_first.shape[0])
-    modules: Modules = Modules(row_first, row_last, entry_point, plt_first, plt_start, plt_end, row_pc, row_rule)
-    rules: RuleSets = RuleSets(
-        cfa_kind, cfa_register, cfa_value, column, signal, first, entry_register, entry_kind, entry_value,
-        pool.shape[0], machine.n_registers,
-    )  # fmt: skip
-    cache: Cache = Cache(cache_pc, cache_mapping, cache_rule)
-    walk: Walk = Walk(d, big, machine, pool, mappings, modules, rules, cache)
+    walk: Walk = Walk(d, big, machine, Mappings(*mappings), Modules(*modules), RuleSets(*rules), Cache(*cache))
     depth: cython.longlong
     wanted: cython.longlong = -1
     invalid: cython.bint = False
@@ -135,7 +107,7 @@ def unwind(
     state[N_FRAMES] = n_frames
     state[WANTED] = wanted
     if invalid:
-        raise ValueError("unwind: a sample outside the data, or a row of a rule set that is not there")
+        raise ValueError("unwind: a sample outside the data, or a mapping, row or rule set that refers to nothing")
 
 
 if not cython.compiled:

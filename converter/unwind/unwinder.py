@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.kernels.tables import Growing
 from traceferry.model import Array
 from traceferry.unwind import unwind_inlined
 from traceferry.unwind import unwind_kernel as kernel
@@ -59,13 +60,13 @@ class Unwinder:
         self.problems: dict[int, list[Problems]] = {}
         n = len(modules)
         self._row_first, self._row_last = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-        self._row_pc, self._row_rule = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+        self._row_pc, self._row_rule = Growing(np.zeros(0, np.uint64)), Growing(np.zeros(0, np.int32))
         plts = [module.plt if module is not None else () for module in modules]
         self._entry = np.array([m.entry_point if m is not None else 0 for m in modules], np.uint64)
         self._plt_first = np.concatenate(([0], np.cumsum([len(plt) for plt in plts]))).astype(np.int64)
         self._plt_start = np.array([start for plt in plts for start, _ in plt], np.uint64)
         self._plt_end = np.array([end for plt in plts for _, end in plt], np.uint64)
-        self._cache = [np.zeros(CACHE_SIZE, t) for t in (np.uint64, np.int32, np.int32)]
+        self._cache = tuple(np.zeros(CACHE_SIZE, t) for t in (np.uint64, np.int32, np.int32))
 
     def unwind(self, stacks: UserStacks, rows: Array, space: AddressSpace) -> Chains:
         """Unwinds the samples `rows`, while the space is as it is now."""
@@ -80,12 +81,9 @@ class Unwinder:
         state = np.zeros(3, np.int64)
         self._cache[0][:] = 0
         while True:
-            rules = self._rules
             arguments: list[Any] = [
-                stacks.data, stacks.big, stacks.machine, columns[0], stacks.register_of, *columns[1:],
-                *space.columns(), self._row_first, self._row_last, self._entry, self._plt_first, self._plt_start,
-                self._plt_end, self._row_pc, self._row_rule, *rules.columns.values(), rules.first,
-                *rules.entries.values(), rules.pool_array(), *self._cache, MAX_FRAMES, state, pc, how, n_out, end,
+                stacks.data, stacks.big, stacks.machine, columns[0], stacks.register_of, *columns[1:], space.columns(),
+                self._module_columns(), self._rules.columns(), self._cache, MAX_FRAMES, state, pc, how, n_out, end,
                 module,
             ]  # fmt: skip
             kernel.unwind(*arguments)
@@ -108,5 +106,11 @@ class Unwinder:
             return
         rows, self.problems[number] = module.rows(self._rules)
         self._row_last[number] += len(rows.pc)
-        self._row_pc = np.concatenate((self._row_pc, rows.pc))
-        self._row_rule = np.concatenate((self._row_rule, rows.rule))
+        self._row_pc.extend(rows.pc)
+        self._row_rule.extend(rows.rule)
+
+    def _module_columns(self) -> tuple[Array, ...]:
+        return (
+            self._row_first, self._row_last, self._entry, self._plt_first, self._plt_start, self._plt_end,
+            self._row_pc.values, self._row_rule.values,
+        )  # fmt: skip

@@ -109,7 +109,6 @@ class Walk:
         d: cython.const[cython.uchar][::1],
         big: cython.bint,
         machine: object,
-        pool: cython.const[cython.uchar][::1],
         mappings: Mappings,
         modules: Modules,
         rules: RuleSets,
@@ -141,7 +140,7 @@ class Walk:
         self.rules = rules
         self.cache = cache
         self.memory = Memory(d, big)
-        self.evaluator = Evaluator(pool, self.memory, self.word, self.n_registers)
+        self.evaluator = Evaluator(rules.pool, self.memory, self.word, self.n_registers)
         self.registers = Registers()
         self.before = Registers()
 
@@ -218,6 +217,9 @@ class Walk:
         rule: cython.int = NO_RULE
         module: cython.longlong = self.mappings.module[m] if m >= 0 else -1
         if module >= 0:
+            if not self.modules.is_valid(module):
+                self.outcome = INVALID
+                return
             if self.modules.row_first[module] < 0:
                 self.module = module
                 self.outcome = IS_WANTED
@@ -234,7 +236,7 @@ class Walk:
         """The rule set at an address in a mapping of a module."""
         link: cython.ulonglong = (address - self.mappings.bias[mapping]) & ALL
         rule: cython.int = self.modules.rule_at(self.mappings.module[mapping], link)
-        if rule >= self.rules.n:
+        if rule >= 0 and not self.rules.is_valid(rule, self.n_registers):
             self.outcome = INVALID
             return NO_RULE
         return rule

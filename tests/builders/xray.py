@@ -178,9 +178,7 @@ class Fdr(_Log):
     def pid(self, pid: int) -> bytes:
         return self._metadata(PID, "i", pid)
 
-    def custom(
-        self, payload: bytes, *, tsc: int = 0, delta: int = 0, cpu: int = 0, size: int | None = None
-    ) -> bytes:
+    def custom(self, payload: bytes, *, tsc: int = 0, delta: int = 0, cpu: int = 0, size: int | None = None) -> bytes:
         """A custom event; the version picks from tsc, delta and cpu. `size` states a wrong length."""
         length = len(payload) if size is None else size
         if self.version >= 5:
@@ -329,8 +327,7 @@ class _Layout:
 def sled_addresses(address: int, sleds: Sequence[Sled]) -> list[tuple[int, int]]:
     """(kind, address) of each sled: as given, or SLED_STRIDE apart from the function's start."""
     return [
-        sled if isinstance(sled, tuple) else (sled, address + index * SLED_STRIDE)
-        for index, sled in enumerate(sleds)
+        sled if isinstance(sled, tuple) else (sled, address + index * SLED_STRIDE) for index, sled in enumerate(sleds)
     ]
 
 
@@ -374,9 +371,7 @@ def elf_with_instr_map(
         entries = _without_words(entries, layout)
     sections = [
         text,
-        _Section(
-            "xray_instr_map", _SHT_PROGBITS, _SHF_ALLOC, map_address, map_address - base, entries, align=16
-        ),
+        _Section("xray_instr_map", _SHT_PROGBITS, _SHF_ALLOC, map_address, map_address - base, entries, align=16),
     ]
     if relocations:
         address = _align(map_address + len(entries), 8)
@@ -427,8 +422,7 @@ def _without_words(entries: bytes, layout: _Layout) -> bytes:
     """Zero both address words of every entry, as a linker does whose relocations hold the addends."""
     head = 2 * layout.word_bytes
     return b"".join(
-        bytes(head) + entries[at + head : at + layout.sled_bytes]
-        for at in range(0, len(entries), layout.sled_bytes)
+        bytes(head) + entries[at + head : at + layout.sled_bytes] for at in range(0, len(entries), layout.sled_bytes)
     )
 
 

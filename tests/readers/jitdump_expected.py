@@ -145,8 +145,6 @@ def _code(given: dict[str, Any]) -> Code:
         info=given["info"],
         column_base=given["column_base"],
         sources=given["sources"],
-        probes=tuple(
-            Probe(offset, tuple(Place(*frame) for frame in stack)) for offset, stack in given["probes"]
-        ),
+        probes=tuple(Probe(offset, tuple(Place(*frame) for frame in stack)) for offset, stack in given["probes"]),
         v1=given["v1"],
     )

@@ -638,9 +638,7 @@ class _Reader:
 
         sequence = self._sequence(sequence_id, flags)
         if flags & NEEDS and (sequence is None or not sequence.valid):
-            self.error(
-                f"sequence {sequence_id} needs incremental state but was never cleared: packet dropped"
-            )
+            self.error(f"sequence {sequence_id} needs incremental state but was never cleared: packet dropped")
             self.trace.packets += 1
             return
         if sequence is None and (interned is not None or defaults is not None):
@@ -691,9 +689,7 @@ class _Reader:
             sequence.valid = True
         return sequence
 
-    def _time(
-        self, timestamp: int, clock: int | None, sequence: _Sequence | None, event: bytes | None
-    ) -> int | None:
+    def _time(self, timestamp: int, clock: int | None, sequence: _Sequence | None, event: bytes | None) -> int | None:
         if clock is None:
             clock = sequence.clock_id if sequence is not None else 0
         time = self._clocks.convert(timestamp, clock, sequence)
@@ -891,9 +887,7 @@ class _Reader:
 
     # --- events ---
 
-    def _event(
-        self, data: bytes, time: int | None, timestamp: int | None, sequence: _Sequence | None
-    ) -> None:
+    def _event(self, data: bytes, time: int | None, timestamp: int | None, sequence: _Sequence | None) -> None:
         if timestamp is None:
             self.error("a track event without timestamp")
         if time is None:
@@ -1472,9 +1466,7 @@ class _Replay:
             last.dur = time - last.ts
         if event.name is None:
             return
-        state = State(
-            track.uuid, track.pid, track.tid, time, None, event.name, event.categories, dict(event.args)
-        )
+        state = State(track.uuid, track.pid, track.tid, time, None, event.name, event.categories, dict(event.args))
         self._states[track.uuid] = state
         self.trace.states.append(state)
 
