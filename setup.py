@@ -5,10 +5,13 @@ TRACEFERRY_KERNELS=0 compiles none.
 The folders at the root are installed as one package: see PACKAGE_DIR.
 """
 
+import io
 import os
 import re
 import sys
+from itertools import accumulate
 from pathlib import Path
+from tokenize import generate_tokens
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
@@ -26,6 +29,11 @@ BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
 SOURCES = BUILD / "kernels"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS] if SANITIZE else ["-O3", "-g0"]
+CONSTANT = re.compile(
+    r"^([A-Z][A-Z0-9_]*) = cython\.declare\(\s*"
+    r'(cython\.\w+), (-?0x[0-9A-Fa-f]+|-?[0-9]+|sys\.byteorder == "little")\s*\)',
+    re.MULTILINE,
+)
 SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
@@ -67,6 +75,24 @@ def with_shared_text(text: str) -> str:
     return SHARED.sub(text_of, text)
 
 
+def with_constants(text: str) -> str:
+    """Cython keeps a constant of a module in a variable, which the C compiler has to load each time. Here its value is
+    put in its place, of the same type. What has more than 31 bits would become a Python object: it stays."""
+    values = {name: (of, int(value, 0) if value[0] != "s" else sys.byteorder == "little")
+              for name, of, value in CONSTANT.findall(text)}  # fmt: skip
+    found = {name: f"cython.cast({of}, {value:d})" for name, (of, value) in values.items() if abs(value) < 1 << 31}
+    declared = {match.start() for match in CONSTANT.finditer(text)}
+    lines = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
+    parts, done, before = [], 0, ""
+    for token in generate_tokens(io.StringIO(text).readline):
+        begin = lines[token.start[0] - 1] + token.start[1]
+        if token.string in found and before not in (".", "import") and begin not in declared:
+            parts += [text[done:begin], found[token.string]]
+            done = begin + len(token.string)
+        before = token.string
+    return "".join([*parts, text[done:]])
+
+
 def with_checks(text: str) -> str:
     """Cython raises IndexError for an index that is outside, also in functions that promise to raise nothing."""
     text = re.sub(r"\b(boundscheck|initializedcheck|nonecheck)=False", r"\1=True", text)
@@ -79,7 +105,7 @@ def copy(path: Path) -> Path:
     for folder in list(target.parents)[: len(target.parts) - len(SOURCES.parts) - 1]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").touch()
-    text = with_shared_text(path.read_text(encoding="utf-8"))
+    text = with_constants(with_shared_text(path.read_text(encoding="utf-8")))
     if SANITIZE:
         text = with_checks(text)
     if not target.exists() or target.read_text(encoding="utf-8") != text:

@@ -37,6 +37,7 @@ def load(
     sysroot: Paths = (),
     keep_cut_stacks_apart: bool = True,
     decompress_limit: int | None = None,
+    adds_calls: bool = False,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
@@ -49,7 +50,8 @@ def load(
     samples onto the clock of the jitted code, where the recorder used another clock; sysroot: folders that are the file
     tree of the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are
     not complete stand under a frame that says why; decompress_limit: how many bytes a compressed input may hold, by
-    default 1000 times its size, at least 16 MiB and at most 16 GiB.
+    default 1000 times its size, at least 16 MiB and at most 16 GiB; adds_calls: for a trace of which the calls are only
+    added up, as by `summarize`: quicker for some formats.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
     or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
@@ -65,7 +67,7 @@ def load(
     options = registry.Options(
         _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources),
         _embedded_folders(_as_list(source_roots)), clock_offset_ns, _as_list(sysroot), keep_cut_stacks_apart,
-        limit=limit,
+        limit=limit, adds_calls=adds_calls,
     )  # fmt: skip
     trace = Trace()
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))

@@ -29,7 +29,8 @@ class Options:
     clock_offset_ns: what brings the samples onto the clock of the jitted code, None if it is to be determined;
     sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
     complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
-    times are such; limit: of what is compressed."""
+    times are such; limit: of what is compressed; adds_calls: whether calls are only added up afterwards, which an
+    importer may do while it decodes them."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
@@ -40,6 +41,7 @@ class Options:
     keep_cut_stacks_apart: bool = True
     counter: Counter | None = None
     limit: Limit = DEFAULT_LIMIT
+    adds_calls: bool = False
 
 
 @dataclass(frozen=True)

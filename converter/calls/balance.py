@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry import sums
 from traceferry.calls import balance_kernel, calls_kernel
 from traceferry.model import (
     CALLS,
@@ -211,6 +212,11 @@ class CallTotals:
 
     def add(self, calls: Table) -> int:
         """Adds a thread; returns its number of calls."""
+        if isinstance(calls, StreamedTable) and (totals := calls.totals()) is not None:
+            self._make_room(0)
+            func, added = totals[:, 0], totals[:, 1:]
+            self._sums[func, :3] = sums.plus(self._sums[func, :3], added)
+            return int(added[:, 0].sum())
         n_rows = 0
         state = np.zeros(2, np.int64)
         for piece in calls.pieces():

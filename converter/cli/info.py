@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.summary.text import as_text
 
     with Progress(arguments.json) as progress:
-        trace = load_trace(arguments)
+        trace = load_trace(arguments, adds_calls=True)
         progress.total = sum(thread.n_records for _, thread in trace.threads)
         summary = summarize(trace, arguments.top, progress, arguments.sort)
     if arguments.json:

@@ -129,7 +129,7 @@ def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) 
     )  # fmt: skip
 
 
-def load_trace(arguments: argparse.Namespace) -> Trace:
+def load_trace(arguments: argparse.Namespace, adds_calls: bool = False) -> Trace:
     from traceferry.api import load
     from traceferry.durations import parse_duration, parse_offset, parse_range
 
@@ -146,6 +146,7 @@ def load_trace(arguments: argparse.Namespace) -> Trace:
         sysroot=arguments.sysroot,
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
         decompress_limit=arguments.decompress_limit,
+        adds_calls=adds_calls,
     )
 
 

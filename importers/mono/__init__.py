@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from traceferry.importers.mono.layout import MAGIC
 from traceferry.io.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Companion, Options
-
-if TYPE_CHECKING:
-    from traceferry.importers.mono.decode import Log
 
 
 def sniff(head: memoryview) -> bool:
@@ -21,23 +17,26 @@ def sniff(head: memoryview) -> bool:
 
 @dataclass(frozen=True)
 class Reading:
-    """Decoded logs. companions: a log refers to no other file."""
+    """Logs with valid headers. companions: a log refers to no other file."""
 
-    logs: Sequence[Log]
+    sources: Sequence[Source]
     companions: Sequence[Companion] = ()
     counter: None = None
 
     def add_to(self, trace: Trace, options: Options) -> None:
+        from traceferry.importers.mono.decode import read_log
         from traceferry.importers.mono.map import to_trace
 
-        to_trace(self.logs, trace)
+        to_trace([read_log(source, options.adds_calls) for source in self.sources], trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:
-    """Reads the logs once. Raises FormatError for an invalid header or an unknown version."""
-    from traceferry.importers.mono.decode import read_log
+    """Raises FormatError for an invalid header or an unknown version."""
+    from traceferry.importers.mono.decode import header_of
 
-    return Reading([read_log(source) for source in sources])
+    for source in sources:
+        header_of(source)
+    return Reading(sources)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

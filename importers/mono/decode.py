@@ -25,6 +25,7 @@ from traceferry.importers.mono.layout import (
     TruncatedError,
     read_header,
 )
+from traceferry.importers.mono.sums import CallSums
 from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.model import Array
@@ -144,7 +145,7 @@ HYBRID = 15
 @dataclass
 class Log:
     """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole
-    event of each."""
+    event of each; call_sums: of no thread, unless it was asked for."""
 
     source: Source
     header: Header
@@ -154,6 +155,7 @@ class Log:
     buffers: Array
     stats: Stats
     records: Records
+    call_sums: CallSums
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, at: int) -> str:
@@ -208,16 +210,17 @@ def _error(source: Source, message: str, offset: int) -> FormatError:
     return error
 
 
-def read_log(source: Source) -> Log:
-    """Raises FormatError for an invalid header."""
+def read_log(source: Source, adds_calls: bool = False) -> Log:
+    """Raises FormatError for an invalid header. adds_calls: adds up the calls at the same time."""
     header = header_of(source)
     tids, buffers, problems = find_buffers(source, header.size)
     layout = Layout(header.data_version, header.data_version, header.pointer_size)
-    log = _scanned(source, header, layout, tids, buffers)
+    log = _scanned(source, header, layout, tids, buffers, adds_calls)
     if header.data_version == HYBRID and not len(log.records.metadata(Event.LOAD, Metadata.VTABLE)):
-        older = _scanned(source, header, Layout(HYBRID - 1, HYBRID, header.pointer_size), tids, buffers)
-        if len(list(_bad_events(older, problems))) <= len(list(_bad_events(log, problems))):
-            log = older
+        older = Layout(HYBRID - 1, HYBRID, header.pointer_size)
+        other = _scanned(source, header, older, tids, buffers, adds_calls)
+        if len(list(_bad_events(other, problems))) <= len(list(_bad_events(log, problems))):
+            log = other
     return replace(log, problems=[*problems, *_bad_events(log, problems)])
 
 
@@ -289,31 +292,36 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
 # ---------------------------------------------------------------- the first pass
 
 
-def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array) -> Log:
+def _scanned(
+    source: Source, header: Header, layout: Layout, tids: Array, buffers: Array, adds_calls: bool
+) -> Log:
     stats = np.zeros((len(buffers), WIDTH["stats"]), np.uint64)
     stats[:, STATISTICS.index("first_ts")] = np.uint64(2**64 - 1)
     columns = np.zeros(256, np.int32)
     for name, kinds in COUNTED.items():
         columns[list(kinds)] = STATISTICS.index(name)
     program = Program(layout)
-    (records,) = read(source, buffers.ravel(), program, columns, stats.ravel(), new_state(layout))
+    call_sums = CallSums(tids if adds_calls else tids[:0])
+    (records,) = read(source, buffers.ravel(), program, columns, stats.ravel(), new_state(layout), call_sums=call_sums)
     whole = buffers.copy()
     damaged = stats[:, STATISTICS.index("bad")] > 0
     whole[damaged, 1] = stats[damaged, STATISTICS.index("bad_at")]
-    return Log(source, header, layout, program, tids, whole, Stats(stats), records)
+    return Log(source, header, layout, program, tids, whole, Stats(stats), records, call_sums)
 
 
 def read(
-    source: Source, buffers: Array, program: Program, columns: Array, stats: Array, state: Array, most: int = 0
-) -> Iterator[Records]:
+    source: Source, buffers: Array, program: Program, columns: Array, stats: Array, state: Array, most: int = 0,
+    call_sums: CallSums | None = None,
+) -> Iterator[Records]:  # fmt: skip
     """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
     width = WIDTH["record"]
+    sums = (call_sums or CallSums(NO_STATS)).kernel
     records, pool = np.empty((most or FIRST_RECORDS) * width, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
             stopped = log_kernel.read(
-                source.data, window, program.steps, program.starts, columns, stats, records, pool, state
+                source.data, window, program.steps, program.starts, columns, stats, records, pool, sums, state
             )
             if stopped == cursor.POOL:
                 pool = grown(pool)

@@ -25,6 +25,7 @@ from traceferry.importers.mono.cursor_inlined import (
 )
 from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
+from traceferry.importers.mono.sums_inlined import CallSums, short_calls
 from traceferry.kernels.integers import wrapped
 
 # Columns of `stats`, a row for each buffer; further ones count events.
@@ -46,44 +47,6 @@ UNWOUND = cython.declare(cython.uint, 4)
 N_KNOWN = cython.declare(cython.Py_ssize_t, 256)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.longlong, cython.longlong))
-def skipped_calls(d: cython.const[cython.uchar][::1], c: Cursor):
-    """Goes over the enters and leaves that come next, as far as they are short: how many they are, how many of them
-    enter, and how many leave by an exception."""
-    p: cython.longlong = c.at
-    last: cython.longlong = c.end - 8
-    ts: cython.ulonglong = c.ts
-    method: cython.ulonglong = c.method
-    n: cython.longlong = 0
-    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
-    n_20: cython.longlong = 0
-    n_10: cython.longlong = 0
-    w: cython.ulonglong
-    delta: cython.ulonglong
-    difference: cython.ulonglong
-    length: cython.Py_ssize_t
-    while p <= last:
-        w = load8(d, p)
-        if w & 0xCF != 3 or w & 0x30 == 0:
-            break
-        delta, difference, length = decode_packed(w)
-        if length == 0:
-            break
-        p += length
-        ts = wrapped(ts + delta)
-        method += difference
-        n += 1
-        n_20 += w >> 5 & 1
-        n_10 += w >> 4 & 1
-    c.at = p
-    c.ts = ts
-    c.method = method & c.mask
-    return n, n - n_10, n_20 + n_10 - n
-
-
 def read(
     d: cython.const[cython.uchar][::1],
     buffers: cython.const[cython.ulonglong][::1],
@@ -93,9 +56,10 @@ def read(
     stats: cython.ulonglong[::1],
     records: cython.ulonglong[::1],
     pool: cython.ulonglong[::1],
+    sums: CallSums,
     s: cython.ulonglong[::1],
 ):
-    """Keeps events as rows of `records`, with their values in `pool`, and counts others in `stats`.
+    """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
     columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
     STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. An event that is damaged
@@ -128,6 +92,7 @@ def read(
     with cython.nogil:
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
+            sums.go_to(c.row - 1)
             if not c.next(n_pool):
                 if counts:
                     stats[of + BAD] = c.damage
@@ -158,7 +123,7 @@ def read(
                     if c.event_ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.event_ts
             if skips_calls and c.kind & 0xCF == 3 and c.kind != 3:
-                n_calls, n_enter, n_exc = skipped_calls(d, c)
+                n_calls, n_enter, n_exc = short_calls(d, c, sums)
                 if counts and n_calls > 0:
                     if c.ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.ts
@@ -166,6 +131,7 @@ def read(
                     stats[of + columns[ENTER]] += n_enter
                     stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
                     stats[of + columns[EXC_LEAVE]] += n_exc
+        sums.go_to(-1)
     c.save(s)
     s[N_ROWS] = n
     s[N_POOL] = n_pool
@@ -400,6 +366,7 @@ def find_names(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
+    CallSums.__init__ = plain_integers(CallSums.__init__)
     read = plain_integers(read)
     calls = plain_integers(calls)
     enter_names = plain_integers(enter_names)

@@ -234,12 +234,22 @@ class _Loader:
 
     def _calls(self) -> Table:
         n = self._count("enter")
-        return StreamedTable(CALLS, self._call_pieces, 2 * n) if n else Table(CALLS)
+        return StreamedTable(CALLS, self._call_pieces, 2 * n, self._call_totals) if n else Table(CALLS)
 
     def _call_pieces(self) -> Iterator[Table]:
         counts = CallCounts()
         yield from call_pieces(*self._of_calls, self.shift_ns, counts)
         self._note(counts)
+
+    def _call_totals(self) -> Array | None:
+        log, _, methods, (_, end_ts) = self._of_calls
+        summed = log.call_sums.closed(self.life.tid, end_ts) if self.life.is_only else None
+        frames = methods.lasting(summed.methods) if summed is not None else None
+        totals = summed.by_func(self.trace.frames["func"][frames]) if summed and frames is not None else None
+        if summed is not None and totals is not None:
+            counts = summed.counts
+            self._note(CallCounts(counts["ignored"], counts["unwound"], counts["backwards"], counts["depth"]))
+        return totals
 
     @property
     def _of_calls(self) -> tuple[Log, Array, Names, tuple[int, int]]:

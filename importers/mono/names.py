@@ -56,13 +56,21 @@ class Names:
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
+        return self.frames[self._numbers(pointers, ts)]
+
+    def lasting(self, pointers: Array) -> Array | None:
+        """The frames of pointers (uint64), if none of them was defined several times."""
+        numbers = self._numbers(pointers, np.zeros(len(pointers), np.int64))
+        return self.frames[numbers] if np.array_equal(self._last[numbers], numbers) else None
+
+    def _numbers(self, pointers: Array, ts: Array) -> Array:
         wanted, times = np.ascontiguousarray(pointers, np.uint64), np.ascontiguousarray(ts, np.int64)
         found = np.empty(len(wanted), np.int32)
         row = 0
         while (row := row + log_kernel.find_names(wanted[row:], times[row:], *self.arrays, found[row:])) < len(wanted):
             self.name()
         self.name()
-        return self.frames[found]
+        return found
 
     def _enter(self, pointers: Array, numbers: Array) -> None:
         size = 1 << (2 * len(self._last)).bit_length()

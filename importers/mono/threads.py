@@ -18,7 +18,8 @@ UNKNOWN_TID = 0
 
 @dataclass
 class ThreadLifetime:
-    """One thread. buffers: rows of its buffers; loaded, unloaded: int64 ns, None where the log does not say."""
+    """One thread. buffers: rows of its buffers; loaded, unloaded: int64 ns, None where the log does not say; is_only:
+    no other one had its id."""
 
     tid: int
     number: int
@@ -29,6 +30,7 @@ class ThreadLifetime:
     start_ts: int = MAX_TS
     end_ts: int = 0
     buffers: list[int] = field(default_factory=list)
+    is_only: bool = True
 
     def reach(self, ts: int) -> None:
         """Whether it was alive at that time."""
@@ -52,7 +54,7 @@ class ThreadLifetimes:
     def at(self, tid: int, ts: int) -> ThreadLifetime:
         """The thread that had this id then; it may be new."""
         number = int(np.searchsorted(self._boundaries.get(tid, NONE), ts, side="left"))
-        return self._lives.setdefault((tid, number), ThreadLifetime(tid, number))
+        return self._lives.setdefault((tid, number), self._new(tid, number))
 
     def number_of(self, tids: Array, ts: Array) -> Iterator[tuple[ThreadLifetime, Array]]:
         """The threads that had these ids (uint64) at these times (int64), each with its rows."""
@@ -67,13 +69,16 @@ class ThreadLifetimes:
         is_other = (tids[order][1:] != tids[order][:-1]) | (numbers[order][1:] != numbers[order][:-1])
         for rows in np.split(order, np.flatnonzero(is_other) + 1) if len(order) else ():
             key = int(tids[rows[0]]), int(numbers[rows[0]])
-            life = self._lives.setdefault(key, ThreadLifetime(*key))
+            life = self._lives.setdefault(key, self._new(*key))
             life.reach(int(ts[rows].min()))
             life.reach(int(ts[rows].max()))
             yield life, rows
 
     def __iter__(self) -> Iterator[ThreadLifetime]:
         return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
+
+    def _new(self, tid: int, number: int) -> ThreadLifetime:
+        return ThreadLifetime(tid, number, is_only=tid not in self._boundaries)
 
     def _take_buffers(self, log: Log) -> None:
         timed = np.flatnonzero((log.stats["first_ts"] != NO_EVENT_TS) | (log.stats["last_ts"] > 0))

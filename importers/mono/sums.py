@@ -1,0 +1,83 @@
+"""The calls of a log added up while it is read, for consumers that need no more of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry.importers.mono import log_kernel
+from traceferry.importers.mono.sums_inlined import OPEN_WIDTH, SLOT_WIDTH, SPAN_WIDTH, THREAD_COLUMNS
+from traceferry.model import Array
+
+# So many threads, open calls of each, and pairs of thread and method are added up; what goes beyond is decoded again.
+MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 256, 256, 1 << 14, 1 << 16
+ENTERS, TOTAL_NS, SELF_NS, N_OUTERMOST = 0, 1, 2, 4
+
+
+@dataclass(frozen=True)
+class ThreadSums:
+    """methods: uint64 pointers; counts: how many calls were open at the end (depth), ignored, unwound, backwards."""
+
+    methods: Array
+    counts: dict[str, int]
+    _sums: Array
+    _spans: Array
+    _n_spans: Array
+
+    def by_func(self, func: Array) -> Array | None:
+        """int64 [n, 4]: func, enters, ns in outermost calls, ns on top. func: of each method. None: not known, as
+        several methods that are one function were called too often."""
+        funcs, of_method, n_methods = np.unique(func, return_inverse=True, return_counts=True)
+        sums = np.zeros((len(funcs), 3), np.int64)
+        np.add.at(sums, of_method, self._sums[:, :3])
+        is_shared = n_methods[of_method] > 1
+        if np.any(self._n_spans[is_shared] < self._sums[is_shared, N_OUTERMOST]):
+            return None
+        for nth in np.flatnonzero(n_methods > 1).tolist():
+            sums[nth, TOTAL_NS] = _covered(self._spans[of_method[self._spans[:, 0]] == nth, 1:])
+        return np.column_stack((funcs, sums))
+
+
+def _covered(spans: Array) -> int:
+    """How long one or more of them last; rows of begin and end."""
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(spans[:, 1])
+    begins = np.maximum(spans[1:, 0], ends[:-1])
+    return int((ends[1:] - begins).clip(0).sum() + spans[0, 1] - spans[0, 0])
+
+
+class CallSums:
+    """tids: uint64, of the buffers; without any nothing is added up."""
+
+    def __init__(self, tids: Array) -> None:
+        self._tids, thread_of = np.unique(tids, return_inverse=True)
+        thread_of = np.where(thread_of < MOST_THREADS, thread_of, -1).astype(np.int32)
+        n, room = min(len(self._tids), MOST_THREADS), MOST_SLOTS if len(tids) else 0
+        self._threads = np.zeros((n, THREAD_COLUMNS["width"]), np.int64)
+        self._owner, self._method = np.empty(room, np.int32), np.empty(room, np.uint64)
+        self._sums = np.zeros((room, SLOT_WIDTH), np.int64)
+        self._spans = np.empty((MOST_SPANS if len(tids) else 0, SPAN_WIDTH), np.int64)
+        self.kernel = log_kernel.CallSums(
+            thread_of, self._threads.ravel(), np.empty(n * DEEPEST * OPEN_WIDTH, np.int64), self._owner, self._method,
+            self._sums.ravel(), np.full(2 * room or 1, -1, np.int32), self._spans.ravel(),
+        )  # fmt: skip
+        self._closed: dict[int, ThreadSums] = {}
+
+    def closed(self, tid: int, end_ts: int) -> ThreadSums | None:
+        """A thread, its open calls ended at a time on the event clock. None: some of its calls were left out."""
+        nth = int(np.searchsorted(self._tids, np.uint64(tid)))
+        if nth >= len(self._threads) or self._tids[nth] != tid or self._threads[nth, THREAD_COLUMNS["left_out"]]:
+            return None
+        if tid not in self._closed:
+            counts = dict(zip(THREAD_COLUMNS, self._threads[nth].tolist(), strict=False))
+            self.kernel.close(nth, end_ts)
+            slots = np.flatnonzero(self._owner[: self.kernel.n_used] == nth)
+            slots = slots[self._sums[slots, ENTERS] > 0]
+            rank = np.full(self.kernel.n_used, -1, np.int64)
+            rank[slots] = np.arange(len(slots))
+            spans = self._spans[: self.kernel.n_kept]
+            spans = np.column_stack((rank[spans[:, 0]], spans[:, 1:]))[rank[spans[:, 0]] >= 0]
+            n_spans = np.bincount(spans[:, 0], minlength=len(slots))
+            self._closed[tid] = ThreadSums(self._method[slots], counts, self._sums[slots], spans, n_spans)
+        return self._closed[tid]

@@ -1,0 +1,321 @@
+"""The calls of threads added up by method, while a log is read."""
+
+import cython
+
+from traceferry.importers.mono.cursor_inlined import ENTER, Cursor
+from traceferry.importers.mono.packed_inlined import decode_packed, load8
+from traceferry.kernels.integers import wrapped
+from traceferry.kernels.interning import intern_pair
+
+# Columns of a thread: how many calls are open, what was irregular, what the innermost call has spent in its callees.
+DEPTH_OF = cython.declare(cython.int, 0)
+IGNORED = cython.declare(cython.int, 1)
+UNWOUND_CALLS = cython.declare(cython.int, 2)
+BACKWARDS = cython.declare(cython.int, 3)
+LEFT_OUT = cython.declare(cython.int, 4)
+NOW = cython.declare(cython.int, 5)
+IN_CALLEES = cython.declare(cython.int, 6)
+THREAD_WIDTH = cython.declare(cython.Py_ssize_t, 7)
+THREAD_COLUMNS = {"depth": 0, "ignored": 1, "unwound": 2, "backwards": 3, "left_out": 4, "width": 7}
+# Of an open call.
+SLOT = cython.declare(cython.int, 0)
+ENTERED = cython.declare(cython.int, 1)
+IN_CALLEES_BEFORE = cython.declare(cython.int, 2)
+OPEN_WIDTH = cython.declare(cython.Py_ssize_t, 3)
+# Of a slot.
+ENTERS = cython.declare(cython.int, 0)
+TOTAL_NS = cython.declare(cython.int, 1)
+SELF_NS = cython.declare(cython.int, 2)
+ACTIVE = cython.declare(cython.int, 3)  # how many of its calls are open
+N_OUTERMOST = cython.declare(cython.int, 4)
+SLOT_WIDTH = cython.declare(cython.Py_ssize_t, 5)
+# Of an outermost call: its slot, begin and end. So many of each slot are kept.
+SPAN_WIDTH = cython.declare(cython.Py_ssize_t, 3)
+MOST_SPANS = cython.declare(cython.longlong, 64)
+# No clock gets there: see decode.MAX_TS.
+LATEST_TS = cython.declare(cython.ulonglong, 1 << 62)
+N_AT_HAND = cython.declare(cython.Py_ssize_t, 256)
+
+
+@cython.final
+@cython.cclass
+class CallSums:
+    """Adds up the calls of threads by method while a log is read, as `calls` and a `Balancer` balance them.
+
+    thread_of: for each buffer the number of its thread; -1: its calls are not added. threads: a row of THREAD_WIDTH for
+    each, zeros at first. open_calls: rows of OPEN_WIDTH, for each thread as many. Slots are pairs of a thread and a
+    method: owner, method, sums (rows of SLOT_WIDTH, zeros at first); slots: their hash table, -1 at first. spans: rows
+    of SPAN_WIDTH.
+
+    Left out is a thread whose calls are deeper than its rows or later than LATEST_TS, or come when all slots are used.
+    """
+
+    thread_of: cython.const[cython.int][::1]
+    threads: cython.longlong[::1]
+    open_calls: cython.longlong[::1]
+    owner: cython.int[::1]
+    method: cython.ulonglong[::1]
+    sums: cython.longlong[::1]
+    slots: cython.int[::1]
+    spans: cython.longlong[::1]
+    n_slots: cython.int
+    n_spans: cython.Py_ssize_t
+    # The thread that is added to; -1: none. Its open calls are from `bottom` to `top`, and have that much room; its
+    # latest slots are at hand by the low bits of their methods.
+    thread: cython.int
+    room: cython.Py_ssize_t
+    bottom: cython.Py_ssize_t
+    top: cython.Py_ssize_t
+    now: cython.longlong
+    in_callees: cython.longlong
+    at_hand: cython.int[256]
+
+    def __init__(
+        self,
+        thread_of: cython.const[cython.int][::1],
+        threads: cython.longlong[::1],
+        open_calls: cython.longlong[::1],
+        owner: cython.int[::1],
+        method: cython.ulonglong[::1],
+        sums: cython.longlong[::1],
+        slots: cython.int[::1],
+        spans: cython.longlong[::1],
+    ):
+        i: cython.Py_ssize_t
+        n: cython.Py_ssize_t = threads.shape[0] // THREAD_WIDTH
+        room: cython.Py_ssize_t = owner.shape[0]
+        self.room = open_calls.shape[0] // n if n > 0 else 0
+        if (
+            self.room * n != open_calls.shape[0]
+            or self.room % OPEN_WIDTH
+            or method.shape[0] != room
+            or sums.shape[0] != room * SLOT_WIDTH
+            or slots.shape[0] < 2 * room
+            or slots.shape[0] & (slots.shape[0] - 1)
+        ):
+            raise ValueError("CallSums: an array has the wrong length")
+        for i in range(thread_of.shape[0]):
+            if thread_of[i] >= n:
+                raise ValueError("CallSums: a thread without a row")
+        if not cython.compiled:
+            self.at_hand = [-1] * N_AT_HAND
+        self.thread_of = thread_of
+        self.threads = threads
+        self.open_calls = open_calls
+        self.owner = owner
+        self.method = method
+        self.sums = sums
+        self.slots = slots
+        self.spans = spans
+        self.n_slots = 0
+        self.n_spans = 0
+        self.top = 0
+        self.now = 0
+        self.in_callees = 0
+        self.thread = -1
+
+    @property
+    def n_used(self) -> int:
+        return self.n_slots
+
+    @property
+    def n_kept(self) -> int:
+        return self.n_spans
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def go_to(self, row: cython.Py_ssize_t) -> cython.void:
+        """To the thread of a buffer; -1 leaves the one it is at."""
+        i: cython.Py_ssize_t
+        thread: cython.int = self.thread_of[row] if 0 <= row < self.thread_of.shape[0] else -1
+        at: cython.Py_ssize_t
+        if thread >= 0 and self.threads[THREAD_WIDTH * thread + LEFT_OUT]:
+            thread = -1
+        if thread == self.thread:
+            return
+        if self.thread >= 0:
+            at = THREAD_WIDTH * self.thread
+            self.threads[at + DEPTH_OF] = (self.top - self.bottom) // OPEN_WIDTH
+            self.threads[at + NOW] = self.now
+            self.threads[at + IN_CALLEES] = self.in_callees
+        self.thread = thread
+        if thread >= 0:
+            at = THREAD_WIDTH * thread
+            self.bottom = thread * self.room
+            self.top = self.bottom + self.threads[at + DEPTH_OF] * OPEN_WIDTH
+            self.now = self.threads[at + NOW]
+            self.in_callees = self.threads[at + IN_CALLEES]
+            for i in range(N_AT_HAND):
+                self.at_hand[i] = -1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def leave_out(self) -> cython.void:
+        self.threads[THREAD_WIDTH * self.thread + LEFT_OUT] = 1
+        self.thread = -1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def slot_of(self, method: cython.ulonglong) -> cython.int:
+        """The thread's slot of a method, which is new if it has to be; -1: all are used."""
+        slot: cython.int
+        if self.n_slots == self.owner.shape[0]:
+            return -1
+        slot = intern_pair(self.owner, self.method, self.slots, self.n_slots, self.thread, method)
+        self.n_slots += slot == self.n_slots
+        self.at_hand[(method >> 3) & (N_AT_HAND - 1)] = slot
+        return slot
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def keep_span(self, top: cython.Py_ssize_t, now: cython.longlong) -> cython.void:
+        """Of the open call at `top`, which ends now."""
+        at: cython.Py_ssize_t = SPAN_WIDTH * self.n_spans
+        if at + SPAN_WIDTH <= self.spans.shape[0]:
+            self.spans[at] = self.open_calls[top + SLOT]
+            self.spans[at + 1] = self.open_calls[top + ENTERED]
+            self.spans[at + 2] = now
+            self.n_spans += 1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def leave_outer(self, ts: cython.longlong, method: cython.ulonglong) -> cython.void:
+        """Of a call that is not the innermost: those above it are unwound. Of one that is not open: it is left out."""
+        at: cython.Py_ssize_t = THREAD_WIDTH * self.thread
+        slot: cython.int = self.slot_of(method)
+        if slot < 0:
+            self.leave_out()
+        elif self.sums[SLOT_WIDTH * slot + ACTIVE] == 0:
+            self.threads[at + IGNORED] += 1
+        else:
+            self.threads[at + BACKWARDS] += ts < self.now
+            self.now = ts if ts >= self.now else self.now
+            while self.open_calls[self.top - OPEN_WIDTH + SLOT] != slot:
+                self.top, self.in_callees = ended(self, self.top, self.now, self.in_callees)
+                self.threads[at + UNWOUND_CALLS] += 1
+            self.top, self.in_callees = ended(self, self.top, self.now, self.in_callees)
+
+    def close(self, thread: cython.longlong, end_ts: cython.longlong) -> None:
+        """Ends the open calls of a thread that is not left out."""
+        at: cython.Py_ssize_t = THREAD_WIDTH * thread
+        if thread < 0 or at >= self.threads.shape[0]:
+            raise ValueError("CallSums: a thread without a row")
+        top: cython.Py_ssize_t = thread * self.room + self.threads[at + DEPTH_OF] * OPEN_WIDTH
+        now: cython.longlong = max(end_ts, self.threads[at + NOW])
+        in_callees: cython.longlong = self.threads[at + IN_CALLEES]
+        while top > thread * self.room:
+            top, in_callees = ended(self, top, now, in_callees)
+        self.threads[at + DEPTH_OF] = 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.longlong))
+def ended(c: CallSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees: cython.longlong):
+    """The innermost open call ends: `top` and `in_callees` after it."""
+    at: cython.Py_ssize_t
+    dur: cython.longlong
+    top -= OPEN_WIDTH
+    at = SLOT_WIDTH * c.open_calls[top + SLOT]
+    dur = now - c.open_calls[top + ENTERED]
+    c.sums[at + SELF_NS] += dur - in_callees
+    c.sums[at + ACTIVE] -= 1
+    if c.sums[at + ACTIVE] == 0:
+        c.sums[at + TOTAL_NS] += dur
+        c.sums[at + N_OUTERMOST] += 1
+        if c.sums[at + N_OUTERMOST] <= MOST_SPANS:
+            c.keep_span(top, now)
+    return top, c.open_calls[top + IN_CALLEES_BEFORE] + dur
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.longlong, cython.longlong))
+def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: CallSums):
+    """After an enter or leave, goes over those that follow it as far as they are short, and adds up it and them: how
+    many follow, how many of these enter, and how many leave by an exception."""
+    p: cython.longlong = c.at
+    last: cython.longlong = c.end - 8
+    ts: cython.ulonglong = c.ts
+    method: cython.ulonglong = c.method
+    mask: cython.ulonglong = c.mask
+    kind: cython.uint = c.kind
+    n: cython.longlong = 0
+    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
+    n_20: cython.longlong = 0
+    n_10: cython.longlong = 0
+    w: cython.ulonglong
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    adds: cython.bint = sums.thread >= 0
+    top: cython.Py_ssize_t = sums.top
+    now: cython.longlong = sums.now
+    in_callees: cython.longlong = sums.in_callees
+    latest: cython.ulonglong = LATEST_TS
+    slot: cython.int
+    while True:
+        if adds:
+            # Time stamps that fall are raised.
+            if ts > latest:
+                sums.leave_out()
+                adds = False
+            elif kind == ENTER:
+                slot = sums.at_hand[(method >> 3) & (N_AT_HAND - 1)]
+                if slot < 0 or sums.method[slot] != method:
+                    slot = sums.slot_of(method)
+                if slot < 0 or top - sums.bottom == sums.room:
+                    sums.leave_out()
+                    adds = False
+                else:
+                    if cython.cast(cython.longlong, ts) >= now:
+                        now = ts
+                    else:
+                        sums.threads[THREAD_WIDTH * sums.thread + BACKWARDS] += 1
+                    sums.sums[SLOT_WIDTH * slot + ENTERS] += 1
+                    sums.sums[SLOT_WIDTH * slot + ACTIVE] += 1
+                    sums.open_calls[top + SLOT] = slot
+                    sums.open_calls[top + ENTERED] = now
+                    sums.open_calls[top + IN_CALLEES_BEFORE] = in_callees
+                    top += OPEN_WIDTH
+                    in_callees = 0
+            elif (
+                top > sums.bottom
+                and cython.cast(cython.longlong, ts) >= now
+                and sums.method[sums.open_calls[top - OPEN_WIDTH + SLOT]] == method
+            ):
+                now = ts
+                top, in_callees = ended(sums, top, now, in_callees)
+            else:
+                sums.top, sums.now, sums.in_callees = top, now, in_callees
+                sums.leave_outer(ts, method)
+                top, now, in_callees = sums.top, sums.now, sums.in_callees
+                adds = sums.thread >= 0
+        if p > last:
+            break
+        w = load8(d, p)
+        kind = w & 0xFF
+        if kind & 0xCF != 3 or kind == 3:
+            break
+        delta, difference, length = decode_packed(w)
+        if length == 0:
+            break
+        p += length
+        ts = wrapped(ts + delta)
+        method = (method + difference) & mask
+        n += 1
+        n_20 += kind >> 5
+        n_10 += kind >> 4 & 1
+    sums.top, sums.now, sums.in_callees = top, now, in_callees
+    c.at = p
+    c.ts = ts
+    c.method = method
+    return n, n - n_10, n_20 + n_10 - n
