@@ -56,7 +56,8 @@ class Names:
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
-        return self.frames[self._numbers(pointers, ts)]
+        numbers = self._numbers(pointers, ts)
+        return self.frames[numbers]
 
     def lasting(self, pointers: Array) -> Array | None:
         """The frames of pointers (uint64), if none of them was defined several times."""
