@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traceferry import registry
 from traceferry.calls import advice
@@ -18,6 +19,9 @@ from traceferry.io.source import Source, open_source
 from traceferry.model import Trace
 from traceferry.report import Report
 from traceferry.select import select_lasting, select_range, select_threads
+
+if TYPE_CHECKING:
+    from traceferry.symbols.interface import FindSymbols
 
 Paths = str | Path | Sequence[str | Path]
 EXCERPT = 32
@@ -38,6 +42,7 @@ def load(
     keep_cut_stacks_apart: bool = True,
     decompress_limit: int | None = None,
     adds_calls: bool = False,
+    find_symbols: FindSymbols | None = None,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
@@ -51,7 +56,8 @@ def load(
     tree of the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are
     not complete stand under a frame that says why; decompress_limit: how many bytes a compressed input may hold, by
     default 1000 times its size, at least 16 MiB and at most 16 GiB; adds_calls: for a trace of which the calls are only
-    added up, as by `summarize`: quicker for some formats.
+    added up, as by `summarize`: quicker for some formats; find_symbols: what finds symbols by build id and name, asked
+    after the files of `symbols` and before those that the recording names.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
     or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
@@ -67,7 +73,7 @@ def load(
     options = registry.Options(
         _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources),
         _embedded_folders(_as_list(source_roots)), clock_offset_ns, _as_list(sysroot), keep_cut_stacks_apart,
-        limit=limit, adds_calls=adds_calls,
+        limit=limit, adds_calls=adds_calls, find_symbols=find_symbols,
     )  # fmt: skip
     trace = Trace()
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from traceferry.clocks.counter import Counter
     from traceferry.compare.comparison import Comparison
     from traceferry.model import Trace
+    from traceferry.symbols.interface import FindSymbols
 
 HEAD_SIZE = 256
 
@@ -30,7 +31,7 @@ class Options:
     sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
     complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
     times are such; limit: of what is compressed; adds_calls: whether calls are only added up afterwards, which an
-    importer may do while it decodes them."""
+    importer may do while it decodes them; find_symbols: what is asked for symbols that no file of the user's has."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
@@ -42,6 +43,7 @@ class Options:
     counter: Counter | None = None
     limit: Limit = DEFAULT_LIMIT
     adds_calls: bool = False
+    find_symbols: FindSymbols | None = None
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,14 @@ class ComparingModule(Protocol):
 
 @dataclass(frozen=True)
 class Importer:
+    """finds_symbols: whether it asks Options.find_symbols: its recordings name libraries, by build id. Others have
+    their names inside, or need the program itself."""
+
     name: str
     title: str
     suffixes: tuple[str, ...]
     example: str
+    finds_symbols: bool = False
 
     @property
     def module(self) -> ImporterModule:
@@ -159,6 +165,7 @@ IMPORTERS = (
         "perf.data of Linux perf: files, pipes and directories, compressed or not, either byte order",
         (".data",),
         "perf.data",
+        finds_symbols=True,
     ),
     Importer(
         "mono",

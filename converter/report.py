@@ -252,6 +252,14 @@ KINDS: dict[str, Kind] = {
     ),
     # symbols
     "symbols_damaged": Kind("loss", "unreadable parts of a symbol file were left out", ""),
+    "symbols_not_converted": Kind(
+        "info", "a file of symbols could not be made GSYM; it was read itself, by each worker", ""
+    ),
+    "symbols_not_cached": Kind(
+        "info",
+        "symbols could not be kept in the cache, and were made again",
+        "give a cache that all workers can write",
+    ),
     "symbolic_missing": Kind(
         "info",
         "addresses in a binary were looked up without the library symbolic, which is slower",

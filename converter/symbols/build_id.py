@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 NT_GNU_BUILD_ID = 3
+HEADER_BYTES = 64
 CODE = 1  # both PT_LOAD and SHT_PROGBITS
 
 
@@ -31,15 +32,24 @@ TABLES = {
 }
 
 
-def build_id_of(data: memoryview) -> str:
+# Called with the (start, end) of bytes before they are read: those of a file that is elsewhere are fetched.
+Need = Callable[[int, int], object]
+
+
+def _whole(start: int, end: int) -> None:
+    """Every byte is there."""
+
+
+def build_id_of(data: memoryview, need: Need = _whole) -> str:
     """The build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far less than
     a library that reads all of the file: most files of a recording are not those of this machine."""
     try:
+        need(0, HEADER_BYTES)
         if bytes(data[:4]) != b"\x7fELF":
             return ""
         order = "<" if data[5] == 1 else ">"
         for table in TABLES.get(data[4], ()):
-            for notes in _notes(data, order, table):
+            for notes in _notes(data, order, table, need):
                 found = build_id_in(notes, order)
                 if found:
                     return found
@@ -48,15 +58,17 @@ def build_id_of(data: memoryview) -> str:
     return ""
 
 
-def _notes(data: memoryview, order: str, table: _Table) -> Iterator[bytes]:
-    for begin, size in _parts(data, order, table, table.note):
+def _notes(data: memoryview, order: str, table: _Table, need: Need) -> Iterator[bytes]:
+    for begin, size in _parts(data, order, table, table.note, need):
+        need(begin, begin + size)
         yield bytes(data[begin : begin + size])
 
 
-def _parts(data: memoryview, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
+def _parts(data: memoryview, order: str, table: _Table, kind: int, need: Need = _whole) -> Iterator[tuple[int, int]]:
     """(offset, size) of the contents of the entries of this type."""
     (at,) = struct.unpack_from(order + table.word, data, table.place)
     entry_size, n_entries = struct.unpack_from(order + "HH", data, table.counts)
+    need(at, at + n_entries * entry_size)
     for nth in range(n_entries):
         entry = at + nth * entry_size
         if struct.unpack_from(order + "I", data, entry + table.type_at)[0] == kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from traceferry.errors import FormatError
 from traceferry.io.source import Source, open_regular
@@ -22,6 +23,23 @@ LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
 SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
 # A debug id holds 16 bytes of a build id.
 DEBUG_ID_DIGITS = 32
+
+
+class Identified(Protocol):
+    """What symbols are chosen by: a Symbols, or what is known of its file. name: of the file, without folders;
+    build_id: in lower-case hex, "" is unknown."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def build_id(self) -> str: ...
+
+
+Chosen = TypeVar("Chosen", bound=Identified)
 
 
 def open_symbols(source: Source) -> Symbols:
@@ -63,7 +81,7 @@ def _begins_as_symbols(file: Path) -> bool:
         return False
 
 
-def matching(symbols: Sequence[Symbols], build_id: str, name: str) -> Symbols | None:
+def matching(symbols: Sequence[Chosen], build_id: str, name: str) -> Chosen | None:
     """The first of that build; where it or the library has no build id, the first of that name.
 
     build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
@@ -91,7 +109,7 @@ def note_problems(report: Report, symbols: Symbols) -> None:
         report.note("symbols_damaged", len(symbols.problems), offset=offset, where=symbols.path, detail=detail)
 
 
-def refused_build(symbols: Symbols, build_id: str, name: str) -> FormatError:
+def refused_build(symbols: Identified, build_id: str, name: str) -> FormatError:
     """The error for symbols of another build than the library's."""
     here = symbols.build_id or "unknown"
     return _refused(f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}", symbols.path)

@@ -5,11 +5,15 @@ Addresses are as the linker wrote them. Names are linkage names: `demangle` conv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from traceferry.model import Array
+from traceferry.report import Report
+
+if TYPE_CHECKING:
+    from traceferry.symbols.binary import Binary
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,19 @@ class Symbols(Protocol):
 
     def functions(self) -> Iterator[Function]:
         """By address; equal addresses in the file's order."""
+
+
+@dataclass(frozen=True)
+class FoundSymbols:
+    """Symbols that were found for a library. binary: its headers, segments and call-frame information; debug: the file
+    with its debug information, if that is apart; None where they are not available."""
+
+    symbols: Symbols
+    binary: Binary | None = None
+    debug: Binary | None = None
+
+
+# What finds the symbols of a library by its build id (lower-case hex, "" is unknown) and file name (without folders);
+# what is lost goes to the report. None: there are none. Raises FormatError if only those of other builds have the name;
+# OSError if storage fails.
+FindSymbols = Callable[[str, str, Report], FoundSymbols | None]

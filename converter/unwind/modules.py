@@ -60,11 +60,11 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
         machine = MACHINES.get(elf["e_machine"])
         if machine is None:
             raise FormatError(f"{binary.name}: stacks in code for {elf['e_machine']} cannot be unwound")
-        sections = [Section(*found) for found in (_eh_frame(binary),) if found]
+        sections = [Section(*found) for found in (eh_frame_of(binary),) if found]
         sections += [
             Section(*found, is_debug=True)
             for file in (binary, debug)
-            if file is not None and (found := _section(file, ".debug_frame"))
+            if file is not None and (found := section_of(file, ".debug_frame"))
         ]
         plt = [
             (int(section["sh_addr"]), int(section["sh_addr"]) + int(section["sh_size"]))
@@ -87,7 +87,8 @@ def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, 
     return Module(name, machine, big, (section,), is_jit=True)
 
 
-def _section(binary: Binary, name: str) -> tuple[memoryview, int] | None:
+def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:
+    """(its bytes, its address), None if it is missing or empty."""
     section = binary.elf.get_section_by_name(name)
     if section is None or section["sh_type"] == "SHT_NOBITS" or not section["sh_size"]:
         return None
@@ -96,10 +97,10 @@ def _section(binary: Binary, name: str) -> tuple[memoryview, int] | None:
     return binary.data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]], int(section["sh_addr"])
 
 
-def _eh_frame(binary: Binary) -> tuple[memoryview, int] | None:
-    """By its section, else, in a file without section headers, from where `.eh_frame_hdr` points to the end of the
-    segment."""
-    found = _section(binary, ".eh_frame")
+def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:
+    """The bytes and the address of `.eh_frame`: by its section, else, in a file without section headers, from where
+    `.eh_frame_hdr` points to the end of the segment."""
+    found = section_of(binary, ".eh_frame")
     if found is not None:
         return found
     header = next((segment for segment in binary.segments if segment.type == "PT_GNU_EH_FRAME"), None)

@@ -20,7 +20,9 @@ from traceferry.io.named_files import open_named
 from traceferry.io.source import Source
 from traceferry.model import Array, Trace
 from traceferry.registry import Options
+from traceferry.report import Report
 from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at
+from traceferry.symbols.interface import FoundSymbols
 
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
@@ -102,6 +104,7 @@ class Natives:
         self._maps = recording.maps
         self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
         self._sources = options.symbols
+        self._find_symbols = options.find_symbols
         self._limit = options.limit
         self._sysroots = options.sysroots
         self._library_of: dict[tuple[str, str], Library] = {}
@@ -191,43 +194,55 @@ class Natives:
                 )
 
     def _find(self, mapped: Mmap, path: str, library: Library) -> None:
-        """What names the file's code, and the file. The user's files come first; where no build id is recorded, after
-        that of the recorded path, if a JIT compiler's code is in it."""
+        """What names the file's code, and the file. The user's files come first, then what can be found; where no build
+        id is recorded, after that of the recorded path, if a JIT compiler's code is in it."""
         name, build_id = library.name, library.build_id
         is_jitted = not build_id and JITTED_OBJECT.fullmatch(name) is not None
         local = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
-        own = self._opened(local.source) if local.source is not None else None
+        opened = self._opened(local.source) if local.source is not None else None
+        own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
         found = (given or own) if build_id else (own or given)
         if found is None and (refusal or local.differs):
             library.differs = refusal or local.differs
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {library.differs}")
-        library.symbols = found
         if found is not None:
+            library.symbols = found.symbols
             library.binary, library.debug = self._binaries_of(found, own)
 
-    def _given_for(self, name: str, build_id: str) -> tuple[Symbols | None, str]:
-        """(the user's symbols for a library, why the one of its name is refused)"""
+    def _given_for(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
+        """(symbols for a library: the user's, else those that can be found; why those of its name are refused)"""
+        refusals: list[str] = []
+        for find in (self._among_given, self._find_symbols):
+            try:
+                found = find(build_id, name, self._trace.report) if find is not None else None
+            except FormatError as error:
+                refusals.append(error.message)
+            else:
+                if found is not None:
+                    return found, ""
+        return None, next(iter(refusals), "")
+
+    def _among_given(self, build_id: str, name: str, _: Report) -> FoundSymbols | None:
         if not self._given:
-            return None, ""
+            return None
         from traceferry.symbols.choose import matching
 
-        try:
-            return matching(self._given, build_id, name), ""
-        except FormatError as error:
-            return None, error.message
+        symbols = matching(self._given, build_id, name)
+        return FoundSymbols(symbols) if symbols is not None else None
 
-    def _binaries_of(self, found: Symbols, own: Symbols | None) -> tuple[Binary | None, Binary | None]:
+    def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
         """The ELF file of what was found, itself or another of that build; and that with its debug information, if it
         is apart."""
         from traceferry.symbols.choose import is_same_build
         from traceferry.symbols.elf import ElfSymbols
 
-        of_build = (one for one in self._given if is_same_build(one.build_id, found.build_id))
-        files = [one.binary for one in (found, own, *of_build) if isinstance(one, ElfSymbols)]
+        of_build = [one for one in self._given if is_same_build(one.build_id, found.symbols.build_id)]
+        opened = [one.symbols for one in (found, own) if one is not None] + of_build
+        files = [one.binary for one in opened if isinstance(one, ElfSymbols)]
         return (
-            next((binary for binary in files if not binary.is_debug_file), None),
-            next((binary for binary in files if binary.is_debug_file), None),
+            found.binary or next((binary for binary in files if not binary.is_debug_file), None),
+            found.debug or next((binary for binary in files if binary.is_debug_file), None),
         )
 
     @cached_property

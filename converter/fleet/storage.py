@@ -1,0 +1,210 @@
+"""Files in any storage that fsspec reaches: read, and written so that no reader ever sees a part of one.
+
+A URL is a path of this machine or what fsspec takes: s3://bucket/name, memory://name, zip://name::s3://bucket/file.zip.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+ATTEMPTS = 8
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 10.0
+# Asking again does not help: the file is not there, or the user must not read it.
+FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+# Errors of the network that are no OSError, by the package that raises them.
+NETWORK_PACKAGES = ("aiohttp", "aiobotocore", "botocore", "urllib3", "requests", "gcsfs", "google", "azure")
+# Stores in which a file appears once all of it is there.
+OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "memory"})
+
+Result = TypeVar("Result")
+Info = Mapping[str, Any]
+
+
+class ShortReadError(OSError):
+    """A connection ended before the whole file had come."""
+
+
+def retrying(action: Callable[[], Result]) -> Result:
+    """The result; an error of storage or network is tried again after a pause, which grows."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return action()
+        except Exception as error:
+            if attempt == ATTEMPTS - 1 or not is_transient(error):
+                raise
+            time.sleep(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S) * random.uniform(0.5, 1))
+    raise AssertionError("unreachable")
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether trying again may help."""
+    if isinstance(error, FINAL):
+        return False
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in NETWORK_PACKAGES
+
+
+def filesystem_of(url: str) -> tuple[Any, str]:
+    """fsspec's file system, and the path in it."""
+    from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+
+    found: tuple[Any, str] = url_to_fs(url)
+    return found
+
+
+def is_local(url: str) -> bool:
+    return "://" not in url and "::" not in url
+
+
+def joined(folder: str, name: str) -> str:
+    """The URL of a file in a folder. A chained URL gets the name in its first part."""
+    first, chain, rest = folder.partition("::")
+    return f"{first.rstrip('/')}/{name}{chain}{rest}"
+
+
+def protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def info(url: str) -> Info:
+    """Raises FileNotFoundError."""
+    fs, path = filesystem_of(url)
+    found: Info = retrying(lambda: fs.info(path))
+    return found
+
+
+def identity_of(found: Info) -> str:
+    """What changes when the content does: the ETag, or a checksum, else size and time."""
+    for key in ("ETag", "etag", "md5Hash", "content_md5", "crc32c", "CRC"):
+        if found.get(key):
+            return f"{key.lower()}:{found[key]}".replace('"', "")
+    modified = next((found[key] for key in ("mtime", "LastModified", "last_modified", "updated", "mtime_ns")
+                     if found.get(key) is not None), "")  # fmt: skip
+    return f"time:{modified}:{found.get('size')}"
+
+
+def modified_ns_of(found: Info) -> int | None:
+    """When the file was written last, in ns since 1970; None if the storage does not tell."""
+    for key in ("mtime", "LastModified", "last_modified", "updated"):
+        value = found.get(key)
+        if isinstance(value, (int, float)):
+            return int(value * 1e9)
+        if isinstance(value, datetime):
+            return int(value.timestamp()) * 10**9
+    return None
+
+
+def exists(url: str) -> bool:
+    fs, path = filesystem_of(url)
+    return bool(retrying(lambda: fs.exists(path)))
+
+
+def read(url: str) -> bytes:
+    """Raises FileNotFoundError."""
+    fs, path = filesystem_of(url)
+    data: bytes = retrying(lambda: fs.cat_file(path))
+    return data
+
+
+def fetch(url: str, target: Path, size: int | None = None) -> None:
+    """Copies a file to this machine. size: what it must have. Raises FileNotFoundError."""
+    fs, path = filesystem_of(url)
+
+    def copy() -> None:
+        fs.get_file(path, str(target))
+        # Some libraries take the end of a connection for the end of the file.
+        if size is not None and target.stat().st_size != size:
+            raise ShortReadError(f"{url}: {target.stat().st_size} of {size} bytes came")
+
+    try:
+        retrying(copy)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def write(url: str, data: bytes) -> None:
+    """The file appears, or is replaced, once all of it is there."""
+    fs, path = filesystem_of(url)
+    if is_local(url):
+        return _write_here(path, lambda temporary: Path(temporary).write_bytes(data))
+    _write_there(fs, path, lambda target: fs.pipe_file(target, data))
+
+
+def put(source: Path, url: str) -> None:
+    """As `write`, from a file of this machine; which may then be gone."""
+    fs, path = filesystem_of(url)
+    if is_local(url):
+
+        def move(temporary: str) -> None:
+            try:
+                os.replace(source, temporary)
+            except OSError:  # on another file system
+                import shutil
+
+                shutil.copyfile(source, temporary)
+
+        return _write_here(path, move)
+    _write_there(fs, path, lambda target: fs.put_file(str(source), target))
+
+
+def remove(url: str) -> None:
+    """A file or a folder with all that is in it; nothing happens if it is not there."""
+    fs, path = filesystem_of(url)
+
+    def delete() -> None:
+        with suppress(FileNotFoundError):
+            fs.rm(path, recursive=True)
+
+    retrying(delete)
+    fs.invalidate_cache()
+
+
+def names_in(url: str) -> list[str]:
+    """The names of the files directly in a folder, sorted; [] where there is none."""
+    fs, path = filesystem_of(url)
+    fs.invalidate_cache()
+
+    def listed() -> list[dict[str, Any]]:
+        try:
+            found: list[dict[str, Any]] = fs.ls(path, detail=True)
+            return found
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    return sorted(entry["name"].rpartition("/")[2] for entry in retrying(listed) if entry["type"] == "file")
+
+
+def _write_here(path: str, make: Callable[[str], object]) -> None:
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name[:40]}.{os.urandom(4).hex()}.part")
+    try:
+        make(str(temporary))
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_there(fs: Any, path: str, make: Callable[[str], object]) -> None:
+    if OBJECT_STORES & set(protocols(fs)):
+        retrying(lambda: make(path))
+        return
+    temporary = f"{path}.{os.urandom(4).hex()}.part"
+    with suppress(NotImplementedError, FileExistsError):
+        fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+    retrying(lambda: make(temporary))
+    retrying(lambda: fs.mv(temporary, path))
+
+
+def files_of(fs: Any, folder: str) -> Iterator[tuple[str, Info]]:
+    """(path, information) of all files in a folder and below, sorted."""
+    found: dict[str, Info] = retrying(lambda: fs.find(folder, detail=True))
+    yield from sorted(found.items())
