@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import SHARED
 from support import load_checked, report_of
 from test_perf_map import PROGRAM, Elf, running
 
@@ -141,6 +142,26 @@ def test_compressed_files(fleet: Fleet) -> None:
     storage.remove(storage.joined(fleet.root, "places"))
     storage.write(storage.joined(fleet.root, "places/tiny.gz"), packed)
     assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given()
+
+
+UNWIND = SHARED / "captures/unwind"
+
+
+@pytest.mark.skipif(not UNWIND.is_dir(), reason="no recordings with copies of stacks here")
+def test_stacks_are_unwound_as_with_the_files_themselves(tmp_path: Path) -> None:
+    """Call-frame information of binaries and of debug files: x86-64, i386, AArch64; compressed files."""
+    root = UNWIND / "root"
+    # Without build ids in a recording, names tell libraries apart.
+    of_32_bits = [root / "usr/lib32", root / "home", root / "vdso32.so"]
+    folders = {"debugframe": [root], "mix-clang-static-64k": [root], "big32": of_32_bits, "arm64-pac": [root]}
+    for name, places_of in folders.items():
+        store, outputs = SymbolStore(places_of, tmp_path / "cache"), set()
+        for options in ({"sysroot": root, "symbols": root}, {"find_symbols": store.find}):
+            trace = load_checked(UNWIND / name / "perf.data.zst", **options)
+            traceferry.save(trace, tmp_path / "out.json")
+            outputs.add((tmp_path / "out.json").read_bytes())
+        assert len(outputs) == 1
+        assert b"(no unwind information: libc" not in outputs.pop()
 
 
 def test_files_of_another_build_are_refused(fleet: Fleet) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from traceferry.errors import FormatError
 from traceferry.symbols.binary import ELF_DAMAGE, Binary
 from traceferry.unwind.modules import PLT_SECTIONS, eh_frame_of, section_of
 
@@ -39,7 +40,14 @@ class _Section(NamedTuple):
 def skeleton_of(binary: Binary) -> bytes:
     """An ELF file with the header, the loaded segments, the build id, the call-frame information and the places of the
     PLT of this one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
-    FormatError if the header cannot be read."""
+    FormatError if one of these cannot be read."""
+    try:
+        return _skeleton_of(binary)
+    except (*ELF_DAMAGE, struct.error) as error:
+        raise FormatError(f"{binary.name}: the ELF file is damaged: {error}") from None
+
+
+def _skeleton_of(binary: Binary) -> bytes:
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
     header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
@@ -67,22 +75,19 @@ def skeleton_of(binary: Binary) -> bytes:
 
 
 def _sections(binary: Binary, order: str) -> list[_Section]:
-    """Those that are missing or damaged are left out."""
+    """Those that are missing are left out."""
     sections = []
     if binary.build_id:
         build_id = bytes.fromhex(binary.build_id)
         note = struct.pack(order + "III", 4, len(build_id), NT_GNU_BUILD_ID) + b"GNU\0" + build_id
         sections.append(_Section(".note.gnu.build-id", SHT_NOTE, 0, note, len(note)))
-    try:
-        frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
-        for name, found in frames.items():
-            if found is not None:
-                content = bytes(found[0])
-                sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
-        for name in PLT_SECTIONS:
-            plt = binary.elf.get_section_by_name(name)
-            if plt is not None:
-                sections.append(_Section(name, SHT_NOBITS, int(plt["sh_addr"]), b"", int(plt["sh_size"])))
-    except (*ELF_DAMAGE, struct.error):
-        pass
+    frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
+    for name, found in frames.items():
+        if found is not None:
+            content = bytes(found[0])
+            sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
+    for name in PLT_SECTIONS:
+        plt = binary.elf.get_section_by_name(name)
+        if plt is not None:
+            sections.append(_Section(name, SHT_NOBITS, int(plt["sh_addr"]), b"", int(plt["sh_size"])))
     return sections
