@@ -45,6 +45,7 @@ from traceferry.importers.jitdump.inlines import parse_b
 from traceferry.importers.jitdump.layout import structs
 from traceferry.io.source import Source
 from traceferry.model import Trace, laws
+from traceferry.registry import Options
 
 CODE = 0x7F00_0000_1000
 PID = 1000
@@ -1685,6 +1686,20 @@ def test_dumps_of_several_processes(new: New) -> None:
     assert len(trace.libs) == 2
     tids = [thread.tid for _, thread in trace.threads]
     assert len(set(tids)) == len(tids) == 4
+
+
+def test_many_dumps_of_one_process_and_thread() -> None:
+    """Their markers are joined by time in one thread; each has a view of its own."""
+    n = 1200
+    dumps = [JitDump(pid=5).load(f"f{k}", CODE, ts=START + (k * 7) % n).bytes() for k in range(n)]
+    sources = [Source(f"jit-{k}.dump", memoryview(data)) for k, data in enumerate(dumps)]
+    trace = Trace()
+    jitdump.read(sources).add_to(trace, Options())
+    (process,) = trace.processes
+    compiling, *views = process.threads
+    (markers,) = compiling.load().markers.values()
+    assert markers["function"].tolist() == [f"f{k}" for k in sorted(range(n), key=lambda k: (k * 7) % n)]
+    assert len({view.tid for view in views}) == len({view.name for view in views}) == n
 
 
 # ---------------------------------------------------------------- traceferry dump

@@ -21,7 +21,7 @@ from traceferry.errors import FormatError
 from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.symbols.breakpad.reader import Breakpad
-from traceferry.symbols.choose import is_same_build, library_name, matching, open_symbols, symbol_files
+from traceferry.symbols.choose import SymbolIndex, is_same_build, library_name, open_symbols, symbol_files
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym.reader import Gsym
 from traceferry.symbols.shown import shown_path
@@ -93,14 +93,14 @@ CHOICES = {
 @pytest.mark.parametrize("case", CHOICES)
 def test_what_matches(case: str) -> None:
     symbols, wanted = CHOICES[case]
-    found = matching(symbols, BUILD_ID, "app")  # type: ignore[arg-type]  # they are not looked into
+    found = SymbolIndex(symbols).matching(BUILD_ID, "app")  # type: ignore[arg-type]  # they are not looked into
     assert found is (symbols[wanted] if wanted is not None else None)  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize("name", ["app", "app.gsym", "app.sym", "app.debug"])
 def test_a_file_of_another_build_is_refused(name: str) -> None:
     with pytest.raises(FormatError) as caught:
-        matching([Known(name, OTHER_ID)], BUILD_ID, "app")  # type: ignore[list-item]
+        SymbolIndex([Known(name, OTHER_ID)]).matching(BUILD_ID, "app")  # type: ignore[list-item]
     assert caught.value.path == "folder/file"
     assert OTHER_ID in caught.value.message
     assert BUILD_ID in caught.value.message
@@ -108,8 +108,8 @@ def test_a_file_of_another_build_is_refused(name: str) -> None:
 
 def test_a_library_without_a_build_id_is_matched_by_name() -> None:
     symbols = [Known("app", OTHER_ID)]
-    assert matching(symbols, "", "app") is symbols[0]  # type: ignore[arg-type, comparison-overlap]
-    assert matching(symbols, "", "other") is None  # type: ignore[arg-type]
+    assert SymbolIndex(symbols).matching("", "app") is symbols[0]  # type: ignore[arg-type, comparison-overlap]
+    assert SymbolIndex(symbols).matching("", "other") is None  # type: ignore[arg-type]
 
 
 BUILDS = {

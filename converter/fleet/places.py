@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -20,13 +19,10 @@ from traceferry.io.sparse import Fetch, SparseFile
 from traceferry.symbols.build_id import build_id_of
 from traceferry.symbols.choose import (
     BREAKPAD_MAGIC,
-    DEBUG_ID_DIGITS,
     ELF_MAGIC,
     GSYM_MAGICS,
     LONGEST_MAGIC,
-    is_same_build,
-    library_name,
-    matching,
+    SymbolIndex,
 )
 
 # What the build ids of a listing are read by: a change of this code makes a new index.
@@ -68,29 +64,15 @@ class SymbolFiles:
     """The files of symbols of a listing, as `choose` takes them: those that were made of binaries before binaries."""
 
     def __init__(self, files: Sequence[SymbolFile]) -> None:
-        self._files = sorted(files, key=lambda file: file.is_elf)
-        self._of_build: defaultdict[str, list[int]] = defaultdict(list)
-        self._of_name: defaultdict[str, list[int]] = defaultdict(list)
-        for nth, file in enumerate(self._files):
-            if file.build_id:
-                self._of_build[_same_for_one_build(file.build_id)].append(nth)
-            self._of_name[library_name(file.name)].append(nth)
+        self._index = SymbolIndex(sorted(files, key=lambda file: file.is_elf))
 
     def of(self, build_id: str, name: str) -> list[SymbolFile]:
         """The file for a library, and the others of its build. Raises FormatError if only files of other builds have
         the name."""
-        near = {*self._of_build.get(_same_for_one_build(build_id), ()), *self._of_name.get(library_name(name), ())}
-        found = matching([self._files[nth] for nth in sorted(near)], build_id, name)
+        found = self._index.matching(build_id, name)
         if found is None:
             return []
-        of_build = self._of_build.get(_same_for_one_build(found.build_id), ())
-        files = [self._files[nth] for nth in of_build]
-        others = [file for file in files if is_same_build(file.build_id, found.build_id) and file is not found]
-        return [found, *others]
-
-
-def _same_for_one_build(build_id: str) -> str:
-    return build_id[:DEBUG_ID_DIGITS].ljust(DEBUG_ID_DIGITS, "0") if build_id else ""
+        return [found, *(file for file in self._index.of_build(found.build_id) if file is not found)]
 
 
 def listed(places: Sequence[str]) -> list[Listed]:

@@ -54,6 +54,7 @@ from traceferry.model.tables import (
     StreamedTable,
     Strings,
     Table,
+    rows_by_key,
 )  # fmt: skip
 from traceferry.model.trace import (
     Clock,
@@ -80,5 +81,5 @@ __all__ = [
     "UNWOUND", "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat",
     "GrowingTable", "HeapGraph", "HeapSnapshot", "Input", "LibraryReader", "MarkerCategory", "MarkerField",
     "MarkerType", "NativeFunction", "Process", "Sampling", "StreamedTable", "Strings", "Table", "TableSpec",
-    "Thread", "ThreadData", "Trace", "describe",
+    "Thread", "ThreadData", "Trace", "describe", "rows_by_key",
 ]  # fmt: skip

@@ -85,6 +85,13 @@ class StreamedTable(Table):
         return self._make()
 
 
+def rows_by_key(keys: Array) -> dict[int, Array]:
+    """The rows (int64, rising) of each integer key."""
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
+    return {int(keys[rows[0]]): rows for rows in np.split(order, begins)} if len(order) else {}
+
+
 class GrowingTable:
     """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once."""
 

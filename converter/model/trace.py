@@ -6,6 +6,7 @@ the caller drops them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
@@ -258,6 +259,11 @@ class Trace:
         if self.clock is None or self.clock.unix_zero_ns is None:
             return None
         return self.clock.unix_zero_ns + self.start_ts
+
+    def code_reader(self, code: int) -> CodeReader:
+        """Of a row of `code`. Importers add readers in the order of their rows."""
+        nth = bisect_right(self.code_readers, code, key=lambda reader: reader.rows.start) - 1
+        return self.code_readers[nth]
 
     def join_clock(self, clock: Clock) -> int:
         """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns."""

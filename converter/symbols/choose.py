@@ -3,9 +3,9 @@ name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from traceferry.errors import FormatError
 from traceferry.io.source import Source, open_regular
@@ -81,20 +81,39 @@ def _begins_as_symbols(file: Path) -> bool:
         return False
 
 
-def matching(symbols: Sequence[Chosen], build_id: str, name: str) -> Chosen | None:
-    """The first of that build; where it or the library has no build id, the first of that name.
+class SymbolIndex(Generic[Chosen]):
+    """Files of symbols, in the user's order, by build id and by name."""
 
-    build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
-    Raises FormatError, with both ids, if only files of other builds have that name.
-    """
-    of_build = next((one for one in symbols if is_same_build(one.build_id, build_id)), None)
-    if of_build is not None:
-        return of_build
-    named = [one for one in symbols if library_name(one.name) == library_name(name)]
-    undecided = next((one for one in named if not (one.build_id and build_id)), None)
-    if undecided is None and named:
-        raise refused_build(named[0], build_id, name)
-    return undecided
+    def __init__(self, symbols: Iterable[Chosen]) -> None:
+        self._by_build: dict[str, list[Chosen]] = {}
+        self._by_name: dict[str, list[Chosen]] = {}
+        for one in symbols:
+            self._by_build.setdefault(_build_key(one.build_id), []).append(one)
+            self._by_name.setdefault(library_name(one.name), []).append(one)
+
+    def of_build(self, build_id: str) -> list[Chosen]:
+        found = self._by_build.get(_build_key(build_id), ())
+        return [one for one in found if is_same_build(one.build_id, build_id)]
+
+    def matching(self, build_id: str, name: str) -> Chosen | None:
+        """The first of that build; where it or the library has no build id, the first of that name.
+
+        build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
+        Raises FormatError, with both ids, if only files of other builds have that name.
+        """
+        of_build = self.of_build(build_id)
+        if of_build:
+            return of_build[0]
+        named = self._by_name.get(library_name(name), ())
+        undecided = next((one for one in named if not (one.build_id and build_id)), None)
+        if undecided is None and named:
+            raise refused_build(named[0], build_id, name)
+        return undecided
+
+
+def _build_key(build_id: str) -> str:
+    """Equal for the ids of one build."""
+    return build_id[:DEBUG_ID_DIGITS].ljust(DEBUG_ID_DIGITS, "0") if build_id else ""
 
 
 def note_problems(report: Report, symbols: Symbols) -> None:

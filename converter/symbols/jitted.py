@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import Array, CodeReader, Trace
+from traceferry.model import Array, Trace
 from traceferry.symbols.interface import Frames, Function, Inline
 from traceferry.symbols.one_by_one import NOTHING, Answer, look_up
 
@@ -107,15 +107,12 @@ class CodeSymbols:
     def _offsets(self, place: int) -> Sequence[int]:
         """At which the frames may change."""
         code = int(self._code[place])
-        return self._reader(code).boundaries(code)
+        return self._trace.code_reader(code).boundaries(code)
 
     def _stack(self, place: int, offset: int) -> tuple[int, ...]:
         """Rows of the trace's frames, the outermost first."""
         code = int(self._code[place])
-        return self._reader(code).frames_at(code, offset)[:MAX_DEPTH]
-
-    def _reader(self, code: int) -> CodeReader:
-        return next(reader for reader in self._trace.code_readers if code in reader.rows)
+        return self._trace.code_reader(code).frames_at(code, offset)[:MAX_DEPTH]
 
     def _calls(self, stacks: Iterable[tuple[int, ...]]) -> dict[int, Call]:
         """Of each of their frames."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traceferry.model import Array, CodeReader, NativeFunction, Trace
+from traceferry.model import Array, NativeFunction, Trace
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CodeObjects:
         return [row for row in dict.fromkeys(rows) if row >= 0]
 
     def bytes_of(self, code: CodeObject) -> memoryview:
-        return self._reader(code).bytes_of(code.row)
+        return self._trace.code_reader(code.row).bytes_of(code.row)
 
     def placed(self, code: CodeObject) -> Placed | None:
         places = self._trace.places
@@ -101,10 +101,7 @@ class CodeObjects:
         return {int(one): tuple(column[pid == one] for column in columns) for one in np.unique(pid)}
 
     def _frames_at(self, code: CodeObject, offset: int) -> tuple[int, ...]:
-        return self._reader(code).frames_at(code.row, offset)
-
-    def _reader(self, code: CodeObject) -> CodeReader:
-        return next(reader for reader in self._trace.code_readers if code.row in reader.rows)
+        return self._trace.code_reader(code.row).frames_at(code.row, offset)
 
     def _shown(self, frame: int) -> tuple[str, str, int]:
         trace = self._trace

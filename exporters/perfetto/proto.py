@@ -14,6 +14,7 @@ from traceferry.model import Array
 
 VARINT, FIXED64, LENGTH = 0, 1, 2
 ONE_BYTE = [bytes([value]) for value in range(128)]
+FEW = 32  # of these, one by one is faster
 
 
 def varint(value: int) -> bytes:
@@ -33,6 +34,8 @@ def varint(value: int) -> bytes:
 
 def varints(values: Array) -> list[bytes]:
     """Of many values, unsigned or signed as 64-bit two's complement."""
+    if len(values) < FEW:
+        return [varint(value) for value in values.tolist()]
     left = np.ascontiguousarray(values).astype(np.uint64)
     digits = np.empty((len(left), 10), np.uint8)
     length = np.ones(len(left), np.int64)

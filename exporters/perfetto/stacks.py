@@ -127,6 +127,7 @@ class Runs:
         self._trace = trace
         self._places: list[Place | None] = []
         self._outermost: list[Array] = []  # in pieces: of each run its frame, -1 where it has several
+        self._plain: tuple[tuple[int, int], Array] | None = None
         self._numbers: dict[tuple[int, ...], int] = {}
         self._alone = np.empty(0, np.int32)  # the run of each frame alone
         self._rows: list[FrameRow] = []
@@ -192,9 +193,12 @@ class Runs:
 
     def plain(self) -> Array:
         """For each run its frame, if it is only one and nothing else can be at its address, else -1."""
-        outermost = self._outermost = [np.concatenate(self._outermost)] if self._outermost else [np.empty(0, np.int32)]
-        frame = outermost[0]
-        return np.where((frame >= 0) & np.append(self._is_plain(), False)[frame], frame, -1)
+        of = (len(self._trace.frames), len(self.frames))
+        if self._plain is None or self._plain[0] != of:
+            self._outermost = [np.concatenate([np.empty(0, np.int32), *self._outermost])]
+            frame = self._outermost[0]
+            self._plain = of, np.where((frame >= 0) & np.append(self._is_plain(), False)[frame], frame, -1)
+        return self._plain[1]
 
     def _is_plain(self) -> Array:
         """Of each frame. In a library where something is inlined, or where two frames have one address, none is."""

@@ -33,6 +33,7 @@ class Base:
 @dataclass
 class Code:
     """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
+    places: its rows of that table.
 
     names: what the objects' names mean; addresses: of each object, relative to the dump's library; times: onto the
     trace's clock.
@@ -49,6 +50,7 @@ class Code:
     addresses: list[int]
     symbols: range
     rows: range
+    places: range = range(0)
 
     # ------------------------------------------------------------ what a CodeReader offers
 
@@ -151,7 +153,9 @@ def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | No
     rows = range(first, first + len(names))
     code = Code(dump, trace, producer.name, texts, lib, times, meanings, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
+    first_place = len(trace.places)
     _place(code, trace)
+    code.places = range(first_place, len(trace.places))
     return code
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from traceferry.importers.jitdump.code import add_code
 from traceferry.importers.jitdump.decode import Dump
 from traceferry.importers.jitdump.sources import SourceTexts
-from traceferry.importers.jitdump.views import add_views
+from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, Trace
 from traceferry.registry import Options
 
 
 def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
+    processes = Processes(trace)
     for dump in dumps:
         for problem in dump.problems:
             trace.report.note(
@@ -23,6 +24,6 @@ def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
         texts = SourceTexts(dump, trace, options.embed_sources, options.source_roots)
         code = add_code(dump, trace, texts, options.counter)
         trace.inputs.append(Input(Path(dump.source.path).name, "jitdump", str(dump.header.version), code.producer))
-        add_views(code, trace)
+        add_views(code, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))

@@ -23,6 +23,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    rows_by_key,
 )
 
 LOADED = MarkerType(
@@ -48,7 +49,60 @@ MAX_INLINED = 32  # names of inlined functions in one marker
 CODE_SIZE_TID = MAX_TID
 
 
-def add_views(code: Code, trace: Trace) -> None:
+class Processes:
+    """The processes of a trace by their numbers, of several with one number the first; and their threads."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._by_pid = {process.pid: process for process in reversed(trace.processes)}
+        self._threads: dict[int, dict[int, Thread]] = {}
+        self._markers: dict[tuple[int, int], _LoadMarkers] = {}
+        self._view_tids: dict[int, int] = {}
+        self.retiered = _Retiered(trace)
+
+    def of(self, pid: int, name: str, start: int, end: int) -> Process:
+        """At least from start to end."""
+        process = self._by_pid.get(pid)
+        if process is None:
+            process = self._by_pid[pid] = Process(pid, name, start, end)
+            self._trace.processes.append(process)
+        process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
+        return process
+
+    def add_thread(self, process: Process, thread: Thread, markers: _LoadMarkers) -> None:
+        """Of several dumps with one thread, and of what else is known of it, it gets all markers."""
+        known = self._threads_of(process).setdefault(thread.tid, thread)
+        earlier = self._markers.setdefault((process.pid, thread.tid), markers)
+        if known is thread:
+            process.threads.append(thread)
+            return
+        known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
+        known.n_records += thread.n_records
+        if earlier is not markers:
+            earlier.more.append(markers)
+            return
+        others = known.load
+        known.load = lambda: others().with_markers_of(markers())
+
+    def free_tid(self, process: Process) -> tuple[int, bool]:
+        """The number of a view of the process, and whether it is its first."""
+        first = CODE_SIZE_TID + process.pid
+        tid = self._view_tids.get(process.pid, first)
+        threads = self._threads_of(process)
+        while tid in threads:
+            tid += MAX_TID
+        self._view_tids[process.pid] = tid + MAX_TID
+        return tid, tid == first
+
+    def _threads_of(self, process: Process) -> dict[int, Thread]:
+        """By their numbers, of several with one number the first."""
+        found = self._threads.get(process.pid)
+        if found is None:
+            found = self._threads[process.pid] = {thread.tid: thread for thread in reversed(process.threads)}
+        return found
+
+
+def add_views(code: Code, trace: Trace, processes: Processes) -> None:
     """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes. A process can have
     several dumps: one of each compiler in it."""
     dump = code.dump
@@ -56,51 +110,46 @@ def add_views(code: Code, trace: Trace) -> None:
     rows = np.arange(code.rows.start, code.rows.stop)
     ts = trace.code["loaded_at"][rows]
     # Code can move after the last load.
-    moved = trace.places["start_ts"][np.isin(trace.places["code"], rows)]
+    places = trace.places.table().take(slice(code.places.start, code.places.stop))
+    moved = places["start_ts"]
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
     pid = dump.header.pid
     name = code.producer if code.producer != "unknown" else dump.name
-    process = next((process for process in trace.processes if process.pid == pid), None)
-    if process is None:
-        process = Process(pid, name, start, end)
-        trace.processes.append(process)
-    process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
+    process = processes.of(pid, name, start, end)
     tids = trace.code["tid"][rows]
-    retiered = _Retiered(trace)
-    for tid in np.unique(tids).tolist():
-        mine = np.flatnonzero(tids == tid)
-        mine = mine[np.argsort(ts[mine], kind="stable")]
+    by_time = np.argsort(ts, kind="stable")
+    for tid, mine in rows_by_key(tids[by_time]).items():
+        mine = by_time[mine]
         first, last = int(ts[mine[0]]), int(ts[mine[-1]])
         is_main = tid == pid
         thread_name = name if is_main else f"JIT compiler {tid}"
-        markers = _LoadMarkers(code, retiered, mine)
-        _add_thread(process, Thread(tid, thread_name, is_main, first, last, markers, len(mine)))
-    process.counters += _counters(code, trace, rows)
+        markers = _LoadMarkers(code, processes.retiered, mine)
+        thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
+        processes.add_thread(process, thread, markers)
+    process.counters += _counters(trace, places)
     if len(loads):
-        process.threads.append(_code_size(code, trace, process))
-
-
-def _add_thread(process: Process, thread: Thread) -> None:
-    known = next((t for t in process.threads if t.tid == thread.tid), None)
-    if known is None:
-        process.threads.append(thread)
-        return
-    of_one, of_other = known.load, thread.load
-    known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
-    known.n_records += thread.n_records
-    known.load = lambda: of_one().with_markers_of(of_other())
+        process.threads.append(_code_size(code, trace, process, *processes.free_tid(process)))
 
 
 class _LoadMarkers:
-    """Makes the markers of one compiling thread. mine: numbers of its loads, by time."""
+    """Makes the markers of one compiling thread. mine: numbers of its loads, by time; more: of other dumps."""
 
     def __init__(self, code: Code, retiered: _Retiered, mine: Array) -> None:
         self._code = code
         self._retiered = retiered
         self._mine = mine
+        self.more: list[_LoadMarkers] = []
 
     def __call__(self) -> ThreadData:
+        tables = [part._table() for part in (self, *self.more)]
+        table = tables[0]
+        if self.more:
+            table = Table(LOADED.spec, {name: np.concatenate([t[name] for t in tables]) for name in table.columns})
+            table = table.take(np.argsort(table["ts"], kind="stable"))
+        return ThreadData(markers={LOADED: table})
+
+    def _table(self) -> Table:
         code, trace = self._code, self._code.trace
         rows = self._mine + code.rows.start
         funcs = trace.code["func"][rows]
@@ -108,7 +157,7 @@ class _LoadMarkers:
         sources = trace.funcs["source"][funcs]
         files = np.append(trace.sources["path"], -1)[sources]
         loads = [code.dump.loads[nth] for nth in self._mine.tolist()]
-        table = Table(
+        return Table(
             LOADED.spec,
             {
                 "ts": trace.code["loaded_at"][rows],
@@ -123,7 +172,6 @@ class _LoadMarkers:
                 "inlined": np.array([_inlined_names(load.inlines) for load in loads], object),
             },
         )
-        return ThreadData(markers={LOADED: table})
 
 
 def _texts(trace: Trace, strings: Array) -> Array:
@@ -156,10 +204,8 @@ class _Retiered:
 # ---------------------------------------------------------------- counters
 
 
-def _counters(code: Code, trace: Trace, rows: Array) -> list[Counter]:
-    """Live bytes of code: all of it, then each tier's, by their names."""
-    places = trace.places.table()
-    mine = places.take((places["code"] >= code.rows.start) & (places["code"] < code.rows.stop))
+def _counters(trace: Trace, mine: Table) -> list[Counter]:
+    """Live bytes of code in these places: all of it, then each tier's, by their names."""
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
     names = np.append(trace.tiers["family"], -1)[tier]
@@ -179,14 +225,11 @@ def _counter(name: str, doc: str, color: str, places: Table, size: Array) -> Cou
 # ---------------------------------------------------------------- code sizes
 
 
-def _code_size(code: Code, trace: Trace, process: Process) -> Thread:
+def _code_size(code: Code, trace: Trace, process: Process, tid: int, is_first: bool) -> Thread:
     """A thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
     inlined = [row for row, load in zip(code.rows, code.dump.loads, strict=True) if load.inlines is not None]
     parts = (_of_lines(code, trace), by_stretch(trace, code, inlined, code.dump.name))
-    tid, name = CODE_SIZE_TID + process.pid, "code size"
-    while any(thread.tid == tid for thread in process.threads):
-        tid, name = tid + MAX_TID, f"code size of {code.dump.name}"
-    return view_of(parts, process, tid, name)
+    return view_of(parts, process, tid, "code size" if is_first else f"code size of {code.dump.name}")
 
 
 def _of_lines(code: Code, trace: Trace) -> Weights:

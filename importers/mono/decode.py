@@ -292,9 +292,7 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
 # ---------------------------------------------------------------- the first pass
 
 
-def _scanned(
-    source: Source, header: Header, layout: Layout, tids: Array, buffers: Array, adds_calls: bool
-) -> Log:
+def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array, adds_calls: bool) -> Log:
     stats = np.zeros((len(buffers), WIDTH["stats"]), np.uint64)
     stats[:, STATISTICS.index("first_ts")] = np.uint64(2**64 - 1)
     columns = np.zeros(256, np.int32)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, rows_by_library
 from traceferry.importers.perf.layout import USER_MODE
-from traceferry.importers.perf.recording import DUMP, Event, Exit, Mmap, Recording
-from traceferry.model import Array, Clock, ClockKind, Trace
+from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
+from traceferry.model import Array, Clock, ClockKind, Trace, rows_by_key
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
 CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
@@ -26,6 +27,7 @@ MAX_DOUBT_NS = 100_000_000
 # A dump's first record may be a little older than its header: one compiler writes it late. And code may be sampled
 # before its record is written.
 SLACK_NS = 1_000_000_000
+NO_PID = -(1 << 31)
 
 
 def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
@@ -126,44 +128,52 @@ def _ms(ns: int) -> str:
 
 def _mapped_dumps(trace: Trace, recording: Recording) -> Iterator[Dump]:
     """Those that were mapped while the recorder ran, and loaded code."""
-    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
-    lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
+    code_of = code_by_dump(trace)
+    evidence = _Evidence(trace, recording)
     seen: set[str] = set()
     for mapped in recording.maps:
-        name = Path(mapped.path).name
-        if mapped.ts == 0 or name in seen or not DUMP.fullmatch(name):
+        name = dump_name(mapped)
+        if mapped.ts == 0 or not name or name in seen or name not in code_of:
             continue
-        libs = [row for row, lib_name in enumerate(lib_names) if lib_name == name]
-        code = np.flatnonzero(np.isin(lib_of_code, libs))
-        if len(code):
-            seen.add(name)
-            opened = next((r.opened_ts for r in trace.code_readers if int(code[0]) in r.rows), None)
-            loaded = np.sort(trace.code["loaded_at"][code])
-            yield Dump(mapped, opened, loaded, _lower_bound(trace, recording, mapped.pid, code, int(loaded[-1])))
+        seen.add(name)
+        code = code_of[name]
+        loaded = np.sort(trace.code["loaded_at"][code])
+        low = evidence.lower_bound(mapped.pid, name, int(loaded[-1]))
+        yield Dump(mapped, trace.code_reader(int(code[0])).opened_ts, loaded, low)
 
 
-def _lower_bound(trace: Trace, recording: Recording, pid: int, code: Array, last_load: int) -> int | None:
+class _Evidence:
     """Code is loaded before it is sampled, and before its process ends."""
-    places = trace.places.table()
-    begin, start, size = _only_places(places["address"], places["start_ts"], trace.code["size"][places["code"]],
-                                      np.isin(places["code"], code))  # fmt: skip
-    samples = recording.samples
-    mine = np.flatnonzero((samples.pid == pid) & (samples.cpumode == USER_MODE) & (samples.ts > 0))
-    ip = samples.ip[mine]
-    nth = np.searchsorted(begin, ip, "right") - 1
-    inside = nth >= 0
-    inside[inside] = ip[inside] - begin[nth[inside]] < size[nth[inside]]
-    ahead = (start[nth[inside]] - samples.ts[mine][inside]).tolist()
-    exits = (task for task in recording.tasks if isinstance(task, Exit) and task.pid == task.tid == pid)
-    ahead += [last_load - task.ts for task in exits]
-    return max(ahead, default=None)
+
+    def __init__(self, trace: Trace, recording: Recording) -> None:
+        code, samples = trace.places["code"], recording.samples
+        self._places, self._size = trace.places.table(), trace.code["size"][code]
+        self._placed = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code]])
+        self._samples = samples
+        self._sampled = rows_by_key(np.where((samples.cpumode == USER_MODE) & (samples.ts > 0), samples.pid, NO_PID))
+        self._first_exit: dict[int, int] = {}
+        for task in recording.tasks:
+            if isinstance(task, Exit) and task.pid == task.tid:
+                self._first_exit[task.pid] = min(task.ts, self._first_exit.get(task.pid, task.ts))
+
+    def lower_bound(self, pid: int, dump: str, last_load: int) -> int | None:
+        places, rows = self._places, self._placed.get(dump, NO_ROWS)
+        begin, start, size = _only_places(places["address"][rows], places["start_ts"][rows], self._size[rows])
+        mine = self._sampled.get(pid, NO_ROWS)
+        ip = self._samples.ip[mine]
+        nth = np.searchsorted(begin, ip, "right") - 1
+        inside = nth >= 0
+        inside[inside] = ip[inside] - begin[nth[inside]] < size[nth[inside]]
+        ahead = (start[nth[inside]] - self._samples.ts[mine][inside]).tolist()
+        ahead += [last_load - self._first_exit[pid]] if pid in self._first_exit else []
+        return max(ahead, default=None)
 
 
-def _only_places(address: Array, start: Array, size: Array, chosen: Array) -> tuple[Array, Array, Array]:
-    """(address, start, size), by address, of the chosen places at whose addresses nothing else ever lies."""
-    order = np.argsort(address[chosen], kind="stable")
-    begin, start = address[chosen][order], start[chosen][order]
-    length = size[chosen][order].astype(np.uint64)
+def _only_places(address: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
+    """(address, start, size), by address, of the places at whose addresses no other ever lies."""
+    order = np.argsort(address, kind="stable")
+    begin, start = address[order], start[order]
+    length = size[order].astype(np.uint64)
     end = begin + length
     alone = length > 0
     alone[1:] &= begin[1:] >= np.maximum.accumulate(end)[:-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -173,10 +172,12 @@ class _Maker:
         ]
 
     def _of_code(self, _: Array, owner: Array, offset: Array) -> list[Frames]:
-        readers = sorted(self.trace.code_readers, key=lambda reader: reader.rows.start)
-        starts = [reader.rows.start for reader in readers]
-        asked = zip(owner.tolist(), offset.tolist(), strict=True)
-        return [readers[bisect_right(starts, code) - 1].frames_at(code, at) for code, at in asked]
+        codes, found = owner.tolist(), []
+        reader = self.trace.code_reader(codes[0])
+        for code, at in zip(codes, offset.tolist(), strict=True):
+            reader = reader if code in reader.rows else self.trace.code_reader(code)
+            found.append(reader.frames_at(code, at))
+        return found
 
     def _named(self, name: str, category: str) -> int:
         trace, intern = self.trace, self.trace.strings.intern

@@ -11,10 +11,11 @@ import numpy as np
 
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
+from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_process
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
-from traceferry.importers.perf.recording import DUMP, Comm, Event, Exit, Fork, Recording, Samples
+from traceferry.importers.perf.recording import Comm, Event, Exit, Fork, Recording, Samples
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
 from traceferry.io.companions import places_beside
@@ -45,18 +46,16 @@ MAX_MAP_FILE = 256 << 20
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
-    of_dumps = [thread for _, thread in trace.threads]
+    known = _KnownThreads(trace)
     for source, recording in recordings:
-        _Mapper(source, recording, trace, options, of_dumps).run()
+        _Mapper(source, recording, trace, options, known).run()
 
 
 class _Mapper:
-    """of_dumps: threads of which only dumps have told."""
-
     def __init__(
-        self, source: Source, recording: Recording, trace: Trace, options: Options, of_dumps: list[Thread]
+        self, source: Source, recording: Recording, trace: Trace, options: Options, known: _KnownThreads
     ) -> None:
-        self._of_dumps = of_dumps
+        self._known = known
         self._source = source
         self._recording = recording
         self._trace = trace
@@ -81,7 +80,7 @@ class _Mapper:
         samples = self._unwound(memory, natives)
         samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
         stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
-        _add_processes(trace, recording, names, main, stack, offset_ns, self._of_dumps)
+        _add_processes(trace, recording, names, main, stack, offset_ns, self._known)
         self._note_losses(memory)
         natives.note_problems()
         self._keep_libraries(natives, memory)
@@ -212,7 +211,7 @@ def _add_processes(
     main: Event | None,
     stack: Array,
     offset_ns: int,
-    of_dumps: list[Thread],
+    known: _KnownThreads,
 ) -> None:
     samples, switches = recording.samples, recording.switches
     times = [int(column.ts[nth]) for column in (samples, switches) if len(column) for nth in (0, -1)]
@@ -222,7 +221,7 @@ def _add_processes(
     rows = _by_thread(samples.pid, samples.tid)
     switch_rows = _by_thread(switches.pid, switches.tid)
     threads = sorted({*rows, *switch_rows, *names.of_thread})
-    _renumber_processes(trace, recording)
+    _renumber_processes(trace, recording, known)
     processes = {process.pid: process for process in trace.processes}
     for pid, tid in threads:
         process = processes.get(pid)
@@ -232,62 +231,76 @@ def _add_processes(
         mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
         loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
         start, end = loader.reach(start, end)
-        if process is None or _is_recorded(process, tid, start, end, of_dumps):
+        if process is None or known.is_recorded(process, tid, start, end):
             process = Process(pid, name, start, end)
             trace.processes.append(process)
         processes[pid] = process
         process.name = name
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
-        _add_thread(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records), of_dumps)
+        known.add(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records))
 
 
-def _is_recorded(process: Process, tid: int, start: int, end: int, of_dumps: list[Thread]) -> bool:
-    """By another recording of the same time: each has its own process then."""
-    own = [thread for thread in process.threads if thread not in of_dumps and not thread.sample_unit]
-    return any(thread.tid == tid and thread.start_ts <= end and start <= thread.end_ts for thread in own)
+class _KnownThreads:
+    """The threads of the trace, by process and number: those of which only dumps have told, and the others."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._of_dumps: dict[tuple[int, int], list[Thread]] = {}
+        self._recorded: dict[tuple[int, int], list[Thread]] = {}
+        for process, thread in trace.threads:
+            if not thread.sample_unit:
+                self._of_dumps.setdefault((id(process), thread.tid), []).append(thread)
+
+    def renumber(self, process: Process, thread: Thread, tid: int) -> None:
+        of_dumps = self._of_dumps.get((id(process), thread.tid), [])
+        if any(one is thread for one in of_dumps):
+            of_dumps[:] = [one for one in of_dumps if one is not thread]
+            self._of_dumps.setdefault((id(process), tid), []).append(thread)
+        thread.tid = tid
+
+    def is_recorded(self, process: Process, tid: int, start: int, end: int) -> bool:
+        """By another recording of the same time: each has its own process then."""
+        recorded = self._recorded.get((id(process), tid), ())
+        return any(thread.start_ts <= end and start <= thread.end_ts for thread in recorded)
+
+    def add(self, process: Process, thread: Thread) -> None:
+        """A thread of which a dump tells too is one thread with the tables of both."""
+        of_dumps = self._of_dumps.get((id(process), thread.tid))
+        known = of_dumps.pop(0) if of_dumps else thread
+        self._recorded.setdefault((id(process), thread.tid), []).append(known)
+        if known is thread:
+            process.threads.append(thread)
+            return
+        of_dump, of_samples = known.load, thread.load
+        known.name, known.is_main = thread.name, thread.is_main
+        known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
+        known.n_records += thread.n_records
+        known.load = lambda: of_samples().with_markers_of(of_dump())
 
 
 def _default_name(pid: int) -> str:
     return "kernel" if pid == 0 else f"process {pid}"
 
 
-def _renumber_processes(trace: Trace, recording: Recording) -> None:
+def _renumber_processes(trace: Trace, recording: Recording, known: _KnownThreads) -> None:
     """In a container a dump calls its process by another number: it is the one that mapped the dump."""
-    mapped: dict[int, set[str]] = {}
-    for one in recording.maps:
-        name = Path(one.path).name
-        if DUMP.fullmatch(name):
-            mapped.setdefault(one.pid, set()).add(name)
-    for pid, process in [(pid, _process_of_dumps(trace, names)) for pid, names in mapped.items()]:
-        if process is not None:
-            for thread in process.threads:
-                thread.tid = pid if thread.is_main else thread.tid
-            process.pid = pid
-
-
-def _process_of_dumps(trace: Trace, names: set[str]) -> Process | None:
-    libs = [row for row, text in enumerate(trace.libs["name"].tolist()) if trace.strings[text] in names]
-    lib_of_code = trace.symbols["lib"][trace.code["symbol"]]
-    pids = set(trace.code["pid"][np.isin(lib_of_code, libs)].tolist())
-    return next((process for process in trace.processes if process.pid in pids), None)
-
-
-def _add_thread(process: Process, thread: Thread, of_dumps: list[Thread]) -> None:
-    """A thread of which a dump tells too is one thread with the tables of both."""
-    known = next((t for t in of_dumps if t in process.threads and t.tid == thread.tid and not t.sample_unit), None)
-    if known is None:
-        process.threads.append(thread)
+    mapped = dumps_by_process(recording)
+    if not mapped:
         return
-    of_dumps.remove(known)
-    of_dump, of_samples = known.load, thread.load
-    known.name, known.is_main = thread.name, thread.is_main
-    known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
-    known.n_records += thread.n_records
-    known.load = lambda: of_samples().with_markers_of(of_dump())
-
-
-NO_ROWS = np.zeros(0, np.int64)
+    code_of, pid_of_code = code_by_dump(trace), trace.code["pid"]
+    first: dict[int, int] = {}
+    for nth, process in enumerate(trace.processes):
+        first.setdefault(process.pid, nth)
+    found: list[tuple[int, Process]] = []
+    for pid, names in mapped.items():
+        pids = {one for name in names for one in pid_of_code[code_of.get(name, NO_ROWS)].tolist()}
+        places = [first[one] for one in pids if one in first]
+        found += [(pid, trace.processes[min(places)])] if places else []
+    for pid, process in found:
+        for thread in process.threads:
+            if thread.is_main:
+                known.renumber(process, thread, pid)
+        process.pid = pid
 
 
 def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:

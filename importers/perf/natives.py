@@ -26,6 +26,7 @@ from traceferry.symbols.interface import FoundSymbols
 
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
+    from traceferry.symbols.choose import SymbolIndex
 
 KERNEL = "[kernel.kallsyms]"
 # What perf puts behind that name: a symbol, whose address is the mapping's page offset.
@@ -226,18 +227,15 @@ class Natives:
     def _among_given(self, build_id: str, name: str, _: Report) -> FoundSymbols | None:
         if not self._given:
             return None
-        from traceferry.symbols.choose import matching
-
-        symbols = matching(self._given, build_id, name)
+        symbols = self._given.matching(build_id, name)
         return FoundSymbols(symbols) if symbols is not None else None
 
     def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
         """The ELF file of what was found, itself or another of that build; and that with its debug information, if it
         is apart."""
-        from traceferry.symbols.choose import is_same_build
         from traceferry.symbols.elf import ElfSymbols
 
-        of_build = [one for one in self._given if is_same_build(one.build_id, found.symbols.build_id)]
+        of_build = self._given.of_build(found.symbols.build_id) if self._given else []
         opened = [one.symbols for one in (found, own) if one is not None] + of_build
         files = [one.binary for one in opened if isinstance(one, ElfSymbols)]
         return (
@@ -246,14 +244,16 @@ class Natives:
         )
 
     @cached_property
-    def _given(self) -> list[Symbols]:
+    def _given(self) -> SymbolIndex[Symbols] | None:
         """What the user gives; files made of binaries before the binaries themselves."""
         opened = [one for source in self._sources if (one := self._opened(source)) is not None]
         if not opened:
-            return []
+            return None
+        from traceferry.symbols.choose import SymbolIndex
         from traceferry.symbols.elf import ElfSymbols
 
-        return sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
+        of_binaries = sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
+        return SymbolIndex(of_binaries)
 
     def _local(self, path: str, build_id: str) -> _Local:
         """The recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that build.

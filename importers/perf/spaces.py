@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_process, rows_by_library
 from traceferry.importers.perf.natives import Natives
-from traceferry.importers.perf.recording import DUMP, JITTED_OBJECT, Comm, Fork, Mmap, Recording
+from traceferry.importers.perf.recording import JITTED_OBJECT, Comm, Fork, Mmap, Recording
 from traceferry.importers.perf.regions import (
     BEGINNING,
     JITTED,
@@ -30,7 +31,7 @@ from traceferry.importers.perf.regions import (
     versions_of,
 )
 from traceferry.jit.names import Producer, producer_of
-from traceferry.model import Array, Trace
+from traceferry.model import Array, Trace, rows_by_key
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors; and where stacks end that are cut, from FIRST_ENDING on
@@ -132,13 +133,10 @@ class Memory:
         self._ending_at: dict[str, int] = {}
         self._map_file = map_file
         self._maps_by_pid: dict[int, list[Mmap]] = {}
-        self._dumps_of: dict[int, set[str]] = {}
+        self._dumps_of = dumps_by_process(recording)
         self._places: dict[int, Array] = {}
         for mapped in recording.maps:
-            name = Path(mapped.path).name
-            if DUMP.fullmatch(name):
-                self._dumps_of.setdefault(mapped.pid, set()).add(name)
-            elif mapped.is_exec:
+            if mapped.is_exec and not dump_name(mapped):
                 self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
         self._execs: dict[int, list[int]] = {}
         for task in recording.tasks:
@@ -266,26 +264,25 @@ class Memory:
         """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
         found = self._places.get(pid)
         if found is None:
-            found = self._places[pid] = self._find_places_of(pid)
+            by_dump, by_pid = self._placed
+            parts = [by_dump.get(name, NO_ROWS) for name in self._dumps_of.get(pid, ())]
+            found = self._places[pid] = np.sort(np.concatenate([*parts, by_pid.get(pid, NO_ROWS)]))
         return found
 
-    def _find_places_of(self, pid: int) -> Array:
-        code, pids = self._code
-        if len(code) == 0 or not (pid in self._dumps_of or np.any(pids == pid)):
-            return np.zeros(0, np.int64)
-        trace = self._trace
-        mapped = {name for names in self._dumps_of.values() for name in names}
-        lib_names = [trace.strings[name] for name in trace.libs["name"].tolist()]
-        lib = trace.symbols["lib"][trace.code["symbol"][code]]
-        own = np.array([name in self._dumps_of.get(pid, ()) for name in lib_names], bool)
-        free = np.array([name not in mapped for name in lib_names], bool)
-        return np.flatnonzero((own[lib] | (free[lib] & (pids == pid))) & (trace.code["size"][code] > 0))
-
     @cached_property
-    def _code(self) -> tuple[Array, Array]:
-        """(code, pid) of each of the trace's places."""
-        code = self._trace.places["code"]
-        return code, self._trace.code["pid"][code]
+    def _placed(self) -> tuple[dict[str, Array], dict[int, Array]]:
+        """Rows of the trace's places that have a size: by dump; and by process, those of dumps that no process maps."""
+        trace = self._trace
+        code = trace.places["code"]
+        if len(code) == 0:
+            return {}, {}
+        mapped = {name for names in self._dumps_of.values() for name in names}
+        sized = np.flatnonzero(trace.code["size"][code] > 0)
+        rows = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code[sized]]])
+        by_dump = {name: sized[of_dump] for name, of_dump in rows.items()}
+        free = np.sort(np.concatenate([NO_ROWS, *(of for name, of in by_dump.items() if name not in mapped)]))
+        by_pid = rows_by_key(trace.code["pid"][code[free]])
+        return by_dump, {pid: free[of_pid] for pid, of_pid in by_pid.items()}
 
     def _jitted(self, owner: int, rows: Array, forked: int, pid: int) -> Iterator[Regions]:
         zero = self.offset_ns

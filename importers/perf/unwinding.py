@@ -207,8 +207,7 @@ class _Run:
         trace, zero = self.trace, self.memory.offset_ns
         for place in self.memory.places_of(pid).tolist():
             code = int(trace.places["code"][place])
-            reader = next(reader for reader in trace.code_readers if code in reader.rows)
-            number = self._code_number(code, reader, machine, big)
+            number = self._code_number(code, trace.code_reader(code), machine, big)
             if number == NO_MODULE:
                 continue
             start = int(trace.places["address"][place])

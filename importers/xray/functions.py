@@ -59,12 +59,13 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
     binary that is given.
     """
-    from traceferry.symbols.choose import matching
+    from traceferry.symbols.choose import SymbolIndex
     from traceferry.symbols.elf import ElfSymbols
 
     programs = [one for one in symbols if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
-    others = [one for one in symbols if one not in programs]
-    named: list[Named] = [(one.binary, matching(others, one.build_id, one.name) or one) for one in programs]
+    others = [one for one in symbols if not isinstance(one, ElfSymbols) or one.binary.is_debug_file]
+    files = SymbolIndex(others)
+    named: list[Named] = [(one.binary, files.matching(one.build_id, one.name) or one) for one in programs]
     _refuse_unused(others, programs, [used for _, used in named])
     return [Object(number, binary, used, function_addresses(binary)) for number, (binary, used) in _numbered(named)]
 
@@ -72,7 +73,8 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
 def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used: Sequence[Symbols]) -> None:
     from traceferry.symbols.choose import refused_build
 
-    unused = [one for one in others if not any(one is u for u in used)]
+    known = {id(one) for one in used}
+    unused = [one for one in others if id(one) not in known]
     if not unused:
         return
     if programs:

@@ -1,0 +1,43 @@
+"""Map: the jitdumps that a recording maps, and rows of the trace's tables by dump and process.
+
+All is found in one pass: recordings of a whole machine have many processes, each with a dump of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from traceferry.importers.perf.recording import DUMP, Mmap, Recording
+from traceferry.model import Array, Trace, rows_by_key
+
+NO_ROWS = np.zeros(0, np.int64)
+
+
+def dump_name(mapped: Mmap) -> str:
+    """ "" where no dump is mapped."""
+    name = Path(mapped.path).name if "jit-" in mapped.path else ""
+    return name if DUMP.fullmatch(name) else ""
+
+
+def dumps_by_process(recording: Recording) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for mapped in recording.maps:
+        name = dump_name(mapped)
+        if name:
+            found.setdefault(mapped.pid, set()).add(name)
+    return found
+
+
+def rows_by_library(trace: Trace, lib: Array) -> dict[str, Array]:
+    """The rows (int64, rising) of each library, by its name; of jitted code that is its dump. lib: of each row."""
+    found: dict[str, Array] = {}
+    for number, rows in rows_by_key(lib).items():
+        name = trace.strings[int(trace.libs["name"][number])]
+        found[name] = np.sort(np.concatenate((found[name], rows))) if name in found else rows
+    return found
+
+
+def code_by_dump(trace: Trace) -> dict[str, Array]:
+    """Rows of the trace's code."""
+    return rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"]])
