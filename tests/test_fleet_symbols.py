@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import SHARED
 from support import load_checked, report_of
@@ -18,7 +19,7 @@ from test_perf_map import PROGRAM, Elf, running
 import traceferry
 from traceferry.errors import FormatError, UsageError
 from traceferry.registry import IMPORTERS
-from traceferry.symbols.tool import make_gsym
+from traceferry.symbols.tool import make_gsym, shown
 
 pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'traceferry[fleet]'")
 
@@ -27,6 +28,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from traceferry.fleet import places, storage, symbols
 from traceferry.fleet.symbols import SymbolStore
 from traceferry.io.source import open_source
+from traceferry.symbols import elf
 from traceferry.symbols.choose import open_symbols
 
 
@@ -37,11 +39,13 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None or objcopy is None:
         pytest.skip("no gcc and objcopy here to make a program and its debug file")
     folder = tmp_path_factory.mktemp("binaries")
-    (folder / "tiny.c").write_text(PROGRAM)
+    aliases = [f'int {name}(volatile int *) __attribute__((alias("outer")));' for name in ("a", "zz", "outer_2")]
+    (folder / "tiny.c").write_text("\n".join([PROGRAM, "#ifdef ALIASED", *aliases, "#endif", ""]))
     build = [compiler, "-g", "-O2", "-no-pie", "-Wl,-Ttext-segment=0x7000000", "tiny.c", "-o"]
     for command in (
         [*build, "tiny", "-Wl,--build-id=sha1"],
         [*build, "unnamed", "-Wl,--build-id=none"],
+        [*build, "aliased", "-Wl,--build-id=sha1", "-DALIASED"],
         [objcopy, "--only-keep-debug", "tiny", "tiny.debug"],
         [objcopy, "--strip-all", "tiny", "stripped"],
     ):
@@ -142,6 +146,19 @@ def test_compressed_files(fleet: Fleet) -> None:
     storage.remove(storage.joined(fleet.root, "places"))
     storage.write(storage.joined(fleet.root, "places/tiny.gz"), packed)
     assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given()
+
+
+def test_of_several_names_it_is_that_of_the_file(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With symbolic and without."""
+    fleet.have(aliased="aliased")
+    path = str(fleet.binaries / "aliased")
+    for is_installed in {elf.has_symbolic(), False}:
+        monkeypatch.setattr(elf, "has_symbolic", lambda is_installed=is_installed: is_installed)
+        itself = open_symbols(open_source(path))
+        starts = np.array([function.start for function in itself.functions()], np.uint64)
+        found = fleet.store(str(fleet.tmp_path / f"cache {is_installed}")).find(itself.build_id, "aliased")
+        assert found is not None
+        assert list(shown(found.symbols.lookup(starts))) == list(shown(itself.lookup(starts)))
 
 
 UNWIND = SHARED / "captures/unwind"

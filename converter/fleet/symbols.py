@@ -216,7 +216,7 @@ def _convert(symbols: Symbols, source: Source, made: Path) -> None:
     if bytes(source.data[: len(GSYM_MAGICS[0])]) in GSYM_MAGICS:
         made.write_bytes(source.data)
         return
-    functions = _as_looked_up(list(symbols.functions()), symbols)
+    functions = _functions(symbols)
     big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
     uuid = bytes.fromhex(symbols.build_id)
     write: Callable[[Any, int], object] = lambda out, version: writer.write(  # noqa: E731
@@ -232,14 +232,12 @@ def _convert(symbols: Symbols, source: Source, made: Path) -> None:
                 raise
 
 
-def _as_looked_up(functions: list[Function], symbols: Symbols) -> list[Function]:
+def _functions(symbols: Symbols) -> list[Function]:
     """Of several names of one function, the one that look-ups in the file itself give."""
-    found = symbols.lookup(np.array([function.start for function in functions], np.uint64))
-    columns = zip(functions, found.first[1:].tolist(), np.diff(found.first).tolist(), found.start.tolist(), strict=True)
-    names = [
-        found.texts[found.name[end - 1]] if n and start == function.start and found.name[end - 1] >= 0 else ""
-        for function, end, n, start in columns
-    ]
+    functions = list(symbols.functions())
+    if not isinstance(symbols, ElfSymbols):
+        return functions
+    names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
     return [replace(function, name=name or function.name) for function, name in zip(functions, names, strict=True)]
 
 

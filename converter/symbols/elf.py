@@ -167,6 +167,22 @@ class ElfSymbols:
             if name:
                 yield start, size, name
 
+    def names_at(self, starts: Array) -> list[str]:
+        """What look-ups call the functions that start there, of several names one; "" where none starts. starts:
+        uint64."""
+        if self.embedded is not None:
+            return [""] * len(starts)
+        if not has_symbolic():
+            names: dict[int, str] = {}
+            for start, _, name in self._named_functions():
+                names.setdefault(start, name)
+            return [names.get(start, "") for start in starts.tolist()]
+        found = self.lookup(starts)
+        is_start = (np.diff(found.first) > 0) & (found.start == starts)
+        # Of a function without frames the index is that of another, or outside.
+        outermost = np.append(found.name, np.int32(-1))[np.where(is_start, found.first[1:] - 1, len(found.name))]
+        return [found.texts[name] if name >= 0 else "" for name in outermost.tolist()]
+
     def _functions_in(self, table: str) -> Array:
         """The functions of a symbol table, with the fields of SYMBOL_64."""
         order = "<" if self.binary.little_endian else ">"
