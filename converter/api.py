@@ -43,6 +43,7 @@ def load(
     decompress_limit: int | None = None,
     adds_calls: bool = False,
     find_symbols: FindSymbols | None = None,
+    bring: Callable[[str], None] | None = None,
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
@@ -57,7 +58,8 @@ def load(
     not complete stand under a frame that says why; decompress_limit: how many bytes a compressed input may hold, by
     default 1000 times its size, at least 16 MiB and at most 16 GiB; adds_calls: for a trace of which the calls are only
     added up, as by `summarize`: quicker for some formats; find_symbols: what finds symbols by build id and name, asked
-    after the files of `symbols` and before those that the recording names.
+    after the files of `symbols` and before those that the recording names; bring: called with the name of each file
+    that is looked for beside an input, before it is looked for: copies it there where the inputs are copies themselves.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
     or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
@@ -68,6 +70,8 @@ def load(
         raise UsageError("no input is given")
     limit = limit_of(decompress_limit)
     sources = [open_source(path, limit) for path in paths]
+    if bring is not None:
+        sources = [replace(source, bring=bring) for source in sources]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
     options = registry.Options(

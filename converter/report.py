@@ -71,6 +71,11 @@ KINDS: dict[str, Kind] = {
         "a forked child's process id is not in its file; an unused number is used instead",
         "the child recorded only into the buffer inherited from its parent",
     ),
+    "merged_times": Kind(
+        "info",
+        "in a profile of many recordings, times say how long, not when",
+        "each call path is one call or one sample that stands for all of that path",
+    ),
     "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),
     "pid_unknown": Kind(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from traceferry.cli import check, compare, completion, convert, dump, formats, info, symbols, view
+from traceferry.cli import aggregate, check, compare, completion, convert, dump, formats, info, symbols, view
 from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.cli.termination import Terminated, terminable
 from traceferry.errors import FormatError, UsageError
@@ -21,6 +21,7 @@ COMMANDS = {
     "convert": convert,
     "info": info,
     "compare": compare,
+    "aggregate": aggregate,
     "check": check,
     "dump": dump,
     "symbols": symbols,

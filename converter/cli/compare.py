@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,10 @@ def add_to(commands: Any) -> None:
         f"traceferry compare --base 'base/*' --new 'new/*' --fail-on 'self > 5%'\n"
         f"traceferry compare --base 'base/*' --new 'new/*' -o diff.html",
     )
-    compare.add_argument("recordings", nargs="*", metavar="BASE NEW", help="two recordings, one of each build")
+    compare.add_argument(
+        "recordings", nargs="*", metavar="BASE NEW",
+        help="two recordings, or folders that `aggregate` wrote, one of each build",
+    )  # fmt: skip
     compare.add_argument(
         "--base", action="extend", nargs="+", default=[], metavar="GLOB",
         help="recordings of the base, each a run: files, or patterns in quotes",
@@ -153,12 +157,18 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> list[Run]:
-    """The runs of a side. Recordings that cannot be read end the comparison: the path is in the message."""
+    """The runs of a side: recordings, and each combination of labels of a data set. What cannot be read ends the
+    comparison: the path is in the message."""
     from traceferry.compare.runs import Run
 
     of_side = (arguments.base_symbols, arguments.new_symbols)[nth]
     runs = []
     for path in paths:
+        if _is_data_set(path):
+            from traceferry.fleet.sides import runs_of
+
+            runs += runs_of(path, bool(arguments.output))
+            continue
         one = argparse.Namespace(**{**vars(arguments), "inputs": [path], "symbols": arguments.symbols + of_side})
         try:
             with Progress(arguments.quiet) as progress:
@@ -172,6 +182,17 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> li
             error.path = error.path or path
             raise
     return runs
+
+
+def _is_data_set(path: str) -> bool:
+    if not os.path.isdir(path) and "://" not in path:
+        return False
+    from traceferry.fleet import check_installed
+
+    check_installed()
+    from traceferry.fleet.dataset import is_data_set
+
+    return is_data_set(path)
 
 
 def _check_outputs(arguments: argparse.Namespace, paths: tuple[list[str], list[str]]) -> None:

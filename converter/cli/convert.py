@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from traceferry import registry
+from traceferry.cli.aggregate import add_fleet_options, ended, find_recordings, pool_of, reading_of
 from traceferry.cli.options import (
     PROGRAM,
     RECORDING,
@@ -37,7 +38,7 @@ def add_to(commands: Any) -> None:
         + f"\ntraceferry {RECORDING} -o out.pftrace --range 1s,1.5s"
         + f"\ntraceferry {PROGRAM} --symbols libapp.so --min-duration 10us",
     )
-    add_input_options(convert)
+    add_input_options(convert, may_lack=True)
     convert.add_argument(
         "-o", "--output", metavar="OUT",
         help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace or .html, each "
@@ -49,12 +50,22 @@ def add_to(commands: Any) -> None:
         "--without", action="append", default=[], choices=held, metavar="NAME",
         help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
     )  # fmt: skip
+    convert.add_argument(
+        "--batch", action="store_true",
+        help="convert each recording by itself, on all processors or a Dask cluster: inputs are files, folders, "
+        "patterns in quotes or URLs, -o is a folder or URL, which also gets a table of the recordings (needs "
+        "traceferry[fleet])",
+    )  # fmt: skip
+    add_fleet_options(convert.add_argument_group("with --batch"))
     convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
-    convert.add_argument("--quiet", action="store_true", help="print errors only")
     add_fail_on(convert)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.batch:
+        return _run_batch(arguments)
+    if not arguments.inputs:
+        raise UsageError("no input is given")
     from traceferry.api import save
 
     output, exporter = _output_of(arguments)
@@ -71,6 +82,29 @@ def run(arguments: argparse.Namespace) -> int:
         if output != "-":
             print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
     return status_of(trace.report, arguments.fail_on)
+
+
+def _run_batch(arguments: argparse.Namespace) -> int:
+    from traceferry.fleet import check_installed
+
+    check_installed()
+    from traceferry.fleet.run import run as run_fleet
+    from traceferry.fleet.work import Conversion
+
+    if arguments.output is None:
+        raise UsageError("--batch needs a folder for its outputs: -o FOLDER")
+    exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
+    exporter.writer(arguments.without)
+    found = find_recordings(arguments)
+    work = Conversion(
+        reading_of(arguments), arguments.output, exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
+        tuple(arguments.without),
+    )  # fmt: skip
+    counts = run_fleet(
+        found, found.labels, work, arguments.output, pool_of(arguments), leaf_size=arguments.partition_size,
+        resume=arguments.resume, quiet=arguments.quiet,
+    )  # fmt: skip
+    return ended(arguments, counts, arguments.output, [arguments.output])
 
 
 def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:

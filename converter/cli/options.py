@@ -48,9 +48,11 @@ def add_command(
     return parser
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
+def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:
+    """may_lack: whether something else can name the inputs."""
     parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT", help="recordings, plain or compressed (.gz, .zst); - is standard input"
+        "inputs", nargs="*" if may_lack else "+", metavar="INPUT",
+        help="recordings, plain or compressed (.gz, .zst); - is standard input",
     )
     add_recording_options(parser)
 
@@ -131,23 +133,26 @@ def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) 
 
 def load_trace(arguments: argparse.Namespace, adds_calls: bool = False) -> Trace:
     from traceferry.api import load
+
+    return load(arguments.inputs, symbols=arguments.symbols, adds_calls=adds_calls, **load_options(arguments))
+
+
+def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How recordings are read: what `load` takes besides inputs and symbols."""
     from traceferry.durations import parse_duration, parse_offset, parse_range
 
-    return load(
-        arguments.inputs,
-        symbols=arguments.symbols,
-        format=arguments.format,
-        time_range=parse_range(arguments.range) if arguments.range else None,
-        min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
-        threads=arguments.thread,
-        embed_sources=arguments.embed_sources,
-        source_roots=getattr(arguments, "source_root", ()),
-        clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
-        sysroot=arguments.sysroot,
-        keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
-        decompress_limit=arguments.decompress_limit,
-        adds_calls=adds_calls,
-    )
+    return {
+        "format": arguments.format,
+        "time_range": parse_range(arguments.range) if arguments.range else None,
+        "min_duration_ns": parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        "threads": arguments.thread,
+        "embed_sources": arguments.embed_sources,
+        "source_roots": getattr(arguments, "source_root", ()),
+        "clock_offset_ns": parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        "sysroot": arguments.sysroot,
+        "keep_cut_stacks_apart": arguments.keep_cut_stacks_apart == "yes",
+        "decompress_limit": arguments.decompress_limit,
+    }
 
 
 def status_of(report: Report, fail_on: FailOn | None) -> int:

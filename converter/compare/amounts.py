@@ -199,7 +199,8 @@ class Sides:
 
 def _functions_of(run: Run) -> Iterator[Function]:
     yield from run.totals.functions.keys
-    yield from run.totals.sites.keys
+    for key in run.totals.sites.keys:
+        yield key[:4]
     for key in run.totals.code.keys:
         yield key[:4]
     for frame in run.trees.frames:

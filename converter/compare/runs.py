@@ -73,10 +73,10 @@ def _measure(trace: Trace, series: Series) -> tuple[str, str, str, str] | None:
 
 
 def paths_of(given: Sequence[str]) -> list[str]:
-    """Files, and those that patterns match, sorted. Raises UsageError for a pattern that matches none."""
+    """Files, URLs, and files that patterns match, sorted. Raises UsageError for a pattern that matches none."""
     found: list[str] = []
     for text in given:
-        if os.path.exists(text) or text == "-":
+        if os.path.exists(text) or text == "-" or "://" in text:
             found.append(text)
         elif glob.has_magic(text):
             matches = sorted(glob.glob(text, recursive=True))
@@ -85,5 +85,5 @@ def paths_of(given: Sequence[str]) -> list[str]:
             found += matches
         else:
             raise UsageError(f"{text}: no such file")
-    distinct = list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1]
-    return distinct
+    real = {path if "://" in path else os.path.realpath(path): path for path in reversed(found)}
+    return list(real.values())[::-1]

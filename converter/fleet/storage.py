@@ -53,7 +53,7 @@ def is_transient(error: Exception) -> bool:
 
 def filesystem_of(url: str) -> tuple[Any, str]:
     """fsspec's file system, and the path in it."""
-    from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+    from fsspec.core import url_to_fs
 
     found: tuple[Any, str] = url_to_fs(url)
     return found

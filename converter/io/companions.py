@@ -41,6 +41,8 @@ def places_beside(sources: Iterable[Source], folders: Sequence[str], name: str) 
     """(path, what the user has named there) of a file beside the inputs, then in the folders."""
     for source in sources:
         if source.path != "-":
+            if source.bring is not None:
+                source.bring(name)
             yield str(Path(source.path).parent / name), source.path
     for folder in folders:
         yield str(Path(folder) / name), folder

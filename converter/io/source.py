@@ -6,6 +6,7 @@ import mmap
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,8 @@ class Source:
 
     path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed; damage: what is wrong
     with the compression, or ""; limited: how far it was decompressed if a limit was reached, or ""; parts: where the
-    input is a folder, its numbered files: data.0...; limit: for what is compressed inside.
+    input is a folder, its numbered files: data.0...; limit: for what is compressed inside; bring: copies the file of a
+    name, if there is one, from where the input comes from to where it is, None where these are the same.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Source:
     limited: str = ""
     parts: tuple[memoryview, ...] = field(default=(), repr=False)
     limit: Limit = DEFAULT_LIMIT
+    bring: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def prefetch(self, start: int = 0, end: int | None = None) -> None:
         """Announces that these bytes are read next. A mapped file's pages then come at once instead of one by one."""

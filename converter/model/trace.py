@@ -90,7 +90,7 @@ class Thread:
 
     start_ts, end_ts: its first and last time stamp; load: makes its tables again at every call;
     n_records: how much it holds, for the progress bar; sample_unit: what its samples weigh, where that is not what the
-    trace's samples weigh: "bytes" makes a view of sizes.
+    trace's samples weigh: "bytes" makes a view of sizes, "ns" and "samples" are of many recordings together.
     """
 
     tid: int

@@ -119,7 +119,7 @@ def retained_by_class(trace: Trace) -> dict[str, list[int]]:
         n, n_groups = len(group), len(trace.strings) + 2
         retained = np.zeros(n_groups, np.int64)
         tree_kernel.add_to_callers(
-            np.ascontiguousarray(tree.parent), group, tree.bytes.copy(), np.empty(n + 1, np.int32),
+            np.ascontiguousarray(tree.parent), group, group, tree.bytes.copy(), np.empty(n + 1, np.int32),
             np.empty(n, np.int32), np.zeros(n_groups, np.int32), retained,
         )  # fmt: skip
         columns = [sums.total_by(group, column, n_groups) for column in (tree.objects, tree.bytes)] + [retained]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -52,11 +51,15 @@ class Rows:
                 summed[:, nth] = sums.total_by(group, given[:, nth], len(distinct))
         return cls(columns, tuple(distinct), summed, largest)
 
-    def merged(self, other: Rows) -> Rows:
-        if (self.columns, self.largest) != (other.columns, other.largest):
-            raise ValueError(f"totals of {self.columns} cannot be merged with totals of {other.columns}")
-        amounts = [rows.amounts.reshape(-1, len(self.columns)) for rows in (self, other)]
-        return Rows.of(self.columns, (*self.keys, *other.keys), np.concatenate(amounts), self.largest)
+    def merged(self, *others: Rows) -> Rows:
+        for other in others:
+            if (self.columns, self.largest) != (other.columns, other.largest):
+                raise ValueError(f"totals of {self.columns} cannot be merged with totals of {other.columns}")
+        filled = [rows for rows in (self, *others) if rows.keys]
+        if len(filled) <= 1:
+            return filled[0] if filled else self
+        keys = [key for rows in filled for key in rows.keys]
+        return Rows.of(self.columns, keys, np.concatenate([rows.amounts for rows in filled]), self.largest)
 
 
 @dataclass(frozen=True)
@@ -83,17 +86,26 @@ class Tree:
             summed[:, measure] = sums.plus(summed[:, measure], column)
         return cls(tuple(names), parents, keys, tuple(units), summed)
 
-    def merged(self, other: Tree) -> Tree:
-        n, m = len(self.parent), len(self.measures)
-        own = np.zeros((n + len(other.parent), m + len(other.measures)), np.int64)
-        own[:n, :m], own[n:, m:] = self.own, other.own
-        return Tree.of(
-            (*self.frames, *other.frames),
-            np.concatenate((self.parent, np.where(other.parent < 0, -1, other.parent + n))),
-            np.concatenate((self.frame, other.frame + len(self.frames))),
-            (*self.measures, *other.measures),
-            own,
-        )
+    def merged(self, *others: Tree) -> Tree:
+        filled = [tree for tree in (self, *others) if len(tree.parent) or tree.measures]
+        if not filled:
+            return self
+        measures = sorted({key for tree in filled for key in tree.measures}, key=_order)
+        n_nodes = sum(len(tree.parent) for tree in filled)
+        parent, frame = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
+        own = np.zeros((n_nodes, len(measures)), np.int64)
+        frames: list[Key] = []
+        first = 0
+        for tree in filled:
+            end = first + len(tree.parent)
+            parent[first:end] = np.where(tree.parent < 0, -1, tree.parent + first)
+            frame[first:end] = tree.frame + len(frames)
+            for nth, key in enumerate(tree.measures):
+                at = measures.index(key)
+                own[first:end, at] = sums.plus(own[first:end, at], tree.own[:, nth])
+            frames += tree.frames
+            first = end
+        return Tree.of(frames, parent, frame, measures, own)
 
 
 @dataclass(frozen=True)
@@ -115,13 +127,15 @@ class Totals:
     threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
     losses: Rows = Rows(("count",))
 
-    def merged(self, other: Totals) -> Totals:
-        return Totals(*(getattr(self, f.name).merged(getattr(other, f.name)) for f in fields(self)))
+    def merged(self, *others: Totals) -> Totals:
+        return Totals(
+            *(getattr(self, f.name).merged(*(getattr(other, f.name) for other in others)) for f in fields(self))
+        )
 
 
 def merged(parts: Sequence[Totals]) -> Totals:
     """The totals of all parts together; the order of the parts does not matter."""
-    return reduce(Totals.merged, parts, Totals())
+    return Totals().merged(*parts)
 
 
 def portable(collected: Collected) -> Totals:
@@ -172,7 +186,7 @@ def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | Non
     measures = [key for key in dict.fromkeys(labels.values()) if key is not None]
     own = [trees.own(lambda series, wanted=key: labels[id(series)] == wanted) for key in measures]  # type: ignore[misc]
     columns = np.stack(own, axis=1) if own else np.zeros((trees.nodes.n, 0), np.int64)
-    return Tree.of(_frames(trace, trees), trees.nodes.parent, trees.nodes.key, measures, columns)
+    return Tree.of(tree_frames(trace, trees), trees.nodes.parent, trees.nodes.key, measures, columns)
 
 
 def _details(collected: Collected, details: Details) -> dict[str, Rows]:
@@ -206,12 +220,16 @@ def _rows(kind: Rows, rows: Sequence[tuple[Key, list[int]]]) -> Rows:
 
 
 def _sites(collected: Collected) -> Rows:
-    """Allocations by the function that allocated."""
+    """Allocations by the function that allocated and the class: the two innermost frames of their stacks."""
     trace, none = collected.trace, Totals()
-    by_site = collected.allocations.by_site(trace)
-    used = np.flatnonzero(by_site[1:].any(axis=1))
-    func = trace.frames["func"][trace.stacks["frame"][used]]
-    return Rows.of(none.sites.columns, [_function(trace, f) for f in func.tolist()], by_site[1:][used])
+    by_stack = collected.allocations.by_stack(trace)
+    prefix, func = trace.stacks["prefix"][: len(by_stack)], trace.frames["func"][trace.stacks["frame"]]
+    used = np.flatnonzero(by_stack.any(axis=1) & (prefix >= 0))
+    keys = [
+        (*_function(trace, site), trace.func_name(name))
+        for site, name in zip(func[prefix[used]].tolist(), func[used].tolist(), strict=True)
+    ]
+    return Rows.of(none.sites.columns, keys, by_stack[used])
 
 
 def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
@@ -231,7 +249,8 @@ def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
     ]
 
 
-def _frames(trace: Trace, trees: Trees) -> list[Key]:
+def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
+    """(name, file, line, kind, category, tier, inlined) of each key of the trees."""
     categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
     return [
         (

@@ -35,7 +35,7 @@ class SampleTotals:
         own = np.bincount(func, self._of_stack, n_funcs)
         total = np.zeros(n_funcs, np.int64)
         tree_kernel.add_to_callers(
-            prefix, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
+            prefix, func, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
             np.zeros(n_funcs, np.int32), total,
         )  # fmt: skip
         return own.astype(np.int64), total
@@ -64,9 +64,13 @@ class AllocationTotals:
         self._by_stack = _summed(self._by_stack, of_stack[:, AMOUNTS])
         return total_amounts(of_class[:, AMOUNTS])
 
+    def by_stack(self, trace: Trace) -> Array:
+        """The amounts of each stack that allocated; its leaf is the class."""
+        return self._by_stack[1 : len(trace.stacks) + 1]
+
     def by_site(self, trace: Trace) -> Array:
         """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
-        n = min(len(self._by_stack), len(trace.stacks) + 1)
+        n = len(self.by_stack(trace)) + 1
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
         return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack[:n].T], axis=1)
 

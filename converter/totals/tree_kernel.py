@@ -242,25 +242,28 @@ def add_to_ancestors(
 def add_to_callers(
     prefix: cython.const[cython.int][::1],
     func: cython.const[cython.int][::1],
+    row: cython.const[cython.int][::1],
     of_stack: cython.longlong[::1],
     child: cython.int[::1],
     sibling: cython.int[::1],
     n_open: cython.int[::1],
-    of_func: cython.longlong[::1],
+    of_row: cython.longlong[::1],
 ) -> None:
-    """Adds to each stack's number those of all stacks above it, and to each func those of its outermost stacks.
+    """Adds to each stack's number those of all stacks above it, and of each func the numbers of its outermost stacks to
+    those stacks' rows.
 
-    Sums end at 2^63 - 1. prefix: of each stack, always a smaller one; func: its leaf. of_stack: changed in place.
-    child, sibling: room for a number for each stack, child for one more; n_open: for each func, all 0.
+    Sums end at 2^63 - 1. prefix: of each stack, always a smaller one; func: its leaf; row: where its numbers are added.
+    of_stack: changed in place. child, sibling: a number for each stack, child one more; n_open: for each func, all 0.
     """
     n: cython.Py_ssize_t = prefix.shape[0]
-    n_funcs: cython.Py_ssize_t = of_func.shape[0]
+    n_funcs: cython.Py_ssize_t = n_open.shape[0]
+    n_rows: cython.Py_ssize_t = of_row.shape[0]
     if (
         func.shape[0] != n
+        or row.shape[0] != n
         or of_stack.shape[0] != n
         or child.shape[0] != n + 1
         or sibling.shape[0] != n
-        or n_open.shape[0] != n_funcs
     ):
         raise ValueError("add_to_callers: an array has the wrong length")
     i: cython.Py_ssize_t
@@ -270,7 +273,7 @@ def add_to_callers(
         for i in range(n + 1):
             child[i] = -1
         for i in range(n - 1, -1, -1):
-            if prefix[i] < -1 or prefix[i] >= i or func[i] < 0 or func[i] >= n_funcs:
+            if prefix[i] < -1 or prefix[i] >= i or func[i] < 0 or func[i] >= n_funcs or row[i] < 0 or row[i] >= n_rows:
                 bad = True
                 break
             if prefix[i] >= 0:
@@ -281,7 +284,7 @@ def add_to_callers(
             node = child[0]
             while node >= 0:
                 if n_open[func[node]] == 0:
-                    of_func[func[node]] = plus(of_func[func[node]], of_stack[node])
+                    of_row[row[node]] = plus(of_row[row[node]], of_stack[node])
                 n_open[func[node]] += 1
                 if child[node + 1] >= 0:
                     node = child[node + 1]
@@ -293,7 +296,7 @@ def add_to_callers(
                         break
                     node = prefix[node]
     if bad:
-        raise ValueError("add_to_callers: a stack with an invalid prefix or function")
+        raise ValueError("add_to_callers: a stack with an invalid prefix, function or row")
 
 
 if not cython.compiled:

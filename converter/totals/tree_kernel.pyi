@@ -35,9 +35,10 @@ def add_to_ancestors(parent: NDArray[Any], amount: NDArray[Any]) -> None: ...
 def add_to_callers(
     prefix: NDArray[Any],
     func: NDArray[Any],
+    row: NDArray[Any],
     of_stack: NDArray[Any],
     child: NDArray[Any],
     sibling: NDArray[Any],
     n_open: NDArray[Any],
-    of_func: NDArray[Any],
+    of_row: NDArray[Any],
 ) -> None: ...

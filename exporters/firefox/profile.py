@@ -118,8 +118,8 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
 
 
 def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
-    """Views, whose samples weigh bytes, are not threads: they have a process of their own, after that of the others."""
-    if not thread.sample_unit:
+    """Views of sizes are not threads: they have a process of their own, after that of the others."""
+    if thread.sample_unit != "bytes":
         return {}
     return {"pid": f"{process.pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
 
@@ -152,9 +152,12 @@ def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -
 def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stacks, unit: str) -> None:
     json.ints("stack", stacks.of_column(samples["stack"]))
     json.millis("time", samples["ts"] - trace.start_ts)
-    if unit == "bytes":
+    if unit == "ns":
+        json.millis("weight", samples["weight"])
+        json.member("weightType", "tracing-ms")
+    elif unit:
         json.longs("weight", samples["weight"])
-        json.member("weightType", "bytes")
+        json.member("weightType", "bytes" if unit == "bytes" else "samples")
     else:
         json.members({"weight": None, "weightType": "samples"})
     if np.any(samples["cpu_ns"] >= 0):

@@ -277,8 +277,8 @@ def _sums_of_places(trace: Trace, of_frame: Array, of_stack: Array, n_places: in
     total = np.zeros(n_places, np.int64)
     own = sums.total_by(place, of_stack, n_places)
     tree_kernel.add_to_callers(
-        np.ascontiguousarray(trace.stacks["prefix"][:n]), place, of_stack.copy(), np.empty(n + 1, np.int32),
-        np.empty(n, np.int32), np.zeros(n_places, np.int32), total,
+        np.ascontiguousarray(trace.stacks["prefix"][:n]), place, place, of_stack.copy(),
+        np.empty(n + 1, np.int32), np.empty(n, np.int32), np.zeros(n_places, np.int32), total,
     )  # fmt: skip
     return own, total
 

@@ -1,0 +1,150 @@
+"""The command `aggregate`: many recordings become tables, or one profile."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from traceferry.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options
+from traceferry.errors import UsageError
+
+if TYPE_CHECKING:
+    from traceferry.fleet.engine import Counts
+    from traceferry.fleet.inputs import Found
+    from traceferry.fleet.run import Pool
+
+
+def add_to(commands: Any) -> None:
+    aggregate = add_command(
+        commands,
+        "aggregate",
+        run,
+        summary="add up many recordings: tables to query, or one profile of all",
+        description="Adds up any number of recordings, on all processors or a Dask cluster, into a folder of Parquet "
+        "tables: functions, stacks, markers, allocations, heap, code, recordings. A recording that cannot be read is a "
+        "row with the reason. Needs the packages of traceferry[fleet].",
+        examples=f"traceferry aggregate 'runs/{{service}}/{{host}}.{RECORDING}' --by service -o stats/\n"
+        "traceferry aggregate 's3://bucket/{commit}/*.mlpd' -o s3://stats/mono/ --resume\n"
+        "traceferry aggregate 'runs/*.mlpd' --merge fleet.html --merge fleet.json.gz",
+    )
+    aggregate.add_argument(
+        "inputs", nargs="*", metavar="INPUT",
+        help="recordings: files, folders, patterns in quotes or URLs; {name} in a pattern stands for any text without "
+        "a slash and makes it a label",
+    )  # fmt: skip
+    aggregate.add_argument(
+        "--by", metavar="LABELS", help="labels whose combinations are kept apart, with commas (default: all)"
+    )
+    aggregate.add_argument("-o", "--output", metavar="FOLDER", help="the folder or URL that gets the tables")
+    aggregate.add_argument(
+        "--merge", action="append", default=[], metavar="FILE",
+        help="write one profile of all recordings, a process for each combination of labels; repeat the option for "
+        "several formats",
+    )  # fmt: skip
+    add_fleet_options(aggregate)
+    add_recording_options(aggregate)
+
+
+def add_fleet_options(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--manifest", metavar="FILE",
+        help="a table (.parquet, .csv, .jsonl) with a column `recording`; its other columns are labels",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=_number, metavar="N", help="processes to use (default: one per processor)")
+    parser.add_argument(
+        "--worker-memory", default="auto", metavar="SIZE",
+        help="the most memory of each, as 4GiB; one that needs more is started again (default: its share of the "
+        "machine's)",
+    )  # fmt: skip
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster instead: tcp://host:8786")
+    parser.add_argument(
+        "--partition-size", type=_number, metavar="N",
+        help="recordings that are done at once (default: by their number)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", action="store_true",
+        help="continue or update what is in the output: recordings that are as they were are not read again; keeps the "
+        "intermediate results there for the next time",
+    )  # fmt: skip
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.fleet import check_installed
+
+    check_installed()
+    if not arguments.output and not arguments.merge:
+        raise UsageError("nothing would be written: -o FOLDER for tables, --merge FILE for one profile")
+    from traceferry import registry
+    from traceferry.fleet.merge import merged_trace
+    from traceferry.fleet.run import run as run_fleet
+    from traceferry.fleet.tables import COLUMNS
+    from traceferry.fleet.work import Aggregation
+
+    for path in arguments.merge:
+        registry.exporter_for(path)
+    found = find_recordings(arguments)
+    by = tuple(arguments.by.split(",")) if arguments.by else found.labels
+    work = Aggregation(reading_of(arguments), tuple(COLUMNS))
+    with ExitStack() as kept:
+        output = arguments.output or kept.enter_context(TemporaryDirectory(prefix="traceferry-"))
+        counts = run_fleet(
+            found, by, work, output, pool_of(arguments), leaf_size=arguments.partition_size, resume=arguments.resume,
+            quiet=arguments.quiet,
+        )  # fmt: skip
+        if arguments.merge:
+            from traceferry.api import save
+
+            trace = merged_trace(output)
+            for path in arguments.merge:
+                save(trace, path)
+        return ended(arguments, counts, output, [*([arguments.output] if arguments.output else []), *arguments.merge])
+
+
+def find_recordings(arguments: argparse.Namespace) -> Found:
+    from traceferry.fleet.inputs import find
+
+    if not arguments.inputs and not arguments.manifest:
+        raise UsageError("no recordings are given: name files, patterns in quotes, or --manifest FILE")
+    return find(arguments.inputs, arguments.manifest)
+
+
+def reading_of(arguments: argparse.Namespace) -> Any:
+    from traceferry.fleet.work import Reading
+
+    return Reading(tuple(arguments.symbols), load_options(arguments))
+
+
+def pool_of(arguments: argparse.Namespace) -> Pool:
+    from traceferry.fleet.run import Pool
+
+    # Python 3.13 tells how many a process may use.
+    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return Pool(arguments.workers or processors, arguments.worker_memory, arguments.scheduler)
+
+
+def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: list[str]) -> int:
+    """Prints what came out; the exit status."""
+    from traceferry.fleet.dataset import failures
+
+    reasons = failures(output)
+    for name, status, reason in reasons:
+        print(f"{name}: {status}: {reason}", file=sys.stderr)
+    if not arguments.quiet:
+        reused = f", {counts.reused} of them as before" if counts.reused else ""
+        print(f"{counts.done} recordings{reused}, {len(reasons)} failed; wrote {', '.join(written)}", file=sys.stderr)
+    return FOUND if reasons else DONE
+
+
+def _number(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value

@@ -1,0 +1,265 @@
+"""Runs a plan on a Dask cluster: a bounded number of tasks at a time, in the order of the files, so that neither client
+nor scheduler grows with the number of recordings."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceferry.errors import UsageError
+from traceferry.fleet import storage
+from traceferry.fleet.inputs import Recording
+from traceferry.fleet.plan import Node, Shard, leaf_of
+from traceferry.fleet.tables import FACTS, LAST
+from traceferry.fleet.tasks import Done, Place, finish, leaf, lost_leaf, merge, part_name, retry_name
+from traceferry.fleet.work import PASSING, Work
+
+# Tasks that wait at the scheduler, for each worker.
+TASKS_PER_WORKER = 3
+# How many workers may end before a task is given up.
+DEATHS = 3
+CONNECT_S = 30
+
+
+@contextmanager
+def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
+    """A client: of the scheduler at an address, or of worker processes of this machine. memory: of each of those, as
+    Dask has it."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{scheduler}: no scheduler answers: {error}") from None
+        with client:
+            yield client
+        return
+    settings = {
+        "distributed.scheduler.allowed-failures": DEATHS,
+        # A kernel does not let other threads run: a worker may be silent while it reads a large recording.
+        "distributed.scheduler.worker-ttl": None,
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False,
+        "distributed.admin.tick.limit": "1h",
+        "logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.worker": "critical"},
+    }
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, dashboard_address=None,
+            host="127.0.0.1",
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
+
+
+@dataclass
+class Counts:
+    """How far a run is. reused: recordings whose results were there."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    reused: int = 0
+    n_bytes: int = 0
+
+
+@dataclass
+class _Step:
+    """A part, or a file, that waits for its children. number: of the file, -1 is a part."""
+
+    key: str
+    parent: _Step | None
+    number: int = -1
+    recordings: Sequence[Recording] = ()
+    children: list[str] = field(default_factory=list)
+    waits_for: int = 0
+
+
+class Engine:
+    """One run. progress: called with the counts whenever they change."""
+
+    def __init__(self, client: Any, work: Work, place: Place, progress: Callable[[Counts], None]) -> None:
+        self.counts = Counts()
+        self.used: set[str] = set()
+        self._client, self._work, self._place = client, work, place
+        self._progress = progress
+        self._running: dict[Any, _Step] = {}
+        self._ready: deque[_Step] = deque()
+        self._known: frozenset[str] = frozenset()
+        self._passing: set[str] = set()
+
+    def run(self, shards: Iterator[Shard], resume: bool) -> None:
+        """Makes the files of all shards. resume: with the parts and files that are there."""
+        from distributed import as_completed
+
+        if resume:
+            self._known = frozenset(storage.names_in(self._place.parts))
+        pending = as_completed(loop=self._client.loop)
+        more = True
+        while True:
+            most = TASKS_PER_WORKER * max(len(self._client.scheduler_info()["workers"]), 1)
+            while len(self._running) < most:
+                while more and not self._ready:
+                    shard = next(shards, None)
+                    more = shard is not None
+                    if shard is not None:
+                        self._begin(shard, resume)
+                if not self._ready:
+                    break
+                self._submit(self._ready.popleft(), pending)
+            if not self._running:
+                return
+            future = next(pending)
+            step = self._running.pop(future.key)
+            self._ended(step, future)
+            del future
+
+    # ------------------------------------------------------------ what is to do
+
+    def _begin(self, shard: Shard, resume: bool) -> None:
+        n_recordings = sum(_n_recordings(node) for node in shard.parts)
+        self.counts.total += n_recordings
+        whole = _Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
+        if resume and self._is_whole(shard):
+            self.used |= {key for node in shard.parts for key in _keys(node)}
+            self.counts.done += n_recordings
+            self.counts.reused += n_recordings
+            self._progress(self.counts)
+            return
+        for node in shard.parts:
+            self._add(node, whole)
+        if not whole.waits_for:
+            self._ready.append(whole)
+
+    def _is_whole(self, shard: Shard) -> bool:
+        """Whether the files of that number are of this content, and nothing in them is worth another attempt."""
+        import orjson
+        from pyarrow import ArrowInvalid, parquet
+
+        fs, path = storage.filesystem_of(self._place.file(LAST, shard.number))
+
+        def stored() -> tuple[bytes, set[str]]:
+            with fs.open(path, "rb") as file:
+                opened = parquet.ParquetFile(file)
+                statuses = opened.read(columns=["status"]).column("status").unique().to_pylist()
+                return opened.schema_arrow.metadata[FACTS.encode()], set(statuses)
+
+        try:
+            facts, statuses = storage.retrying(stored)
+        except (FileNotFoundError, ArrowInvalid, KeyError):
+            return False
+        return bool(orjson.loads(facts)["key"] == shard.key) and not statuses & PASSING
+
+    def _add(self, node: Node, parent: _Step) -> None:
+        self.used.add(node.key)
+        if part_name(node.key) in self._known and not any(retry_name(key) in self._known for key in _keys(node)):
+            self.used |= set(_keys(node))
+            n = _n_recordings(node)
+            self.counts.done += n
+            self.counts.reused += n
+            self._progress(self.counts)
+            return
+        parent.waits_for += 1
+        step = _Step(node.key, parent, recordings=node.recordings, children=[each.key for each in node.children])
+        for child in node.children:
+            self._add(child, step)
+        if not step.waits_for:
+            self._ready.append(step)
+
+    def _submit(self, step: _Step, pending: Any) -> None:
+        place = self._place
+        if step.number >= 0:
+            task: tuple[Any, ...] = (finish, self._work, place, step.number, step.key, step.children)
+        elif step.children:
+            task = (merge, place, step.key, step.children)
+        else:
+            task = (leaf, self._work, place, step.key, step.recordings)
+        future = self._client.submit(*task, key=f"{task[0].__name__}-{step.key}", pure=False)
+        self._running[future.key] = step
+        pending.add(future)
+
+    # ------------------------------------------------------------ what has ended
+
+    def _ended(self, step: _Step, future: Any) -> None:
+        from distributed.scheduler import KilledWorker
+
+        error = future.exception()
+        if isinstance(error, KilledWorker) and step.recordings:
+            return self._divide(step)
+        if isinstance(error, KilledWorker):
+            raise UsageError("a worker was ended while it merged results: --worker-memory gives it more memory")
+        if error is not None and storage.is_transient(error):
+            raise UsageError(f"{self._place.output}: {error}") from None
+        if error is not None:
+            raise error
+        done: Done = future.result()
+        self.counts.done += done.n_recordings
+        self.counts.failed += done.n_failed
+        self.counts.n_bytes += done.n_bytes
+        if done.n_passing:
+            self._passing.add(step.key)
+        self._progress(self.counts)
+        self._release(step)
+
+    def _release(self, step: _Step) -> None:
+        parent = step.parent
+        if parent is None:
+            return
+        parent.waits_for -= 1
+        if not parent.waits_for:
+            # Files first: then parts that wait are few.
+            self._ready.appendleft(parent)
+
+    def _divide(self, step: _Step) -> None:
+        """A recording has ended the workers that read it: each is read by itself, and the one that does it again is
+        named."""
+        if len(step.recordings) == 1:
+            done = lost_leaf(self._place, step.key, step.recordings[0])
+            self.counts.done += done.n_recordings
+            self.counts.failed += done.n_failed
+            self._passing.add(step.key)
+            self._progress(self.counts)
+            return self._release(step)
+        place = self._place
+        leaves = [leaf_of([each], place.by, place.labels, self._work.description) for each in step.recordings]
+        step.recordings = ()
+        step.children = [node.key for node in leaves]
+        for node in leaves:
+            self._add(node, step)
+        if not step.waits_for:
+            self._ready.append(step)
+
+    # ------------------------------------------------------------ afterwards
+
+    def clean(self, n_files: int, tables: Sequence[str], keep_parts: bool) -> None:
+        """Removes files of an earlier run beyond the last, and parts: all, or those that no other run could use."""
+        for table in tables:
+            folder = storage.joined(self._place.output, table)
+            for name in storage.names_in(folder):
+                number = name.removeprefix("part-").removesuffix(".parquet")
+                if number.isdigit() and int(number) >= n_files:
+                    storage.remove(storage.joined(folder, name))
+        if not keep_parts:
+            return storage.remove(self._place.parts)
+        kept = {part_name(key) for key in self.used - self._passing}
+        for name in storage.names_in(self._place.parts):
+            if name not in kept:
+                storage.remove(storage.joined(self._place.parts, name))
+
+
+def _n_recordings(node: Node) -> int:
+    return len(node.recordings) + sum(_n_recordings(child) for child in node.children)
+
+
+def _keys(node: Node) -> Iterator[str]:
+    yield node.key
+    for child in node.children:
+        yield from _keys(child)

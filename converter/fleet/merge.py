@@ -1,0 +1,187 @@
+"""One trace of a data set: a process for each combination of labels, a thread for each measure of each thread's name.
+
+Nothing in it has a time of its own. Time in calls is shown as calls: each call path is one, as long as all its calls
+together, so that the time axis is a flame graph. Of samples and allocations, each call path is one sample, which weighs
+what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry import sums
+from traceferry.fleet.dataset import Combination, combinations
+from traceferry.fleet.forest import MEASURES, Group, own_of, roots_of
+from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace
+from traceferry.totals import tree_kernel
+from traceferry.totals.portable import Key, Tree
+
+LARGEST_NS = 1 << 62
+SAMPLE_NS = 1_000_000
+COLOR = "blue"
+FRAME_LENGTH = 7
+# In the order in which they are shown; others follow.
+UNITS = ("ns", "samples", "bytes")
+
+
+def merged_trace(url: str) -> Trace:
+    """The trace of a data set. Times of calls are calls as long as all of that call path together; what else a thread
+    has are views, whose samples weigh it. Raises FormatError for a data set of another version."""
+    trace = Trace()
+    trace.join_clock(Clock("monotonic"))
+    for combination in combinations(url):
+        _add(trace, combination)
+    trace.attributes["merged from"] = url
+    trace.report.note("merged_times", len(trace.processes))
+    trace.sort()
+    return trace
+
+
+def _add(trace: Trace, combination: Combination) -> None:
+    name = combination.name or "all recordings"
+    forest = combination.totals.tree
+    pid = len(trace.processes) + 1
+    process = Process(pid, f"{name} ({len(combination.recordings)} recordings)", 0, 0)
+    trace.processes.append(process)
+    if not len(forest.parent):
+        return
+    frames, stacks = _tables(trace, forest)
+    roots = roots_of(forest)
+    shown: list[tuple[int, int, _Shown]] = []
+    for root in np.flatnonzero(forest.parent < 0).tolist():
+        group: Group = forest.frames[int(forest.frame[root])]
+        inside = np.flatnonzero((roots == root) & (forest.parent >= 0))
+        nodes = _Nodes(forest, inside, frames, stacks)
+        for measure, unit in _measures(forest, inside, group):
+            total = sums.total(own_of(forest, measure)[inside])
+            shown.append(
+                (UNITS.index(unit) if unit in UNITS else len(UNITS), -total, _Shown(group, measure, unit, nodes))
+            )
+    # What has most comes first.
+    for _, _, each in sorted(shown, key=lambda row: (*row[:2], row[2].group)):
+        process.threads.append(_thread(process, each))
+    process.end_ts = max((thread.end_ts for thread in process.threads), default=0)
+
+
+def _tables(trace: Trace, forest: Tree) -> tuple[Array, Array]:
+    """(the trace's frame, its stack) of each node; -1 of roots."""
+    strings = trace.strings
+
+    def frame_of(key: Key) -> int:
+        if len(key) != FRAME_LENGTH:
+            return -1
+        name, file, line, kind, category, tier, inlined = key
+        source = trace.sources.intern(path=strings.intern(file)) if file else -1
+        color = strings.intern(COLOR)
+        func = trace.funcs.intern(
+            name=strings.intern(name), source=source, line=line, kind=strings.intern(kind) if kind else -1
+        )
+        of_tier = strings.intern(tier)
+        return trace.frames.intern(
+            func=func,
+            category=trace.categories.intern(name=strings.intern(category), color=color) if category else -1,
+            tier=trace.tiers.intern(name=of_tier, family=of_tier, color=color) if tier else -1,
+            inline_depth=int(inlined),
+        )
+
+    frame = np.array([frame_of(key) for key in forest.frames], np.int32)[forest.frame]
+    stack = np.full(len(frame), -1, np.int32)
+    first, is_node = len(trace.stacks), forest.parent >= 0
+    stack[is_node] = first + np.arange(np.count_nonzero(is_node))
+    trace.stacks.extend(prefix=stack[forest.parent[is_node]], frame=frame[is_node])
+    return frame, stack
+
+
+def _measures(forest: Tree, inside: Array, group: Group) -> Iterator[tuple[str, str]]:
+    """(measure, unit) of the threads of a group. Samples whose weight is time are shown by that."""
+    has = {name: bool(own_of(forest, name)[inside].any()) for name in MEASURES}
+    unit = group[3]
+    if has["time_ns"]:
+        yield "time_ns", "ns"
+    if has["weight"] and (unit in ("ns", "bytes") or not has["samples"]):
+        yield "weight", unit
+    elif has["samples"]:
+        yield "samples", "samples"
+    if has["allocated_bytes"]:
+        yield "allocated_bytes", "bytes"
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """A group's nodes, without its root. frames, stacks: of all nodes of the forest."""
+
+    forest: Tree
+    inside: Array
+    frames: Array
+    stacks: Array
+
+
+@dataclass(frozen=True)
+class _Shown:
+    group: Group
+    measure: str
+    unit: str
+    nodes: _Nodes
+
+
+def _thread(process: Process, shown: _Shown) -> Thread:
+    group, measure, unit, nodes = shown.group, shown.measure, shown.unit, shown.nodes
+    own = own_of(nodes.forest, measure)[nodes.inside]
+    tid = 100 * process.pid + len(process.threads)
+    name = _name(group, measure)
+    if measure == "time_ns":
+        end = min(sums.total(own), LARGEST_NS)
+        return Thread(tid, name, not process.threads, 0, end, lambda: ThreadData(calls=_calls(nodes)), 2 * len(own))
+    rows = np.flatnonzero(own)
+    n = len(rows)
+    samples = Table(
+        SAMPLES,
+        {
+            "ts": np.arange(n, dtype=np.int64) * SAMPLE_NS, "stack": nodes.stacks[nodes.inside[rows]],
+            "weight": own[rows],
+        },
+    )  # fmt: skip
+    return Thread(tid, name, False, 0, n * SAMPLE_NS, lambda: ThreadData(samples=samples), n, sample_unit=unit)
+
+
+def _name(group: Group, measure: str) -> str:
+    process, thread, event, _ = group
+    names = [process, thread] if thread and thread != process else [process]
+    what = {"samples": f"samples of {event}" if event else "samples", "weight": event or "samples"}
+    words = what.get(measure) or {"time_ns": "calls", "allocated_bytes": "allocations"}[measure]
+    return f"{' / '.join(name for name in names if name) or 'thread'}: {words}"
+
+
+def _calls(nodes: _Nodes) -> Table:
+    """Each call path as one call, as long as all it has, of which its own time comes after that of its callees."""
+    forest = nodes.forest
+    own = own_of(forest, "time_ns")
+    total: Array = np.minimum(own, LARGEST_NS)
+    tree_kernel.add_to_ancestors(forest.parent, total)
+    parent = forest.parent.tolist()
+    children: dict[int, list[int]] = {}
+    for node in nodes.inside.tolist():
+        if total[node]:
+            children.setdefault(parent[node], []).append(node)
+    root = next(iter({parent[node] for node in nodes.inside.tolist()} - set(nodes.inside.tolist())), -1)
+    ts: list[int] = []
+    frame: list[int] = []
+    flags: list[int] = []
+    now = 0
+    waiting: list[tuple[int, bool, int]] = [(node, False, 0) for node in reversed(children.get(root, ()))]
+    while waiting:
+        node, leaves, end = waiting.pop()
+        if leaves:
+            now = end
+        else:
+            waiting.append((node, True, min(now + int(total[node]), LARGEST_NS)))
+            waiting += [(child, False, 0) for child in reversed(children.get(node, ()))]
+        ts.append(now)
+        frame.append(int(nodes.frames[node]))
+        flags.append(LEAVE if leaves else 0)
+    return Table(
+        CALLS, {"ts": np.array(ts, np.int64), "frame": np.array(frame, np.int32), "flags": np.array(flags, np.uint8)}
+    )

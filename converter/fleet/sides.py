@@ -1,0 +1,65 @@
+"""Data sets as sides of a comparison: each combination of labels is a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+
+from traceferry import sums
+from traceferry.compare.runs import LOST, Run
+from traceferry.fleet.dataset import Combination, combinations
+from traceferry.fleet.forest import own_of, roots_of
+from traceferry.model import Sampling
+from traceferry.totals.portable import Key, Tree
+from traceferry.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
+
+COMPARED: dict[str, Measure] = {"time_ns": TIME, "samples": SAMPLES, "allocated_bytes": ALLOCATED}
+
+
+def runs_of(url: str, with_trees: bool) -> list[Run]:
+    """The runs of a data set. Raises FormatError if it cannot be read."""
+    return [_run(url, each, with_trees) for each in combinations(url)]
+
+
+def _run(url: str, of: Combination, with_trees: bool) -> Run:
+    samples = sum(row["samples"] for row in of.recordings)
+    sampled = [row for row in of.recordings if row["unit"]]
+    sampling = Sampling(sampled[0]["event"], sampled[0]["unit"], sampled[0]["interval_ns"]) if sampled else None
+    sample_ns = 0.0
+    if sampling is not None:
+        weight = sum(row["sample_weight"] for row in sampled)
+        sample_ns = weight / max(samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+    lost = sum(n for row in of.recordings for kind, n in orjson.loads(row["losses"]).items() if kind in LOST)
+    duration = sums.limited(sum(round(row["seconds"] * 1e9) for row in of.recordings))
+    return Run(
+        f"{url} {of.name}".strip(), of.totals, _tree(of.totals.tree) if with_trees else Tree(), duration, sampling,
+        float(sample_ns), lost,
+    )  # fmt: skip
+
+
+def _tree(forest: Tree) -> Tree:
+    """Without the roots: what they say is in the measures, as a comparison wants them."""
+    if not len(forest.parent):
+        return Tree()
+    root_of, is_node = roots_of(forest), forest.parent >= 0
+    nodes = np.flatnonzero(is_node)
+    place = np.full(len(forest.parent), -1, np.int32)
+    place[nodes] = np.arange(len(nodes))
+    measures: list[Key] = []
+    columns = []
+    for root in np.flatnonzero(~is_node).tolist():
+        process, thread, _, _ = forest.frames[int(forest.frame[root])]
+        inside = root_of[nodes] == root
+        for name, measure in COMPARED.items():
+            own = np.where(inside, own_of(forest, name)[nodes], 0)
+            if own.any():
+                measures.append((process, thread, measure.name, measure.unit))
+                columns.append(own)
+    own = np.stack(columns, axis=1) if columns else np.zeros((len(nodes), 0), np.int64)
+    used = sorted({int(frame) for frame in forest.frame[nodes].tolist()})
+    renumbered = np.zeros(len(forest.frames), np.int32)
+    renumbered[used] = np.arange(len(used))
+    return Tree.of(
+        [forest.frames[frame] for frame in used], place[forest.parent[nodes]], renumbered[forest.frame[nodes]],
+        measures, own,
+    )  # fmt: skip

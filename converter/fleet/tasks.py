@@ -1,0 +1,154 @@
+"""What workers do: leaves are read, parts are merged, files are written. All of it goes through the output's folder of
+parts; only numbers come back."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from traceferry.fleet import storage
+from traceferry.fleet.inputs import Recording
+from traceferry.fleet.parts import Share, joined, merged_parts, write_part
+from traceferry.fleet.tables import LAST, file_name, write_tables
+from traceferry.fleet.work import DONE, PASSING, Result, Work, killed, result_of
+
+PARTS = "_parts"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go, and what they are called by. output: URL of a folder; by: names of the labels that the tables
+    have, labels: of all."""
+
+    output: str
+    by: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def parts(self) -> str:
+        return storage.joined(self.output, PARTS)
+
+    def part(self, key: str) -> str:
+        return storage.joined(self.parts, part_name(key))
+
+    def retry(self, key: str) -> str:
+        """Is there where the part has recordings that are worth another attempt."""
+        return storage.joined(self.parts, retry_name(key))
+
+    def file(self, table: str, number: int) -> str:
+        return storage.joined(storage.joined(self.output, table), file_name(number))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a leaf came to. n_passing: recordings that failed for a reason that may pass."""
+
+    n_recordings: int = 0
+    n_failed: int = 0
+    n_passing: int = 0
+    n_bytes: int = 0
+
+
+def part_name(key: str) -> str:
+    return f"{key}.arrows"
+
+
+def retry_name(key: str) -> str:
+    return f"{key}.retry"
+
+
+def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) -> Done:
+    """Reads the recordings and writes the part."""
+    _settle()
+    columns = [place.labels.index(name) for name in place.by]
+    shares: dict[tuple[str, ...], list[Share]] = {}
+    n_failed = n_passing = 0
+    for recording in recordings:
+        result = result_of(work, recording, place.labels)
+        n_failed += result.row["status"] != DONE
+        n_passing += result.row["status"] in PASSING
+        share = _share(result, recording, place, columns)
+        shares.setdefault(share.labels, []).append(share)
+    _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), n_passing > 0)
+    return Done(len(recordings), n_failed, n_passing, sum(max(r.size, 0) for r in recordings))
+
+
+def lost_leaf(place: Place, key: str, recording: Recording) -> Done:
+    """The part of a recording that ends each worker that reads it."""
+    columns = [place.labels.index(name) for name in place.by]
+    _write(place, key, [_share(killed(recording), recording, place, columns)], is_passing=True)
+    return Done(1, 1, 1, max(recording.size, 0))
+
+
+def _share(result: Result, recording: Recording, place: Place, columns: Sequence[int]) -> Share:
+    row = dict(zip(place.labels, recording.labels, strict=True)) | result.row
+    return Share(tuple(recording.labels[column] for column in columns), result.totals, (row,))
+
+
+def merge(place: Place, key: str, children: Sequence[str]) -> Done:
+    """children: keys of the parts that become one."""
+    with _fetched(place, children) as paths:
+        _write(place, key, merged_parts(paths))
+    return Done()
+
+
+def finish(work: Work, place: Place, number: int, key: str, children: Sequence[str]) -> Done:
+    """Writes the files of a number. That of the recordings, which says of which content they are, comes last."""
+    with _fetched(place, children) as paths, TemporaryDirectory(prefix="traceferry-") as here:
+        tables = write_tables(Path(here), merged_parts(paths), place.by, place.labels, key, work.tables)
+        storage.remove(place.file(LAST, number))
+        for table in sorted(tables, key=lambda name: name == LAST):
+            storage.put(tables[table], place.file(table, number))
+    gc.collect()
+    return Done()
+
+
+def _write(place: Place, key: str, shares: Iterator[Share] | Sequence[Share], is_passing: bool = False) -> None:
+    """Whenever this ends, a part without the mark is final."""
+    with TemporaryDirectory(prefix="traceferry-") as here:
+        path = Path(here) / "part"
+        write_part(path, shares)
+        if is_passing:
+            storage.write(place.retry(key), b"")
+        storage.put(path, place.part(key))
+    if not is_passing and storage.exists(place.retry(key)):
+        storage.remove(place.retry(key))
+
+
+class _fetched:  # noqa: N801 - a context manager
+    """The files of parts on this machine."""
+
+    def __init__(self, place: Place, keys: Sequence[str]) -> None:
+        self._place, self._keys = place, keys
+        self._folder = TemporaryDirectory(prefix="traceferry-")
+
+    def __enter__(self) -> list[Path]:
+        here = Path(self._folder.name)
+        paths = []
+        for key in self._keys:
+            url = self._place.part(key)
+            if storage.is_local(url):
+                paths.append(Path(storage.filesystem_of(url)[1]))
+            else:
+                paths.append(here / part_name(key))
+                storage.fetch(url, paths[-1])
+        return paths
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+
+_settled_in: set[int] = set()
+
+
+def _settle() -> None:
+    """Once in each process: what is imported by now is not looked at for garbage again, which each recording would pay
+    for."""
+    if os.getpid() not in _settled_in:
+        _settled_in.add(os.getpid())
+        gc.collect()
+        gc.freeze()
