@@ -3,12 +3,15 @@ nor scheduler grows with the number of recordings."""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from traceferry import registry
 from traceferry.errors import UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.inputs import Recording
@@ -21,7 +24,8 @@ from traceferry.fleet.work import PASSING, Work
 TASKS_PER_WORKER = 3
 # How many workers may end before a task is given up.
 DEATHS = 3
-CONNECT_S = 30
+# Windows cannot fork.
+START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 @contextmanager
@@ -33,7 +37,7 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
 
     if scheduler is not None:
         try:
-            client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+            client = Client(scheduler, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UsageError(f"{scheduler}: no scheduler answers: {error}") from None
         with client:
@@ -46,18 +50,31 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
+        "distributed.worker.multiprocessing-method": START_METHOD,
         "distributed.admin.tick.limit": "1h",
         "logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.worker": "critical"},
     }
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, dashboard_address=None,
-            host="127.0.0.1",
-        ) as local,
-        Client(local, set_as_default=False) as client,
-    ):  # fmt: skip
-        yield client
+    with dask.config.set(settings):
+        _preload()
+        with (
+            TemporaryDirectory(prefix="traceferry-") as scratch,
+            LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, dashboard_address=None,
+                host="127.0.0.1", local_directory=scratch,
+            ) as local,
+            Client(local, set_as_default=False) as client,
+        ):  # fmt: skip
+            yield client
+
+
+def _preload() -> None:
+    """Lets all workers be forks of one process that has imported what they need."""
+    from distributed.utils import get_mp_context
+
+    context = get_mp_context()
+    if START_METHOD == "forkserver":
+        importers = [f"traceferry.importers.{importer.name}" for importer in registry.IMPORTERS]
+        context.set_forkserver_preload(["distributed", "traceferry.fleet.tasks", *importers])
 
 
 @dataclass

@@ -27,14 +27,13 @@ RECORDING_COLUMN = "recording"
 @dataclass(frozen=True, slots=True)
 class Recording:
     """urls: its files, of which the first names it; labels: in the order of `Found.labels`; size: in bytes, -1 is
-    unknown; identity: what changes when the content of any file does; modified_ns: when its first file was written,
-    None is unknown; path: its place below the fixed part of what the user named, without a leading slash."""
+    unknown; identity: what changes when the content of any file does; path: its place below the fixed part of what the
+    user named, without a leading slash."""
 
     urls: tuple[str, ...]
     labels: tuple[str, ...]
     size: int
     identity: str
-    modified_ns: int | None
     path: str
 
 
@@ -81,8 +80,7 @@ def _recording(urls: tuple[str, ...], labels: tuple[str, ...], infos: Sequence[I
     known = [info for info in infos if info is not None]
     size = sum(int(info.get("size") or 0) for info in known) if len(known) == len(urls) else -1
     identity = " ".join("missing" if info is None else storage.identity_of(info) for info in infos)
-    modified = storage.modified_ns_of(known[0]) if known else None
-    return Recording(urls, labels, size, identity, modified, path)
+    return Recording(urls, labels, size, identity, path)
 
 
 # ---------------------------------------------------------------- patterns
@@ -101,9 +99,8 @@ def _matches(pattern: str) -> Iterator[Match]:
     globbed: dict[str, Info] = storage.retrying(lambda: fs.glob(path, detail=True))
     files = {name: info for name, info in sorted(globbed.items()) if info["type"] == "file"}
     for paths in _grouped(files):
-        match = regex.fullmatch(paths[0])
-        if match is not None:
-            below = paths[0].removeprefix(fixed).lstrip("/")
+        match, below = regex.fullmatch(paths[0]), paths[0].removeprefix(fixed).lstrip("/")
+        if match is not None and ("/." in of_pattern or not _is_hidden(below)):
             yield _urls(pattern, fs, paths), match.groupdict(), [files[each] for each in paths], below
 
 
@@ -123,6 +120,7 @@ def _named(given: str, fs: Any, path: str) -> Iterator[Match]:
 
 
 def _is_hidden(below: str) -> bool:
+    """Also what a run keeps beside its results."""
     return any(part.startswith((".", "_")) for part in below.split("/") if part)
 
 
@@ -178,6 +176,8 @@ def _listed(manifest: str) -> tuple[tuple[str, ...], list[Match]]:
     rows = _rows_of(manifest)
     if rows and RECORDING_COLUMN not in rows[0]:
         raise UsageError(f"{manifest}: no column {RECORDING_COLUMN!r}; columns: {', '.join(rows[0])}")
+    if not rows:
+        raise UsageError(f"{manifest}: lists no recordings")
     labels = tuple(sorted({name for row in rows for name in row} - {RECORDING_COLUMN}))
     folder = manifest.rpartition("/")[0]
     matches: list[Match] = []

@@ -73,7 +73,7 @@ def _tables(trace: Trace, forest: Tree) -> tuple[Array, Array]:
     def frame_of(key: Key) -> int:
         if len(key) != FRAME_LENGTH:
             return -1
-        name, file, line, kind, category, tier, inlined = key
+        name, file, line, kind, category, tier, _ = key
         source = trace.sources.intern(path=strings.intern(file)) if file else -1
         color = strings.intern(COLOR)
         func = trace.funcs.intern(
@@ -84,7 +84,6 @@ def _tables(trace: Trace, forest: Tree) -> tuple[Array, Array]:
             func=func,
             category=trace.categories.intern(name=strings.intern(category), color=color) if category else -1,
             tier=trace.tiers.intern(name=of_tier, family=of_tier, color=color) if tier else -1,
-            inline_depth=int(inlined),
         )
 
     frame = np.array([frame_of(key) for key in forest.frames], np.int32)[forest.frame]

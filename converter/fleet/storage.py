@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,17 +87,6 @@ def identity_of(found: Info) -> str:
     modified = next((found[key] for key in ("mtime", "LastModified", "last_modified", "updated", "mtime_ns")
                      if found.get(key) is not None), "")  # fmt: skip
     return f"time:{modified}:{found.get('size')}"
-
-
-def modified_ns_of(found: Info) -> int | None:
-    """When the file was written last, in ns since 1970; None if the storage does not tell."""
-    for key in ("mtime", "LastModified", "last_modified", "updated"):
-        value = found.get(key)
-        if isinstance(value, (int, float)):
-            return int(value * 1e9)
-        if isinstance(value, datetime):
-            return int(value.timestamp()) * 10**9
-    return None
 
 
 def exists(url: str) -> bool:

@@ -164,7 +164,7 @@ def _without(recording: Recording, status: str, error: BaseException) -> Result:
 def row_of(recording: Recording) -> dict[str, Any]:
     """The row of a recording of which nothing else is known."""
     return {
-        "recording": recording.urls[0], "size": max(recording.size, 0), "hash": "", "time_ns": recording.modified_ns,
+        "recording": recording.urls[0], "size": max(recording.size, 0), "hash": "", "time_ns": None,
         "seconds": 0.0, "format": "", "producer": "", "event": "", "unit": "", "interval_ns": 0, "samples": 0,
         "sample_weight": 0, "losses": "{}", "status": DONE, "reason": "",
     }  # fmt: skip

@@ -1,0 +1,491 @@
+"""Many recordings: which are found, how the work is divided, and that the tables have what `info` has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPO
+from fleets import recordings
+
+for _needed in ("dask", "distributed", "fsspec", "pyarrow", "duckdb"):
+    pytest.importorskip(_needed, reason=f"{_needed} is not installed: pip install 'traceferry[fleet]' duckdb")
+
+import duckdb
+import fsspec
+import pyarrow
+from pyarrow import csv, parquet
+
+import traceferry
+from traceferry.errors import FormatError, UsageError
+from traceferry.fleet import storage
+from traceferry.fleet.dataset import combinations
+from traceferry.fleet.inputs import Found, Recording, find
+from traceferry.fleet.merge import merged_trace
+from traceferry.fleet.parts import Share, joined, merged_parts, write_part
+from traceferry.fleet.plan import Node, plan
+from traceferry.fleet.tables import COLUMNS, rows_of
+from traceferry.fleet.work import Aggregation, Reading, result_of
+from traceferry.model import laws
+from traceferry.summary.info import summarize
+
+FIXTURES = REPO / "fixtures"
+TRACEFERRY = Path(sys.executable).with_name("traceferry")
+SMALL = 24
+WORK = Aggregation(Reading(), tuple(COLUMNS))
+
+
+def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(TRACEFERRY), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# ---------------------------------------------------------------- what is found
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in (
+        "web/c1/a.xray", "web/c1/b.xray", "web/c2/a.xray", "db/c1/a.mlpd", "db/c1/notes.txt", "jit/perf.data",
+        "jit/jit-7.dump", "jit/perf-7.map", "dumps/jit-8.dump.zst", "folder/rec/data", "folder/rec/data.0",
+        "folder/rec/data.10", "folder/rec/data.2", "folder/.hidden/x.xray",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    return tmp_path
+
+
+def found(tree: Path, *patterns: str) -> list[tuple[str, ...]]:
+    """(labels..., the files without the folder of all)"""
+    return [
+        (*each.labels, *(str(Path(url).relative_to(tree)) for url in each.urls))
+        for each in find([str(tree / pattern) for pattern in patterns]).recordings
+    ]
+
+
+PATTERNS: dict[str, list[tuple[str, ...]]] = {
+    "web/c1/a.xray": [("web/c1/a.xray",)],
+    "*/c1/a.*": [("db/c1/a.mlpd",), ("web/c1/a.xray",)],
+    "web/**/*.xray": [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",)],
+    "web/c[2-3]/?.xray": [("web/c2/a.xray",)],
+    "{service}/c1/a.*": [("db", "db/c1/a.mlpd"), ("web", "web/c1/a.xray")],
+    "{service}/{commit}/{host}.xray": [
+        ("c1", "a", "web", "web/c1/a.xray"), ("c1", "b", "web", "web/c1/b.xray"), ("c2", "a", "web", "web/c2/a.xray"),
+    ],
+    "web/{x}1/{y}.xray": [("c", "a", "web/c1/a.xray"), ("c", "b", "web/c1/b.xray")],
+    "jit": [("jit/perf.data",)],
+    "jit/*": [("jit/perf.data",)],
+    "jit/*.dump": [("jit/jit-7.dump",)],
+    "dumps": [("dumps/jit-8.dump.zst",)],
+    "folder": [("folder/rec/data", "folder/rec/data.0", "folder/rec/data.2", "folder/rec/data.10")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns(pattern: str, tree: Path) -> None:
+    assert found(tree, pattern) == PATTERNS[pattern]
+
+
+def test_a_recording_that_two_patterns_match_is_one(tree: Path) -> None:
+    assert found(tree, "web/c1/*", "web/*/a.xray") == [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",)]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        (["*.none"], "no file has such a name"),
+        (["none.xray"], "no such file or folder"),
+        (["{a}/c1/a.xray", "web/{b}/a.xray"], "different labels: .*: a, .*: b"),
+    ],
+)
+def test_inputs_that_cannot_be(patterns: list[str], message: str, tree: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        found(tree, *patterns)
+
+
+MANIFESTS: dict[str, Callable[[Path, dict[str, list[Any]]], object]] = {
+    "m.csv": lambda path, columns: csv.write_csv(pyarrow.table(columns), str(path)),
+    "m.parquet": lambda path, columns: parquet.write_table(pyarrow.table(columns), str(path)),
+    "m.jsonl": lambda path, columns: path.write_text(
+        "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_names_recordings_and_labels(name: str, tree: Path) -> None:
+    columns = {"recording": ["web/c1/a.xray", str(tree / "db/c1/a.mlpd"), "gone.xray"], "week": [3, 4, 4]}
+    MANIFESTS[name](tree / name, columns)
+    listed = find([], str(tree / name))
+    assert listed.labels == ("week",)
+    assert [(r.labels, Path(r.urls[0]).relative_to(tree).as_posix(), r.size) for r in listed.recordings] == [
+        (("3",), "web/c1/a.xray", 13), (("4",), "db/c1/a.mlpd", 12), (("4",), "gone.xray", -1),
+    ]  # fmt: skip
+
+
+def test_a_manifest_may_name_the_files_of_one_recording(tree: Path) -> None:
+    (tree / "m.jsonl").write_text('{"recording": ["web/c1/a.xray", "web/c1/b.xray"]}\n')
+    assert [len(each.urls) for each in find([], str(tree / "m.jsonl")).recordings] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "no column 'recording'"),
+        ("recording\n", "lists no recordings"),
+        ("", "cannot be read"),
+        ("recording,a\n,1\n", "row 1 has no recording"),
+    ],
+)
+def test_manifests_that_cannot_be(text: str, message: str, tree: Path) -> None:
+    (tree / "m.csv").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        find([], str(tree / "m.csv"))
+
+
+# ---------------------------------------------------------------- how the work is divided
+
+
+def many(n: int) -> Found:
+    return Found(
+        ("host", "week"),
+        tuple(Recording((f"/r/{i}",), (f"h{i}", f"w{i % 3}"), 1, f"e{i}", str(i)) for i in range(n)),
+    )
+
+
+def leaves(nodes: Iterator[Node] | list[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield from leaves(list(node.children)) if node.children else [node]
+
+
+def shards(of: Found, by: tuple[str, ...], size: int, description: str = "d") -> list[Any]:
+    return list(plan(of, by, description, size))
+
+
+@pytest.mark.parametrize("by", [(), ("week",), ("host",)])
+def test_files_do_not_depend_on_the_size_of_leaves(by: tuple[str, ...]) -> None:
+    plans = [shards(many(1000), by, size) for size in (1, 7, 32)]
+    assert len({tuple(shard.key for shard in each) for each in plans}) == 1
+    for each in plans:
+        inside = [r.urls[0] for shard in each for leaf in leaves(list(shard.parts)) for r in leaf.recordings]
+        assert sorted(inside) == sorted(f"/r/{i}" for i in range(1000))
+        assert all(len(shard.parts) <= 16 for shard in each)
+
+
+def test_a_new_recording_changes_one_leaf() -> None:
+    before, after = ({n.key for s in shards(many(n), (), 8) for n in leaves(list(s.parts))} for n in (500, 501))
+    assert len(before - after) <= 1
+    assert len(after - before) <= 2
+
+
+def test_results_are_known_by_content_options_and_labels() -> None:
+    first = shards(many(9), (), 4)[0].key
+    of = many(9)
+    changed = Found(of.labels, (*of.recordings[:-1], Recording(("/r/8",), ("h8", "w2"), 1, "other", "8")))
+    assert len({first, shards(changed, (), 4)[0].key, shards(of, (), 4, "e")[0].key,
+                shards(of, ("week",), 4)[0].key}) == 4  # fmt: skip
+
+
+# ---------------------------------------------------------------- totals
+
+
+def shares(n: int, folder: Path) -> list[Share]:
+    """Of recordings in memory, each by itself."""
+    found = []
+    for name, data in recordings(n):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        labels = tuple(Path(name).parts[:2])
+        recording = Recording((str(path),), labels, len(data), "", name)
+        result = result_of(WORK, recording, ("service", "commit"))
+        assert result.row["status"] == "done", result.row
+        row = {"service": labels[0], "commit": labels[1], **result.row}
+        found.append(Share(labels, result.totals, (row,)))
+    return found
+
+
+def listed(share: Share) -> dict[str, list[Any]]:
+    """All tables, as lists."""
+    found: dict[str, list[Any]] = {}
+    for table in COLUMNS:
+        for name, values in rows_of(table, share, ("service", "commit")).items():
+            found[f"{table}.{name}"] = list(values)
+    return found
+
+
+def test_parts_merge_to_the_same_in_any_grouping(tmp_path: Path) -> None:
+    each = [Share((), share.totals, share.rows) for share in shares(SMALL, tmp_path)]
+    whole = listed(joined(each))
+    for nth, groups in enumerate(([each[:5], each[5:]], [each[::2], each[1::2]], [[share] for share in each[::-1]])):
+        paths = []
+        for number, group in enumerate(groups):
+            paths.append(tmp_path / f"{nth}-{number}")
+            write_part(paths[-1], [joined(group)])
+        [together] = merged_parts(paths)
+        assert listed(together) == whole
+
+
+@pytest.fixture(scope="module")
+def data_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of real recordings of each format, by program: `aggregate` has written it."""
+    folder = tmp_path_factory.mktemp("fleet")
+    patterns = [FIXTURES / "mono" / "{program}" / "[chs]*.mlpd.zst", FIXTURES / "jit" / "{program}" / "*.data.zst",
+                FIXTURES / "xray" / "{program}" / "fdr-*-p*.xray"]  # fmt: skip
+    done = run("aggregate", *patterns, "-o", folder / "out", "--by", "program", "--workers", 2, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def infos(data_set: Path) -> dict[str, list[dict[str, Any]]]:
+    """By program: what `info --json` has of each recording."""
+    by_program: dict[str, list[dict[str, Any]]] = {}
+    for row in parquet.read_table(data_set / "recordings").to_pylist():
+        by_program.setdefault(row["program"], []).append(summarize(traceferry.load(row["recording"]), 10**6))
+    return by_program
+
+
+AMOUNTS = ("calls", "self_ns", "total_ns", "samples", "total_samples")
+
+
+def test_functions_have_the_sums_of_what_info_says(data_set: Path, infos: dict[str, list[dict[str, Any]]]) -> None:
+    expected: Counter[Any] = Counter()
+    for program, summaries in infos.items():
+        for summary in summaries:
+            for function in summary["functions"]["top"]:
+                for amount in AMOUNTS:
+                    expected[program, function["name"], amount] += function[amount]
+    got: Counter[Any] = Counter()
+    for row in parquet.read_table(data_set / "functions").to_pylist():
+        for amount in AMOUNTS:
+            got[row["program"], row["function"], amount] += row[amount]
+    assert +got == +expected
+    assert {key[2] for key in +got} == set(AMOUNTS)
+
+
+def test_allocations_markers_and_losses_have_the_sums_of_what_info_says(
+    data_set: Path, infos: dict[str, list[dict[str, Any]]]
+) -> None:
+    expected: Counter[Any] = Counter()
+    for summary in (each for of in infos.values() for each in of):
+        for process in summary["processes"]:
+            for thread in process["threads"]:
+                expected.update({("marker", name): n for name, n in thread["markers"].items()})
+                expected["bytes"] += thread["allocations"]["bytes"]
+                expected["allocations"] += thread["allocations"]["count"]
+        for issue in summary["issues"]:
+            if issue["severity"] != "info":
+                expected["loss", issue["kind"]] += issue["count"]
+    got: Counter[Any] = Counter()
+    for row in parquet.read_table(data_set / "markers").to_pylist():
+        got["marker", row["marker"]] += row["count"]
+        assert sum(row["bucket_count"]) == row["count"]
+    for row in parquet.read_table(data_set / "allocations").to_pylist():
+        got["bytes"] += row["bytes"]
+        got["allocations"] += row["count"]
+    for row in parquet.read_table(data_set / "losses").to_pylist():
+        got["loss", row["loss"]] += row["count"]
+    assert +got == +expected
+
+
+def test_stacks_add_up_to_functions(data_set: Path) -> None:
+    """A tree: parents come before their children in one combination, and own amounts add up to the functions'."""
+    own: Counter[Any] = Counter()
+    for row in parquet.read_table(data_set / "stacks").to_pylist():
+        assert row["parent"] is None or row["parent"] < row["node"]
+        assert (row["parent"] is None) == (row["depth"] == 0)
+        for name, amount in (("self_ns", "time_ns"), ("calls", "calls"), ("samples", "samples"), ("weight", "weight")):
+            own[row["program"], row["process"], row["thread"], row["function"], row["tier"], name] += row[amount]
+    functions: Counter[Any] = Counter()
+    for row in parquet.read_table(data_set / "functions").to_pylist():
+        for name in ("self_ns", "calls", "samples", "weight"):
+            functions[row["program"], row["process"], row["thread"], row["function"], row["tier"], name] += row[name]
+    assert +own == +functions
+
+
+def test_a_data_set_is_read_back_as_it_was_written(data_set: Path) -> None:
+    for combination in combinations(str(data_set)):
+        share = Share(tuple(combination.labels.values()), combination.totals, tuple(combination.recordings))
+        tables = {table: parquet.read_table(data_set / table).to_pylist() for table in COLUMNS}
+        for table, of_table in tables.items():
+            mine = [row for row in of_table if row["program"] == combination.labels["program"]]
+            again = rows_of(table, share, ("program",) if table == "recordings" else ())
+            for name, values in again.items():
+                if name in COLUMNS[table]:
+                    assert list(values) == [row[name] for row in mine], (table, name)
+
+
+# ---------------------------------------------------------------- what is done with a data set
+
+
+@pytest.mark.parametrize("suffix", [".json.gz", ".gecko.json", ".pftrace", ".html"])
+def test_one_profile_of_all_in_every_format(suffix: str, data_set: Path, tmp_path: Path) -> None:
+    trace = merged_trace(str(data_set))
+    assert laws.check(trace) == []
+    traceferry.save(trace, tmp_path / f"all{suffix}")
+    assert (tmp_path / f"all{suffix}").stat().st_size > 10_000
+
+
+def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
+    """Of calls, samples and allocations, by process of the profile."""
+    trace = merged_trace(str(data_set))
+    got: Counter[Any] = Counter()
+    for process, thread in trace.threads:
+        program = re.match(r"program=(\S+) ", process.name)[1]  # type: ignore[index]
+        data = thread.load()
+        if len(data.calls):
+            got[program, "ns"] += thread.end_ts
+        got[program, thread.sample_unit] += int(data.samples["weight"].sum())
+    expected: Counter[Any] = Counter()
+    for row in parquet.read_table(data_set / "stacks").to_pylist():
+        in_time = row["unit"] == "ns"
+        expected[row["program"], "ns"] += row["time_ns"] + in_time * row["weight"]
+        expected[row["program"], "samples"] += 0 if in_time and row["weight"] else row["samples"]
+        expected[row["program"], "bytes"] += row["allocated_bytes"] + (row["unit"] == "bytes") * row["weight"]
+    assert {k: v for k, v in got.items() if k[1]} == +expected
+
+
+def test_two_data_sets_are_compared(data_set: Path, tmp_path: Path) -> None:
+    """Each combination of labels is a run. A data set and itself are the same."""
+    done = run("compare", data_set, data_set, "--json", "--quiet", "-o", tmp_path / "d.html", "--fail-on", "self > 1%")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    verdicts = Counter(row["verdict"] for table in found["tables"] for row in table["rows"])
+    assert not verdicts.keys() & {"slower", "faster", "new", "gone"}
+    programs = {row["program"] for row in parquet.read_table(data_set / "recordings").to_pylist()}
+    assert len(found["base"]) == len(programs)
+
+
+QUERIES = re.findall(r"```sql\n(.*?)```", (REPO / "docs" / "fleet.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=[text.splitlines()[0][:60] for text in QUERIES])
+def test_the_questions_of_the_documentation(query: str, data_set: Path) -> None:
+    """They are of a data set by service and commit, which `program` stands for."""
+    text = query.replace("stats/", f"{data_set}/").replace("service", "program").replace(" commit", " 'x' AS commit", 1)
+    text = text.replace("program, commit, function, n", "program, function, n")
+    text = text.replace("BY program, commit", "BY program")
+    assert len(duckdb.sql(text).fetchall()) > 0
+
+
+def test_there_are_five_questions() -> None:
+    assert len(QUERIES) >= 5
+
+
+# ---------------------------------------------------------------- files elsewhere, and what goes wrong
+
+
+def test_what_lies_beside_a_remote_recording_is_found(tmp_path: Path) -> None:
+    """A recording in a bucket with the code of its JIT compiler beside it."""
+    fs = fsspec.filesystem("memory")
+    for path in sorted((FIXTURES / "jit" / "php82").iterdir()):
+        fs.pipe_file(f"/bucket/php/{path.name}", path.read_bytes())
+    found = find(["memory://bucket/{what}/*.data.zst"])
+    [there] = found.recordings
+    here = Recording(
+        (str(FIXTURES / "jit/php82/perf.data.zst"),), there.labels, there.size, "", "",
+    )  # fmt: skip
+    remote, local = (result_of(WORK, each, found.labels) for each in (there, here))
+    assert remote.row["recording"] == "memory:///bucket/php/perf.data.zst"
+    tables = [rows_of("functions", Share((), each.totals, ()), ()) for each in (remote, local)]
+    assert [list(map(str, tables[0][name])) for name in tables[0]] == [
+        list(map(str, tables[1][name])) for name in tables[1]
+    ]
+    assert any(tables[0]["tier"])
+    own = {name: value for name, value in remote.row.items() if name != "recording"}
+    assert own == {name: local.row[name] for name in own}
+
+
+FAILING: dict[str, tuple[bytes | None, str, str]] = {
+    "damaged.mlpd": (b"", "damaged", "the file is empty"),
+    "unknown.xray": (b"no recording", "damaged", "unrecognised input format"),
+    "gone.xray": (None, "missing", "no such file"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_recording_that_cannot_be_read_is_a_row(name: str, tmp_path: Path) -> None:
+    data, status, reason = FAILING[name]
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    recording = Recording((str(tmp_path / name),), (), len(data or b""), "", name)
+    row = result_of(WORK, recording, ()).row
+    assert row["status"] == status
+    assert reason in row["reason"]
+    assert set(row) == set(COLUMNS["recordings"])
+
+
+def test_an_error_of_the_network_is_tried_again() -> None:
+    errors = iter([ConnectionError("reset"), TimeoutError(), storage.ShortReadError("short")])
+
+    def action() -> str:
+        for error in errors:
+            raise error
+        return "read"
+
+    assert storage.retrying(action) == "read"
+
+
+def test_a_missing_file_is_not_tried_again() -> None:
+    tried = []
+
+    def action() -> None:
+        tried.append(1)
+        raise FileNotFoundError("gone")
+
+    with pytest.raises(FileNotFoundError):
+        storage.retrying(action)
+    assert len(tried) == 1
+
+
+def test_a_copy_that_is_too_short_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "FIRST_PAUSE_S", 0.001)
+    fsspec.filesystem("memory").pipe_file("/b/x", b"12345")
+    storage.fetch("memory://b/x", tmp_path / "x", 5)
+    assert (tmp_path / "x").read_bytes() == b"12345"
+    with pytest.raises(storage.ShortReadError, match="5 of 6 bytes"):
+        storage.fetch("memory://b/x", tmp_path / "y", 6)
+    assert not (tmp_path / "y").exists()
+
+
+def test_a_local_file_appears_once_it_is_whole(tmp_path: Path) -> None:
+    storage.write(str(tmp_path / "a/b"), b"old")
+    with pytest.raises(TypeError):
+        storage.write(str(tmp_path / "a/b"), None)  # type: ignore[arg-type]
+    assert files_of(tmp_path) == {"a/b": b"old"}
+
+
+def test_a_data_set_of_another_version_is_refused(data_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceferry.fleet.dataset.VERSION", 2)
+    with pytest.raises(FormatError, match="has version 1, this program reads 2"):
+        next(combinations(str(data_set)))
+
+
+def test_usage(tmp_path: Path, tree: Path) -> None:
+    refused = {
+        ("aggregate", tree / "web"): "nothing would be written: -o FOLDER",
+        ("aggregate", "-o", tmp_path / "o"): "no recordings are given",
+        ("aggregate", tree / "{a}/c1/*", "--by", "b", "-o", tmp_path / "o"): "--by b: no such label; the inputs have",
+        ("aggregate", tree / "{calls}/c1/*", "-o", tmp_path / "o"): "a label must not be called calls",
+        ("aggregate", tree / "web", "--merge", "x.txt"): "x.txt: no output format has this suffix",
+        ("convert", "--batch", tree / "web"): "--batch needs a folder for its outputs",
+        ("convert", "--quiet"): "no input is given",
+        ("aggregate", tree / "web", "-o", tmp_path / "o", "--scheduler", "tcp://127.0.0.1:1"): "no scheduler answers",
+    }
+    for words, message in refused.items():
+        done = run(*words, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="1s")
+        assert done.returncode == 2, (words, done)
+        assert message in done.stderr, (words, done.stderr)

@@ -1,0 +1,220 @@
+"""Many recordings in a bucket, on worker processes: the same bytes whatever happens on the way, and every recording
+that could not be read is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for _needed in ("dask", "distributed", "fsspec", "pyarrow", "s3fs", "moto"):
+    pytest.importorskip(
+        _needed, reason=f"{_needed} is not installed: pip install 'traceferry[fleet]' s3fs 'moto[server]'"
+    )
+
+import psutil
+import pyarrow
+from clients.s3 import BUCKET, S3
+from fleets import recordings
+from pyarrow import parquet
+
+import traceferry
+from traceferry.summary.info import summarize
+
+TRACEFERRY = Path(sys.executable).with_name("traceferry")
+PATTERN = f"s3://{BUCKET}/in/{{service}}/{{commit}}/{{host}}.*"
+# How many recordings, of which one in DAMAGED is damaged.
+SIZES = [40, pytest.param(1000, marks=pytest.mark.large)]
+DAMAGED = 20
+
+
+class Bucket:
+    """n recordings in a bucket, and what runs of the command make of them."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.s3 = S3()
+
+    def __enter__(self) -> Bucket:
+        self.s3.__enter__()
+        for name, data in recordings(self.n, DAMAGED):
+            self.s3.put(f"in/{name}", data)
+        self.started = 0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.s3.__exit__()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **self.s3.environment}
+
+    def start(self, output: str, *words: object, command: str = "aggregate") -> subprocess.Popen[str]:
+        inputs = [PATTERN, "-o", f"s3://{BUCKET}/{output}", "--quiet"]
+        more = ["--batch", "--to", "perfetto"] if command == "convert" else ["--by", "service,commit"]
+        return subprocess.Popen(
+            [str(TRACEFERRY), command, *inputs, *more, *map(str, words)], env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, output: str, *words: object, command: str = "aggregate") -> str:
+        """Standard error of a run that found damaged recordings and finished."""
+        process = self.start(output, *words, command=command)
+        _, errors = process.communicate(timeout=1800)
+        assert process.returncode == 1, errors
+        assert "Traceback" not in errors
+        return errors
+
+    def content(self, output: str) -> dict[str, bytes]:
+        return self.s3.content(f"{output}/")
+
+    def table(self, output: str, name: str) -> list[dict[str, Any]]:
+        tables = [data for path, data in self.content(output).items() if path.startswith(f"{name}/")]
+        return [row for data in tables for row in parquet.read_table(pyarrow.BufferReader(data)).to_pylist()]
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
+    with Bucket(request.param) as filled:
+        filled.run("reference", "--workers", 2)
+        yield filled
+
+
+def test_totals_are_the_sum_of_the_recordings(bucket: Bucket, tmp_path: Path) -> None:
+    expected: dict[str, int] = dict.fromkeys(("calls", "self_ns", "total_ns", "samples", "total_samples"), 0)
+    for name, data in recordings(bucket.n, DAMAGED):
+        if ".bad." in name:
+            continue
+        path = tmp_path / name.replace("/", "-")
+        path.write_bytes(data)
+        for function in summarize(traceferry.load(path), 10**6)["functions"]["top"]:
+            for amount in expected:
+                expected[amount] += function[amount]
+    rows = bucket.table("reference", "functions")
+    assert {amount: sum(row[amount] for row in rows) for amount in expected} == expected
+    assert all(expected.values())
+
+
+def test_every_damaged_recording_is_named(bucket: Bucket) -> None:
+    bad = {name for name, _ in recordings(bucket.n, DAMAGED) if ".bad." in name}
+    rows = bucket.table("reference", "recordings")
+    assert {row["recording"].partition("/in/")[2] for row in rows if row["status"] != "done"} == bad
+    assert len(rows) == bucket.n
+    assert {row["status"] for row in rows} == {"done", "damaged"}
+
+
+@pytest.mark.parametrize(
+    ("workers", "partition"),
+    [(1, 40), pytest.param(5, 3, marks=pytest.mark.large), pytest.param(2, 9, marks=pytest.mark.large)],
+)
+def test_any_workers_and_partitions_give_the_same_bytes(workers: int, partition: int, bucket: Bucket) -> None:
+    output = f"w{workers}"
+    bucket.run(output, "--workers", workers, "--partition-size", partition)
+    assert bucket.content(output) == bucket.content("reference")
+
+
+def test_a_server_that_fails_changes_nothing(bucket: Bucket) -> None:
+    bucket.s3.fail_every = 20
+    try:
+        bucket.run("failing", "--workers", 2)
+    finally:
+        bucket.s3.fail_every = 0
+    assert bucket.s3.n_failed > 5
+    assert bucket.content("failing") == bucket.content("reference")
+
+
+def n_parts(bucket: Bucket, output: str) -> int:
+    return len([name for name in bucket.s3.names(f"{output}/_parts/") if name.endswith(".arrows")])
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes in which recordings are read."""
+    try:
+        servers = [p for p in psutil.Process(process.pid).children() if "forkserver" in " ".join(p.cmdline())]
+        return [worker for server in servers for worker in server.children()]
+    except psutil.NoSuchProcess:
+        return []
+
+
+@pytest.mark.large
+def test_workers_that_die_change_nothing(bucket: Bucket) -> None:
+    """One is killed after each tenth of the recordings."""
+    process = bucket.start("dying", "--workers", 2, "--partition-size", max(bucket.n // 100, 1))
+    killed, before = 0, 0
+    while process.poll() is None:
+        if (now := n_parts(bucket, "dying")) >= before + 8:
+            before = now
+            killed += kill_a_worker(process)
+        time.sleep(0.1)
+    assert process.returncode == 1, process.communicate()[1]
+    assert killed >= 3
+    assert bucket.content("dying") == bucket.content("reference")
+
+
+def kill_a_worker(process: subprocess.Popen[str]) -> int:
+    """How many were killed."""
+    for worker in workers_of(process)[:1]:
+        worker.kill()
+        return 1
+    return 0
+
+
+def test_a_run_that_is_killed_and_resumed_gives_the_same_bytes(bucket: Bucket) -> None:
+    """Killed again, each time a little later, until one run ends, which loses a worker."""
+    most = 4 if bucket.n > 100 else 1
+    n_killed, parts = 0, 0
+    while n_killed < most:
+        process = bucket.start("resumed", "--workers", 2, "--partition-size", max(bucket.n // 50, 1), "--resume")
+        while process.poll() is None and n_parts(bucket, "resumed") < parts + 6:
+            time.sleep(0.05)
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        n_killed += 1
+        parts = n_parts(bucket, "resumed")
+    process = bucket.start("resumed", "--workers", 2, "--partition-size", max(bucket.n // 50, 1), "--resume")
+    died = 0
+    while process.poll() is None:
+        if not died and n_parts(bucket, "resumed") > parts:
+            died = kill_a_worker(process)
+        time.sleep(0.1)
+    errors = process.communicate()[1]
+    assert (process.returncode, died, "Traceback" in errors) == (1, 1, False), errors
+    assert bucket.content("resumed") == bucket.content("reference")
+
+
+def test_what_is_done_is_not_done_again(bucket: Bucket) -> None:
+    """After that, a run reads no recording again, and then those only whose partition has one that changed."""
+    words = "--workers", 1, "--partition-size", max(bucket.n // 50, 1), "--resume"
+    bucket.s3.read.clear()
+    bucket.run("resumed", *words)
+    assert not [name for name in bucket.s3.read if name.startswith("in/")]
+    changed, data = next(iter(recordings(bucket.n, DAMAGED)))
+    bucket.s3.put(f"in/{changed}", data + b"more")
+    bucket.run("resumed", *words)
+    read = {name for name in bucket.s3.read if name.startswith("in/")}
+    assert f"in/{changed}" in read
+    assert len(read) <= 3 * max(bucket.n // 50, 1)
+    bucket.s3.put(f"in/{changed}", data)
+    bucket.run("resumed", *words)
+    assert bucket.content("resumed") == bucket.content("reference")
+
+
+def test_conversions(bucket: Bucket, tmp_path: Path) -> None:
+    """Each recording is what `convert` makes of it; those that are damaged are named."""
+    bucket.run("converted", "--workers", 2, command="convert")
+    content = bucket.content("converted")
+    names = {name for name, _ in recordings(bucket.n, DAMAGED) if ".bad." not in name}
+    assert {name.removesuffix(".pftrace") for name in content if name.endswith(".pftrace")} == names
+    for name, data in list(recordings(bucket.n, DAMAGED))[:12]:
+        path = tmp_path / Path(name).name
+        path.write_bytes(data)
+        traceferry.save(traceferry.load(path), tmp_path / "out.pftrace")
+        assert content[f"{name}.pftrace"] == (tmp_path / "out.pftrace").read_bytes()
