@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from traceferry.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options
 from traceferry.errors import UsageError
 
+SYMBOLS = "_symbols"  # in the output
+
 if TYPE_CHECKING:
     from traceferry.fleet.engine import Counts
     from traceferry.fleet.inputs import Found
@@ -53,6 +55,11 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--manifest", metavar="FILE",
         help="a table (.parquet, .csv, .jsonl) with a column `recording`; its other columns are labels",
+    )  # fmt: skip
+    parser.add_argument(
+        "--symbol-cache", metavar="FOLDER",
+        help="a folder or URL that keeps what was read of the folders of --symbols, once for each build (default: in "
+        "the output)",
     )  # fmt: skip
     parser.add_argument("--workers", type=_number, metavar="N", help="processes to use (default: one per processor)")
     parser.add_argument(
@@ -114,9 +121,17 @@ def find_recordings(arguments: argparse.Namespace) -> Found:
 
 
 def reading_of(arguments: argparse.Namespace) -> Any:
+    from traceferry.fleet import storage
     from traceferry.fleet.work import Reading
 
-    return Reading(tuple(arguments.symbols), load_options(arguments))
+    cache = arguments.symbol_cache or (storage.joined(arguments.output, SYMBOLS) if arguments.output else "")
+    # Which files those with labels are is known for each recording only.
+    known = {url: storage.identities(url) for url in arguments.symbols if "{" not in url}
+    missing = [url for url, identities in known.items() if not identities]
+    if missing:
+        raise UsageError(f"{missing[0]}: no such file or folder")
+    identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
+    return Reading(tuple(arguments.symbols), load_options(arguments), cache, identities)
 
 
 def pool_of(arguments: argparse.Namespace) -> Pool:

@@ -59,8 +59,8 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         with (
             TemporaryDirectory(prefix="traceferry-") as scratch,
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, dashboard_address=None,
-                host="127.0.0.1", local_directory=scratch,
+                n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", local_directory=scratch,
             ) as local,
             Client(local, set_as_default=False) as client,
         ):  # fmt: skip

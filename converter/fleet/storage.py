@@ -192,6 +192,16 @@ def _write_there(fs: Any, path: str, make: Callable[[str], object]) -> None:
     retrying(lambda: fs.mv(temporary, path))
 
 
+def identities(url: str) -> list[str]:
+    """What changes when a file, or one in a folder or below, does; [] where there is none."""
+    fs, path = filesystem_of(url)
+    if not retrying(lambda: fs.exists(path)):
+        return []
+    if not retrying(lambda: fs.isdir(path)):
+        return [identity_of(info(url))]
+    return [f"{name.removeprefix(path)} {identity_of(about)}" for name, about in files_of(fs, path)]
+
+
 def files_of(fs: Any, folder: str) -> Iterator[tuple[str, Info]]:
     """(path, information) of all files in a folder and below, sorted."""
     found: dict[str, Info] = retrying(lambda: fs.find(folder, detail=True))

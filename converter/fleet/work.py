@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -20,9 +20,11 @@ from traceferry.errors import FormatError, UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.forest import forest_of
 from traceferry.fleet.inputs import Recording
+from traceferry.fleet.symbols import SymbolStore
 from traceferry.io.decompress import COMPRESSED_SUFFIXES
-from traceferry.io.source import is_recording_folder
+from traceferry.io.source import is_recording_folder, open_source
 from traceferry.model import Trace
+from traceferry.symbols.interface import FindSymbols
 from traceferry.totals.collect import collect
 from traceferry.totals.details import Details
 from traceferry.totals.portable import Rows, Totals, portable
@@ -40,10 +42,14 @@ PASSING = frozenset({MISSING, UNAVAILABLE, MEMORY, KILLED, FAILED})
 
 @dataclass(frozen=True)
 class Reading:
-    """How recordings are read: what `load` takes. symbols: {label} stands for a recording's label."""
+    """How recordings are read: what `load` takes. symbols: files and folders, {label} stands for a recording's label;
+    symbol_cache: the folder in which each build's symbols are kept; symbols_identity: what changes when one of those
+    files does."""
 
     symbols: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    symbol_cache: str = ""
+    symbols_identity: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,10 @@ class Conversion:
 def _described(*parts: Any) -> str:
     from traceferry import __version__
 
-    words = [part if isinstance(part, (str, tuple)) else [part.symbols, part.options] for part in parts]
+    words = [
+        part if isinstance(part, (str, tuple)) else [part.symbols, part.options, part.symbols_identity]
+        for part in parts
+    ]
     return orjson.dumps([__version__, *words], option=orjson.OPT_SORT_KEYS, default=str).decode()
 
 
@@ -206,9 +215,15 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
         if len(files) > 1 and is_recording_folder(holder) and files[0].name == "data":
             inputs = [holder]
         row = row_of(recording) | {"hash": _hash_of(files)}
-        symbols = [text.format(**dict(zip(labels, recording.labels, strict=True))) for text in reading.symbols]
-        bring = _bring_beside(recording, folder)
-        trace = load(inputs, symbols=_symbols(symbols, folder), bring=bring, **reading.options)
+        given = [text.format(**dict(zip(labels, recording.labels, strict=True))) for text in reading.symbols]
+        symbols, find_symbols = _symbols(given, reading.symbol_cache, files[0], folder)
+        trace = load(
+            inputs,
+            symbols=symbols,
+            find_symbols=find_symbols,
+            bring=_bring_beside(recording, folder),
+            **reading.options,
+        )
         _rename_inputs(trace, files, recording)
         yield trace, row
 
@@ -245,8 +260,35 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
     return bring
 
 
-def _symbols(given: Sequence[str], folder: Path) -> list[str]:
-    """Paths on this machine of files that name functions."""
+def _symbols(
+    given: Sequence[str], symbol_cache: str, recording: Path, folder: Path
+) -> tuple[list[str], FindSymbols | None]:
+    """Files on this machine that name functions, and what finds more of them: folders are searched by build id, where
+    the recording has such, and else brought here."""
+    folders = [url for url in given if _is_folder(url)]
+    files = [url for url in given if url not in folders]
+    if folders and symbol_cache and _has_build_ids(recording):
+        return _brought(files, folder), _store(tuple(folders), symbol_cache).find
+    return _brought([*files, *folders], folder), None
+
+
+def _is_folder(url: str) -> bool:
+    fs, path = storage.filesystem_of(url)
+    return bool(storage.retrying(lambda: fs.isdir(path)))
+
+
+def _has_build_ids(recording: Path) -> bool:
+    return registry.detect(open_source(str(recording))).finds_symbols
+
+
+@lru_cache(maxsize=8)
+def _store(places: tuple[str, ...], symbol_cache: str) -> SymbolStore:
+    """Of all recordings that this process reads."""
+    return SymbolStore(places, symbol_cache)
+
+
+def _brought(given: Sequence[str], folder: Path) -> list[str]:
+    """Paths on this machine."""
     paths = []
     for nth, url in enumerate(given):
         if storage.is_local(url):
@@ -254,8 +296,7 @@ def _symbols(given: Sequence[str], folder: Path) -> list[str]:
             continue
         own = folder / f"symbols-{nth}"
         own.mkdir()
-        fs, path = storage.filesystem_of(url)
-        if storage.retrying(lambda fs=fs, path=path: fs.isdir(path)):  # type: ignore[misc]
+        if _is_folder(url):
             for name in storage.names_in(url):
                 storage.fetch(storage.joined(url, name), own / name)
             paths.append(str(own))
@@ -279,7 +320,3 @@ def _hash_of(files: Sequence[Path]) -> str:
             while data := file.read(READ_AT_ONCE):
                 digest.update(data)
     return f"sha256:{digest.hexdigest()}"
-
-
-def exporter_of(name: str | None) -> registry.Exporter:
-    return registry.exporter_named(name or registry.DEFAULT_EXPORTER)
