@@ -33,6 +33,8 @@ from traceferry.unwind.skeleton import Skeleton, skeleton_of
 # Opened libraries that a worker keeps: how many, and how many bytes of them.
 MAX_OPEN = 256
 MAX_BYTES = 1 << 29
+# A file up to this size comes in one request: its parts would take longer.
+WHOLE = 1 << 18
 # Longer build ids do not fit into version 1.
 VERSIONS = (1, 2)
 HEX = frozenset("0123456789abcdef")
@@ -145,6 +147,8 @@ class SymbolStore:
                 source = open_source(url)
             else:
                 file = sparse_file(url, about.n_bytes)
+                if about.n_bytes <= WHOLE:
+                    file.need_everything()
                 source = Source(url, file.data)
             if len(source.data) != about.n_bytes:
                 return None
@@ -160,6 +164,10 @@ class SymbolStore:
             given = _open_all(files, Path(folder))
             if not given:
                 return None
+            # In the meantime another worker may have made it.
+            found = self._cached(key)
+            if found is not None:
+                return found
             symbols = given[0][0]
             elves = [one.binary for one, _ in given if isinstance(one, ElfSymbols)]
             binary = next((one for one in elves if not one.is_debug_file), None)
