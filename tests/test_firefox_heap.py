@@ -17,7 +17,7 @@ from outputs import saved
 from test_firefox import ns, paths_of
 from test_gecko import rows
 
-from traceferry.calls.paths import CallPaths, sample_times
+from traceferry.calls.paths import CallPaths, SampleTimes
 from traceferry.exporters import gecko as gecko_exporter
 from traceferry.exporters.firefox import profile as firefox_exporter
 from traceferry.io.output import Output
@@ -182,12 +182,18 @@ def test_pieces_give_the_same_bytes(
         ("A a B b", [(1, "A", 1), (2, "", 0), (3, "B", 1), (4, "", 0)]),
     ],
 )
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_states_of_calls(recording: Recording, stream: str, wanted: list[tuple[int, str, int]], size: int) -> None:
-    """(ms, path, ms it is open) of each state that lasts, and of a call that takes no time."""
+@pytest.mark.parametrize(("size", "most"), [(1, 100), (2, 3), (3, 1), (100, 100)])
+def test_states_of_calls(
+    recording: Recording, stream: str, wanted: list[tuple[int, str, int]], size: int, most: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """(ms, path, ms it is open) of each state that lasts, and of a call that takes no time. most: whose times are
+    kept."""
+    monkeypatch.setattr("traceferry.calls.paths.MOST", most)
     calls, paths = in_pieces(recording.calls(stream), [size] * 9), CallPaths()
-    stacks = [stack for _, piece in paths.samples(calls) for stack in piece.tolist()]
-    times = [(ts, ns) for piece in sample_times(calls) for ts, ns in zip(*(c.tolist() for c in piece), strict=True)]
+    samples = SampleTimes(lambda: paths.samples(calls))
+    stacks = [stack for piece in samples.stacks() for stack in piece.tolist()]
+    times = [(ts, ns) for piece in samples.pieces() for ts, ns in zip(*(c.tolist() for c in piece), strict=True)]
     names = [recording.trace.func_name(int(func)) for func in recording.trace.frames["func"]]
     found = []
     for (ts, open_ns), stack in zip(times, stacks, strict=True):
@@ -228,8 +234,11 @@ class Nowhere:
 
 
 @pytest.mark.parametrize("write", [firefox_exporter.write, gecko_exporter.write])
-def test_memory_does_not_grow_with_the_calls(recording: Recording, write: Callable[..., None]) -> None:
-    """Peaks of a thread of ten pieces and of one of a hundred."""
+def test_memory_does_not_grow_with_the_calls(
+    recording: Recording, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Peaks of a thread of ten pieces and of one of a hundred, both with more samples than times are kept of."""
+    monkeypatch.setattr("traceferry.calls.paths.MOST", 1 << 14)
     one = Table(CALLS, {"ts": np.zeros(1 << 12), "frame": np.zeros(1 << 12), "flags": np.arange(1 << 12) % 2})
     recording.frame("A")
 

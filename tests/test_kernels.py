@@ -152,6 +152,9 @@ def mono_log(version: int) -> bytes:
 def use_mono_log(version: int) -> None:
     log = mono_log(version)
     use_trace({"mono": log})
+    trace = traceferry.Trace()
+    importer_named("mono").module.read([Source("app.mlpd", memoryview(log))]).add_to(trace, Options(adds_calls=True))
+    summarize(trace)
     assert list(importer_named("mono").module.dump(Source("app.mlpd", memoryview(log)), 0))
 
 

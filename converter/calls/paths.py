@@ -1,13 +1,12 @@
 """Calls as samples of their call paths, and call paths as a table of (prefix, frame): for exporters that show
 instrumented calls as stacks.
 
-Calls are read in pieces, so that memory does not grow with a thread's length. A writer of columns reads them once for
-each column.
+Calls are read in pieces, so that memory does not grow with a thread's length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from traceferry.model import Array, Table
 FOREVER = 2**63 - 1
 ROWS = 1 << 16  # of calls, at a time
 STATE_SIZE = 9
+MOST = 1 << 26
 # Indices into the kernels' state.
 ROW, N_OUT, LAST, LAST_TS, N_SAMPLES, SAMPLE_TS, SAMPLE, N_STACKS = 0, 1, 3, 4, 5, 6, 7, 8
 
@@ -75,29 +75,48 @@ class CallPaths:
             yield np.full(len(stack), state[LAST_TS]), stack
 
 
-def sample_times(calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
-    """(int64 ts, int64 duration) in ns, in pieces: the times of what `CallPaths.samples` gives for the same arguments,
-    and for how long a call is open from there on. See `time_calls`."""
-    state = np.zeros(STATE_SIZE, np.int64)
-    for piece in _pieces(calls):
-        n = len(piece)
-        out_ts, out_ns = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
-        stacks_kernel.time_calls(piece["ts"], piece["flags"], longest, state, out_ts, out_ns)
-        yield out_ts[: state[N_OUT]], out_ns[: state[N_OUT]]
-    if state[LAST]:
-        yield _last_times(state, longest)
+class SampleTimes:
+    """The times of samples, for a writer of columns: `stacks` gives the samples' stacks, then `pieces` their times.
 
+    Up to MOST samples are kept, two bytes each; times of more are made from the calls again.
+    """
 
-def _last_times(state: Array, longest: int) -> tuple[Array, Array]:
-    """Of the last state that a call was open in, and of the end: no call is open there."""
-    end = int(state[LAST_TS])
-    ts, ns = [end], [0]
-    if state[N_SAMPLES]:
-        lasted = end - int(state[SAMPLE_TS])
-        again = int(lasted > longest)
-        ts = [int(state[SAMPLE_TS])] + [end] * again + ts
-        ns = [lasted if state[SAMPLE] else 0] + [0] * again + ns
-    return np.array(ts, np.int64), np.array(ns, np.int64)
+    def __init__(self, make: Callable[[], Iterator[tuple[Array, Array]]]) -> None:
+        """make: the samples, as `CallPaths.samples` gives them."""
+        self._make = make
+        self._packed: list[tuple[Array, Array]] = []
+        self._first_ts = self.n = 0
+
+    def stacks(self) -> Iterator[Array]:
+        """int32, in pieces; to be gone through once, and then n is how many they were."""
+        for packed, stack in self._pack():
+            if self.n + len(stack) <= MOST:
+                self._packed.append(packed)
+            else:
+                self._packed.clear()
+            self.n += len(stack)
+            yield stack
+
+    def pieces(self) -> Iterator[tuple[Array, Array]]:
+        """(int64 ts, int64 duration) in ns: for how long a call is open from there on."""
+        ts = self._first_ts
+        for packed, long_ns in self._packed if self.n <= MOST else (packed for packed, _ in self._pack()):
+            out_ts, out_ns = np.empty(len(packed), np.int64), np.empty(len(packed), np.int64)
+            ts = stacks_kernel.unpack_times(packed, long_ns, ts, out_ts, out_ns)
+            yield out_ts, out_ns
+        if self.n:
+            # Of the last one, after all calls.
+            yield np.array([ts]), np.zeros(1, np.int64)
+
+    def _pack(self) -> Iterator[tuple[tuple[Array, Array], Array]]:
+        """((times, long ones), stacks)"""
+        state = np.zeros(4, np.int64)
+        for ts, stack in self._make():
+            if state[0] == 0 and len(ts):
+                self._first_ts = int(ts[0])
+            packed, long_ns = np.empty(len(ts), np.uint16), np.empty(len(ts), np.int64)
+            n = stacks_kernel.pack_times(ts, stack, state, packed, long_ns)
+            yield (packed[:n].copy(), long_ns[: state[3]].copy()), stack
 
 
 def _pieces(calls: Table) -> Iterator[Table]:

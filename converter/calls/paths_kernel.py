@@ -7,7 +7,10 @@ from traceferry.kernels.interning import intern_pair
 
 LEAVE = cython.declare(cython.uint, 1)
 
-# Indices into `state`, for both walks.
+# Of packed times: more ns than fit beside a bit.
+LONG = cython.declare(cython.longlong, 0xFFFE)
+
+# Indices into the `state` of `walk_calls`.
 ROW = cython.declare(cython.int, 0)
 N_OUT = cython.declare(cython.int, 1)
 DEPTH = cython.declare(cython.int, 2)
@@ -120,64 +123,82 @@ def walk_calls(
         raise ValueError("walk_calls: the stream is not balanced")
 
 
-def time_calls(
+def pack_times(
     ts: cython.const[cython.longlong][::1],
-    flags: cython.const[cython.uchar][::1],
-    longest: cython.longlong,
+    stack: cython.const[cython.int][::1],
     state: cython.longlong[::1],
-    out_ts: cython.longlong[::1],
-    out_ns: cython.longlong[::1],
-):
-    """The times of what `walk_calls` writes, and for how long a call is open from there on: 0 where none is, and where
-    a state is said again. The last state is written when the next one is known.
+    out: cython.ushort[::1],
+    long_ns: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Of samples, as `walk_calls` writes them, for each the time until the next in two bytes: (ns << 1) + 1 while calls
+    are open, else ns << 1; or LONG and 1 or 0, and the ns in long_ns. Returns how many were written.
 
-    state: as of `walk_calls`, of the last state only whether calls are open. out_*: as long as 2 n.
+    One comes when the next sample is known: state, zeros at first: how many samples there were, the last one's time,
+    whether a call was open then; and how many long_ns this piece has. out, long_ns: as long as the piece.
     """
     n: cython.Py_ssize_t = ts.shape[0]
-    if flags.shape[0] != n or out_ts.shape[0] < 2 * n or out_ns.shape[0] < 2 * n or state.shape[0] < 9:
-        raise ValueError("time_calls: an array has the wrong length")
+    if stack.shape[0] != n or out.shape[0] < n or long_ns.shape[0] < n or state.shape[0] < 4:
+        raise ValueError("pack_times: an array has the wrong length")
     m: cython.Py_ssize_t = 0
-    depth: cython.longlong = int(state[DEPTH])
-    last: cython.int = int(state[LAST])
-    last_ts: cython.longlong = int(state[LAST_TS])
-    n_samples: cython.longlong = int(state[N_SAMPLES])
-    sample_ts: cython.longlong = int(state[SAMPLE_TS])
-    is_open: cython.bint = int(state[SAMPLE]) != 0
-    leaves: cython.bint
+    n_long: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 1 if state[0] == 0 and n > 0 else 0
+    last_ts: cython.longlong = ts[0] if first else int(state[1])
+    is_open: cython.longlong = stack[0] >= 0 if first else int(state[2])
+    ns: cython.longlong
+    with cython.nogil:
+        for i in range(first, n):
+            ns = ts[i] - last_ts
+            if ns >= LONG >> 1:
+                long_ns[n_long] = ns
+                n_long += 1
+                out[m] = LONG | is_open
+            else:
+                out[m] = ns << 1 | is_open
+            m += 1
+            last_ts = ts[i]
+            is_open = stack[i] >= 0
+    state[0] += n
+    state[1] = last_ts
+    state[2] = is_open
+    state[3] = n_long
+    return m
+
+
+def unpack_times(
+    packed: cython.const[cython.ushort][::1],
+    long_ns: cython.const[cython.longlong][::1],
+    ts: cython.longlong,
+    out_ts: cython.longlong[::1],
+    out_ns: cython.longlong[::1],
+) -> cython.longlong:
+    """The times of samples, the first at ts, and for how long a call is open from there on: 0 where none is. Returns
+    the next sample's time. out_*: as long as packed."""
+    n: cython.Py_ssize_t = packed.shape[0]
+    n_long: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    ns: cython.longlong
+    for i in range(n):
+        n_long += packed[i] >= LONG
+    if out_ts.shape[0] != n or out_ns.shape[0] != n or long_ns.shape[0] != n_long:
+        raise ValueError("unpack_times: an array has the wrong length")
+    n_long = 0
     with cython.nogil:
         for i in range(n):
-            leaves = (flags[i] & LEAVE) != 0
-            if last != NO_ROW and (ts[i] != last_ts or (leaves and last == ENTER_ROW)):
-                if n_samples > 0:
-                    out_ts[m] = sample_ts
-                    out_ns[m] = last_ts - sample_ts if is_open else 0
-                    m += 1
-                    if last_ts - sample_ts > longest:
-                        out_ts[m] = last_ts
-                        out_ns[m] = 0
-                        m += 1
-                sample_ts = last_ts
-                is_open = depth > 0
-                n_samples += 1
-            last_ts = ts[i]
-            if leaves:
-                last = LEAVE_ROW
-                depth -= 1
+            if packed[i] >= LONG:
+                ns = long_ns[n_long]
+                n_long += 1
             else:
-                last = ENTER_ROW
-                depth += 1
-    state[N_OUT] = m
-    state[DEPTH] = depth
-    state[LAST] = last
-    state[LAST_TS] = last_ts
-    state[N_SAMPLES] = n_samples
-    state[SAMPLE_TS] = sample_ts
-    state[SAMPLE] = 1 if is_open else 0
+                ns = packed[i] >> 1
+            out_ts[i] = ts
+            out_ns[i] = ns if packed[i] & 1 else 0
+            ts += ns
+    return ts
 
 
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    time_calls = plain_integers(time_calls)
+    pack_times = plain_integers(pack_times)
+    unpack_times = plain_integers(unpack_times)
     walk_calls = plain_integers(walk_calls)

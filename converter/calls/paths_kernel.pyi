@@ -15,11 +15,9 @@ def walk_calls(
     out_ts: NDArray[Any],
     out_stack: NDArray[Any],
 ) -> None: ...
-def time_calls(
-    ts: NDArray[Any],
-    flags: NDArray[Any],
-    longest: int,
-    state: NDArray[Any],
-    out_ts: NDArray[Any],
-    out_ns: NDArray[Any],
-) -> None: ...
+def pack_times(
+    ts: NDArray[Any], stack: NDArray[Any], state: NDArray[Any], out: NDArray[Any], long_ns: NDArray[Any]
+) -> int: ...
+def unpack_times(
+    packed: NDArray[Any], long_ns: NDArray[Any], ts: int, out_ts: NDArray[Any], out_ns: NDArray[Any]
+) -> int: ...

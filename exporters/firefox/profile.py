@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.calls.paths import sample_times
+from traceferry.calls.paths import SampleTimes
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
 from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, threads_of
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
-from traceferry.exporters.json.stream import Counted, JsonWriter
+from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
 
@@ -138,14 +138,13 @@ def _write_empty_thread(json: JsonWriter) -> None:
 
 
 def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -> None:
-    """Goes through the calls once for each column."""
     # The track graph paints a sample as far as the middle between it and the next. What lasts long enough to be seen
     # there is repeated where it ends, with no weight.
     longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
-    samples = Counted(stacks.of_calls(calls, longest))
-    json.int_pieces("stack", samples)
-    json.milli_pieces("time", (ts - trace.start_ts for ts, _ in sample_times(calls, longest)))
-    json.milli_pieces("weight", (ns for _, ns in sample_times(calls, longest)))
+    samples = SampleTimes(lambda: stacks.of_calls(calls, longest))
+    json.int_pieces("stack", samples.stacks())
+    json.milli_pieces("time", (ts - trace.start_ts for ts, _ in samples.pieces()))
+    json.milli_pieces("weight", (ns for _, ns in samples.pieces()))
     json.members({"weightType": "tracing-ms", "length": samples.n})
 
 

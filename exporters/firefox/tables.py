@@ -43,9 +43,9 @@ class Stacks:
         # From the trace's stacks to these. Index -1, none, finds the last element.
         self._index = np.full(1, -1, np.int32)
 
-    def of_calls(self, calls: Table, longest: int) -> Iterator[Array]:
-        """The stacks of `CallPaths.samples`, in pieces."""
-        return (stack for _, stack in self._call_paths().samples(calls, longest))
+    def of_calls(self, calls: Table, longest: int) -> Iterator[tuple[Array, Array]]:
+        """See `CallPaths.samples`."""
+        return self._call_paths().samples(calls, longest)
 
     def of_column(self, stack: Array) -> Array:
         """The indices here of a column of the trace's stacks."""

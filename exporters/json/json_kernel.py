@@ -7,10 +7,17 @@ Every function writes a comma behind each value, and returns the number of bytes
 import cython
 
 PAIRS = cython.declare(cython.uchar[200])
+# Three digits, and how many of them there are without zeros at the end.
+DECIMALS = cython.declare(cython.uchar[4000])
 
 for _i in range(100):
     PAIRS[2 * _i] = 48 + _i // 10
     PAIRS[2 * _i + 1] = 48 + _i % 10
+for _i in range(1000):
+    DECIMALS[4 * _i] = 48 + _i // 100
+    DECIMALS[4 * _i + 1] = 48 + _i // 10 % 10
+    DECIMALS[4 * _i + 2] = 48 + _i % 10
+    DECIMALS[4 * _i + 3] = 1 if _i % 100 == 0 else 2 if _i % 10 == 0 else 3
 
 
 @cython.cfunc
@@ -83,31 +90,31 @@ def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cy
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns_in: cython.ulonglong) -> cython.Py_ssize_t:
+def put_decimals(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.uint) -> cython.Py_ssize_t:
+    """The decimals of ns below 1000000 as ms, as many as they need. Writes up to 7 bytes."""
+    high: cython.uint = ns // 1000
+    low: cython.uint = ns % 1000
+    if ns == 0:
+        return p
+    o[p] = 46
+    o[p + 1] = DECIMALS[4 * high]
+    o[p + 2] = DECIMALS[4 * high + 1]
+    o[p + 3] = DECIMALS[4 * high + 2]
+    if low == 0:
+        return p + 1 + DECIMALS[4 * high + 3]
+    o[p + 4] = DECIMALS[4 * low]
+    o[p + 5] = DECIMALS[4 * low + 1]
+    o[p + 6] = DECIMALS[4 * low + 2]
+    return p + 4 + DECIMALS[4 * low + 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.ulonglong) -> cython.Py_ssize_t:
     """ns as ms with as many decimals as they need, at most 6: exact."""
-    ms: cython.ulonglong = ns_in // 1000000
-    ns: cython.uint = ns_in % 1000000
-    r: cython.uint
-    if ms >> 32 == 0:
-        r = ms
-        p = put32(o, p, r)
-    else:
-        p = put64(o, p, ms)
-    if ns:
-        o[p] = 46
-        r = ns // 10000
-        o[p + 1] = PAIRS[2 * r]
-        o[p + 2] = PAIRS[2 * r + 1]
-        r = ns // 100 % 100
-        o[p + 3] = PAIRS[2 * r]
-        o[p + 4] = PAIRS[2 * r + 1]
-        r = ns % 100
-        o[p + 5] = PAIRS[2 * r]
-        o[p + 6] = PAIRS[2 * r + 1]
-        p += 7
-        while o[p - 1] == 48:
-            p -= 1
-    return p
+    return put_decimals(o, put64(o, p, ns // 1000000), ns % 1000000)
 
 
 def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
@@ -139,7 +146,12 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
         raise ValueError("millis: too little room")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    v: cython.ulonglong
+    # The whole ms of the value before, which mostly are those of the next, too: where they are, and until which ns.
+    begin: cython.Py_ssize_t = 0
+    n_digits: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t
+    ms: cython.longlong = -1
+    ns: cython.longlong
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] < 0:
@@ -149,8 +161,16 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
                 o[p + 3] = 108
                 p += 4
             else:
-                v = a[i]
-                p = put_millis(o, p, v)
+                ns = a[i] - ms
+                if ms >= 0 and 0 <= ns < 1000000:
+                    for k in range(n_digits):
+                        o[p + k] = o[begin + k]
+                else:
+                    ns = a[i] % 1000000
+                    ms = a[i] - ns
+                    n_digits = put64(o, p, ms // 1000000) - p
+                begin = p
+                p = put_decimals(o, p + n_digits, ns)
             o[p] = 44
             p += 1
     return p

@@ -313,13 +313,13 @@ def read(
 ) -> Iterator[Records]:  # fmt: skip
     """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
     width = WIDTH["record"]
-    sums = (call_sums or CallSums(NO_STATS)).kernel
+    sums = (call_sums or CallSums(NO_STATS)).arrays
     records, pool = np.empty((most or FIRST_RECORDS) * width, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
             stopped = log_kernel.read(
-                source.data, window, program.steps, program.starts, columns, stats, records, pool, sums, state
+                source.data, window, program.steps, program.starts, columns, stats, records, pool, *sums, state
             )
             if stopped == cursor.POOL:
                 pool = grown(pool)

@@ -25,7 +25,16 @@ from traceferry.importers.mono.cursor_inlined import (
 )
 from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
-from traceferry.importers.mono.sums_inlined import CallSums, short_calls
+from traceferry.importers.mono.sums_inlined import (
+    DEPTH_OF,
+    IN_CALLEES,
+    NOW,
+    OPEN_WIDTH,
+    THREAD_WIDTH,
+    CallSums,
+    ended,
+    short_calls,
+)
 from traceferry.kernels.integers import wrapped
 
 # Columns of `stats`, a row for each buffer; further ones count events.
@@ -56,17 +65,26 @@ def read(
     stats: cython.ulonglong[::1],
     records: cython.ulonglong[::1],
     pool: cython.ulonglong[::1],
-    sums: CallSums,
+    thread_of: cython.const[cython.int][::1],
+    threads: cython.longlong[::1],
+    open_calls: cython.longlong[::1],
+    owner: cython.int[::1],
+    method: cython.ulonglong[::1],
+    sums: cython.longlong[::1],
+    slots: cython.int[::1],
+    spans: cython.longlong[::1],
+    counts: cython.longlong[::1],
     s: cython.ulonglong[::1],
 ):
     """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
-    columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
+    From thread_of to counts: see `CallSums`. columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
     STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. An event that is damaged
     ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set. Returns DONE, ROWS or POOL.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
-    counts: cython.bint = stats.shape[0] > 0
+    calls_of: CallSums = CallSums(thread_of, threads, open_calls, owner, method, sums, slots, spans, counts)
+    has_stats: cython.bint = stats.shape[0] > 0
     n: cython.Py_ssize_t = s[N_ROWS]
     n_pool: cython.Py_ssize_t = s[N_POOL]
     room: cython.Py_ssize_t = records.shape[0] // RECORD_WIDTH
@@ -74,7 +92,7 @@ def read(
         columns.shape[0] < 256
         or n > room
         or n_pool > pool.shape[0]
-        or (counts and stats.shape[0] < c.n_buffers * STATS_WIDTH)
+        or (has_stats and stats.shape[0] < c.n_buffers * STATS_WIDTH)
     ):
         raise ValueError("read: an array has the wrong length")
     i: cython.int
@@ -92,9 +110,9 @@ def read(
     with cython.nogil:
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
-            sums.go_to(c.row - 1)
+            calls_of.go_to(c.row - 1)
             if not c.next(n_pool):
-                if counts:
+                if has_stats:
                     stats[of + BAD] = c.damage
                     stats[of + BAD_AT] = c.event_at
                 c.at = c.end
@@ -113,7 +131,7 @@ def read(
                 records[RECORD_WIDTH * n + 3] = n_pool
                 n += 1
                 n_pool = c.n_items
-            if counts:
+            if has_stats:
                 if column > 0:
                     stats[of + column] += 1
                 stats[of + EVENTS] += 1
@@ -123,19 +141,46 @@ def read(
                     if c.event_ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.event_ts
             if skips_calls and c.kind & 0xCF == 3 and c.kind != 3:
-                n_calls, n_enter, n_exc = short_calls(d, c, sums)
-                if counts and n_calls > 0:
+                n_calls, n_enter, n_exc = short_calls(d, c, calls_of)
+                if has_stats and n_calls > 0:
                     if c.ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.ts
                     stats[of + EVENTS] += n_calls
                     stats[of + columns[ENTER]] += n_enter
                     stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
                     stats[of + columns[EXC_LEAVE]] += n_exc
-        sums.go_to(-1)
+        calls_of.go_to(-1)
     c.save(s)
     s[N_ROWS] = n
     s[N_POOL] = n_pool
     return result
+
+
+def end_calls(
+    thread: cython.longlong,
+    end_ts: cython.longlong,
+    thread_of: cython.const[cython.int][::1],
+    threads: cython.longlong[::1],
+    open_calls: cython.longlong[::1],
+    owner: cython.int[::1],
+    method: cython.ulonglong[::1],
+    sums: cython.longlong[::1],
+    slots: cython.int[::1],
+    spans: cython.longlong[::1],
+    counts: cython.longlong[::1],
+) -> None:
+    """Ends the open calls of a thread that is not left out: see `CallSums`."""
+    c: CallSums = CallSums(thread_of, threads, open_calls, owner, method, sums, slots, spans, counts)
+    at: cython.Py_ssize_t = THREAD_WIDTH * thread
+    if thread < 0 or at >= threads.shape[0]:
+        raise ValueError("end_calls: a thread without a row")
+    top: cython.Py_ssize_t = thread * c.room + threads[at + DEPTH_OF] * OPEN_WIDTH
+    now: cython.longlong = max(end_ts, threads[at + NOW])
+    in_callees: cython.longlong = threads[at + IN_CALLEES]
+    while top > thread * c.room:
+        top, in_callees = ended(c, top, now, in_callees)
+    threads[at + DEPTH_OF] = 0
+    counts[1] = c.n_spans
 
 
 # ---------------------------------------------------------------- calls
@@ -366,8 +411,8 @@ def find_names(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    CallSums.__init__ = plain_integers(CallSums.__init__)
     read = plain_integers(read)
+    end_calls = plain_integers(end_calls)
     calls = plain_integers(calls)
     enter_names = plain_integers(enter_names)
     find_names = plain_integers(find_names)

@@ -4,24 +4,6 @@ from numpy.typing import NDArray
 
 WIDTHS: dict[str, int]
 
-class CallSums:
-    def __init__(
-        self,
-        thread_of: NDArray[Any],
-        threads: NDArray[Any],
-        open_calls: NDArray[Any],
-        owner: NDArray[Any],
-        method: NDArray[Any],
-        sums: NDArray[Any],
-        slots: NDArray[Any],
-        spans: NDArray[Any],
-    ) -> None: ...
-    @property
-    def n_used(self) -> int: ...
-    @property
-    def n_kept(self) -> int: ...
-    def close(self, thread: int, end_ts: int) -> None: ...
-
 def read(
     d: memoryview,
     buffers: NDArray[Any],
@@ -31,9 +13,30 @@ def read(
     stats: NDArray[Any],
     records: NDArray[Any],
     pool: NDArray[Any],
-    sums: CallSums,
+    thread_of: NDArray[Any],
+    threads: NDArray[Any],
+    open_calls: NDArray[Any],
+    owner: NDArray[Any],
+    method: NDArray[Any],
+    sums: NDArray[Any],
+    slots: NDArray[Any],
+    spans: NDArray[Any],
+    counts: NDArray[Any],
     s: NDArray[Any],
 ) -> int: ...
+def end_calls(
+    thread: int,
+    end_ts: int,
+    thread_of: NDArray[Any],
+    threads: NDArray[Any],
+    open_calls: NDArray[Any],
+    owner: NDArray[Any],
+    method: NDArray[Any],
+    sums: NDArray[Any],
+    slots: NDArray[Any],
+    spans: NDArray[Any],
+    counts: NDArray[Any],
+) -> None: ...
 def calls(
     d: memoryview,
     buffers: NDArray[Any],

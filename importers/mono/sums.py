@@ -58,9 +58,11 @@ class CallSums:
         self._owner, self._method = np.empty(room, np.int32), np.empty(room, np.uint64)
         self._sums = np.zeros((room, SLOT_WIDTH), np.int64)
         self._spans = np.empty((MOST_SPANS if len(tids) else 0, SPAN_WIDTH), np.int64)
-        self.kernel = log_kernel.CallSums(
+        self._counts = np.zeros(2, np.int64)
+        # As the kernels take them.
+        self.arrays = (
             thread_of, self._threads.ravel(), np.empty(n * DEEPEST * OPEN_WIDTH, np.int64), self._owner, self._method,
-            self._sums.ravel(), np.full(2 * room or 1, -1, np.int32), self._spans.ravel(),
+            self._sums.ravel(), np.full(2 * room or 1, -1, np.int32), self._spans.ravel(), self._counts,
         )  # fmt: skip
         self._closed: dict[int, ThreadSums] = {}
 
@@ -71,13 +73,14 @@ class CallSums:
             return None
         if tid not in self._closed:
             counts = dict(zip(THREAD_COLUMNS, self._threads[nth].tolist(), strict=False))
-            self.kernel.close(nth, end_ts)
-            slots = np.flatnonzero(self._owner[: self.kernel.n_used] == nth)
+            log_kernel.end_calls(nth, end_ts, *self.arrays)
+            n_slots, n_spans = self._counts.tolist()
+            slots = np.flatnonzero(self._owner[:n_slots] == nth)
             slots = slots[self._sums[slots, ENTERS] > 0]
-            rank = np.full(self.kernel.n_used, -1, np.int64)
+            rank = np.full(n_slots, -1, np.int64)
             rank[slots] = np.arange(len(slots))
-            spans = self._spans[: self.kernel.n_kept]
+            spans = self._spans[:n_spans]
             spans = np.column_stack((rank[spans[:, 0]], spans[:, 1:]))[rank[spans[:, 0]] >= 0]
-            n_spans = np.bincount(spans[:, 0], minlength=len(slots))
-            self._closed[tid] = ThreadSums(self._method[slots], counts, self._sums[slots], spans, n_spans)
+            kept = np.bincount(spans[:, 0], minlength=len(slots))
+            self._closed[tid] = ThreadSums(self._method[slots], counts, self._sums[slots], spans, kept)
         return self._closed[tid]

@@ -45,7 +45,7 @@ class CallSums:
     thread_of: for each buffer the number of its thread; -1: its calls are not added. threads: a row of THREAD_WIDTH for
     each, zeros at first. open_calls: rows of OPEN_WIDTH, for each thread as many. Slots are pairs of a thread and a
     method: owner, method, sums (rows of SLOT_WIDTH, zeros at first); slots: their hash table, -1 at first. spans: rows
-    of SPAN_WIDTH.
+    of SPAN_WIDTH. counts: how many slots and spans there are.
 
     Left out is a thread whose calls are deeper than its rows or later than LATEST_TS, or come when all slots are used.
     """
@@ -58,6 +58,7 @@ class CallSums:
     sums: cython.longlong[::1]
     slots: cython.int[::1]
     spans: cython.longlong[::1]
+    counts: cython.longlong[::1]
     n_slots: cython.int
     n_spans: cython.Py_ssize_t
     # The thread that is added to; -1: none. Its open calls are from `bottom` to `top`, and have that much room; its
@@ -80,6 +81,7 @@ class CallSums:
         sums: cython.longlong[::1],
         slots: cython.int[::1],
         spans: cython.longlong[::1],
+        counts: cython.longlong[::1],
     ):
         i: cython.Py_ssize_t
         n: cython.Py_ssize_t = threads.shape[0] // THREAD_WIDTH
@@ -92,6 +94,9 @@ class CallSums:
             or sums.shape[0] != room * SLOT_WIDTH
             or slots.shape[0] < 2 * room
             or slots.shape[0] & (slots.shape[0] - 1)
+            or counts.shape[0] < 2
+            or not 0 <= counts[0] <= room
+            or counts[1] < 0
         ):
             raise ValueError("CallSums: an array has the wrong length")
         for i in range(thread_of.shape[0]):
@@ -107,20 +112,13 @@ class CallSums:
         self.sums = sums
         self.slots = slots
         self.spans = spans
-        self.n_slots = 0
-        self.n_spans = 0
+        self.counts = counts
+        self.n_slots = counts[0]
+        self.n_spans = counts[1]
         self.top = 0
         self.now = 0
         self.in_callees = 0
         self.thread = -1
-
-    @property
-    def n_used(self) -> int:
-        return self.n_slots
-
-    @property
-    def n_kept(self) -> int:
-        return self.n_spans
 
     @cython.cfunc
     @cython.nogil
@@ -132,6 +130,8 @@ class CallSums:
         at: cython.Py_ssize_t
         if thread >= 0 and self.threads[THREAD_WIDTH * thread + LEFT_OUT]:
             thread = -1
+        self.counts[0] = self.n_slots
+        self.counts[1] = self.n_spans
         if thread == self.thread:
             return
         if self.thread >= 0:
@@ -199,18 +199,6 @@ class CallSums:
                 self.top, self.in_callees = ended(self, self.top, self.now, self.in_callees)
                 self.threads[at + UNWOUND_CALLS] += 1
             self.top, self.in_callees = ended(self, self.top, self.now, self.in_callees)
-
-    def close(self, thread: cython.longlong, end_ts: cython.longlong) -> None:
-        """Ends the open calls of a thread that is not left out."""
-        at: cython.Py_ssize_t = THREAD_WIDTH * thread
-        if thread < 0 or at >= self.threads.shape[0]:
-            raise ValueError("CallSums: a thread without a row")
-        top: cython.Py_ssize_t = thread * self.room + self.threads[at + DEPTH_OF] * OPEN_WIDTH
-        now: cython.longlong = max(end_ts, self.threads[at + NOW])
-        in_callees: cython.longlong = self.threads[at + IN_CALLEES]
-        while top > thread * self.room:
-            top, in_callees = ended(self, top, now, in_callees)
-        self.threads[at + DEPTH_OF] = 0
 
 
 @cython.cfunc
