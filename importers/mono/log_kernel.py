@@ -78,9 +78,10 @@ def read(
 ):
     """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
-    From thread_of to counts: see `CallSums`. columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
-    STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. An event that is damaged
-    ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set. Returns DONE, ROWS or POOL.
+    columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
+    STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. From thread_of to counts:
+    see `CallSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
+    Returns DONE, ROWS or POOL.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
     calls_of: CallSums = CallSums(thread_of, threads, open_calls, owner, method, sums, slots, spans, counts)
