@@ -1,5 +1,6 @@
 """GSYM files that are elsewhere: the same answers as of the whole file, from a small part of its bytes."""
 
+import random
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -181,6 +182,10 @@ def test_a_small_part_of_a_large_file_is_fetched(version: int, order: str, n_fun
     assert n_requests <= 60
     assert told(gsym.anew(), near) == told(whole.anew(), near)
     assert (elsewhere.file.n_bytes, elsewhere.file.n_requests) == (n_bytes, n_requests)
+    anywhere = Elsewhere(data, BLOCK)
+    addresses = [0x10_0000 + nth * 0x100 + 20 for nth in random.Random(1).sample(range(n_functions), 200)]
+    assert told(anywhere.opened(), addresses) == told(whole.anew(), addresses)
+    assert anywhere.file.n_bytes < len(data) // (2 if n_functions > 50_000 else 1)
 
 
 def test_a_file_that_changed_in_between() -> None:

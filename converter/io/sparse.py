@@ -10,10 +10,11 @@ import numpy as np
 from traceferry.errors import FormatError
 from traceferry.model import Array
 
-# A request takes as long as some hundred KB of an answer, but what is fetched stays in memory.
-BLOCK = 1 << 14
-# Blocks that lie so near to each other come with what is between them, in one request.
-MAX_GAP = 1 << 15
+# What is fetched stays in memory.
+BLOCK = 1 << 13
+# Blocks that lie so near to each other come with what is between them, in one request: it takes as much of the
+# processor's time as some ten KB of an answer, and as long as some hundred, but many are under way at once.
+MAX_GAP = 1 << 14
 
 # The bytes of each of these parts of the file: (start, end), in bytes, rising. Raises OSError.
 Fetch = Callable[[Sequence[tuple[int, int]]], Sequence[bytes]]
