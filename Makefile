@@ -27,7 +27,7 @@ CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_l
   LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test lint large bench compare-study goldens nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture test lint large bench bench-fleet fleet-study compare-study goldens nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +37,8 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make bench-fleet what the engine of many recordings costs over reading them one by one"
+	@echo "make fleet-study simulate 100,000 recordings on 200 workers"
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
 	@echo "make nightly try the properties with new examples of SEEDS=$(SEEDS) seeds, in 8 GB of memory"
 	@echo "make mutants change the code in MUTANTS=$(MUTANTS) places, one at a time, and list the changes that no test notices"
@@ -75,6 +77,7 @@ EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.to
 $(VENV)/.dev: $(VENV)/.kernels
 	@echo "installing what the tests need"
 	@$(call EXTRA,dev)
+	@$(PIP) install --no-deps dask-kubernetes # for the operator's schema alone
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.dev
@@ -159,6 +162,12 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/view.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/page.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/growth.py
+
+bench-fleet: $(VENV)/.dev
+	$(BIN)/python benchmarks/fleet.py --rounds $(BENCH_ROUNDS)
+
+fleet-study: $(VENV)/.dev
+	$(BIN)/python benchmarks/fleet_study.py $(STUDY)
 
 compare-study: $(VENV)/.dev
 	$(BIN)/python benchmarks/compare_study.py $(STUDY)

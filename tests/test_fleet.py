@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -489,3 +490,36 @@ def test_usage(tmp_path: Path, tree: Path) -> None:
         done = run(*words, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="1s")
         assert done.returncode == 2, (words, done)
         assert message in done.stderr, (words, done.stderr)
+
+
+def test_the_manifest_for_kubernetes_obeys_the_schema_of_the_operator() -> None:
+    """As far as that can be known without a cluster."""
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    try:
+        files = importlib.metadata.files("dask-kubernetes") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the schema is not there: pip install --no-deps dask-kubernetes")
+    [path] = [file for file in files if str(file).endswith("crds/daskjob.yaml")]
+    [version] = yaml.safe_load(path.read_text())["spec"]["versions"]
+    schema = closed(version["schema"]["openAPIV3Schema"])
+    manifest = yaml.safe_load((REPO / "docs" / "fleet" / "kubernetes.yaml").read_text())
+    jsonschema.validate(manifest, schema)
+    manifest["spec"]["job"]["spec"]["containers"][0]["argz"] = []
+    with pytest.raises(jsonschema.ValidationError, match="argz"):
+        jsonschema.validate(manifest, schema)
+
+
+def closed(schema: Any) -> Any:
+    """The schema, with unknown fields refused, as Kubernetes reports them."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: closed(value) for key, value in schema.items()}
+    if "properties" in schema and "x-kubernetes-preserve-unknown-fields" not in schema:
+        known = {**inner["properties"], "apiVersion": {}, "kind": {}, "metadata": {}}
+        inner |= {"properties": known, "additionalProperties": False}
+    if schema.get("x-kubernetes-int-or-string"):
+        return {"type": ["integer", "string"]}
+    return inner

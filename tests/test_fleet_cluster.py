@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ for _needed in ("dask", "distributed", "fsspec", "pyarrow", "s3fs", "moto"):
 
 import psutil
 import pyarrow
+import zstandard
 from clients.s3 import BUCKET, S3
 from fleets import recordings
 from pyarrow import parquet
@@ -205,6 +207,49 @@ def test_what_is_done_is_not_done_again(bucket: Bucket) -> None:
     bucket.s3.put(f"in/{changed}", data)
     bucket.run("resumed", *words)
     assert bucket.content("resumed") == bucket.content("reference")
+
+
+def test_a_cluster_that_runs_already(bucket: Bucket) -> None:
+    """As on other machines: a scheduler and a worker that were started by hand."""
+    dask = [sys.executable, "-m", "dask"]
+    with ended(subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
+                                stderr=subprocess.PIPE, text=True, env=bucket.environment)) as scheduler:  # fmt: skip
+        assert scheduler.stderr is not None
+        address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
+        worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard"]
+        with ended(subprocess.Popen(worker, stderr=subprocess.DEVNULL, env=bucket.environment)):
+            bucket.run("elsewhere", "--scheduler", address)
+    assert bucket.content("elsewhere") == bucket.content("reference")
+
+
+@contextmanager
+def ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_a_recording_that_needs_too_much_memory_is_named(tmp_path: Path) -> None:
+    """It ends each worker that reads it; the others of its partition are read all the same."""
+    names = [name for name, _ in recordings(6)]
+    for name, data in recordings(6):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(data)
+    large = tmp_path / "in" / "large.mlpd.zst"
+    with large.open("wb") as file, zstandard.ZstdCompressor(level=1).stream_writer(file) as packed:
+        packed.write(next(data for name, data in recordings(6) if name.endswith(".mlpd")))
+        for _ in range(1000):
+            packed.write(bytes(1 << 21))
+    command = [str(TRACEFERRY), "aggregate", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--workers", "1"]
+    more = ["--worker-memory", "700MB", "--partition-size", "64", "--decompress-limit", "none"]
+    done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 1, done.stderr
+    rows = parquet.read_table(tmp_path / "out" / "recordings").to_pylist()
+    status = {str(Path(row["recording"]).relative_to(tmp_path / "in")): row["status"] for row in rows}
+    assert status == {**dict.fromkeys(names, "done"), "large.mlpd.zst": "killed"}
+    assert f"{large}: killed: each worker that read it was ended" in done.stderr
 
 
 def test_conversions(bucket: Bucket, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ nor scheduler grows with the number of recordings."""
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from traceferry.fleet.work import PASSING, Work
 
 # Tasks that wait at the scheduler, for each worker.
 TASKS_PER_WORKER = 3
+ASK_EVERY_S = 5.0
 # How many workers may end before a task is given up.
 DEATHS = 3
 # Windows cannot fork.
@@ -89,11 +91,11 @@ class Counts:
 
 
 @dataclass
-class _Step:
+class Step:
     """A part, or a file, that waits for its children. number: of the file, -1 is a part."""
 
     key: str
-    parent: _Step | None
+    parent: Step | None
     number: int = -1
     recordings: Sequence[Recording] = ()
     children: list[str] = field(default_factory=list)
@@ -108,10 +110,11 @@ class Engine:
         self.used: set[str] = set()
         self._client, self._work, self._place = client, work, place
         self._progress = progress
-        self._running: dict[Any, _Step] = {}
-        self._ready: deque[_Step] = deque()
+        self._running: dict[Any, Step] = {}
+        self._ready: deque[Step] = deque()
         self._known: frozenset[str] = frozenset()
         self._passing: set[str] = set()
+        self._asked_at, self._n_threads = -ASK_EVERY_S, 0
 
     def run(self, shards: Iterator[Shard], resume: bool) -> None:
         """Makes the files of all shards. resume: with the parts and files that are there."""
@@ -122,8 +125,7 @@ class Engine:
         pending = as_completed(loop=self._client.loop)
         more = True
         while True:
-            most = TASKS_PER_WORKER * max(len(self._client.scheduler_info()["workers"]), 1)
-            while len(self._running) < most:
+            while len(self._running) < self._most_running():
                 while more and not self._ready:
                     shard = next(shards, None)
                     more = shard is not None
@@ -139,12 +141,19 @@ class Engine:
             self._ended(step, future)
             del future
 
+    def _most_running(self) -> int:
+        """The number of workers changes in a cluster, but not often; to ask for it takes time."""
+        if time.monotonic() - self._asked_at > ASK_EVERY_S:
+            self._asked_at = time.monotonic()
+            self._n_threads = sum(self._client.nthreads().values())
+        return TASKS_PER_WORKER * max(self._n_threads, 1)
+
     # ------------------------------------------------------------ what is to do
 
     def _begin(self, shard: Shard, resume: bool) -> None:
         n_recordings = sum(_n_recordings(node) for node in shard.parts)
         self.counts.total += n_recordings
-        whole = _Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
+        whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
         if resume and self._is_whole(shard):
             self.used |= {key for node in shard.parts for key in _keys(node)}
             self.counts.done += n_recordings
@@ -175,7 +184,7 @@ class Engine:
             return False
         return bool(orjson.loads(facts)["key"] == shard.key) and not statuses & PASSING
 
-    def _add(self, node: Node, parent: _Step) -> None:
+    def _add(self, node: Node, parent: Step) -> None:
         self.used.add(node.key)
         if part_name(node.key) in self._known and not any(retry_name(key) in self._known for key in _keys(node)):
             self.used |= set(_keys(node))
@@ -185,27 +194,30 @@ class Engine:
             self._progress(self.counts)
             return
         parent.waits_for += 1
-        step = _Step(node.key, parent, recordings=node.recordings, children=[each.key for each in node.children])
+        step = Step(node.key, parent, recordings=node.recordings, children=[each.key for each in node.children])
         for child in node.children:
             self._add(child, step)
         if not step.waits_for:
             self._ready.append(step)
 
-    def _submit(self, step: _Step, pending: Any) -> None:
+    def task_of(self, step: Step) -> tuple[Any, ...]:
+        """The function that a worker calls, and its arguments."""
         place = self._place
         if step.number >= 0:
-            task: tuple[Any, ...] = (finish, self._work, place, step.number, step.key, step.children)
-        elif step.children:
-            task = (merge, place, step.key, step.children)
-        else:
-            task = (leaf, self._work, place, step.key, step.recordings)
+            return finish, self._work, place, step.number, step.key, step.children
+        if step.children:
+            return merge, place, step.key, step.children
+        return leaf, self._work, place, step.key, step.recordings
+
+    def _submit(self, step: Step, pending: Any) -> None:
+        task = self.task_of(step)
         future = self._client.submit(*task, key=f"{task[0].__name__}-{step.key}", pure=False)
         self._running[future.key] = step
         pending.add(future)
 
     # ------------------------------------------------------------ what has ended
 
-    def _ended(self, step: _Step, future: Any) -> None:
+    def _ended(self, step: Step, future: Any) -> None:
         from distributed.scheduler import KilledWorker
 
         error = future.exception()
@@ -226,7 +238,7 @@ class Engine:
         self._progress(self.counts)
         self._release(step)
 
-    def _release(self, step: _Step) -> None:
+    def _release(self, step: Step) -> None:
         parent = step.parent
         if parent is None:
             return
@@ -235,7 +247,7 @@ class Engine:
             # Files first: then parts that wait are few.
             self._ready.appendleft(parent)
 
-    def _divide(self, step: _Step) -> None:
+    def _divide(self, step: Step) -> None:
         """A recording has ended the workers that read it: each is read by itself, and the one that does it again is
         named."""
         if len(step.recordings) == 1:
