@@ -74,10 +74,10 @@ class Balancer:
         n = len(raw.ts)
         if n and not self._has_start:
             self._state[SLOT["now"]], self._has_start = raw.ts[0], True
-        self._make_room(n, n_keys)
+        self._reserve(n, n_keys)
         depth = self["depth"]
-        room = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
-        ts, frame, flags = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.uint8)
+        capacity = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
+        ts, frame, flags = np.empty(capacity, np.int64), np.empty(capacity, np.int32), np.empty(capacity, np.uint8)
         marks = np.empty(len(raw.marks), np.int64)
         n_rows = balance_kernel.balance(
             raw.ts, raw.key, raw.frame, raw.flags, raw.marks, self._missing, self._key, self._frame, self._row,
@@ -88,9 +88,9 @@ class Balancer:
         return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
 
     def open_calls(self, n: int, n_keys: int) -> tuple[Array, Array] | None:
-        """(int32 key, int32 frame) of the open calls, with room for n more, for a caller that balances n rows itself:
-        enters and leaves of the innermost call, at times that do not fall. None: these must be added, too."""
-        self._make_room(n, n_keys)
+        """(int32 key, int32 frame) of the open calls, with capacity for n more, for a caller that balances n rows
+        itself: enters and leaves of the innermost call, at times that do not fall. None: these must be added, too."""
+        self._reserve(n, n_keys)
         is_possible = not self._notes and not len(self._missing) and self["searched"] <= balance_kernel.SEARCHED_MOST
         return (self._key, self._frame) if is_possible else None
 
@@ -118,7 +118,7 @@ class Balancer:
         """int64 [n, 6], after `close`: the leaves without an enter; the columns are ORPHAN."""
         return self._orphans[: len(ORPHAN) * self["n_orphans"]].reshape(-1, len(ORPHAN))
 
-    def _make_room(self, n: int, n_keys: int) -> None:
+    def _reserve(self, n: int, n_keys: int) -> None:
         deepest = self["depth"] + n + len(self._missing) // 4 - self["n_inserted"]
         if deepest > len(self._key):
             self._key, self._frame, self._row = (_longer(a, deepest) for a in (self._key, self._frame, self._row))
@@ -213,7 +213,7 @@ class CallTotals:
     def add(self, calls: Table) -> int:
         """Adds a thread; returns its number of calls."""
         if isinstance(calls, StreamedTable) and (totals := calls.totals()) is not None:
-            self._make_room(0)
+            self._reserve(0)
             func, added = totals[:, 0], totals[:, 1:]
             self._sums[func, :3] = sums.plus(self._sums[func, :3], added)
             return int(added[:, 0].sum())
@@ -221,7 +221,7 @@ class CallTotals:
         state = np.zeros(2, np.int64)
         for piece in calls.pieces():
             n_rows += len(piece)
-            self._make_room(int(state[0]) + len(piece))
+            self._reserve(int(state[0]) + len(piece))
             calls_kernel.totals(
                 piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._entered, self._in_callees,
                 self._sums.reshape(-1), state,
@@ -229,7 +229,7 @@ class CallTotals:
         _check_balanced(state)
         return n_rows // 2
 
-    def _make_room(self, depth: int) -> None:
+    def _reserve(self, depth: int) -> None:
         if len(self._func_of_frame) < len(self._frames):
             self._func_of_frame = np.ascontiguousarray(self._frames["func"], np.int32)
         if len(self._sums) < len(self._funcs):
@@ -239,7 +239,7 @@ class CallTotals:
 
     def by_func(self) -> tuple[Array, Array, Array]:
         """int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
-        self._make_room(0)
+        self._reserve(0)
         return self._sums[:, 0], self._sums[:, 1], self._sums[:, 2]
 
 
@@ -278,9 +278,9 @@ def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
     state = np.zeros(4, np.int64)
     open_calls = _call_columns(0)
     for piece in calls.pieces():
-        room = int(state[0]) + len(piece)
-        open_calls = [_longer(column, room) for column in open_calls]
-        out = _call_columns(room)
+        capacity = int(state[0]) + len(piece)
+        open_calls = [_longer(column, capacity) for column in open_calls]
+        out = _call_columns(capacity)
         kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
         ts, frame, flags, row = (column[: state[2]] for column in out)
         if len(ts):

@@ -130,7 +130,7 @@ def balance(
 
     A leave closes the innermost open call of its key, with the frame of its enter, and the calls above that as UNWOUND.
     Time stamps that fall are raised. A leave without an open call of its key is left out: noted in `orphans` where that
-    has room, else as if it were not in the stream.
+    has capacity, else as if it were not in the stream.
 
     marks: rows of the piece, rising, -1 for the last row before it; out_marks: the rows of the whole output that they
     became. inserted: rows of (row of the stream, key, frame, flags), rising: enters that belong before that row.
@@ -141,7 +141,7 @@ def balance(
     """
     n: cython.Py_ssize_t = ts.shape[0]
     deepest: cython.Py_ssize_t = open_key.shape[0]
-    room: cython.Py_ssize_t = out_ts.shape[0]
+    capacity: cython.Py_ssize_t = out_ts.shape[0]
     if state.shape[0] < N_STATE:
         raise ValueError("balance: an array has the wrong length")
     sp: cython.Py_ssize_t = int(state[DEPTH])
@@ -163,9 +163,9 @@ def balance(
         or open_frame.shape[0] != deepest
         or open_row.shape[0] != deepest
         or lists.shape[0] < 2 * deepest + 2
-        or room < 2 * (n + n_inserts - j) + sp
-        or out_frame.shape[0] != room
-        or out_flags.shape[0] != room
+        or capacity < 2 * (n + n_inserts - j) + sp
+        or out_frame.shape[0] != capacity
+        or out_flags.shape[0] != capacity
         or (noting and orphans.shape[0] < O_WIDTH * (n_orphans + n))
     ):
         raise ValueError("balance: an array has the wrong length")

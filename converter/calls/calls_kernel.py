@@ -165,8 +165,8 @@ def fit(
     n: cython.Py_ssize_t,
 ) -> cython.bint:
     """Whether these columns have n rows at least."""
-    room: cython.Py_ssize_t = ts.shape[0]
-    return n <= room == frame.shape[0] == flags.shape[0] == row.shape[0]
+    capacity: cython.Py_ssize_t = ts.shape[0]
+    return n <= capacity == frame.shape[0] == flags.shape[0] == row.shape[0]
 
 
 def cut(

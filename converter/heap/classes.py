@@ -43,9 +43,9 @@ def by_class(trace: Trace, graph: HeapGraph) -> ClassTree:
     tops = [f"[{trace.strings[kind] or 'root'}]" for kind in kinds.tolist()] + [NO_ROOT, SEVERAL_ROOTS]
     top = np.where(holders < 0, len(tops) - 1, holders - n).astype(np.int32)
     dominator = np.where(holders >= n, -1, holders).astype(np.int32)
-    room = n + len(tops)
-    parent, class_name, depth = (np.full(room, start, np.int32) for start in (-1, -2, 1))
-    slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
+    capacity = n + len(tops)
+    parent, class_name, depth = (np.full(capacity, start, np.int32) for start in (-1, -2, 1))
+    slots = np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32)
     node_of, state = np.empty(n, np.int32), np.array([len(tops), 0], np.int64)
     heap_kernel.merge_classes(
         bottom_up(dominator), dominator, top, np.ascontiguousarray(graph.objects["class_name"]), MAX_DEPTH,

@@ -92,7 +92,7 @@ def preorder(
     """Numbers the nodes to which the entries lead, from 1; returns how many. Nothing may refer to an entry.
 
     number: of each node, zeros at the start; order: the node of each number; parent: the number from which the search
-    came to it. Room: order, parent and cursor one more than nodes.
+    came to it. Capacity: order, parent and cursor one more than nodes.
     """
     n: cython.Py_ssize_t = offsets.shape[0] - 1
     if not is_graph(offsets, references):
@@ -322,25 +322,25 @@ def merge_classes(
     node's own class is the node itself. Nodes of max_depth take what is below them.
 
     order: each object before its dominator, all of them; top: the tree node above an object that has no dominator,
-    0 to state[N_TREE] - 1, which must be there; node_of: the tree node of each object. Room in tree_*: one for
+    0 to state[N_TREE] - 1, which must be there; node_of: the tree node of each object. Capacity of tree_*: one for
     each top and each object; slots: a power of two, at least twice as many, all -1. state: the number of tree nodes,
     and of objects that are deeper.
     """
     n: cython.Py_ssize_t = dominator.shape[0]
-    room: cython.Py_ssize_t = tree_parent.shape[0]
+    capacity: cython.Py_ssize_t = tree_parent.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
     if (
         order.shape[0] != n
         or top.shape[0] != n
         or class_name.shape[0] != n
         or node_of.shape[0] != n
-        or tree_class.shape[0] != room
-        or tree_depth.shape[0] != room
-        or n_slots < 2 * room
+        or tree_class.shape[0] != capacity
+        or tree_depth.shape[0] != capacity
+        or n_slots < 2 * capacity
         or n_slots & (n_slots - 1)
         or state.shape[0] < 2
         or state[N_TREE] < 0
-        or state[N_TREE] > room - n
+        or state[N_TREE] > capacity - n
     ):
         raise ValueError("merge_classes: an array has the wrong length")
     i: cython.Py_ssize_t

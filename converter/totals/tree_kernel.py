@@ -30,10 +30,10 @@ def fold_stacks(
 ) -> cython.Py_ssize_t:
     """The node of each stack from `first` on, which must have been found for those before. Returns the number of nodes.
 
-    Room needed: in the nodes one more for each stack, in slots, a power of two, twice the nodes' room.
+    Capacity needed: in the nodes one more for each stack, in slots, a power of two, twice the nodes' capacity.
     """
     n: cython.Py_ssize_t = prefix.shape[0]
-    room: cython.Py_ssize_t = node_parent.shape[0]
+    capacity: cython.Py_ssize_t = node_parent.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
     if (
         first < 0
@@ -41,10 +41,10 @@ def fold_stacks(
         or key_of_stack.shape[0] != n
         or node_of_stack.shape[0] != n
         or n_nodes < 0
-        or room < n_nodes + n - first
-        or node_key.shape[0] != room
+        or capacity < n_nodes + n - first
+        or node_key.shape[0] != capacity
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * capacity
     ):
         raise ValueError("fold_stacks: an array has the wrong length")
     i: cython.Py_ssize_t
@@ -93,27 +93,27 @@ def add_calls(
     touched nodes; and how many were written. own_ns, own_calls: of the bucket, -1 in own_calls: untouched. touched:
     the nodes of the bucket.
 
-    Stops early when the nodes, the path or the output is full: make room and call again. Room needed: in slots, a power
-    of two, twice that of the nodes; in own_* and touched as many as nodes, in out_* one more.
+    Stops early when the nodes, the path or the output is full: make them longer and call again. Capacity
+    needed: in slots, a power of two, twice that of the nodes; in own_* and touched as many as nodes, in out_* one more.
     """
     n: cython.Py_ssize_t = ts.shape[0]
-    room: cython.Py_ssize_t = node_parent.shape[0]
+    capacity: cython.Py_ssize_t = node_parent.shape[0]
     deepest: cython.Py_ssize_t = path.shape[0]
-    out_room: cython.Py_ssize_t = out_bucket.shape[0]
+    out_capacity: cython.Py_ssize_t = out_bucket.shape[0]
     n_slots: cython.Py_ssize_t = slots.shape[0]
     if (
         frame.shape[0] != n
         or flags.shape[0] != n
-        or node_key.shape[0] != room
-        or own_ns.shape[0] != room
-        or own_calls.shape[0] != room
-        or touched.shape[0] != room
-        or out_room <= room
-        or out_node.shape[0] != out_room
-        or out_ns.shape[0] != out_room
-        or out_calls.shape[0] != out_room
+        or node_key.shape[0] != capacity
+        or own_ns.shape[0] != capacity
+        or own_calls.shape[0] != capacity
+        or touched.shape[0] != capacity
+        or out_capacity <= capacity
+        or out_node.shape[0] != out_capacity
+        or out_ns.shape[0] != out_capacity
+        or out_calls.shape[0] != out_capacity
         or n_slots & (n_slots - 1)
-        or n_slots < 2 * room
+        or n_slots < 2 * capacity
         or ends.shape[0] < 1
         or state.shape[0] < 7
     ):
@@ -130,7 +130,7 @@ def add_calls(
     if (
         i < 0
         or n_nodes < 0
-        or n_nodes > room
+        or n_nodes > capacity
         or depth < 0
         or depth > deepest
         or bucket < 0
@@ -138,7 +138,7 @@ def add_calls(
         or n_touched < 0
         or n_touched > n_nodes
         or m < 0
-        or m > out_room
+        or m > out_capacity
     ):
         raise ValueError("add_calls: invalid state")
     k: cython.Py_ssize_t
@@ -149,12 +149,12 @@ def add_calls(
     key: cython.int
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and n_nodes < room and depth < deepest:
+        while i < n and n_nodes < capacity and depth < deepest:
             t = ts[i]
             while True:
                 until = t
                 if bucket + 1 < n_buckets and t >= ends[bucket]:
-                    if m + n_touched + 1 > out_room:
+                    if m + n_touched + 1 > out_capacity:
                         break
                     until = ends[bucket]
                 if depth > 0 and until > now:

@@ -64,7 +64,7 @@ class Nodes:
         self._table.grow(0, 1 << 10)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         return self._table.size
 
     @property
@@ -77,11 +77,11 @@ class Nodes:
 
     @property
     def columns(self) -> tuple[Array, Array, Array]:
-        """parent, key and slots, with room for more."""
+        """parent, key and slots, with capacity for more."""
         return *self._table.columns, self._table.slots  # type: ignore[return-value]
 
-    def make_room(self, wanted: int) -> None:
-        if wanted > self.room:
+    def reserve(self, wanted: int) -> None:
+        if wanted > self.capacity:
             self._table.grow(self.n, wanted)
 
 
@@ -228,9 +228,9 @@ class Trees:
             key_of_frame = self.keys.update()
             state[ROW] = 0
             while True:
-                nodes.make_room(nodes.n + 1)
-                own = own.with_room(nodes.room)
-                out = [np.empty(nodes.room + ROWS, dtype) for dtype in (np.int32, np.int32, np.int64, np.int64)]
+                nodes.reserve(nodes.n + 1)
+                own = own.with_capacity(nodes.capacity)
+                out = [np.empty(nodes.capacity + ROWS, dtype) for dtype in (np.int32, np.int32, np.int64, np.int64)]
                 state[N_NODES], state[N_OUT] = nodes.n, 0
                 tree_kernel.add_calls(
                     piece["ts"], piece["frame"], piece["flags"], key_of_frame, ends, state, path, *nodes.columns,
@@ -278,7 +278,7 @@ class Trees:
         if len(self._trace.stacks) > first:
             stacks, key_of_frame = self._trace.stacks.table(), self.keys.update()
             found = np.concatenate((self._node_of_stack, np.empty(len(stacks) - first, np.int32)))
-            self.nodes.make_room(self.nodes.n + len(stacks) - first)
+            self.nodes.reserve(self.nodes.n + len(stacks) - first)
             self.nodes.n = tree_kernel.fold_stacks(
                 np.ascontiguousarray(stacks["prefix"]), key_of_frame[stacks["frame"]], first, self.nodes.n,
                 *self.nodes.columns, found,
@@ -326,14 +326,14 @@ def _n_amounts(series: list[Series]) -> int:
 class _Own:
     """The amounts of one bucket of a thread's calls."""
 
-    def __init__(self, room: int) -> None:
-        self.ns, self.calls = np.zeros(room, np.int64), np.full(room, -1, np.int64)
-        self.touched = np.empty(room, np.int32)
+    def __init__(self, capacity: int) -> None:
+        self.ns, self.calls = np.zeros(capacity, np.int64), np.full(capacity, -1, np.int64)
+        self.touched = np.empty(capacity, np.int32)
 
-    def with_room(self, room: int) -> _Own:
+    def with_capacity(self, capacity: int) -> _Own:
         n = len(self.ns)
-        if room == n:
+        if capacity == n:
             return self
-        larger = _Own(room)
+        larger = _Own(capacity)
         larger.ns[:n], larger.calls[:n], larger.touched[:n] = self.ns, self.calls, self.touched
         return larger

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Number columns as JSON text. Cython's pure-Python mode: also runs interpreted.
 
-Every function writes a comma behind each value, and returns the number of bytes. Room needed: 24 bytes a value.
+Every function writes a comma behind each value, and returns the number of bytes. Capacity needed: 24 bytes a value.
 """
 
 import cython
@@ -120,7 +120,7 @@ def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.ulonglong)
 def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
     """int32 values; a negative one is null."""
     if o.shape[0] < 24 * a.shape[0]:
-        raise ValueError("ints: too little room")
+        raise ValueError("ints: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     v: cython.uint
@@ -143,7 +143,7 @@ def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ss
 def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
     """int64 ns → ms; a negative one is null."""
     if o.shape[0] < 24 * a.shape[0]:
-        raise ValueError("millis: too little room")
+        raise ValueError("millis: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     # The whole ms of the value before, which mostly are those of the next, too: where they are, and until which ns.
@@ -179,7 +179,7 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
 def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cython.uchar[::1]) -> cython.Py_ssize_t:
     """int64 values as they are; one that is `null` is null."""
     if o.shape[0] < 24 * a.shape[0]:
-        raise ValueError("longs: too little room")
+        raise ValueError("longs: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     v: cython.ulonglong
@@ -209,9 +209,9 @@ def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cytho
 def sample_rows(
     stack: cython.const[cython.int][::1], ts: cython.const[cython.longlong][::1], o: cython.uchar[::1]
 ) -> cython.Py_ssize_t:
-    """Rows [stack,ms,0]; a negative stack is null. Room needed: 48 bytes a row."""
+    """Rows [stack,ms,0]; a negative stack is null. Capacity needed: 48 bytes a row."""
     if o.shape[0] < 48 * stack.shape[0] or ts.shape[0] != stack.shape[0]:
-        raise ValueError("sample_rows: too little room")
+        raise ValueError("sample_rows: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     v: cython.uint

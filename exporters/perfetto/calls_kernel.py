@@ -81,7 +81,7 @@ def slices(
         raise ValueError("slices: an array has the wrong length")
     i: cython.Py_ssize_t = row
     a: cython.Py_ssize_t = first_argument
-    room: cython.Py_ssize_t = out.shape[0] - 160
+    capacity: cython.Py_ssize_t = out.shape[0] - 160
     next_argument: cython.longlong = argument_call[a] if a < n_arguments else -1
     p: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
@@ -99,7 +99,7 @@ def slices(
     copied = cython.declare(cython.uchar[32])
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and p < room:
+        while i < n and p < capacity:
             g = flags[i]
             f = frame[i]
             if f < 0 or f >= n_frames or ts[i] < last:

@@ -33,13 +33,13 @@ def heap_samples(
     if totals.shape[0] != n_stacks or totals.shape[1] != 4 or row < 0:
         raise ValueError("heap_samples: an array has the wrong length")
     i: cython.Py_ssize_t = row
-    room: cython.Py_ssize_t = out.shape[0] - 64
+    capacity: cython.Py_ssize_t = out.shape[0] - 64
     p: cython.Py_ssize_t = 0
     q: cython.Py_ssize_t
     s: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
-        while i < n and p < room:
+        while i < n and p < capacity:
             s = stacks[i]
             if s < 0 or s >= n_stacks or callstack_iid[s] < 1:
                 bad = True
@@ -148,7 +148,8 @@ def reach(
     """Sets reached[i] to 1 for every object that references lead to from `starts`, in turn; into `begun` go those of
     the starts that were not reached when their turn came; returns how many.
 
-    The rows that object i refers to are references[offsets[i]:offsets[i + 1]]. path: room for as many rows as objects.
+    The rows that object i refers to are references[offsets[i]:offsets[i + 1]]. path: capacity
+    for as many rows as objects.
     """
     n: cython.Py_ssize_t = reached.shape[0]
     n_starts: cython.Py_ssize_t = starts.shape[0]

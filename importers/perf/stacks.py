@@ -119,6 +119,17 @@ def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, K
         keys.grow(n_keys, 4 * keys.size)
 
 
+def _single(first_version: Array, frames: FramesOf, flags: Array) -> Array:
+    """int32 [n_keys, 2]: the frame and flags of keys that always stand for one frame; -1 and 0 for others."""
+    version = first_version[:-1]
+    is_single = (np.diff(first_version) == 1) & (np.diff(frames.first)[version] == 1)
+    found = np.empty((len(version), 2), np.int32)
+    found[:, 0], found[:, 1] = -1, 0
+    found[is_single, 0] = frames.frames[frames.first[version[is_single]]]
+    found[is_single, 1] = flags[version[is_single]]
+    return found
+
+
 def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, trace: Trace) -> tuple[Array, Counts]:
     """The stack of each sample; adds the stacks to the trace."""
     first_version = np.searchsorted(meanings.key, np.arange(n_keys + 1))
@@ -132,12 +143,13 @@ def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, tr
     n_composed = np.zeros(n_threads, np.int32)
     stack = np.empty(len(paths.ts), np.int32)
     is_unknown, is_late = (meanings.kind == NOTHING).view(np.uint8), meanings.is_late.view(np.uint8)
+    single = _single(first_version, frames, is_unknown | is_late << 1)
     while True:
         prefix, frame = stacks.columns
         stacks_kernel.compose(
-            paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, first_version, meanings.start, frames.first,
-            frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, prefix, frame, stacks.slots,
-            stack,
+            paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, single, first_version, meanings.start,
+            frames.first, frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, prefix, frame,
+            stacks.slots, stack,
         )  # fmt: skip
         at, _, n_stacks, *counts = state.tolist()
         if at == len(stack):

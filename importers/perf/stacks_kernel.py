@@ -49,7 +49,8 @@ KEY = cython.declare(cython.int, 2)
 WORDS_WIDTH = cython.declare(cython.int, 3)
 
 # Indices into `path`, for each key of that sample, the root's first: besides KEY what it stands for, how many frames,
-# unknown keys and such of late code there are up to it, and the stack that ends with it.
+# unknown keys and such of late code there are up to it, and the stack that ends with it. VERSION: a row of the
+# versions, or of a single frame -1 - its row.
 VERSION = cython.declare(cython.int, 0)
 FRAMES = cython.declare(cython.int, 1)
 UNKNOWN = cython.declare(cython.int, 3)
@@ -224,6 +225,7 @@ def compose(
     n_shared: cython.const[cython.int][::1],
     n_own: cython.const[cython.int][::1],
     own: cython.const[cython.int][::1],
+    single: cython.const[cython.int][:, ::1],
     first_version: cython.const[cython.longlong][::1],
     version_from: cython.const[cython.longlong][::1],
     first_frame: cython.const[cython.longlong][::1],
@@ -247,6 +249,9 @@ def compose(
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. Beyond max_frames, addresses at the
     root are cut, each with all its frames: what is inlined stays with what it is inlined into.
 
+    single: most keys have one version of one frame; then the frame and that version's is_unknown | is_late << 1, so
+    that nothing else of the key need be looked at, else -1 and 0.
+
     path, until: longer than the longest callchain; until: when one of the keys up to each stands for something else;
     n_composed: up to which key the stacks in path are right, 0 at first. Stops early when the stacks are full (or slots
     half full): grow them and call again. state: the sample to go on at, the number of keys of own that were used, how
@@ -264,6 +269,8 @@ def compose(
         or n_own.shape[0] != n
         or out_stack.shape[0] != n
         or n_keys < 0
+        or single.shape[0] != n_keys
+        or single.shape[1] != 2
         or first_frame.shape[0] != n_versions + 1
         or is_unknown.shape[0] != n_versions
         or is_late.shape[0] != n_versions
@@ -303,6 +310,8 @@ def compose(
     t: cython.int
     s: cython.int
     top: cython.int
+    f: cython.int
+    known: cython.int
     v: cython.longlong
     last: cython.longlong
     middle: cython.longlong
@@ -325,19 +334,28 @@ def compose(
                 if s < 0 or s >= n_keys:
                     bad = True
                     break
-                v = first_version[s]
-                last = first_version[s + 1] - 1
-                while v < last:
-                    middle = (v + last + 1) // 2
-                    if version_from[middle] <= ts[i]:
-                        v = middle
-                    else:
-                        last = middle - 1
-                change = version_from[v + 1] if v + 1 < first_version[s + 1] else NEVER
-                path[t, d, VERSION] = v
-                path[t, d, FRAMES] = first_frame[v + 1] - first_frame[v]
-                path[t, d, UNKNOWN] = is_unknown[v]
-                path[t, d, LATE] = is_late[v]
+                f = single[s, 0]
+                if f >= 0:
+                    change = NEVER
+                    known = single[s, 1]
+                    path[t, d, VERSION] = -1 - f
+                    path[t, d, FRAMES] = 1
+                    path[t, d, UNKNOWN] = known & 1
+                    path[t, d, LATE] = known >> 1
+                else:
+                    v = first_version[s]
+                    last = first_version[s + 1] - 1
+                    while v < last:
+                        middle = (v + last + 1) // 2
+                        if version_from[middle] <= ts[i]:
+                            v = middle
+                        else:
+                            last = middle - 1
+                    change = version_from[v + 1] if v + 1 < first_version[s + 1] else NEVER
+                    path[t, d, VERSION] = v
+                    path[t, d, FRAMES] = first_frame[v + 1] - first_frame[v]
+                    path[t, d, UNKNOWN] = is_unknown[v]
+                    path[t, d, LATE] = is_late[v]
                 if d > 0:
                     change = min(change, until[t, d - 1])
                     path[t, d, FRAMES] += path[t, d - 1, FRAMES]
@@ -363,9 +381,13 @@ def compose(
                 n_composed[t] = 0
             for d in range(k, depth):
                 v = path[t, d, VERSION]
-                for j in range(first_frame[v], first_frame[v + 1]):
-                    top = intern_pair(prefix, frame, slots, n_stacks, top, frames[j])
+                if v < 0:
+                    top = intern_pair(prefix, frame, slots, n_stacks, top, -1 - v)
                     n_stacks += top == n_stacks
+                else:
+                    for j in range(first_frame[v], first_frame[v + 1]):
+                        top = intern_pair(prefix, frame, slots, n_stacks, top, frames[j])
+                        n_stacks += top == n_stacks
                 path[t, d, STACK] = top
             if depth:
                 n_unknown += path[t, depth - 1, UNKNOWN]

@@ -33,6 +33,7 @@ def compose(
     n_shared: NDArray[Any],
     n_own: NDArray[Any],
     own: NDArray[Any],
+    single: NDArray[Any],
     first_version: NDArray[Any],
     version_from: NDArray[Any],
     first_frame: NDArray[Any],
