@@ -22,7 +22,7 @@ from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, mar
 from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, threads_of
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
-from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, distinct
 
 # The viewer refuses samples without an event delay.
 SAMPLE_SCHEMA = ("stack", "time", "eventDelay")
@@ -194,7 +194,7 @@ class ThreadStacks:
             is_used[fresh] = True
             callers = prefix[fresh]
             callers = callers[callers >= 0]
-            fresh = np.unique(callers[~is_used[callers]])
+            fresh = distinct(callers[~is_used[callers]])
         rows = np.flatnonzero(is_used)
         # Index -1, none, finds the last element.
         self.index = np.full(len(prefix) + 1, -1, np.int32)
@@ -206,8 +206,8 @@ class ThreadStacks:
 def _used_stacks(data: ThreadData) -> Array:
     """The stacks of all tables but the calls, each once. Going through the allocations may add to the trace's."""
     columns = [data.samples["stack"], *(table["stack"] for table in data.markers.values())]
-    columns += [np.unique(piece["stack"]) for piece in data.allocations.pieces()]
-    used = np.unique(np.concatenate(columns))
+    columns += [distinct(piece["stack"]) for piece in data.allocations.pieces()]
+    used = distinct(np.concatenate(columns))
     return used[used >= 0]
 
 

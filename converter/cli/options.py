@@ -51,7 +51,9 @@ def add_command(
 def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:
     """may_lack: whether something else can name the inputs."""
     parser.add_argument(
-        "inputs", nargs="*" if may_lack else "+", metavar="INPUT",
+        "inputs",
+        nargs="*" if may_lack else "+",
+        metavar="INPUT",
         help="recordings, plain or compressed (.gz, .zst); - is standard input",
     )
     add_recording_options(parser)

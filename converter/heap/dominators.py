@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from traceferry.heap import heap_kernel
-from traceferry.model import Array, HeapGraph
+from traceferry.model import Array, HeapGraph, distinct
 
 # What dominators() says of an object that no object dominates: roots hold it; no recorded root reaches it.
 BY_ROOTS = -1
@@ -44,7 +44,7 @@ def bottom_up(dominator: Array) -> Array:
 
 def root_kinds(graph: HeapGraph) -> Array:
     """The kinds of roots that there are, as strings of the trace."""
-    return np.unique(graph.roots["kind"][graph.roots["object"] >= 0])
+    return distinct(graph.roots["kind"][graph.roots["object"] >= 0])
 
 
 def immediate_holders(graph: HeapGraph) -> Array:

@@ -54,6 +54,7 @@ from traceferry.model.tables import (
     StreamedTable,
     Strings,
     Table,
+    distinct,
     rows_by_key,
 )  # fmt: skip
 from traceferry.model.trace import (
@@ -81,5 +82,5 @@ __all__ = [
     "UNWOUND", "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat",
     "GrowingTable", "HeapGraph", "HeapSnapshot", "Input", "LibraryReader", "MarkerCategory", "MarkerField",
     "MarkerType", "NativeFunction", "Process", "Sampling", "StreamedTable", "Strings", "Table", "TableSpec",
-    "Thread", "ThreadData", "Trace", "describe", "rows_by_key",
+    "Thread", "ThreadData", "Trace", "describe", "distinct", "rows_by_key",
 ]  # fmt: skip

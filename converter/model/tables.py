@@ -85,6 +85,15 @@ class StreamedTable(Table):
         return self._make()
 
 
+def distinct(values: Array) -> Array:
+    """Those that occur, rising, each once. As np.unique, which imports numpy.ma: that takes a tenth of the time of a
+    small conversion."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
+
+
 def rows_by_key(keys: Array) -> dict[int, Array]:
     """The rows (int64, rising) of each integer key."""
     order = np.argsort(keys, kind="stable")

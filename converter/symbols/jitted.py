@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import Array, Trace
+from traceferry.model import Array, Trace, distinct
 from traceferry.symbols.interface import Frames, Function, Inline
 from traceferry.symbols.one_by_one import NOTHING, Answer, look_up
 
@@ -39,7 +39,7 @@ class CodeSymbols:
         self._code: Array = places["code"]
         self._size: Array = trace.code["size"][self._code].astype(np.uint64)
         self._symbol: Array = trace.code["symbol"][self._code]
-        self._libs = np.unique(trace.symbols["lib"][self._symbol])
+        self._libs = distinct(trace.symbols["lib"][self._symbol])
 
     @property
     def path(self) -> str:
@@ -63,20 +63,20 @@ class CodeSymbols:
         return ()
 
     def lookup(self, addresses: Array) -> Frames:
-        distinct = np.unique(np.asarray(addresses, np.uint64))
-        nth = np.searchsorted(self._start, distinct, "right") - 1
+        asked = distinct(np.asarray(addresses, np.uint64))
+        nth = np.searchsorted(self._start, asked, "right") - 1
         held = np.flatnonzero(nth >= 0)
-        held = held[distinct[held] - self._start[nth[held]] < self._size[nth[held]]]
+        held = held[asked[held] - self._start[nth[held]] < self._size[nth[held]]]
         stacks = [
             self._stack(place, address - int(self._start[place]))
-            for place, address in zip(nth[held].tolist(), distinct[held].tolist(), strict=True)
+            for place, address in zip(nth[held].tolist(), asked[held].tolist(), strict=True)
         ]
         calls = self._calls(stacks)
         answers = {
             address: Answer(
                 int(self._start[place]), int(self._size[place]), self._frames(place, [calls[f] for f in stack])[::-1]
             )
-            for address, place, stack in zip(distinct[held].tolist(), nth[held].tolist(), stacks, strict=True)
+            for address, place, stack in zip(asked[held].tolist(), nth[held].tolist(), stacks, strict=True)
         }
         return look_up(addresses, lambda address: answers.get(address, NOTHING))
 

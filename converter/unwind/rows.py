@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceferry.kernels.tables import Growing
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 from traceferry.unwind.cfi_inlined import EXPRESSION, LENGTH_BITS, VAL_EXPRESSION
 
 RULE_COLUMNS = {
@@ -74,7 +74,7 @@ def merged(parts: list[Rows]) -> Rows:
     """One table of several: where an earlier part has no rule, a later one answers."""
     if len(parts) == 1:
         return parts[0]
-    pc = np.unique(np.concatenate([part.pc for part in parts]))
+    pc = distinct(np.concatenate([part.pc for part in parts]))
     rule = np.full(len(pc), -1, np.int32)
     for part in reversed(parts):
         at = _at(part)(pc)

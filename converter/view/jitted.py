@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traceferry.model import Array, NativeFunction, Trace
+from traceferry.model import Array, NativeFunction, Trace, rows_by_key
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CodeObjects:
         end = begin + self._trace.code["size"][code].astype(np.uint64)
         pid = self._trace.code["pid"][code]
         columns = (begin, end, places["start_ts"], places["end_ts"], code)
-        return {int(one): tuple(column[pid == one] for column in columns) for one in np.unique(pid)}
+        return {one: tuple(column[rows] for column in columns) for one, rows in rows_by_key(pid).items()}
 
     def _frames_at(self, code: CodeObject, offset: int) -> tuple[int, ...]:
         return self._trace.code_reader(code.row).frames_at(code.row, offset)

@@ -26,6 +26,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    distinct,
 )
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
@@ -102,7 +103,7 @@ def markers_of(
     flows = _shared_flows(data, strings)
     for marker_type, table in data.markers.items():
         columns.append(_event_markers(marker_type, table, schemas, flows, backtraces))
-    for track in np.unique(data.states["track"]).tolist():
+    for track in distinct(data.states["track"]).tolist():
         columns.append(_state_markers(trace, thread, data.states.take(data.states["track"] == track), schemas))
     if len(data.scheduling):
         columns.append(_off_cpu_markers(thread, data.scheduling, schemas))

@@ -37,6 +37,7 @@ from traceferry.model import (
     Table,
     ThreadData,
     Trace,
+    distinct,
 )
 
 # trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
@@ -119,7 +120,7 @@ class _Names:
     def _categories(self, frames: Array) -> list[bytes]:
         trace = self._trace
         entries: list[bytes] = []
-        for category in np.unique(trace.frames["category"][frames]).tolist():
+        for category in distinct(trace.frames["category"][frames]).tolist():
             if category >= 0 and category not in self._known_categories:
                 self._known_categories.add(category)
                 name = trace.strings[int(trace.categories["name"][category])]

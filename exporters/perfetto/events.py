@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.exporters.perfetto.packets import Annotation, Descriptor, Event, EventType, Packets
 from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, message, text, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
-from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace, distinct
 
 # The viewer shows the name of an argument and a number.
 UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}
@@ -111,7 +111,7 @@ def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
 
 def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int, packets: Packets) -> None:
     strings = trace.strings
-    for name in np.unique(states["track"]).tolist():
+    for name in distinct(states["track"]).tolist():
         track = packets.write_track(
             integer(Descriptor.PARENT_UUID, thread_track),
             text(Descriptor.NAME, strings[name]),

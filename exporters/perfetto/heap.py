@@ -18,7 +18,7 @@ import numpy as np
 from traceferry.exporters.perfetto import heap_kernel
 from traceferry.exporters.perfetto.packets import Packet, Packets, filled, in_pieces
 from traceferry.exporters.perfetto.proto import integer, message, text, varints
-from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace
+from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, distinct
 
 ROOT_PIECE = 1 << 14  # objects in a message
 NO_CLASS = "(unknown class)"
@@ -111,7 +111,7 @@ def _objects(graph: HeapGraph, type_ids: Array) -> Iterator[bytes]:
 
 def _roots(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[bytes]:
     kinds = graph.roots["kind"]
-    for kind in np.unique(kinds).tolist():
+    for kind in distinct(kinds).tolist():
         root_type = ROOT_TYPES.get(trace.strings[kind], RootType.VM_INTERNAL)
         yield from _roots_of(root_type, graph.roots["object"][kinds == kind])
     yield from _roots_of(RootType.UNKNOWN, unknown)

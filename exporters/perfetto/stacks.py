@@ -10,7 +10,6 @@ an address nevertheless, the later one has a mapping of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from itertools import starmap
@@ -20,8 +19,8 @@ import numpy as np
 
 from traceferry.exporters.perfetto import stacks_kernel
 from traceferry.exporters.perfetto.packets import Interned, Packet, Packets, filled, in_pieces, interned_text
-from traceferry.exporters.perfetto.proto import integer, message, text
-from traceferry.model import Array, GrowingTable, Table, Trace
+from traceferry.exporters.perfetto.proto import VARINT, integer, message, text, varint
+from traceferry.model import Array, GrowingTable, Table, Trace, distinct
 
 ADDRESS_LIMIT = (1 << 64) - 1
 # trace_processor takes 33 bytes for the text of a Breakpad id (src/trace_processor/util/build_id.cc).
@@ -38,6 +37,12 @@ class Frame(IntEnum):
     SOURCE_PATH_IID = 5
     LINE_NUMBER = 6
     KIND = 7
+
+
+# In front of the values of these fields.
+IID, FUNCTION_NAME_ID, MAPPING_ID, REL_PC, SOURCE_PATH_IID, LINE_NUMBER, KIND = (
+    varint(field << 3 | VARINT) for field in Frame
+)
 
 
 class Kind(IntEnum):
@@ -86,8 +91,7 @@ class FrameRow(NamedTuple):
     address: int
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(NamedTuple):
     """The content of a mapping: a library from 0 on, or a code object from its start."""
 
     path: str
@@ -101,8 +105,7 @@ class Module:
         return self.path if self.path.startswith("/") else f"/{self.path}"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The address of a run. module: None where no address is known."""
 
     module: Module | None
@@ -265,7 +268,7 @@ class Runs:
             others.append(lines)
         nth = others.index(lines)
         if nth:
-            module = replace(module, path=f"{module.path} #{nth + 1}")
+            module = module._replace(path=f"{module.path} #{nth + 1}")
         if len(lines) > 1:
             self.symbols.setdefault(module, {})[rel_pc] = lines
         return Place(module, rel_pc, kind, lines)
@@ -367,7 +370,7 @@ class Callstacks:
         self._n_cut = 0
         self._frame_iids = np.empty(0, np.int32)  # of each run, 0 is none yet
         self._mapping_iids: dict[Module, int] = {}
-        self._sent: set[tuple[Interned, int]] = set()
+        self._sent: dict[int, set[int]] = {field: set() for field in (Interned.FUNCTION_NAMES, Interned.SOURCE_PATHS)}
 
     def intern(self, stacks: Array) -> None:
         """Gives every one of these stacks its number in `iids`; -1 has none."""
@@ -420,7 +423,7 @@ class Callstacks:
         entries: list[bytes] = []
         lib = np.where(rows["address"] >= 0, rows["lib"], -1)
         mapping_of_lib = np.zeros(len(self._trace.libs) + 1, np.int32)
-        for used in np.unique(lib[lib >= 0]).tolist():
+        for used in distinct(lib[lib >= 0]).tolist():
             mapping_of_lib[used] = self._mapping(self._runs.lib_module(used), entries)
         mappings = mapping_of_lib[lib]
         for field, strings in ((Interned.FUNCTION_NAMES, names), (Interned.SOURCE_PATHS, paths)):
@@ -442,25 +445,25 @@ class Callstacks:
         for iid, run in zip(iids, runs, strict=True):
             place = self._runs.place(run)
             name, path, line = place.lines[0]
-            fields = [integer(Frame.IID, iid)]
+            fields = IID + varint(iid)
             if name >= 0:
-                fields.append(integer(Frame.FUNCTION_NAME_ID, self._string(Interned.FUNCTION_NAMES, name, entries)))
+                fields += FUNCTION_NAME_ID + varint(self._string(Interned.FUNCTION_NAMES, name, entries))
             if place.module is not None:
-                fields.append(integer(Frame.MAPPING_ID, self._mapping(place.module, entries)))
-                fields.append(integer(Frame.REL_PC, place.rel_pc))
+                fields += MAPPING_ID + varint(self._mapping(place.module, entries)) + REL_PC + varint(place.rel_pc)
             if len(place.lines) == 1 and path >= 0:
-                fields.append(integer(Frame.SOURCE_PATH_IID, self._string(Interned.SOURCE_PATHS, path, entries)))
+                fields += SOURCE_PATH_IID + varint(self._string(Interned.SOURCE_PATHS, path, entries))
                 if line:
-                    fields.append(integer(Frame.LINE_NUMBER, line))
+                    fields += LINE_NUMBER + varint(line)
             if place.kind:
-                fields.append(integer(Frame.KIND, place.kind))
-            entries.append(message(Interned.FRAMES, *fields))
+                fields += KIND + varint(place.kind)
+            entries.append(message(Interned.FRAMES, fields))
         self._packets.intern(self._sequence, entries)
 
     def _string(self, field: Interned, index: int, entries: list[bytes]) -> int:
         """Its number is its index + 1."""
-        if (field, index) not in self._sent:
-            self._sent.add((field, index))
+        sent = self._sent[field]
+        if index not in sent:
+            sent.add(index)
             entries.append(interned_text(field, index + 1, self._trace.strings[index]))
         return index + 1
 

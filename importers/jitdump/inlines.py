@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from traceferry.importers.jitdump.layout import Structs
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 
 MAX_DEPTH = 128  # of inlined calls; what is deeper is cut
 FLAG_IS_JS = 1
@@ -298,7 +298,7 @@ def parse_b(payload: memoryview, layout: Structs) -> TableB | None:
     if any(np.any(positions[name] >= limit) for name, limit in limits.items()):
         return None
     offsets = offsets[np.argsort(offsets[:, 0], kind="stable")]
-    used = np.unique(offsets[:, 1])
+    used = distinct(offsets[:, 1])
     n_cycles = int(_never_ends(positions["caller"])[used].sum())
     return TableB(offsets[:, 0], offsets[:, 1], positions, strings, n_cycles)
 

@@ -23,6 +23,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    distinct,
     rows_by_key,
 )
 
@@ -196,7 +197,7 @@ class _Retiered:
     @cached_property
     def flow(self) -> Array:
         code, n = self._trace.code.table(), len(self._trace.funcs)
-        pairs = np.unique(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
+        pairs = distinct(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
         n_tiers = np.bincount(pairs >> 32, minlength=n)
         return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
@@ -209,7 +210,7 @@ def _counters(trace: Trace, mine: Table) -> list[Counter]:
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
     names = np.append(trace.tiers["family"], -1)[tier]
-    for name in sorted(np.unique(names[names >= 0]).tolist(), key=trace.strings.__getitem__):
+    for name in sorted(distinct(names[names >= 0]).tolist(), key=trace.strings.__getitem__):
         chosen = names == name
         color = trace.strings[int(trace.tiers["color"][tier[chosen][0]])]
         doc = f"Live machine code of the tier {trace.strings[name]}"
@@ -251,7 +252,7 @@ def _of_lines(code: Code, trace: Trace) -> Weights:
     latest = max((load.nth for load in loads), default=0)
     # Of those that a line has: names that were repaired are no files.
     source_of_file = np.full(len(lines.file_names) + 1, -1, np.int32)
-    for number in np.unique(file[file >= 0]).tolist():
+    for number in distinct(file[file >= 0]).tolist():
         source_of_file[number] = code.texts.row(lines.file_names[number], latest + 1)
     source = source_of_file[file]
     path = np.append(trace.sources["path"], -1)

@@ -14,7 +14,7 @@ from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, Meanings
 from traceferry.jit.names import Name, producer_of
 from traceferry.jit.places import add_category, add_tier
-from traceferry.model import Array, Trace
+from traceferry.model import Array, Trace, distinct
 
 CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 # One name does not tell who wrote it.
@@ -87,7 +87,7 @@ class _Maker:
         """(address, what is found there) for each file's byte and each of the kernel's: all of a library at once."""
         nothing: Found = ([], 0)
         found: list[tuple[int, Found]] = [(address, nothing) for address in offset.tolist()]
-        for number in np.unique(owner[kind == OF_FILE]).tolist():
+        for number in distinct(owner[kind == OF_FILE]).tolist():
             library = self.natives.libraries[number]
             mine = np.flatnonzero((kind == OF_FILE) & (owner == number))
             addresses, loaded = library.addresses(offset[mine])
@@ -97,7 +97,7 @@ class _Maker:
                 answers = [next(known) if ok else nothing for ok in loaded.tolist()]
             for nth, answer in zip(mine.tolist(), zip(addresses.tolist(), answers, strict=True), strict=True):
                 found[nth] = answer
-        for number in np.unique(owner[kind == OF_KERNEL]).tolist():
+        for number in distinct(owner[kind == OF_KERNEL]).tolist():
             mine = np.flatnonzero((kind == OF_KERNEL) & (owner == number))
             symbols = self.natives.kernel_lookup(self.maps[number], offset[mine])
             for nth, (start, name) in zip(mine.tolist(), symbols, strict=True):

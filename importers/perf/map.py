@@ -35,6 +35,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    distinct,
 )
 from traceferry.registry import Options
 
@@ -185,8 +186,8 @@ class _Names:
         self.of_program: dict[int, str] = {}  # by pid, where one was started
         self.started: dict[tuple[int, int], int] = {}
         self.ended: dict[tuple[int, int], int] = {}
-        pids = {int(pid) for pid in np.unique(recording.samples.pid)} if len(recording.samples) else set()
-        pids |= {int(pid) for pid in np.unique(recording.switches.pid)} if len(recording.switches) else set()
+        pids = {int(pid) for pid in distinct(recording.samples.pid)} if len(recording.samples) else set()
+        pids |= {int(pid) for pid in distinct(recording.switches.pid)} if len(recording.switches) else set()
         for task in recording.tasks:
             thread = (task.pid, task.tid)
             pids.add(task.pid)
@@ -308,7 +309,7 @@ def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
     if len(pid) == 0:
         return {}
     key = np.ascontiguousarray(pid).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
-    threads = np.unique(key)
+    threads = distinct(key)
     number = np.searchsorted(threads, key).astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
     order = np.argsort(number, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(number))[:-1])

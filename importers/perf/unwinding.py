@@ -17,7 +17,7 @@ from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Sam
 from traceferry.importers.perf.spaces import ANONYMOUS, Memory
 from traceferry.importers.perf.stream import WINDOW
 from traceferry.io.source import release
-from traceferry.model import Array, CodeReader, Trace
+from traceferry.model import Array, CodeReader, Trace, distinct
 from traceferry.unwind import unwind_inlined as names
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
@@ -94,7 +94,7 @@ class _Run:
         data = np.frombuffer(recording.stream, np.uint8)
         masks = np.array([event.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
         abi = samples.user_abi[rows]
-        for mask in np.unique(masks).tolist():
+        for mask in distinct(masks).tolist():
             bits = [bit for bit in range(64) if mask >> bit & 1]
             # A recorder that was killed does not tell its machine; x86 has no more than 24 registers.
             recorder = recording.features.arch or ("aarch64" if mask >> 24 else "x86_64")
@@ -263,7 +263,7 @@ class _Run:
             address = np.zeros(len(end), np.uint64)
             address[(end == names.TRUNCATED) | (end == names.LIMIT)] = memory.ending(TRUNCATED)
             address[np.isin(end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
-            for number in np.unique(module[end == names.NO_CFI]).tolist():
+            for number in distinct(module[end == names.NO_CFI]).tolist():
                 text = NO_INFORMATION.format(self._why(number)[0])
                 address[(end == names.NO_CFI) & (module == number)] = memory.ending(text)
             found[nth] = address

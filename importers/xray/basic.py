@@ -17,7 +17,7 @@ from traceferry.importers.xray.layout import (
     basic_record,
 )
 from traceferry.importers.xray.log import Log, Piece, Problem, ThreadLog, rows_of_arguments
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 
 MAX_TICK = 2**63 - 1
 NO_KIND = 255
@@ -45,7 +45,7 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
         key = tid
     usable = np.flatnonzero(normal | argument)
     keys, first, nth_key = np.unique(key[usable], return_index=True, return_inverse=True)
-    ids = np.unique(records["func"][normal])
+    ids = distinct(records["func"][normal])
     values = np.zeros(len(ids), np.int32)
     kind_values = np.arange(BASIC_KINDS, dtype=np.uint8)
 

@@ -31,6 +31,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    distinct,
 )
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ def _cpu_states(trace: Trace, ts: Array, cpu: Array) -> Table:
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1]))) if len(cpu) else np.zeros(0, np.int64)
     ts, cpu = np.maximum.accumulate(ts)[changes], cpu[changes]
     track = trace.strings.intern("CPU")
-    names = {int(n): trace.strings.intern(f"CPU {n}") for n in np.unique(cpu)}
+    names = {int(n): trace.strings.intern(f"CPU {n}") for n in distinct(cpu)}
     return Table(
         STATES,
         {
