@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import io
 import os
@@ -90,7 +91,11 @@ def _no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            # To the oldest generation, which is not looked at now; nor, frozen, when the process ends.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
+            atexit.register(gc.freeze)
 
 
 class _Version(argparse.Action):
