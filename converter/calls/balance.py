@@ -212,7 +212,7 @@ class CallTotals:
 
     def add(self, calls: Table) -> int:
         """Adds a thread; returns its number of calls."""
-        if isinstance(calls, StreamedTable) and (totals := calls.totals()) is not None:
+        if (totals := calls.totals()) is not None:
             self._reserve(0)
             func, added = totals[:, 0], totals[:, 1:]
             self._sums[func, :3] = sums.plus(self._sums[func, :3], added)

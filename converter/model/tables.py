@@ -37,6 +37,12 @@ class Table:
         if len(self):
             yield self
 
+    def totals(self) -> Array | None:
+        """For a consumer that only adds rows up, where they are known without making these; None: they are not. int64,
+        of calls rows of func, enters, ns in outermost calls, ns on top; of allocations rows of class_name, stack, bytes
+        allocated and freed, objects allocated and freed."""
+        return None
+
     def take(self, rows: Array | slice) -> Table:
         """The table with those rows only: a mask, an index array or a slice."""
         return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
@@ -55,8 +61,7 @@ class StreamedTable(Table):
     """A table that may not fit into memory. Consumers iterate over `pieces`, repeatedly if they need to; the pieces are
     made again each time. Asking for a column joins all pieces and keeps the result as long as the table.
 
-    make: the pieces; n_rows: how many rows they have together; None: counted on demand; totals: of calls, for a
-    consumer that only adds them up, int64 [n, 4]: func, enters, ns in outermost calls, ns on top; None: not known.
+    make: the pieces; n_rows: how many rows they have together; None: counted on demand; totals: see `Table.totals`.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class StreamedTable(Table):
         self.spec = spec
         self._make = make
         self._n_rows = n_rows
-        self.totals = totals
+        self._totals = totals
 
     @cached_property
     def columns(self) -> dict[str, Array]:  # type: ignore[override]  # made at the first use
@@ -83,6 +88,9 @@ class StreamedTable(Table):
 
     def pieces(self) -> Iterator[Table]:
         return self._make()
+
+    def totals(self) -> Array | None:
+        return self._totals()
 
 
 def distinct(values: Array) -> Array:

@@ -57,7 +57,10 @@ class AllocationTotals:
     def add(self, allocations: Table) -> Array:
         """Adds a thread; returns its amounts, int64[4]."""
         of_class, of_stack = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
-        for piece in allocations.pieces():
+        totals = allocations.totals()
+        if totals is not None:
+            of_class, of_stack = (_by_row(totals[:, nth] + 1, totals[:, 2:]) for nth in (0, 1))
+        for piece in allocations.pieces() if totals is None else ():
             of_class = _tallied(of_class, piece["class_name"], piece["size"])
             of_stack = _tallied(of_stack, piece["stack"], piece["size"])
         self.by_class = _summed(self.by_class, of_class[:, AMOUNTS])
@@ -83,6 +86,12 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
         totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
     heap_kernel.tally(rows, size, totals)
     return totals
+
+
+def _by_row(row: Array, amounts: Array) -> Array:
+    """The sums of amounts of the same row."""
+    n = int(row.max(initial=0)) + 1
+    return np.stack([sums.total_by(row, column, n) for column in amounts.T], axis=1)
 
 
 def total_amounts(amounts: Array) -> Array:

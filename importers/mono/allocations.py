@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from traceferry.heap import heap_kernel
 from traceferry.importers.mono.decode import PIECE, Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
@@ -54,6 +55,10 @@ class ClassSites:
         self._frames = frames
         self._nodes = Nodes()
         self._leaf = self._class_name = np.empty(0, np.int32)
+
+    @property
+    def n(self) -> int:
+        return self._nodes.n
 
     def of(self, stacks: Array, classes: Array) -> Array:
         return self._nodes.of(stacks, classes)
@@ -189,6 +194,22 @@ class Allocations:
             yield self._table(list(_merged(allocated, waiting.until(now))))
         if left := waiting.until(END_OF_LOG):
             yield self._table(left)
+
+    def totals(self) -> Array:
+        """See `Table.totals`: by pair, without bringing allocations and frees in the order of time."""
+        pairs, row = self.made.pairs, 0
+        amounts = np.zeros((0, 4), np.int64)
+        for made in self.made.pieces():
+            size = made.size.astype(np.int64)
+            died = self.made.numbers.taken(self.died, row, len(size))
+            row += len(size)
+            dead = np.flatnonzero(died >= 0)
+            pairs.stacks(np.flatnonzero(np.bincount(made.pair)))
+            amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
+            heap_kernel.tally(made.pair, size, amounts)
+            heap_kernel.tally(made.pair[dead], -size[dead], amounts)
+        used = np.flatnonzero(amounts.any(axis=1))
+        return np.column_stack((pairs.class_names(used), pairs.stacks(used), amounts[used]))
 
     def _frees(self, ts: Array, size: Array, pair: Array, numbers: Array, died: Array) -> Rows:
         dead = np.flatnonzero(died >= 0)

@@ -112,6 +112,7 @@ def read(
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
             calls_of.go_to(c.row - 1)
+            c.n_room = pool.shape[0] if columns[d[c.at]] == 0 else 0  # values of other events are only counted
             if not c.next(n_pool):
                 if has_stats:
                     stats[of + BAD] = c.damage

@@ -272,7 +272,7 @@ class _Loader:
             return Table(ALLOCATIONS)
         known = self.known
         made = Allocations(known.made[id(self.life)], known.died, known.step_ts, self.span, self.shift_ns)
-        return StreamedTable(ALLOCATIONS, made.pieces, made.n_rows)
+        return StreamedTable(ALLOCATIONS, made.pieces, made.n_rows, made.totals)
 
 
 def _signed(tid: int) -> int:
