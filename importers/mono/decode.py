@@ -319,7 +319,7 @@ def read(
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
             stopped = log_kernel.read(
-                source.data, window, program.steps, program.starts, columns, stats, records, pool, *sums, state
+                source.data, window, program.steps, program.starts, columns, stats, records, pool, sums, state
             )
             if stopped == cursor.POOL:
                 pool = grown(pool)

@@ -23,7 +23,7 @@ from traceferry.importers.mono.cursor_inlined import (
     ROWS,
     Cursor,
 )
-from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+from traceferry.importers.mono.names_inlined import NameTable, slot_of
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.importers.mono.sums_inlined import (
     DEPTH_OF,
@@ -65,26 +65,18 @@ def read(
     stats: cython.ulonglong[::1],
     records: cython.ulonglong[::1],
     pool: cython.ulonglong[::1],
-    thread_of: cython.const[cython.int][::1],
-    threads: cython.longlong[::1],
-    open_calls: cython.longlong[::1],
-    owner: cython.int[::1],
-    method: cython.ulonglong[::1],
-    sums: cython.longlong[::1],
-    slots: cython.int[::1],
-    spans: cython.longlong[::1],
-    counts: cython.longlong[::1],
+    sums: tuple,
     s: cython.ulonglong[::1],
 ):
     """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
     columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
-    STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. From thread_of to counts:
-    see `CallSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
+    STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. sums: see
+    `CallSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
     Returns DONE, ROWS or POOL.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
-    calls_of: CallSums = CallSums(thread_of, threads, open_calls, owner, method, sums, slots, spans, counts)
+    calls_of: CallSums = CallSums(sums)
     has_stats: cython.bint = stats.shape[0] > 0
     n: cython.Py_ssize_t = s[N_ROWS]
     n_pool: cython.Py_ssize_t = s[N_POOL]
@@ -161,28 +153,20 @@ def read(
 def end_calls(
     thread: cython.longlong,
     end_ts: cython.longlong,
-    thread_of: cython.const[cython.int][::1],
-    threads: cython.longlong[::1],
-    open_calls: cython.longlong[::1],
-    owner: cython.int[::1],
-    method: cython.ulonglong[::1],
-    sums: cython.longlong[::1],
-    slots: cython.int[::1],
-    spans: cython.longlong[::1],
-    counts: cython.longlong[::1],
+    sums: tuple,
 ) -> None:
     """Ends the open calls of a thread that is not left out: see `CallSums`."""
-    c: CallSums = CallSums(thread_of, threads, open_calls, owner, method, sums, slots, spans, counts)
+    c: CallSums = CallSums(sums)
     at: cython.Py_ssize_t = THREAD_WIDTH * thread
-    if thread < 0 or at >= threads.shape[0]:
+    if thread < 0 or at >= c.threads.shape[0]:
         raise ValueError("end_calls: a thread without a row")
-    top: cython.Py_ssize_t = thread * c.room + threads[at + DEPTH_OF] * OPEN_WIDTH
-    now: cython.longlong = max(end_ts, threads[at + NOW])
-    in_callees: cython.longlong = threads[at + IN_CALLEES]
+    top: cython.Py_ssize_t = thread * c.room + c.threads[at + DEPTH_OF] * OPEN_WIDTH
+    now: cython.longlong = max(end_ts, c.threads[at + NOW])
+    in_callees: cython.longlong = c.threads[at + IN_CALLEES]
     while top > thread * c.room:
         top, in_callees = ended(c, top, now, in_callees)
-    threads[at + DEPTH_OF] = 0
-    counts[1] = c.n_spans
+    c.threads[at + DEPTH_OF] = 0
+    c.counts[1] = c.n_spans
 
 
 # ---------------------------------------------------------------- calls
@@ -193,13 +177,7 @@ def calls(
     buffers: cython.const[cython.ulonglong][::1],
     steps: cython.const[cython.int][::1],
     starts: cython.const[cython.int][::1],
-    keys: cython.ulonglong[::1],
-    ids: cython.int[::1],
-    pointers: cython.ulonglong[::1],
-    frames: cython.const[cython.int][::1],
-    last: cython.int[::1],
-    defined_ts: cython.const[cython.longlong][::1],
-    n_names: cython.longlong[::1],
+    names: tuple,
     shift_ns: cython.longlong,
     open_key: cython.int[::1],
     open_frame: cython.int[::1],
@@ -222,6 +200,8 @@ def calls(
     that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS, NAMES or IRREGULAR.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
+    table: NameTable = NameTable(names)
+    pointers: cython.ulonglong[::1] = table.pointers
     room: cython.Py_ssize_t = out_ts.shape[0]
     balanced: cython.bint = open_key.shape[0] > 0
     depth: cython.Py_ssize_t = s[DEPTH] if balanced else 0
@@ -230,7 +210,6 @@ def calls(
         or out_flags.shape[0] != room
         or (open_key.shape[0] < depth + room if balanced else out_key.shape[0] != room)
         or open_frame.shape[0] != open_key.shape[0]
-        or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names)
     ):
         raise ValueError("calls: an array has the wrong length")
     # The latest methods that have one definition, and so one frame.
@@ -308,12 +287,12 @@ def calls(
                 number = known_number[h]
                 frame = known_frame[h]
                 if known_method[h] != new_method or number < 0:
-                    number = added(keys, ids, pointers, last, n_names, new_method)
-                    frame = frames[definition_at(last, defined_ts, number, new_ts)] if number >= 0 else -1
+                    number = table.add(new_method)
+                    frame = table.frame_at(number, new_ts)
                     if frame < 0:
                         result = NAMES
                         break
-                    if last[number] == number:
+                    if table.last[number] == number:
                         known_method[h] = new_method
                         known_number[h] = number
                         known_frame[h] = frame
@@ -336,7 +315,7 @@ def calls(
                 now = t
                 n += 1
             else:
-                number = ids[slot_of(keys, ids, new_method)]
+                number = table.find(new_method)
                 if number < 0:
                     s[N_IGNORED] += 1
                 elif balanced:
@@ -386,27 +365,22 @@ def enter_names(
 def find_names(
     wanted: cython.const[cython.ulonglong][::1],
     ts: cython.const[cython.longlong][::1],
-    keys: cython.ulonglong[::1],
-    ids: cython.int[::1],
-    pointers: cython.ulonglong[::1],
-    frames: cython.const[cython.int][::1],
-    last: cython.int[::1],
-    defined_ts: cython.const[cython.longlong][::1],
-    n_names: cython.longlong[::1],
+    names: tuple,
     found: cython.int[::1],
 ) -> cython.Py_ssize_t:
     """The numbers of pointers at times; those that are not known get one. Returns the row of the first for which the
     table is full, or how many they are."""
+    table: NameTable = NameTable(names)
     n: cython.Py_ssize_t = wanted.shape[0]
     i: cython.Py_ssize_t
     number: cython.int
-    if ts.shape[0] != n or found.shape[0] != n or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names):
+    if ts.shape[0] != n or found.shape[0] != n:
         raise ValueError("find_names: an array has the wrong length")
     for i in range(n):
-        number = added(keys, ids, pointers, last, n_names, wanted[i])
+        number = table.add(wanted[i])
         if number < 0:
             return i
-        found[i] = definition_at(last, defined_ts, number, ts[i])
+        found[i] = table.definition_at(number, ts[i])
     return n
 
 

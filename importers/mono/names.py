@@ -68,7 +68,7 @@ class Names:
         wanted, times = np.ascontiguousarray(pointers, np.uint64), np.ascontiguousarray(ts, np.int64)
         found = np.empty(len(wanted), np.int32)
         row = 0
-        while (row := row + log_kernel.find_names(wanted[row:], times[row:], *self.arrays, found[row:])) < len(wanted):
+        while (row := row + log_kernel.find_names(wanted[row:], times[row:], self.arrays, found[row:])) < len(wanted):
             self.name()
         self.name()
         return found

@@ -20,10 +20,21 @@ from traceferry.importers.mono.cursor_inlined import (
     ROWS,
     Cursor,
 )
-from traceferry.importers.mono.names_inlined import added, definition_at, is_table, slot_of
+from traceferry.importers.mono.names_inlined import NameTable
 from traceferry.kernels.interning import intern_pair
 
-WIDTHS = {"allocation": 4, "move": 3}
+# First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.
+GC_MOVE = cython.declare(cython.uint, 0x31)
+THROW = cython.declare(cython.uint, 0x04)
+CLAUSE = cython.declare(cython.uint, 0x14)
+WITH_BACKTRACE = cython.declare(cython.uint, 0x80)
+HANDLE_CREATED = cython.declare(cython.uint, 0x41)
+HANDLE_DESTROYED_BT = cython.declare(cython.uint, 0x71)
+# Their low four bits.
+ALLOC_TYPE = cython.declare(cython.uint, 0)
+GC_TYPE = cython.declare(cython.uint, 1)
+METHOD_TYPE = cython.declare(cython.uint, 3)
+MONITOR_TYPE = cython.declare(cython.uint, 5)
 
 
 @cython.cfunc
@@ -100,13 +111,7 @@ def sites(
     buffers: cython.const[cython.ulonglong][::1],
     steps: cython.const[cython.int][::1],
     starts: cython.const[cython.int][::1],
-    keys: cython.ulonglong[::1],
-    ids: cython.int[::1],
-    pointers: cython.ulonglong[::1],
-    frames: cython.const[cython.int][::1],
-    last: cython.int[::1],
-    defined_ts: cython.const[cython.longlong][::1],
-    n_names: cython.longlong[::1],
+    names: tuple,
     open_key: cython.int[::1],
     open_frame: cython.int[::1],
     open_stack: cython.int[::1],
@@ -115,7 +120,10 @@ def sites(
     frame_of: cython.int[::1],
     slots: cython.int[::1],
     stack_before: cython.int[::1],
-    allocations: cython.ulonglong[::1],
+    allocation_ts: cython.ulonglong[::1],
+    allocation_type: cython.ulonglong[::1],
+    allocation_object: cython.ulonglong[::1],
+    allocation_size: cython.ulonglong[::1],
     allocation_stack: cython.int[::1],
     other_at: cython.longlong[::1],
     other_row: cython.longlong[::1],
@@ -126,7 +134,7 @@ def sites(
 ):
     """Where things happened in the buffers of one thread, a piece at a time, and what moved.
 
-    allocations: rows of time, class or vtable, object, size; others, which are throws, clauses, monitor and handle
+    allocation_*: time, class or vtable, object, size; others, which are throws, clauses, monitor and handle
     events: their offsets, and how many allocations come before. The stack of each is its own backtrace, or else the
     calls that are open then; -1 where neither is known. moves: rows of time, old and new address. s[N_ROWS],
     s[N_OTHERS], s[N_MOVES] of them are set; there is room for as many allocations and others together as for others.
@@ -138,6 +146,7 @@ def sites(
     CALLS, MOVES, POOL for items.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, items, s)
+    table: NameTable = NameTable(names)
     room: cython.Py_ssize_t = other_at.shape[0]
     deepest: cython.Py_ssize_t = open_key.shape[0]
     depth: cython.Py_ssize_t = s[DEPTH]
@@ -148,16 +157,18 @@ def sites(
         depth > deepest
         or open_frame.shape[0] != deepest
         or open_stack.shape[0] != deepest
-        or n_open.shape[0] < last.shape[0]
+        or n_open.shape[0] < table.last.shape[0]
         or not is_node_table(prefix, frame_of, slots, s)
         or stack_before.shape[0] != items.shape[0]
         or n + n_others > room
         or allocation_stack.shape[0] < room
-        or allocations.shape[0] < 4 * room
+        or allocation_ts.shape[0] < room
+        or allocation_type.shape[0] < room
+        or allocation_object.shape[0] < room
+        or allocation_size.shape[0] < room
         or other_stack.shape[0] < room
         or other_row.shape[0] < room
         or 3 * n_moves > moves.shape[0]
-        or not is_table(keys, ids, pointers, frames, last, defined_ts, n_names)
     ):
         raise ValueError("sites: an array has the wrong length")
     i: cython.Py_ssize_t
@@ -177,8 +188,8 @@ def sites(
                 continue
             low = c.kind & 15
             if c.kind == ENTER:
-                number = added(keys, ids, pointers, last, n_names, c.method)
-                frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+                number = table.add(c.method)
+                frame = table.frame_at(number, c.ts)
                 if frame < 0:
                     result = NAMES
                 elif depth == deepest:
@@ -189,15 +200,15 @@ def sites(
                     open_stack[depth] = -1
                     n_open[number] += 1
                     depth += 1
-            elif low == 3 and c.kind <= EXC_LEAVE:
-                number = ids[slot_of(keys, ids, c.method)]
+            elif low == METHOD_TYPE and c.kind <= EXC_LEAVE:
+                number = table.find(c.method)
                 if number >= 0 and n_open[number] > 0:
                     q = -1
                     while depth > 0 and q != number:
                         depth -= 1
                         q = open_key[depth]
                         n_open[q] -= 1
-            elif c.kind == 0x31:
+            elif c.kind == GC_MOVE:
                 if c.n_items > c.n_room:
                     result = POOL
                 elif 3 * (n_moves + (c.n_items >> 1)) > moves.shape[0]:
@@ -209,11 +220,12 @@ def sites(
                         moves[3 * n_moves + 2] = items[2 * i + 1]
                         n_moves += 1
             elif (
-                low == 0
-                or (c.kind & 0x7F) == 0x04
-                or c.kind == 0x14
-                or low == 5
-                or (low == 1 and 0x41 <= c.kind <= 0x71)
+                low == ALLOC_TYPE
+                or c.kind == THROW
+                or c.kind == THROW | WITH_BACKTRACE
+                or c.kind == CLAUSE
+                or low == MONITOR_TYPE
+                or (low == GC_TYPE and HANDLE_CREATED <= c.kind <= HANDLE_DESTROYED_BT)
             ):
                 n_frames = c.n_items - c.n_single
                 if n + n_others == room:
@@ -228,8 +240,8 @@ def sites(
                     n_before = q
                     is_same = True
                     while q < n_frames:
-                        number = added(keys, ids, pointers, last, n_names, items[c.n_single + q])
-                        frame = frames[definition_at(last, defined_ts, number, c.ts)] if number >= 0 else -1
+                        number = table.add(items[c.n_single + q])
+                        frame = table.frame_at(number, c.ts)
                         if frame < 0:
                             result = NAMES
                             break
@@ -237,7 +249,7 @@ def sites(
                         if stack < 0:
                             result = NODES
                             break
-                        is_same = is_same and last[number] == number
+                        is_same = is_same and table.last[number] == number
                         if is_same:
                             stack_before[q] = stack
                             n_before = q + 1
@@ -255,11 +267,11 @@ def sites(
                             break
                         open_stack[q] = stack
                         q += 1
-                if result == DONE and low == 0:
-                    allocations[4 * n] = c.event_ts
-                    allocations[4 * n + 1] = items[0]
-                    allocations[4 * n + 2] = items[1]
-                    allocations[4 * n + 3] = items[2]
+                if result == DONE and low == ALLOC_TYPE:
+                    allocation_ts[n] = c.event_ts
+                    allocation_type[n] = items[0]
+                    allocation_object[n] = items[1]
+                    allocation_size[n] = items[2]
                     allocation_stack[n] = stack
                     n += 1
                 elif result == DONE:

@@ -2,8 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-WIDTHS: dict[str, int]
-
 def pairs(
     parent: NDArray[Any],
     number: NDArray[Any],
@@ -18,13 +16,7 @@ def sites(
     buffers: NDArray[Any],
     steps: NDArray[Any],
     starts: NDArray[Any],
-    keys: NDArray[Any],
-    ids: NDArray[Any],
-    pointers: NDArray[Any],
-    frames: NDArray[Any],
-    last: NDArray[Any],
-    defined_ts: NDArray[Any],
-    n_names: NDArray[Any],
+    names: tuple[NDArray[Any], ...],
     open_key: NDArray[Any],
     open_frame: NDArray[Any],
     open_stack: NDArray[Any],
@@ -33,7 +25,10 @@ def sites(
     frame_of: NDArray[Any],
     slots: NDArray[Any],
     stack_before: NDArray[Any],
-    allocations: NDArray[Any],
+    allocation_ts: NDArray[Any],
+    allocation_type: NDArray[Any],
+    allocation_object: NDArray[Any],
+    allocation_size: NDArray[Any],
     allocation_stack: NDArray[Any],
     other_at: NDArray[Any],
     other_row: NDArray[Any],

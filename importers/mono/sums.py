@@ -73,7 +73,7 @@ class CallSums:
             return None
         if tid not in self._closed:
             counts = dict(zip(THREAD_COLUMNS, self._threads[nth].tolist(), strict=False))
-            log_kernel.end_calls(nth, end_ts, *self.arrays)
+            log_kernel.end_calls(nth, end_ts, self.arrays)
             n_slots, n_spans = self._counts.tolist()
             slots = np.flatnonzero(self._owner[:n_slots] == nth)
             slots = slots[self._sums[slots, ENTERS] > 0]

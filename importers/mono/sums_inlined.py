@@ -71,50 +71,34 @@ class CallSums:
     in_callees: cython.longlong
     at_hand: cython.int[256]
 
-    def __init__(
-        self,
-        thread_of: cython.const[cython.int][::1],
-        threads: cython.longlong[::1],
-        open_calls: cython.longlong[::1],
-        owner: cython.int[::1],
-        method: cython.ulonglong[::1],
-        sums: cython.longlong[::1],
-        slots: cython.int[::1],
-        spans: cython.longlong[::1],
-        counts: cython.longlong[::1],
-    ):
+    def __init__(self, arrays: tuple):
+        """Of the arrays in that order. Raises ValueError where their lengths do not fit together."""
         i: cython.Py_ssize_t
-        n: cython.Py_ssize_t = threads.shape[0] // THREAD_WIDTH
-        room: cython.Py_ssize_t = owner.shape[0]
-        self.room = open_calls.shape[0] // n if n > 0 else 0
+        self.thread_of, self.threads, self.open_calls, self.owner, self.method = arrays[:5]
+        self.sums, self.slots, self.spans, self.counts = arrays[5:]
+        n: cython.Py_ssize_t = self.threads.shape[0] // THREAD_WIDTH
+        room: cython.Py_ssize_t = self.owner.shape[0]
+        n_slots: cython.Py_ssize_t = self.slots.shape[0]
+        self.room = self.open_calls.shape[0] // n if n > 0 else 0
         if (
-            self.room * n != open_calls.shape[0]
+            self.room * n != self.open_calls.shape[0]
             or self.room % OPEN_WIDTH
-            or method.shape[0] != room
-            or sums.shape[0] != room * SLOT_WIDTH
-            or slots.shape[0] < 2 * room
-            or slots.shape[0] & (slots.shape[0] - 1)
-            or counts.shape[0] < 2
-            or not 0 <= counts[0] <= room
-            or counts[1] < 0
+            or self.method.shape[0] != room
+            or self.sums.shape[0] != room * SLOT_WIDTH
+            or n_slots < 2 * room
+            or n_slots & (n_slots - 1)
+            or self.counts.shape[0] < 2
+            or not 0 <= self.counts[0] <= room
+            or self.counts[1] < 0
         ):
-            raise ValueError("CallSums: an array has the wrong length")
-        for i in range(thread_of.shape[0]):
-            if thread_of[i] >= n:
-                raise ValueError("CallSums: a thread without a row")
+            raise ValueError("sums: an array has the wrong length")
+        for i in range(self.thread_of.shape[0]):
+            if self.thread_of[i] >= n:
+                raise ValueError("sums: a thread without a row")
         if not cython.compiled:
             self.at_hand = [-1] * N_AT_HAND
-        self.thread_of = thread_of
-        self.threads = threads
-        self.open_calls = open_calls
-        self.owner = owner
-        self.method = method
-        self.sums = sums
-        self.slots = slots
-        self.spans = spans
-        self.counts = counts
-        self.n_slots = counts[0]
-        self.n_spans = counts[1]
+        self.n_slots = self.counts[0]
+        self.n_spans = self.counts[1]
         self.top = 0
         self.now = 0
         self.in_callees = 0

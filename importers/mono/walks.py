@@ -19,7 +19,7 @@ from traceferry.model import CALLS, Array, Table, Trace
 IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
 FIRST_NODES = 1 << 10
-WIDTH = sites_kernel.WIDTHS
+MOVE_WIDTH = 3
 
 
 # ---------------------------------------------------------------- calls
@@ -56,7 +56,7 @@ def call_pieces(
             ts, key, frame, flags = (np.empty(room, dtype) for dtype in ("i8", "i4", "i4", "u1"))
             state[cursor.DEPTH] = balancer["depth"]
             stopped = log_kernel.calls(
-                log.source.data, window, program.steps, program.starts, *methods.arrays, shift_ns,
+                log.source.data, window, program.steps, program.starts, methods.arrays, shift_ns,
                 *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags, state,
             )  # fmt: skip
             n = int(state[cursor.N_ROWS])
@@ -181,26 +181,24 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
     state, program = log.state(), log.program
     keys, frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
     n_open = np.zeros(0, np.int32)
-    items, room = np.empty(FIRST_ITEMS, np.uint64), WIDTH["move"] * PIECE
+    items, room = np.empty(FIRST_ITEMS, np.uint64), MOVE_WIDTH * PIECE
     for window in windows(log.source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
-            rows, moves = np.empty(WIDTH["allocation"] * PIECE, np.uint64), np.empty(room, np.uint64)
+            ts, type_, address, size, moves = (np.empty(n, np.uint64) for n in (PIECE, PIECE, PIECE, PIECE, room))
             stack, at, row, other_stack = (np.empty(PIECE, dtype) for dtype in ("i4", "i8", "i8", "i4"))
             n_open = np.append(n_open, np.zeros(len(methods.frames) - len(n_open), np.int32))
             stacks.refresh()
             state[cursor.N_NODES] = stacks.n
             stopped = sites_kernel.sites(
-                log.source.data, window, program.steps, program.starts, *methods.arrays, keys, frames, open_stacks,
-                n_open, *stacks.arrays, np.empty(len(items), np.int32), rows, stack, at, row,
+                log.source.data, window, program.steps, program.starts, methods.arrays, keys, frames, open_stacks,
+                n_open, *stacks.arrays, np.empty(len(items), np.int32), ts, type_, address, size, stack, at, row,
                 other_stack, moves, items, state,
             )  # fmt: skip
             stacks.extend(int(state[cursor.N_NODES]))
             counts = [cursor.N_ROWS, cursor.N_OTHERS, cursor.N_MOVES]
             n, n_others, n_moves = state[counts].tolist()
             state[counts] = 0
-            ts, type_, address, size = rows.reshape(-1, WIDTH["allocation"])[:n].T
-            type_, address = np.ascontiguousarray(type_), np.ascontiguousarray(address)
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
@@ -212,8 +210,8 @@ def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) ->
             elif stopped == cursor.MOVES and n_moves == 0:
                 room *= 2
             yield Sites(
-                times(ts), type_, address, size, stack[:n], at[:n_others], row[:n_others], other_stack[:n_others],
-                moves.reshape(-1, WIDTH["move"])[:n_moves], stopped == cursor.DONE,
+                times(ts[:n]), type_[:n], address[:n], size[:n], stack[:n], at[:n_others], row[:n_others],
+                other_stack[:n_others], moves.reshape(-1, MOVE_WIDTH)[:n_moves], stopped == cursor.DONE,
             )  # fmt: skip
 
 
