@@ -53,7 +53,13 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
         "distributed.worker.multiprocessing-method": START_METHOD,
+        # By default, a worker gives memory back after each step, to ask for it again in the next.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 27,
+        # What watches a worker costs as much as it tells: each look at the stack of its thread stops that.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
         "distributed.admin.tick.limit": "1h",
+        "distributed.admin.system-monitor.interval": "5s",
         "logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.worker": "critical"},
     }
     with dask.config.set(settings):
