@@ -1,11 +1,12 @@
-"""How CPU time and memory grow with what a recording holds: sizes x, 4x and 16x, for each importer, each exporter,
+"""How user CPU time and memory grow with what a recording holds: sizes x, 4x and 16x, for each importer, each exporter,
 `info` and each format of symbols.
 
     python benchmarks/growth.py [PART...]
 
-PART: only the cases whose name contains it. An exponent of 1 is proportional growth, 2 is quadratic, from 4x to 16x.
-What a run with one element costs is subtracted; what is less than NOTICEABLE at 16x has no exponent ("small"). What is
-above LIMIT is measured twice more, and the least counts. The exit status is 1 if an exponent is above LIMIT.
+PART: only the runs whose case and output, as in "perf: threads, info", contain it. An exponent of 1 is proportional
+growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted; what is less than NOTICEABLE at
+16x has no exponent ("small"). What is above LIMIT is measured again up to ROUNDS times, and the least counts. The exit
+status is 1 if an exponent is above LIMIT.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
 growth_cases.py."""
@@ -29,9 +30,10 @@ from growth_cases import BESIDE, CASES, INPUT, OUTPUT, SEVERAL, Case, Run
 import traceferry.cli
 
 LIMIT = 1.1
-CPU_NOTICEABLE = 0.25  # seconds
-PEAK_NOTICEABLE = 16 * MB
+CPU_NOTICEABLE = 0.5  # seconds: of less, noise is too large a part
+PEAK_NOTICEABLE = 24 * MB
 FACTORS = (1, 4, 16)
+ROUNDS = 5
 FOLDER = WORK / "growth"
 ERRORS = WORK / "growth-stderr.txt"
 
@@ -104,7 +106,7 @@ def shown(value: float) -> str:
 def measured(case: Case, run: list[str] | Run, folders: list[Path]) -> tuple[list[Cost], float, float]:
     """The costs at x, 4x, 16x, and the exponents of CPU time and memory."""
     costs = [cost(case, run, folder) for folder in folders]
-    for _ in range(3):
+    for _ in range(ROUNDS):
         base, *sizes = costs
         times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE)
         peaks = exponent(*(float(size.peak - base.peak) for size in sizes[1:]), PEAK_NOTICEABLE)
@@ -117,20 +119,22 @@ def measured(case: Case, run: list[str] | Run, folders: list[Path]) -> tuple[lis
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="*", help="only cases whose name contains it")
+    parser.add_argument("part", nargs="*", help="only cases and outputs that contain it")
     parts = parser.parse_args().part
     FOLDER.mkdir(parents=True, exist_ok=True)
     above, began = [], time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
-        if parts and not any(part in case.name for part in parts):
+        names = {output: f"{case.name}, {output}" for output in case.runs}
+        runs = {o: run for o, run in case.runs.items() if not parts or any(part in names[o] for part in parts)}
+        if not runs:
             continue
         numbers = (1, *(factor * case.x for factor in FACTORS))
         # Made in a child, too: a process begins with its parent's memory.
         folders = [FOLDER / str(n) for n in numbers]
         for n, folder in zip(numbers, folders, strict=True):
             child(partial(write, case, n, folder))
-        for output, run in case.runs.items():
+        for output, run in runs.items():
             note(f"{case.name}: {output}")
             sizes, times, peaks = measured(case, run, folders)
             note("")

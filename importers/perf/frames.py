@@ -14,7 +14,7 @@ from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, Meanings
 from traceferry.jit.names import Name, producer_of
 from traceferry.jit.places import add_category, add_tier
-from traceferry.model import Array, Trace, distinct
+from traceferry.model import Array, Trace, rows_by_key
 
 CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 # One name does not tell who wrote it.
@@ -87,9 +87,8 @@ class _Maker:
         """(address, what is found there) for each file's byte and each of the kernel's: all of a library at once."""
         nothing: Found = ([], 0)
         found: list[tuple[int, Found]] = [(address, nothing) for address in offset.tolist()]
-        for number in distinct(owner[kind == OF_FILE]).tolist():
+        for number, mine in _rows_by_owner(kind == OF_FILE, owner):
             library = self.natives.libraries[number]
-            mine = np.flatnonzero((kind == OF_FILE) & (owner == number))
             addresses, loaded = library.addresses(offset[mine])
             answers = [nothing] * len(mine)
             if library.symbols is not None and loaded.any():
@@ -97,8 +96,7 @@ class _Maker:
                 answers = [next(known) if ok else nothing for ok in loaded.tolist()]
             for nth, answer in zip(mine.tolist(), zip(addresses.tolist(), answers, strict=True), strict=True):
                 found[nth] = answer
-        for number in distinct(owner[kind == OF_KERNEL]).tolist():
-            mine = np.flatnonzero((kind == OF_KERNEL) & (owner == number))
+        for number, mine in _rows_by_owner(kind == OF_KERNEL, owner):
             symbols = self.natives.kernel_lookup(self.maps[number], offset[mine])
             for nth, (start, name) in zip(mine.tolist(), symbols, strict=True):
                 found[nth] = (found[nth][0], ([(name, "", 0)] if name else [], start))
@@ -206,6 +204,13 @@ class _Maker:
                 name=intern(name), color=intern(CATEGORY_COLORS[name])
             )
         return row
+
+
+def _rows_by_owner(chosen: Array, owner: Array) -> Iterator[tuple[int, Array]]:
+    """(owner, its rows among the chosen ones, rising) of each."""
+    rows = np.flatnonzero(chosen)
+    for number, nth in rows_by_key(owner[rows]).items():
+        yield number, rows[nth]
 
 
 def _runs(values: Array) -> Iterator[tuple[int, int]]:
