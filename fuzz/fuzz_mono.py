@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from common import MAX_SIZE, ROOT, run
 
@@ -16,6 +18,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 from builders import mono
 from builders.mono import Counter, Log
 from options import WithOptions
+
+if TYPE_CHECKING:
+    from traceferry.registry import Options
 
 # Whose layouts differ, and some between.
 VERSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17)
@@ -156,5 +161,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
             yield f"{path.name}-{size}", recorded[:size]
 
 
+def adding_calls(options: Options, choice: int) -> Options:
+    return replace(options, adds_calls=choice & 1 == 1)
+
+
 if __name__ == "__main__":
-    run("mono", seeds, lambda importer: WithOptions(importer, lambda options, _: options))
+    run("mono", seeds, lambda importer: WithOptions(importer, adding_calls))

@@ -2,50 +2,24 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+A = NDArray[Any]
+
 WIDTHS: dict[str, int]
 
 def read(
-    d: memoryview,
-    buffers: NDArray[Any],
-    steps: NDArray[Any],
-    starts: NDArray[Any],
-    columns: NDArray[Any],
-    stats: NDArray[Any],
-    records: NDArray[Any],
-    pool: NDArray[Any],
-    sums: tuple[NDArray[Any], ...],
-    s: NDArray[Any],
-) -> int: ...
+    d: memoryview, buffers: A, steps: A, starts: A, columns: A, stats: A, records: A, pool: A,
+    sums: tuple[A, ...], s: A,
+) -> int: ...  # fmt: skip
 def end_calls(
-    thread: int,
-    end_ts: int,
-    sums: tuple[NDArray[Any], ...],
-) -> None: ...
+    thread: int, end_ts: int, sums: tuple[A, ...],
+) -> None: ...  # fmt: skip
 def calls(
-    d: memoryview,
-    buffers: NDArray[Any],
-    steps: NDArray[Any],
-    starts: NDArray[Any],
-    names: tuple[NDArray[Any], ...],
-    shift_ns: int,
-    open_key: NDArray[Any],
-    open_frame: NDArray[Any],
-    now: int,
-    out_ts: NDArray[Any],
-    out_key: NDArray[Any],
-    out_frame: NDArray[Any],
-    out_flags: NDArray[Any],
-    s: NDArray[Any],
-) -> int: ...
+    d: memoryview, buffers: A, steps: A, starts: A, names: tuple[A, ...], shift_ns: int, open_key: A,
+    open_frame: A, now: int, out_ts: A, out_key: A, out_frame: A, out_flags: A, s: A,
+) -> int: ...  # fmt: skip
 def enter_names(
-    distinct: NDArray[Any],
-    numbers: NDArray[Any],
-    keys: NDArray[Any],
-    ids: NDArray[Any],
-) -> None: ...
+    distinct: A, numbers: A, keys: A, ids: A,
+) -> None: ...  # fmt: skip
 def find_names(
-    wanted: NDArray[Any],
-    ts: NDArray[Any],
-    names: tuple[NDArray[Any], ...],
-    found: NDArray[Any],
-) -> int: ...
+    wanted: A, ts: A, names: tuple[A, ...], found: A,
+) -> int: ...  # fmt: skip

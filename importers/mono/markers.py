@@ -28,153 +28,86 @@ from traceferry.importers.mono.threads import NONE as NO_ROWS
 from traceferry.importers.mono.threads import ThreadLifetime, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
-PAUSE = MarkerType(
-    "GC pause",
-    "The garbage collector stopped all threads, from before it asked them to until they ran again",
-    (
-        MarkerField("generation", "Generation", "integer"),
-        MarkerField("stopping", "Until all had stopped", "duration"),
-    ),
-    label="generation {generation}",
-    group_by=("generation",),
+
+def _type(name: str, meaning: str, fields: str = "", **more: Any) -> MarkerType:
+    """fields: `key format label` of each, between semicolons."""
+    made: Any = (field.strip().split(" ", 2) for field in fields.split(";") if field)
+    return MarkerType(name, meaning, tuple(MarkerField(key, label, kind) for key, kind, label in made), **more)
+
+
+PAUSE = _type(
+    "GC pause", "The garbage collector stopped all threads, from before it asked them to until they ran again",
+    "generation integer Generation; stopping duration Until all had stopped",
+    label="generation {generation}", group_by=("generation",), category="GC",
+)  # fmt: skip
+COLLECTION = _type(
+    "GC collection", "A garbage collection, from its start to its end",
+    "generation integer Generation",
+    label="generation {generation}", group_by=("generation",), category="GC",
+)  # fmt: skip
+PHASE = _type(
+    "GC phase", "What the garbage collector did in a collection",
+    "phase text Phase; generation integer Generation",
+    label="{phase}", group_by=("phase",), category="GC",
+)  # fmt: skip
+CONTENTION = _type(
+    "Lock contention", "A thread waited for a monitor that another one held",
+    "class_name text Class; object hex Object; outcome text Outcome",
+    label="{class_name} {object} {outcome}", group_by=("class_name", "object", "outcome"), category="Locks",
+)  # fmt: skip
+EXCEPTION = _type(
+    "Exception", "An exception was thrown, and until when it was caught",
+    "type_name text Type; caught_in text Caught in; object hex Object",
+    label="{type_name}", group_by=("type_name",), category="Exceptions",
+)  # fmt: skip
+CLAUSE = _type(
+    "Exception clause", "A clause that handles exceptions was run",
+    "kind text Kind; method text Method; index integer Clause number; type_name text Type of the exception",
+    label="{kind} in {method}", group_by=("kind",), category="Exceptions",
+)  # fmt: skip
+JIT = _type(
+    "JIT compilation", "A method was compiled; from data version 11 on: was seen for the first time",
+    "method text Method; size bytes Size; address hex Address",
+    label="{method}", category="JIT", named_by="method",
+)  # fmt: skip
+HELPER = _type(
+    "JIT helper", "The runtime generated code of its own",
+    "kind text Kind; helper text Name; size bytes Size; address hex Address",
+    label="{kind} {helper}", group_by=("kind",), category="JIT",
+)  # fmt: skip
+METADATA = _type(
+    "Metadata", "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
+    "what text What; event text Event; title text Name; pointer hex Pointer",
+    label="{what} {event}: {title}", group_by=("what", "event"), category="Loader",
+)  # fmt: skip
+HANDLE = _type(
+    "GC handle", "A handle to an object was created or destroyed",
+    "event text Event; kind text Kind; handle integer Handle; class_name text Class; object hex Object",
+    label="{kind} handle {event}", group_by=("kind", "event"), category="GC",
+)  # fmt: skip
+FINALIZERS = _type(
+    "Finalizers", "Objects were finalized, one after the other",
     category="GC",
-)
-COLLECTION = MarkerType(
-    "GC collection",
-    "A garbage collection, from its start to its end",
-    (MarkerField("generation", "Generation", "integer"),),
-    label="generation {generation}",
-    group_by=("generation",),
-    category="GC",
-)
-PHASE = MarkerType(
-    "GC phase",
-    "What the garbage collector did in a collection",
-    (MarkerField("phase", "Phase", "text"), MarkerField("generation", "Generation", "integer")),
-    label="{phase}",
-    group_by=("phase",),
-    category="GC",
-)
-CONTENTION = MarkerType(
-    "Lock contention",
-    "A thread waited for a monitor that another one held",
-    (
-        MarkerField("class_name", "Class", "text"),
-        MarkerField("object", "Object", "hex"),
-        MarkerField("outcome", "Outcome", "text"),
-    ),
-    label="{class_name} {object} {outcome}",
-    group_by=("class_name", "object", "outcome"),
-    category="Locks",
-)
-EXCEPTION = MarkerType(
-    "Exception",
-    "An exception was thrown, and until when it was caught",
-    (
-        MarkerField("type_name", "Type", "text"),
-        MarkerField("caught_in", "Caught in", "text"),
-        MarkerField("object", "Object", "hex"),
-    ),
-    label="{type_name}",
-    group_by=("type_name",),
-    category="Exceptions",
-)
-CLAUSE = MarkerType(
-    "Exception clause",
-    "A clause that handles exceptions was run",
-    (
-        MarkerField("kind", "Kind", "text"),
-        MarkerField("method", "Method", "text"),
-        MarkerField("index", "Clause number", "integer"),
-        MarkerField("type_name", "Type of the exception", "text"),
-    ),
-    label="{kind} in {method}",
-    group_by=("kind",),
-    category="Exceptions",
-)
-JIT = MarkerType(
-    "JIT compilation",
-    "A method was compiled; from data version 11 on: was seen for the first time",
-    (
-        MarkerField("method", "Method", "text"),
-        MarkerField("size", "Size", "bytes"),
-        MarkerField("address", "Address", "hex"),
-    ),
-    label="{method}",
-    category="JIT",
-    named_by="method",
-)
-HELPER = MarkerType(
-    "JIT helper",
-    "The runtime generated code of its own",
-    (
-        MarkerField("kind", "Kind", "text"),
-        MarkerField("helper", "Name", "text"),
-        MarkerField("size", "Size", "bytes"),
-        MarkerField("address", "Address", "hex"),
-    ),
-    label="{kind} {helper}",
-    group_by=("kind",),
-    category="JIT",
-)
-METADATA = MarkerType(
-    "Metadata",
-    "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
-    (
-        MarkerField("what", "What", "text"),
-        MarkerField("event", "Event", "text"),
-        MarkerField("title", "Name", "text"),
-        MarkerField("pointer", "Pointer", "hex"),
-    ),
-    label="{what} {event}: {title}",
-    group_by=("what", "event"),
-    category="Loader",
-)
-HANDLE = MarkerType(
-    "GC handle",
-    "A handle to an object was created or destroyed",
-    (
-        MarkerField("event", "Event", "text"),
-        MarkerField("kind", "Kind", "text"),
-        MarkerField("handle", "Handle", "integer"),
-        MarkerField("class_name", "Class", "text"),
-        MarkerField("object", "Object", "hex"),
-    ),
-    label="{kind} handle {event}",
-    group_by=("kind", "event"),
-    category="GC",
-)
-FINALIZERS = MarkerType("Finalizers", "Objects were finalized, one after the other", (), category="GC")
-FINALIZER = MarkerType(
-    "Finalizer",
-    "An object was finalized",
-    (MarkerField("class_name", "Class", "text"), MarkerField("object", "Object", "hex")),
-    label="{class_name}",
-    group_by=("class_name",),
-    category="GC",
-)
-ROOT = MarkerType(
-    "GC root",
-    "A region of memory that keeps objects alive was registered or given up",
-    (
-        MarkerField("event", "Event", "text"),
-        MarkerField("kind", "Kind", "text"),
-        MarkerField("title", "Name", "text"),
-        MarkerField("size", "Size", "bytes"),
-        MarkerField("address", "Address", "hex"),
-    ),
-    label="{kind} {event}",
-    group_by=("event", "kind"),
-    category="GC",
-)
-SHOT = MarkerType("Heap shot", "The profiler walked the heap", (), category="Memory")
-SYNC = MarkerType(
-    "Sync point",
-    "The profiler flushed its buffers: what follows in the file is later",
-    (MarkerField("kind", "Kind", "text"),),
-    label="{kind}",
-    group_by=("kind",),
-)
+)  # fmt: skip
+FINALIZER = _type(
+    "Finalizer", "An object was finalized",
+    "class_name text Class; object hex Object",
+    label="{class_name}", group_by=("class_name",), category="GC",
+)  # fmt: skip
+ROOT = _type(
+    "GC root", "A region of memory that keeps objects alive was registered or given up",
+    "event text Event; kind text Kind; title text Name; size bytes Size; address hex Address",
+    label="{kind} {event}", group_by=("event", "kind"), category="GC",
+)  # fmt: skip
+SHOT = _type(
+    "Heap shot", "The profiler walked the heap",
+    category="Memory",
+)  # fmt: skip
+SYNC = _type(
+    "Sync point", "The profiler flushed its buffers: what follows in the file is later",
+    "kind text Kind",
+    label="{kind}", group_by=("kind",),
+)  # fmt: skip
 WHAT = {
     Metadata.CLASS: "class", Metadata.IMAGE: "image", Metadata.ASSEMBLY: "assembly", Metadata.DOMAIN: "domain",
     Metadata.THREAD: "thread", Metadata.CONTEXT: "context", Metadata.VTABLE: "vtable",

@@ -2,38 +2,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+A = NDArray[Any]
+
 def pairs(
-    parent: NDArray[Any],
-    number: NDArray[Any],
-    node_parent: NDArray[Any],
-    node_number: NDArray[Any],
-    slots: NDArray[Any],
-    found: NDArray[Any],
-    s: NDArray[Any],
-) -> int: ...
+    parent: A, number: A, node_parent: A, node_number: A, slots: A, found: A, s: A,
+) -> int: ...  # fmt: skip
 def sites(
-    d: memoryview,
-    buffers: NDArray[Any],
-    steps: NDArray[Any],
-    starts: NDArray[Any],
-    names: tuple[NDArray[Any], ...],
-    open_key: NDArray[Any],
-    open_frame: NDArray[Any],
-    open_stack: NDArray[Any],
-    n_open: NDArray[Any],
-    prefix: NDArray[Any],
-    frame_of: NDArray[Any],
-    slots: NDArray[Any],
-    stack_before: NDArray[Any],
-    allocation_ts: NDArray[Any],
-    allocation_type: NDArray[Any],
-    allocation_object: NDArray[Any],
-    allocation_size: NDArray[Any],
-    allocation_stack: NDArray[Any],
-    other_at: NDArray[Any],
-    other_row: NDArray[Any],
-    other_stack: NDArray[Any],
-    moves: NDArray[Any],
-    items: NDArray[Any],
-    s: NDArray[Any],
-) -> int: ...
+    d: memoryview, buffers: A, steps: A, starts: A, names: tuple[A, ...], open_key: A, open_frame: A,
+    open_stack: A, n_open: A, prefix: A, frame_of: A, slots: A, stack_before: A, allocation_ts: A,
+    allocation_type: A, allocation_object: A, allocation_size: A, allocation_stack: A, other_at: A,
+    other_row: A, other_stack: A, moves: A, items: A, s: A,
+) -> int: ...  # fmt: skip
