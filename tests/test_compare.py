@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from streams import fdr
 
 import traceferry
 from traceferry import cli
-from traceferry.compare import statistics
+from traceferry.compare import figures, statistics
 from traceferry.compare.comparison import Comparison, Options, Row, compare
 from traceferry.compare.factors import Factors, factors_of
 from traceferry.compare.gate import evaluate, parse
@@ -270,6 +271,30 @@ def test_gates(run_of: Callable[..., Run]) -> None:
         evaluate(parse("self > 5MB"), found)
     alone = compare(found.sides.base[:1], found.sides.new[:1])
     assert evaluate(parse("self > 5%"), alone).status == "undecided"
+    # Four unlike runs: what the interval does not reach is passed, whether the bound itself counts or not.
+    few = compare(
+        [run_of(calls(rng, factor), "a.xray") for factor in (1, 1.6)],
+        [run_of(calls(rng, factor), "a.xray") for factor in (1.1, 1.7)],
+    )
+    row = next(row for table in few.tables_named("self") for row in table.rows if row.name == "function 2")
+    assert row.verdict == "unknown"
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low < 0 < row.high
+    for relation in (">", ">="):
+        assert evaluate(parse(f"self('function 2') {relation} {90 * row.high:.4f}%"), few).status == "undecided"
+        assert evaluate(parse(f"self('function 2') {relation} {110 * row.high:.4f}%"), few).status == "passed"
+    for relation in ("<", "<="):
+        assert evaluate(parse(f"self('function 2') {relation} {90 * row.low:.4f}%"), few).status == "undecided"
+        assert evaluate(parse(f"self('function 2') {relation} {110 * row.low:.4f}%"), few).status == "passed"
+
+
+def test_figures_as_text() -> None:
+    assert [figures.amount(value, "ns") for value in (-1, 0, 1)] == ["-1ns", "0ns", "1ns"]
+    assert [figures.amount(value, "bytes") for value in (-1, 999, 999.6, -1500)] == ["-1 B", "999 B", "1 kB", "-1.5 kB"]
+    row = Row(("f",), 100, 101, (100, 101), "same", within=0.05)
+    assert figures.verdict(row, (5, 5)) == "same within 5%"
+    assert figures.verdict(replace(row, within=None), (5, 5)) == "same"
 
 
 # ---------------------------------------------------------------- the command

@@ -124,6 +124,8 @@ def test_a_function_with_lines_and_an_inlined_call(version: int, big: bool, wide
         {NAME: (STRP, 1)},
         {NAME: (LINE_STRP, 1)},
         {NAME: (STRX, 1)},
+        *({NAME: (form, 1)} for form in range(0x25, 0x29)),
+        *({LOW_PC: (form, 1)} for form in range(0x29, 0x2D)),
         {0x2100: (BLOCK2, b"\x01\x02\x03")},
         {0x2100: (FLAG_PRESENT, None)},
     ],

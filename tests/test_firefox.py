@@ -14,10 +14,11 @@ from builders.xray import Fdr
 from clients import firefox
 from outputs import NAMES, inputs_named, saved, trace_named
 from streams import NS, START
-from support import Call, calls_of, events_of, states_of
+from support import Call, calls_of, events_of, report_of, states_of
 
 import traceferry
-from traceferry.model import LEAVE, Trace
+from traceferry.exporters.counters import MANY, shown_counters
+from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, Trace
 from traceferry.summary.info import summarize
 
 Load = Callable[..., Trace]
@@ -466,3 +467,16 @@ def test_profiler_cli_loads_and_walks(load: Load, tmp_path: Path, name: str, suf
             totals = {row["name"]: row["selfSamples"] for row in cli.functions(handle["threadHandle"])}
             assert totals.keys() <= {call.name for call in calls_of(trace, data)}
             assert sum(totals.values()) == pytest.approx(in_calls / 1e6, abs=1e-6 * max(len(data.calls), 1))
+
+
+def test_of_many_counters_those_that_never_change_are_left_out() -> None:
+    trace = Trace()
+    values = {"same": [5, 5, 5], "falls": [5, 4, 4], "grows": [0, 0, 1]}
+    counters = [
+        Counter(f"{name} {nth}", "count", "", Table(COUNTER_VALUES, {"ts": [1, 2, 3], "value": values[name]}))
+        for name in values
+        for nth in range(11)
+    ]
+    assert shown_counters(trace, Process(7, "app", 0, 9, counters=counters[:MANY])) == counters[:MANY]
+    assert shown_counters(trace, Process(7, "app", 0, 9, counters=counters)) == counters[11:]
+    assert report_of(trace) == {"counters_dropped": 11}

@@ -19,6 +19,8 @@ ADDR, BLOCK2, DATA4, STRING, DATA1, SDATA, STRP, UDATA, REF_ADDR, REF4 = 1, 3, 6
 INDIRECT, SEC_OFFSET, FLAG_PRESENT, STRX, ADDRX, LINE_STRP, IMPLICIT_CONST, RNGLISTX = (
     0x16, 0x17, 0x19, 0x1A, 0x1B, 0x1F, 0x21, 0x23,
 )  # fmt: skip
+# strx1 to strx4, addrx1 to addrx4.
+INDEX_BYTES = {0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4}
 FORMS = {
     NAME: STRING, COMP_DIR: STRING, LINKAGE_NAME: STRING, DWO_NAME: STRING, LOW_PC: ADDR, HIGH_PC: UDATA,
     ORIGIN: REF4, SPECIFICATION: REF4, STMT_LIST: SEC_OFFSET, RANGES: SEC_OFFSET, STR_OFFSETS_BASE: SEC_OFFSET,
@@ -142,6 +144,8 @@ class Dwarf:
         fixed = {ADDR: "Q", DATA1: "B", DATA4: "I", REF4: "I"} | dict.fromkeys(
             (STRP, LINE_STRP, SEC_OFFSET, REF_ADDR), self.offset
         )
+        if form in INDEX_BYTES:
+            return value.to_bytes(INDEX_BYTES[form], "big" if self.order == ">" else "little")
         return self.pack(fixed[form], value) if form in fixed else uleb(value)
 
     # ------------------------------------------------ .debug_line
