@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
-from common import MB, ROOT, TRACEFERRY, WORK, verdict
+from common import CAPTURES, MB, ROOT, TRACEFERRY, WORK, decompressed, verdict
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -26,7 +26,9 @@ OVERHEAD = 1.10
 SPEED_UP = 1.8
 MEMORY_MB = 20
 # Copies of each: some 60 s of CPU in all.
-COPIES = 12
+COPIES = 40
+# With dumps beside it, or without.
+LARGE = {"jit/bigfp/perf.data.zst": True, "mono/large/hotcalls.mlpd.zst": False}
 REAL = ["jit/java17", "jit/php82", "mono/mono-6.8", "jit/wasmtime"]
 ALONE = """
 import sys, time
@@ -61,9 +63,28 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     met = True
     with TemporaryDirectory(dir=WORK) as folder:
+        print_rates(Path(folder))
         met &= compare_with_one_by_one(Path(folder), arguments.rounds)
         met &= compare_memory(Path(folder), [int(n) for n in arguments.small.split(",")])
     sys.exit(not met)
+
+
+def print_rates(folder: Path) -> None:
+    """What a worker does in a second, with large recordings."""
+    for name, alone in LARGE.items():
+        packed = CAPTURES / name
+        if not packed.exists():
+            print(f"{name} is not there: its rate is left out")
+            continue
+        source = decompressed(packed, folder / name.replace("/", "-") / packed.stem)
+        for dump in packed.parent.glob("jit-*.dump.zst") if alone else ():
+            decompressed(dump, source.parent / dump.stem)
+        command = [sys.executable, "-c", ALONE, str(source), str(folder / "alone")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        cpu, size = float(done.stdout.split()[0]), source.stat().st_size / MB
+        part = next((folder / "alone" / "_parts").iterdir()).stat().st_size / MB
+        print(f"{name}: {size:.0f} MB in {cpu:.2f} s of CPU, {size / cpu:.0f} MB/s; a part of {part:.2f} MB")
+        shutil.rmtree(folder / "alone")
 
 
 def compare_with_one_by_one(folder: Path, rounds: int) -> bool:

@@ -120,6 +120,7 @@ class Engine:
         self._ready: deque[Step] = deque()
         self._known: frozenset[str] = frozenset()
         self._passing: set[str] = set()
+        self._n_files = 0
         self._asked_at, self._n_threads = -ASK_EVERY_S, 0
 
     def run(self, shards: Iterator[Shard], resume: bool) -> None:
@@ -157,6 +158,7 @@ class Engine:
     # ------------------------------------------------------------ what is to do
 
     def _begin(self, shard: Shard, resume: bool) -> None:
+        self._n_files = shard.number + 1
         n_recordings = sum(_n_recordings(node) for node in shard.parts)
         self.counts.total += n_recordings
         whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
@@ -274,13 +276,13 @@ class Engine:
 
     # ------------------------------------------------------------ afterwards
 
-    def clean(self, n_files: int, tables: Sequence[str], keep_parts: bool) -> None:
+    def clean(self, tables: Sequence[str], keep_parts: bool) -> None:
         """Removes files of an earlier run beyond the last, and parts: all, or those that no other run could use."""
         for table in tables:
             folder = storage.joined(self._place.output, table)
             for name in storage.names_in(folder):
                 number = name.removeprefix("part-").removesuffix(".parquet")
-                if number.isdigit() and int(number) >= n_files:
+                if number.isdigit() and int(number) >= self._n_files:
                     storage.remove(storage.joined(folder, name))
         if not keep_parts:
             return storage.remove(self._place.parts)

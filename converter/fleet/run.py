@@ -54,11 +54,11 @@ def run(
         _check_outputs(work, found)
     place = Place(output, tuple(by), found.labels)
     size = leaf_size or _leaf_size(len(found.recordings), pool.workers)
-    shards = list(plan(found, by, work.description, size))
+    shards = plan(found, by, work.description, size)
     with cluster(pool.workers, pool.memory, pool.scheduler) as client, Meter(len(found.recordings), quiet) as meter:
         engine = Engine(client, work, place, meter)
-        engine.run(iter(shards), resume)
-        engine.clean(len(shards), work.tables, keep_parts=resume)
+        engine.run(shards, resume)
+        engine.clean(work.tables, keep_parts=resume)
     return engine.counts
 
 
