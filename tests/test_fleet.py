@@ -370,7 +370,7 @@ def test_two_data_sets_are_compared(data_set: Path, tmp_path: Path) -> None:
     assert len(found["base"]) == len(programs)
 
 
-QUERIES = re.findall(r"```sql\n(.*?)```", (REPO / "docs" / "fleet.md").read_text(), re.S)
+QUERIES = re.findall(r"```sql\n(.*?)```", (REPO / "README.md").read_text(), re.S)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=[text.splitlines()[0][:60] for text in QUERIES])
