@@ -28,6 +28,7 @@ from traceferry.compare.gate import evaluate, parse
 from traceferry.compare.markdown import as_markdown, code
 from traceferry.compare.matching import Function, Renames, matched
 from traceferry.compare.runs import Run
+from traceferry.compare.text import as_text
 from traceferry.errors import UsageError
 
 JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
@@ -151,6 +152,7 @@ def test_code_is_found_by_function_and_tier(run_of: Callable[..., Run]) -> None:
     new = jitted(("JS:~f a.js:1:1", 64), ("JS:*f a.js:1:1", 128), ("JS:~f a.js:1:1", 64), ("JS:*g a.js:9:1", 256))
     found = compare([run_of(base, "jit-1.dump")], [run_of(new, "jit-1.dump")])
     assert [(t.function[0], t.base, t.new) for t in found.tiers] == [("f", ("Turbofan",), ("Interpreter",))]
+    assert "functions that ended in another tier:\n  Turbofan → Interpreter  f" in as_text(found, 20)
     sizes = rows(found, "code_size")
     assert {name: (row.base, row.new, row.verdict) for name, row in sizes.items()} == {
         "f": (192, 256, "more"), "g": (128, 256, "more"),
