@@ -68,6 +68,7 @@ def combinations(url: str) -> Iterator[Combination]:
 
 TABLES = (
     "functions", "stacks", "markers", "marker_groups", "allocations", "heap", "code", "tiers", "threads", "losses",
+    "colors",
     RECORDINGS,
 )  # fmt: skip
 
@@ -139,6 +140,7 @@ def _totals(parts: dict[str, Any]) -> Totals:
         retained=_rows(none.retained, parts["heap"], ["class"]),
         threads=_rows(none.threads, parts["threads"], ["process", "thread"]),
         losses=_rows(none.losses, parts["losses"], ["loss"]),
+        colors=_rows(none.colors, parts["colors"], ["of", "name", "family", "color"]),
     )
 
 

@@ -43,12 +43,12 @@ def merged_trace(url: str) -> Trace:
 def _add(trace: Trace, combination: Combination) -> None:
     name = combination.name or "all recordings"
     forest = combination.totals.tree
-    pid = len(trace.processes) + 1
-    process = Process(pid, f"{name} ({len(combination.recordings)} recordings)", 0, 0)
+    pid, n = len(trace.processes) + 1, len(combination.recordings)
+    process = Process(pid, f"{name} ({n} recording{'s' if n != 1 else ''})", 0, 0)
     trace.processes.append(process)
     if not len(forest.parent):
         return
-    frames, stacks = _tables(trace, forest)
+    frames, stacks = _tables(trace, forest, _Colors.of(combination))
     roots = roots_of(forest)
     shown: list[tuple[int, int, _Shown]] = []
     for root in np.flatnonzero(forest.parent < 0).tolist():
@@ -66,7 +66,26 @@ def _add(trace: Trace, combination: Combination) -> None:
     process.end_ts = max((thread.end_ts for thread in process.threads), default=0)
 
 
-def _tables(trace: Trace, forest: Tree) -> tuple[Array, Array]:
+@dataclass(frozen=True)
+class _Colors:
+    """(family, color) of categories and tiers, by ("category" or "tier", name): of the most recordings that have it."""
+
+    shown: dict[tuple[str, str], tuple[str, str]]
+
+    @classmethod
+    def of(cls, combination: Combination) -> _Colors:
+        rows = combination.totals.colors
+        ranked = sorted(zip(rows.amounts[:, 0].tolist(), rows.keys, strict=True), key=lambda row: (row[0], row[1]))
+        return cls({(of, name): (family, color) for _, (of, name, family, color) in ranked})
+
+    def color(self, of: str, name: str) -> str:
+        return self.shown.get((of, name), ("", COLOR))[1]
+
+    def family(self, tier: str) -> str:
+        return self.shown.get(("tier", tier), (tier, ""))[0]
+
+
+def _tables(trace: Trace, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
     """(the trace's frame, its stack) of each node; -1 of roots."""
     strings = trace.strings
 
@@ -75,15 +94,23 @@ def _tables(trace: Trace, forest: Tree) -> tuple[Array, Array]:
             return -1
         name, file, line, kind, category, tier, _ = key
         source = trace.sources.intern(path=strings.intern(file)) if file else -1
-        color = strings.intern(COLOR)
         func = trace.funcs.intern(
             name=strings.intern(name), source=source, line=line, kind=strings.intern(kind) if kind else -1
         )
-        of_tier = strings.intern(tier)
         return trace.frames.intern(
             func=func,
-            category=trace.categories.intern(name=strings.intern(category), color=color) if category else -1,
-            tier=trace.tiers.intern(name=of_tier, family=of_tier, color=color) if tier else -1,
+            category=trace.categories.intern(
+                name=strings.intern(category), color=strings.intern(colors.color("category", category))
+            )
+            if category
+            else -1,
+            tier=trace.tiers.intern(
+                name=strings.intern(tier),
+                family=strings.intern(colors.family(tier)),
+                color=strings.intern(colors.color("tier", tier)),
+            )
+            if tier
+            else -1,
         )
 
     frame = np.array([frame_of(key) for key in forest.frames], np.int32)[forest.frame]

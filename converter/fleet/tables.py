@@ -49,6 +49,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "waiting_ns": COUNT, "preempted_ns": COUNT,
     },
     "losses": {"loss": TEXT, "count": COUNT},
+    "colors": {"of": TEXT, "name": TEXT, "family": TEXT, "color": TEXT, "recordings": COUNT},
     "recordings": {
         "recording": TEXT, "size": COUNT, "hash": TEXT, "time_ns": COUNT, "seconds": "float64", "format": TEXT,
         "producer": TEXT, "event": TEXT, "unit": TEXT, "interval_ns": COUNT, "samples": COUNT, "sample_weight": COUNT,

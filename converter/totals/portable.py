@@ -126,6 +126,8 @@ class Totals:
     retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
     threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
     losses: Rows = Rows(("count",))
+    # How viewers show categories and tiers: ("category" or "tier", name, family, color).
+    colors: Rows = Rows(("recordings",))
 
     def merged(self, *others: Totals) -> Totals:
         return Totals(
@@ -211,8 +213,18 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
         "code": _rows(none.code, _code(trace, details)),
         "retained": _rows(none.retained, [((name,), amounts) for name, amounts in retained.items()]),
         "threads": _rows(none.threads, threads),
+        "colors": _rows(none.colors, [(key, [1]) for key in _colors(trace)]),
         "losses": _rows(none.losses, [((issue.kind,), [issue.count]) for issue in losses]),
     }
+
+
+def _colors(trace: Trace) -> list[Key]:
+    strings, categories, tiers = trace.strings, trace.categories.table(), trace.tiers.table()
+    pairs = zip(categories["name"].tolist(), categories["color"].tolist(), strict=True)
+    found: list[Key] = [("category", strings[name], "", strings[color]) for name, color in pairs]
+    triples = zip(tiers["name"].tolist(), tiers["family"].tolist(), tiers["color"].tolist(), strict=True)
+    found += [("tier", strings[name], strings[family], strings[color]) for name, family, color in triples]
+    return sorted(set(found))
 
 
 def _rows(kind: Rows, rows: Sequence[tuple[Key, list[int]]]) -> Rows:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -39,6 +40,8 @@ class S3:
 
     def __enter__(self) -> S3:
         self._thread.start()
+        # All servers of a process have one memory.
+        urlopen(Request(f"{self.environment['AWS_ENDPOINT_URL']}/moto-api/reset", method="POST")).close()
         self.client = boto3.client(
             "s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"], aws_access_key_id="test",
             aws_secret_access_key="test", region_name="us-east-1",
