@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import regions, stacks_kernel
+from traceferry.importers.perf.frames import FramesOf
 from traceferry.importers.perf.regions import (
     ANNOUNCED_LATE_NS,
     BEGINNING,
@@ -22,7 +23,7 @@ from traceferry.importers.perf.regions import (
     NOTHING,
     regions_of,
 )
-from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.importers.perf.stacks import MAX_FRAMES, single_frames
 from traceferry.jit.code_sizes import by_stretch
 from traceferry.jit.places import Placements, live_bytes
 from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
@@ -406,6 +407,14 @@ def frames_of(key: tuple[int, int], version: int) -> list[int]:
 VERSIONS_AT = [-1, 2, 4]
 
 
+def always_one_frame(key: tuple[int, int]) -> bool:
+    return key[1] % 4 == 0
+
+
+def frames_at(key: tuple[int, int], version: int) -> list[int]:
+    return [500 + key[1]] if always_one_frame(key) else frames_of(key, version)
+
+
 @many
 @given(SAMPLES, st.sampled_from([3, 4, 6, MAX_FRAMES]))
 def test_compose(samples: list[Sample], max_frames: int) -> None:
@@ -413,29 +422,32 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     samples.sort(key=lambda sample: sample.ts)
     columns = columns_of(samples)
     keys, _, paths = collected(columns)
-    versions = [(key, nth) for key in keys for nth in range(len(VERSIONS_AT))]
-    frames = [frames_of(*version) for version in versions]
-    first = np.arange(len(keys) + 1, dtype=np.int64) * len(VERSIONS_AT)
+    n_versions = [1 if always_one_frame(key) else len(VERSIONS_AT) for key in keys]
+    versions = [(key, nth) for key, n in zip(keys, n_versions, strict=True) for nth in range(n)]
+    frames = [frames_at(*version) for version in versions]
+    first = np.concatenate(([0], np.cumsum(n_versions))).astype(np.int64)
     start = np.array([VERSIONS_AT[nth] for _, nth in versions], np.int64)
     first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
     flat = np.array([frame for some in frames for frame in some], np.int32)
     is_unknown, is_late = (np.array([address % n == 0 for (_, address), _ in versions], np.uint8) for n in (2, 3))
+    single = single_frames(first, FramesOf(first_frame, flat), is_unknown | is_late << 1)
+    assert (single[:, 0] >= 0).tolist() == [always_one_frame(key) for key in keys]
     state = np.zeros(6, np.int64)
-    room = 8
-    prefix, frame, slots = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(2 * room, -1, np.int32)
+    size = 8
+    prefix, frame, slots = np.zeros(size, np.int32), np.zeros(size, np.int32), np.full(2 * size, -1, np.int32)
     (n_threads, n_columns), width, out = stacks_kernel.PATH_SHAPE, 16, np.zeros(len(samples), np.int32)
     path, until = np.zeros((n_threads, width, n_columns), np.int32), np.zeros((n_threads, width), np.int64)
     n_composed = np.zeros(n_threads, np.int32)
     while True:
         stacks_kernel.compose(
-            *columns[-2:], *paths, first, start, first_frame, flat, is_unknown, is_late, max_frames, state, path,
-            until, n_composed, prefix, frame, slots, out,
+            *columns[-2:], *paths, single, first, start, first_frame, flat, is_unknown, is_late, max_frames, state,
+            path, until, n_composed, prefix, frame, slots, out,
         )  # fmt: skip
         if state[0] == len(samples):
             break
-        room *= 2
-        prefix, frame = np.resize(prefix, room), np.resize(frame, room)
-        slots = np.full(2 * room, -1, np.int32)
+        size *= 2
+        prefix, frame = np.resize(prefix, size), np.resize(frame, size)
+        slots = np.full(2 * size, -1, np.int32)
         enter_pairs(prefix, frame, 0, int(state[2]), slots)
     n = int(state[2])
     assert len(set(zip(prefix[:n].tolist(), frame[:n].tolist(), strict=True))) == n
@@ -446,7 +458,7 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
         parts = []
         for key in keys_of(sample):
             version = max(nth for nth, at in enumerate(VERSIONS_AT) if at <= sample.ts or nth == 0)
-            parts.append(frames_of(key, version))
+            parts.append(frames_at(key, version))
             n_unknown += key[1] % 2 == 0
             n_late += key[1] % 3 == 0
         for part in parts:

@@ -119,7 +119,7 @@ def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, K
         keys.grow(n_keys, 4 * keys.size)
 
 
-def _single(first_version: Array, frames: FramesOf, flags: Array) -> Array:
+def single_frames(first_version: Array, frames: FramesOf, flags: Array) -> Array:
     """int32 [n_keys, 2]: the frame and flags of keys that always stand for one frame; -1 and 0 for others."""
     version = first_version[:-1]
     is_single = (np.diff(first_version) == 1) & (np.diff(frames.first)[version] == 1)
@@ -143,7 +143,7 @@ def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, tr
     n_composed = np.zeros(n_threads, np.int32)
     stack = np.empty(len(paths.ts), np.int32)
     is_unknown, is_late = (meanings.kind == NOTHING).view(np.uint8), meanings.is_late.view(np.uint8)
-    single = _single(first_version, frames, is_unknown | is_late << 1)
+    single = single_frames(first_version, frames, is_unknown | is_late << 1)
     while True:
         prefix, frame = stacks.columns
         stacks_kernel.compose(
