@@ -31,18 +31,18 @@ def write_allocations(json: JsonWriter, trace: Trace, thread: Thread, allocation
 
 
 def _write_js_allocations(json: JsonWriter, trace: Trace, allocations: Table, stacks: Stacks) -> None:
-    times = Counted(made["ts"] - trace.start_ts for made in _made(allocations))
+    times = Counted(ts - trace.start_ts for ts in _made_column(allocations, "ts"))
     json.key("jsAllocations")
     json.open(b"{")
     json.milli_pieces("time", times)
     json.key("className")
-    json.rows(chain.from_iterable(_class_names(trace, made) for made in _made(allocations)))
+    json.rows(chain.from_iterable(_class_names(trace, names) for names in _made_column(allocations, "class_name")))
     json.repeated("typeName", TYPE_NAME, times.n)
     json.repeated("coarseType", COARSE_TYPE, times.n)
-    json.long_pieces("weight", (made["size"] for made in _made(allocations)))
+    json.long_pieces("weight", _made_column(allocations, "size"))
     json.member("weightType", "bytes")
     json.repeated("inNursery", IN_NURSERY, times.n)
-    json.int_pieces("stack", (stacks.of_column(made["stack"]) for made in _made(allocations)))
+    json.int_pieces("stack", (stacks.of_column(stack) for stack in _made_column(allocations, "stack")))
     json.member("length", times.n)
     json.close(b"}")
 
@@ -83,7 +83,7 @@ def allocation_rows(
 def _js_payloads(trace: Trace, allocations: Table) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:
     constant = {"typeName": TYPE_NAME, "coarseType": COARSE_TYPE, "inNursery": IN_NURSERY}
     for made in _made(allocations):
-        columns = zip(_class_names(trace, made), made["size"].tolist(), strict=True)
+        columns = zip(_class_names(trace, made["class_name"]), made["size"].tolist(), strict=True)
         yield made, ({"className": name, "size": size, **constant} for name, size in columns)
 
 
@@ -100,8 +100,15 @@ def _made(allocations: Table) -> Iterator[Table]:
         yield piece if allocates.all() else piece.take(allocates)
 
 
-def _class_names(trace: Trace, allocations: Table) -> Iterator[str]:
-    used, place = np.unique(allocations["class_name"], return_inverse=True)
+def _made_column(allocations: Table, name: str) -> Iterator[Array]:
+    """A column of the rows that allocate."""
+    for piece in allocations.pieces():
+        allocates, column = piece["size"] > 0, piece[name]
+        yield column if allocates.all() else column[allocates]
+
+
+def _class_names(trace: Trace, class_name: Array) -> Iterator[str]:
+    used, place = np.unique(class_name, return_inverse=True)
     return map([trace.strings[name] for name in used.tolist()].__getitem__, place.tolist())
 
 

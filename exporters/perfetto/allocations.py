@@ -35,8 +35,8 @@ class Allocations:
     def write(self, process: Process, thread: Thread, allocations: Table) -> None:
         """Frees only count: a sample cannot weigh less than nothing."""
         for piece in allocations.pieces():
-            made = piece.take(piece["size"] > 0)
-            columns = {"ts": made["ts"], "stack": made["stack"], "weight": made["size"]}
+            made = np.flatnonzero(piece["size"] > 0)
+            columns = {"ts": piece["ts"][made], "stack": piece["stack"][made], "weight": piece["size"][made]}
             self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
             totals = _longer(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
             heap_totals.tally(piece["stack"], piece["size"], totals)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -217,10 +218,38 @@ class Allocations:
         return np.maximum(step_ts[died[dead]], ts[dead]), -size[dead], pair[dead], numbers[dead]
 
     def _table(self, parts: Sequence[Rows]) -> Table:
-        ts, size, pair, numbers = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         pairs = self.made.pairs
-        columns = {"class_name": pairs.class_names(pair), "stack": pairs.stacks(pair), "object": numbers}
-        return Table(ALLOCATIONS, {"ts": ts, "size": size, **columns})
+        ts, size, pair, numbers = (partial(_joined, columns) for columns in zip(*parts, strict=True))
+        return _LazyTable(sum(len(part[0]) for part in parts), {
+            "ts": ts, "size": size, "class_name": lambda: pairs.class_names(pair()),
+            "stack": lambda: pairs.stacks(pair()), "object": numbers,
+        })  # fmt: skip
+
+
+class _LazyTable(Table):
+    """ALLOCATIONS, of which each column is made when it is asked for: writers of columns ask for one of them."""
+
+    def __init__(self, n: int, make: dict[str, Callable[[], Array]]) -> None:
+        self.spec = ALLOCATIONS
+        self._n = n
+        self._make = make
+        self._made: dict[str, Array] = {}
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._made:
+            self._made[name] = self._make[name]()
+        return self._made[name]
+
+    @property
+    def columns(self) -> dict[str, Array]:  # type: ignore[override]
+        return {column.name: self[column.name] for column in self.spec.columns}
+
+
+def _joined(columns: Sequence[Array]) -> Array:
+    return np.concatenate(columns)
 
 
 Rows = tuple[Array, Array, Array, Array]  # ts on the trace's clock, size, pair, number
