@@ -263,7 +263,7 @@ KINDS: dict[str, Kind] = {
     "symbols_not_cached": Kind(
         "info",
         "symbols could not be kept in the cache, and were made again",
-        "give a cache that all workers can write",
+        "give --symbol-cache a folder or bucket that all workers can write",
     ),
     "symbolic_missing": Kind(
         "info",

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -147,8 +149,12 @@ _settled_in: set[int] = set()
 
 def _settle() -> None:
     """Once in each process: what is imported by now is not looked at for garbage again, which each recording would pay
-    for."""
+    for; copies of recordings go where Dask removes what a worker that was killed leaves."""
     if os.getpid() not in _settled_in:
         _settled_in.add(os.getpid())
         gc.collect()
         gc.freeze()
+        from distributed import get_worker
+
+        with suppress(ValueError):  # not in a worker
+            tempfile.tempdir = get_worker().local_directory

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -31,6 +32,8 @@ from traceferry.totals.portable import Rows, Totals, portable
 from traceferry.totals.trees import Trees
 
 READ_AT_ONCE = 1 << 20
+# For so long, what lies beside a recording is taken to be as it was.
+LISTED_S = 60
 LARGEST = sums.LARGEST
 # What a recording came to.
 DONE, DAMAGED, MISSING, UNAVAILABLE, REFUSED, MEMORY, KILLED, FAILED = (
@@ -252,15 +255,20 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
         return None
     first, chain, rest = recording.urls[0].partition("::")
     there = f"{first.rpartition('/')[0]}{chain}{rest}"
-    # Listed once: samples of a whole machine ask for a file of each process.
-    names = cache(lambda: frozenset(storage.names_in(there)))
 
     def bring(name: str) -> None:
         for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
-            if each in names() and not (folder / each).exists():
+            if each in _names_beside(there, int(time.monotonic() / LISTED_S)) and not (folder / each).exists():
                 storage.fetch(storage.joined(there, each), folder / each)
 
     return bring
+
+
+@lru_cache(maxsize=64)
+def _names_beside(folder: str, _: int) -> frozenset[str]:
+    """Listed once for a while: a folder may hold many recordings, and samples of a whole machine ask for a file of each
+    process."""
+    return frozenset(storage.names_in(folder))
 
 
 def _symbols(
