@@ -68,6 +68,10 @@ class ClassSites:
         """The stacks without the class."""
         return self._nodes.parent[pairs]
 
+    def intern(self, pairs: Array) -> None:
+        """Makes their stacks now: a table must not add stacks when its columns are read."""
+        self.stacks(np.flatnonzero(np.bincount(pairs)))
+
     def stacks(self, pairs: Array) -> Array:
         """The stacks with the class as the leaf."""
         self._leaf = np.append(self._leaf, np.full(self._nodes.n - len(self._leaf), -1, np.int32))
@@ -191,6 +195,7 @@ class Allocations:
             died = self.made.numbers.taken(self.died, row, len(ts))
             row += len(ts)
             allocated = (ts, made.size.astype(np.int64), made.pair, numbers)
+            self.made.pairs.intern(made.pair)
             waiting.add(*self._frees(*allocated, died))
             yield self._table(list(_merged(allocated, waiting.until(now))))
         if left := waiting.until(END_OF_LOG):
@@ -205,7 +210,7 @@ class Allocations:
             died = self.made.numbers.taken(self.died, row, len(size))
             row += len(size)
             dead = np.flatnonzero(died >= 0)
-            pairs.stacks(np.flatnonzero(np.bincount(made.pair)))
+            pairs.intern(made.pair)
             amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
             heap_kernel.tally(made.pair, size, amounts)
             heap_kernel.tally(made.pair[dead], -size[dead], amounts)
