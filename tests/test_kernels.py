@@ -39,6 +39,7 @@ from test_unwind import use_unwind
 
 import traceferry
 from traceferry.calls.balance import count_lasting
+from traceferry.clocks.ticks import MAX_FREQUENCY, TickRate
 from traceferry.io.output import Output
 from traceferry.io.source import Source
 from traceferry.registry import EXPORTERS, Options, importer_named
@@ -302,11 +303,22 @@ def test_numbers_as_text(values: list[int], data: st.DataObject) -> None:
     st.sampled_from([1, 7, 999_999_999, 1_000_000_001, 2_596_142_000, 9_000_000_000]),
 )
 def test_ticks_to_nanoseconds_are_exact(ticks: list[int], frequency: int) -> None:
-    from traceferry.clocks.ticks import TickRate
-
     fitting = [t for t in ticks if t * NS // frequency < 2**62] or [0]
     converted = TickRate(frequency, 5).to_ns(np.array(fitting, np.int64))
     assert converted.tolist() == [t * NS // frequency + 5 for t in fitting]
+
+
+@given(
+    st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=20), st.integers(1, MAX_FREQUENCY),
+    st.integers(-(2**61), 2**61), st.lists(st.integers(0, 2**61), min_size=2, max_size=2),
+)  # fmt: skip
+def test_ticks_of_damaged_records_stay_within_the_recording(
+    ticks: list[int], frequency: int, offset: int, bounds: list[int]
+) -> None:
+    """Any tick, also one whose time does not fit into 64 bits."""
+    start, end = sorted(bounds)
+    found = TickRate(frequency, offset).to_ns_within(np.array(ticks, np.int64), start, end)
+    assert found.tolist() == [min(max(t * NS // frequency + offset, start), end) for t in ticks]
 
 
 # ---------------------------------------------------------------- bounds

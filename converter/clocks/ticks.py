@@ -11,6 +11,7 @@ from traceferry.clocks import clocks_kernel
 from traceferry.model import Array
 
 NS = 1_000_000_000
+MAX_TICK = 2**63 - 1
 # No counter ticks faster; up to here the kernel's products stay in 63 bits.
 MAX_FREQUENCY = 9_000_000_000
 
@@ -36,6 +37,12 @@ class TickRate:
         out = np.empty_like(ticks)
         clocks_kernel.scale(ticks, NS // common, self.frequency // common, self.offset_ns, out)
         return out
+
+    def to_ns_within(self, ticks: Array, start_ts: int, end_ts: int) -> Array:
+        """As to_ns, for any ticks: what lies before start_ts or after end_ts is put there."""
+        first, last = ((ts - self.offset_ns) * self.frequency // NS for ts in (start_ts, end_ts + 1))
+        near = np.clip(ticks, max(first, 0), min(last + 1, MAX_TICK))
+        return np.clip(self.to_ns(near), start_ts, end_ts)
 
     def tick_to_ns(self, tick: int) -> int:
         return tick * NS // self.frequency + self.offset_ns

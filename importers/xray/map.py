@@ -239,7 +239,7 @@ class ThreadLoader:
         recorded = RecordedCalls(lambda: map(self._raw, self.log.pieces()), len(self.trace.frames), self.end_ts)
         calls, rows = recorded.balanced(self._first(side), self.trace.report, self.where)
         start_ts = self.rate.tick_to_ns(self.log.min_tick)
-        cpu_ts = np.clip(self.rate.to_ns(np.concatenate(side.cpu_ticks)), start_ts, self.end_ts)
+        cpu_ts = self.rate.to_ns_within(np.concatenate(side.cpu_ticks), start_ts, self.end_ts)
         return ThreadData(
             calls=calls,
             arguments=_arguments(rows, np.concatenate(side.values)),
@@ -310,9 +310,9 @@ def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) ->
         chosen = sorted((e for e in events if e.kind == kind), key=lambda e: e.ticks)
         if not chosen:
             continue
-        ts = rate.to_ns(np.array([e.ticks for e in chosen], np.int64))
+        ticks = np.array([e.ticks for e in chosen], np.int64)
         columns = {
-            "ts": np.clip(ts, start_ts, end_ts),
+            "ts": rate.to_ns_within(ticks, start_ts, end_ts),
             "data": np.array([payload_text(e.payload) for e in chosen], object),
             "size": np.array([e.size for e in chosen], np.int64),
         }
