@@ -3,6 +3,7 @@ nor scheduler grows with the number of recordings."""
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import time
 from collections import deque
@@ -60,7 +61,6 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.tick.limit": "1h",
         "distributed.admin.system-monitor.interval": "5s",
-        "logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.worker": "critical"},
     }
     with dask.config.set(settings):
         _preload()
@@ -68,7 +68,7 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
             TemporaryDirectory(prefix="traceferry-") as scratch,
             LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, host="127.0.0.1",
-                dashboard_address="127.0.0.1:0", local_directory=scratch,
+                dashboard_address="127.0.0.1:0", local_directory=scratch, silence_logs=logging.CRITICAL,
             ) as local,
             Client(local, set_as_default=False) as client,
         ):  # fmt: skip
