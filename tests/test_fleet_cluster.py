@@ -112,7 +112,8 @@ def test_every_damaged_recording_is_named(bucket: Bucket) -> None:
     assert {row["status"] for row in rows} == {"done", "damaged"}
 
 
-@pytest.mark.parametrize(("workers", "partition"), [(1, 40), pytest.param(5, 3, marks=pytest.mark.large)])
+@pytest.mark.parametrize(("workers", "partition"), [(1, 40), (5, 3)])
+@pytest.mark.large
 def test_any_workers_and_partitions_give_the_same_bytes(workers: int, partition: int, bucket: Bucket) -> None:
     output = f"w{workers}"
     bucket.run(output, "--workers", workers, "--partition-size", partition)
@@ -206,6 +207,7 @@ def test_what_is_done_is_not_done_again(bucket: Bucket) -> None:
     assert bucket.content("resumed") == bucket.content("reference")
 
 
+@pytest.mark.large
 def test_a_cluster_that_runs_already(bucket: Bucket) -> None:
     """As on other machines: a scheduler and a worker that were started by hand."""
     dask = [sys.executable, "-m", "dask"]

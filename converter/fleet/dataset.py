@@ -79,7 +79,9 @@ def _table(url: str, table: str, name: str) -> Any:
 
     path = storage.joined(storage.joined(url, table), name)
     try:
-        found = parquet.read_table(pyarrow.BufferReader(storage.read(path)))
+        # Arrow's own threads could outlive the interpreter, which then aborts.
+        file = parquet.ParquetFile(pyarrow.BufferReader(storage.read(path)), pre_buffer=False)
+        found = file.read(use_threads=False)
         facts = orjson.loads(found.schema.metadata[FACTS.encode()])
     except (FileNotFoundError, pyarrow.ArrowInvalid, KeyError, TypeError):
         raise _refused(path, "not a table of a data set that `aggregate` wrote") from None

@@ -182,8 +182,8 @@ class Engine:
 
         def stored() -> tuple[bytes, set[str]]:
             with fs.open(path, "rb") as file:
-                opened = parquet.ParquetFile(file)
-                statuses = opened.read(columns=["status"]).column("status").unique().to_pylist()
+                opened = parquet.ParquetFile(file, pre_buffer=False)
+                statuses = opened.read(columns=["status"], use_threads=False).column("status").unique().to_pylist()
                 return opened.schema_arrow.metadata[FACTS.encode()], set(statuses)
 
         try:

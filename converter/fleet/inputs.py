@@ -207,11 +207,11 @@ def _rows_of(manifest: str) -> list[dict[str, Any]]:
     try:
         source = pyarrow.BufferReader(storage.read(manifest))
         if manifest.endswith(".csv"):
-            table = csv.read_csv(source)
+            table = csv.read_csv(source, csv.ReadOptions(use_threads=False))
         elif manifest.endswith((".jsonl", ".ndjson", ".json")):
-            table = json.read_json(source)
+            table = json.read_json(source, json.ReadOptions(use_threads=False))
         elif manifest.endswith(".parquet"):
-            table = parquet.read_table(source)
+            table = parquet.ParquetFile(source, pre_buffer=False).read(use_threads=False)
         else:
             raise UsageError(f"{manifest}: a manifest ends with .parquet, .csv or .jsonl")
     except (OSError, pyarrow.ArrowInvalid) as error:
