@@ -9,7 +9,7 @@ growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is sub
 status is 1 if an exponent is above LIMIT.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
-growth_cases.py."""
+growth_cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import MB, WORK, note
-from growth_cases import BESIDE, CASES, INPUT, OUTPUT, SEVERAL, Case, Run
+from growth_cases import CASES
+from growth_cases.case import BESIDE, INPUT, OUTPUT, SEVERAL, Case, Run
 
 import traceferry.cli
 
