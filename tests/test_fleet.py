@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ for _needed in ("dask", "distributed", "fsspec", "pyarrow", "duckdb"):
 
 import duckdb
 import fsspec
+import numpy as np
 import pyarrow
 from pyarrow import csv, parquet
 
@@ -29,14 +31,16 @@ import traceferry
 from traceferry.errors import FormatError, UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.dataset import combinations
+from traceferry.fleet.forest import MEASURES
 from traceferry.fleet.inputs import Found, Recording, find
 from traceferry.fleet.merge import merged_trace
 from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.plan import Node, plan
-from traceferry.fleet.tables import COLUMNS, rows_of
-from traceferry.fleet.work import Aggregation, Reading, result_of
+from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
+from traceferry.fleet.work import Aggregation, Reading, result_of, row_of
 from traceferry.model import laws
 from traceferry.summary.info import summarize
+from traceferry.totals.portable import Rows, Totals, Tree
 
 FIXTURES = REPO / "fixtures"
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
@@ -329,6 +333,28 @@ def test_a_data_set_is_read_back_as_it_was_written(data_set: Path) -> None:
                     assert list(values) == [row[name] for row in mine], (table, name)
 
 
+def written(folder: Path, *shares: Share) -> str:
+    """A data set of combinations of the label `program`, without recordings but one of each."""
+    row = row_of(Recording((str(folder / "r"),), (), 1, "", "r"))
+    named = [Share(each.labels, each.totals, ({**row, "program": each.labels[0]},)) for each in shares]
+    for table, path in write_tables(folder, named, ("program",), ("program",), "key", tuple(COLUMNS)).items():
+        storage.put(path, str(folder / "set" / table / "part-00000.parquet"))
+    return str(folder / "set")
+
+
+def test_a_site_of_which_only_the_file_is_known_is_read_back(tmp_path: Path) -> None:
+    none = Totals()
+    sites = {("", "/src/a.c", 7, "", "Node"): [2, 64, 0, 0], ("f", "", 0, "", "Node"): [1, 32, 0, 0]}
+    totals = replace(
+        none,
+        sites=Rows.of(none.sites.columns, [*sites], [*sites.values()]),
+        classes=Rows.of(none.classes.columns, [("Node",)], [[5, 160, 0, 0]]),
+    )
+    [found] = combinations(written(tmp_path, Share(("p",), totals, ())))
+    assert dict(zip(found.totals.sites.keys, found.totals.sites.amounts.tolist(), strict=True)) == sites
+    assert found.totals.classes.amounts.tolist() == [[5, 160, 0, 0]]
+
+
 # ---------------------------------------------------------------- what is done with a data set
 
 
@@ -357,6 +383,26 @@ def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
         expected[row["program"], "samples"] += 0 if in_time and row["weight"] else row["samples"]
         expected[row["program"], "bytes"] += row["allocated_bytes"] + (row["unit"] == "bytes") * row["weight"]
     assert {k: v for k, v in got.items() if k[1]} == +expected
+
+
+def test_threads_and_processes_of_the_profile_have_numbers_of_their_own(tmp_path: Path) -> None:
+    """Also where a combination of labels has more than 100 threads."""
+    n = 150
+    frames = [("app", f"thread {'abcdefghij'[k % 10]}{'x' * (k // 10)}", "", "count") for k in range(n)]
+    own = np.zeros((2 * n, len(MEASURES)), np.int64)
+    own[n:, MEASURES.index("samples")] = 1 + np.arange(n)
+    forest = Tree.of(
+        [*frames, ("f", "", 0, "", "", "", False)],
+        np.array([-1] * n + list(range(n)), np.int32),
+        np.array([*range(n), *[n] * n], np.int32),
+        [(name,) for name in MEASURES],
+        own,
+    )
+    shares = [Share((program,), replace(Totals(), tree=forest), ()) for program in ("p", "q", "r")]
+    trace = merged_trace(written(tmp_path, *shares))
+    numbers = [thread.tid for _, thread in trace.threads] + [process.pid for process in trace.processes]
+    assert len(numbers) == len(set(numbers)) == 3 * n + 3
+    assert laws.check(trace) == []
 
 
 def test_two_data_sets_are_compared(data_set: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from traceferry.errors import UsageError
 from traceferry.model import Sampling, Trace
 from traceferry.totals.collect import collect
 from traceferry.totals.details import Details, name_pattern
-from traceferry.totals.portable import Totals, Tree, portable, tree_of
+from traceferry.totals.portable import Totals, Tree, portable, thread_names, tree_of
 from traceferry.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
 
 # Kinds of loss that take samples away.
@@ -43,7 +43,8 @@ class Run:
         sample_ns = 0.0
         if sampling is not None:
             sample_ns = details.sample_weight / max(n_samples, 1) if sampling.unit == "ns" else sampling.interval_ns
-        tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, series))
+        threads = thread_names(trace)
+        tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
         collected.trees = None
         return cls(
             path,
@@ -60,16 +61,14 @@ class Run:
         return os.path.basename(self.path)
 
 
-def _measure(trace: Trace, series: Series) -> tuple[str, str, str, str] | None:
+def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[str, str, str, str] | None:
     """By which a thread's amounts are told apart: the thread's name without numbers, and what is counted."""
     if series.measure in (CALLS, OBJECTS, FREED) or not series.measure.is_timed or series.thread < 0:
         return None
     if series.measure not in (TIME, SAMPLES, ALLOCATED):
         return None
-    process = trace.processes[series.process]
-    threads = [thread for thread in process.threads if not thread.sample_unit]
-    names = name_pattern(process.name), name_pattern(threads[series.thread].name)
-    return *names, series.measure.name, series.measure.unit
+    process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
+    return process, thread, series.measure.name, series.measure.unit
 
 
 def paths_of(given: Sequence[str]) -> list[str]:

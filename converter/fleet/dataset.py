@@ -11,13 +11,11 @@ import orjson
 
 from traceferry.errors import FormatError
 from traceferry.fleet import storage
-from traceferry.fleet.forest import GROUP_LENGTH, MEASURES
-from traceferry.fleet.tables import FACTS, FUNCTION, GROUP, RECORDINGS, VERSION
+from traceferry.fleet.forest import MEASURES
+from traceferry.fleet.tables import COLUMNS, FACTS, FUNCTION, GROUP, NO_SITE, RECORDINGS, VERSION
 from traceferry.fleet.work import DONE
 from traceferry.model import Array
 from traceferry.totals.portable import Key, Rows, Totals, Tree
-
-AMOUNTS_OF_FUNCTIONS = ("calls", "total_ns", "self_ns", "samples", "total_samples")
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,11 @@ def is_data_set(url: str) -> bool:
 
 def failures(url: str) -> list[tuple[str, str, str]]:
     """(recording, status, reason) of those that could not be read."""
+    columns = ["recording", "status", "reason"]
     found = []
-    for table in _tables(url, RECORDINGS, ["recording", "status", "reason"]):
-        found += [
-            (row["recording"], row["status"], row["reason"]) for row in table.to_pylist() if row["status"] != DONE
-        ]
+    for name in storage.names_in(storage.joined(url, RECORDINGS)):
+        rows = _keys(_table(url, RECORDINGS, name, columns), columns)
+        found += [(recording, status, reason) for recording, status, reason in rows if status != DONE]
     return found
 
 
@@ -54,26 +52,20 @@ def combinations(url: str) -> Iterator[Combination]:
     version."""
     numbers = storage.names_in(storage.joined(url, RECORDINGS))
     for name in numbers:
-        tables = {table: _table(url, table, name) for table in TABLES}
+        tables = {table: _table(url, table, name) for table in COLUMNS}
         labels = _labels(tables["functions"])
         recordings: dict[Key, list[dict[str, Any]]] = {}
         for row in tables[RECORDINGS].to_pylist():
             if row["status"] == DONE:
                 recordings.setdefault(tuple(row[label] for label in labels), []).append(row)
-        split = {table: _split(tables[table], labels) for table in TABLES if table != RECORDINGS}
+        split = {table: _split(tables[table], labels) for table in COLUMNS if table != RECORDINGS}
         for values in sorted(recordings):
             parts = {table: of.get(values, tables[table].slice(0, 0)) for table, of in split.items()}
             yield Combination(dict(zip(labels, values, strict=True)), _totals(parts), recordings[values])
 
 
-TABLES = (
-    "functions", "stacks", "markers", "marker_groups", "allocations", "heap", "code", "tiers", "threads", "losses",
-    "colors",
-    RECORDINGS,
-)  # fmt: skip
-
-
-def _table(url: str, table: str, name: str) -> Any:
+def _table(url: str, table: str, name: str, columns: Sequence[str] | None = None) -> Any:
+    """columns: those that are decoded; None: all."""
     import pyarrow
     from pyarrow import parquet
 
@@ -81,18 +73,13 @@ def _table(url: str, table: str, name: str) -> Any:
     try:
         # Arrow's own threads could outlive the interpreter, which then aborts.
         file = parquet.ParquetFile(pyarrow.BufferReader(storage.read(path)), pre_buffer=False)
-        found = file.read(use_threads=False)
+        found = file.read(columns, use_threads=False)
         facts = orjson.loads(found.schema.metadata[FACTS.encode()])
     except (FileNotFoundError, pyarrow.ArrowInvalid, KeyError, TypeError):
         raise _refused(path, "not a table of a data set that `aggregate` wrote") from None
     if facts["version"] != VERSION:
         raise _refused(path, f"the data set has version {facts['version']}, this program reads {VERSION}")
     return found
-
-
-def _tables(url: str, table: str, columns: Sequence[str]) -> Iterator[Any]:
-    for name in storage.names_in(storage.joined(url, table)):
-        yield _table(url, table, name).select(columns)
 
 
 def _refused(path: str, message: str) -> FormatError:
@@ -123,7 +110,7 @@ def _split(table: Any, labels: Sequence[str]) -> dict[Key, Any]:
 def _totals(parts: dict[str, Any]) -> Totals:
     none = Totals()
     sites = _rows(none.sites, parts["allocations"], [*FUNCTION, "class"])
-    known = np.array([bool(key[0]) for key in sites.keys], bool)
+    known = np.array([key[:4] != NO_SITE for key in sites.keys], bool)
     return Totals(
         functions=_rows(none.functions, parts["functions"], FUNCTION),
         classes=_rows(none.classes, parts["allocations"], ["class"]),
@@ -133,7 +120,7 @@ def _totals(parts: dict[str, Any]) -> Totals:
         tree=_forest(parts["stacks"]),
         sites=replace(
             sites,
-            keys=tuple(key for key in sites.keys if key[0]),
+            keys=tuple(key for key in sites.keys if key[:4] != NO_SITE),
             amounts=sites.amounts.reshape(-1, len(sites.columns))[known],
         ),
         events=_rows(none.events, parts["markers"], ["marker"]),
@@ -209,7 +196,3 @@ def _forest(table: Any) -> Tree:
         [(name,) for name in MEASURES],
         own,
     )
-
-
-def is_group(frame: Key) -> bool:
-    return len(frame) == GROUP_LENGTH

@@ -12,8 +12,8 @@ from traceferry import sums
 from traceferry.model import Array, Trace
 from traceferry.totals import tree_kernel
 from traceferry.totals.details import name_pattern
-from traceferry.totals.portable import Key, Tree, tree_frames
-from traceferry.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Measure, Series, Trees
+from traceferry.totals.portable import Key, Tree, thread_names, tree_frames
+from traceferry.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
 
 # The measures of a forest. Weight is in the unit that the group names: of samples, or of a view of sizes.
 WEIGHT = "weight"
@@ -31,53 +31,60 @@ GROUP_LENGTH = 4
 def forest_of(trace: Trace, trees: Trees) -> Tree:
     """The trees of all threads of a trace. Its measures are MEASURES; its roots are groups."""
     series_of: dict[Group, list[Series]] = {}
+    threads = thread_names(trace)
     for series in trees.series:
-        series_of.setdefault(_group(trace, series), []).append(series)
-    of_functions = tree_frames(trace, trees)
-    frames: list[Key] = [*of_functions]
-    parents, keys, owns, n_before = [], [], [], 0
-    for group, chosen in series_of.items():
-        own = _own(trees.nodes.n, chosen)
-        used = np.asarray(own.any(axis=1), np.int64)
-        tree_kernel.add_to_ancestors(trees.nodes.parent, used)
-        nodes = np.flatnonzero(used)
-        place = np.full(trees.nodes.n, -1, np.int64)
-        place[nodes] = np.arange(len(nodes)) + n_before + 1
-        above = trees.nodes.parent[nodes]
-        parents.append(np.concatenate(([-1], np.where(above < 0, n_before, place[above]))))
-        keys.append(np.concatenate(([len(frames)], trees.nodes.key[nodes])))
-        owns.append(np.concatenate((np.zeros((1, len(MEASURES)), np.int64), own[nodes])))
-        frames.append(group)
-        n_before += len(nodes) + 1
-    if not parents:
+        series_of.setdefault(_group(trace, threads, series), []).append(series)
+    if not series_of:
         return Tree()
+    frames: list[Key] = [*tree_frames(trace, trees), *series_of]
+    above, first_group = trees.nodes.parent.tolist(), len(frames) - len(series_of)
+    # Of each node the group that it was last found in, and its place among that group's nodes, from 1 on.
+    seen, place = [-1] * len(above), np.zeros(len(above), np.int64)
+    parents, keys, owns, n_before = [], [], [], 0
+    for group, chosen in enumerate(series_of.values()):
+        nodes = _with_ancestors(chosen, above, seen, group)
+        place[nodes] = np.arange(1, len(nodes) + 1)
+        up = trees.nodes.parent[nodes]
+        parents.append(np.concatenate(([-1], n_before + np.where(up < 0, 0, place[up]))))
+        keys.append(np.concatenate(([first_group + group], trees.nodes.key[nodes])))
+        owns.append(_own(len(nodes) + 1, place, chosen))
+        n_before += len(nodes) + 1
     return Tree.of(
         frames, np.concatenate(parents).astype(np.int32), np.concatenate(keys).astype(np.int32),
         [(name,) for name in MEASURES], np.concatenate(owns),
     )  # fmt: skip
 
 
-def _group(trace: Trace, series: Series) -> Group:
-    process = trace.processes[series.process]
+def _with_ancestors(chosen: list[Series], above: list[int], seen: list[int], group: int) -> Array:
+    """int64, rising: the nodes of the series and all above them. seen: of each node the last group that has it."""
+    found: list[int] = []
+    for series in chosen:
+        for node in series.node.tolist():
+            while node >= 0 and seen[node] != group:
+                seen[node] = group
+                found.append(node)
+                node = above[node]
+    return np.array(sorted(found), np.int64)
+
+
+def _group(trace: Trace, threads: list[list[str]], series: Series) -> Group:
+    process, sampling = name_pattern(trace.processes[series.process].name), trace.sampling
     if not series.measure.is_timed:
-        return name_pattern(process.name), "", name_pattern(series.measure.name), series.measure.unit
-    threads = [thread for thread in process.threads if not thread.sample_unit]
-    names = name_pattern(process.name), name_pattern(threads[series.thread].name)
-    sampling = trace.sampling
+        return process, "", name_pattern(series.measure.name), series.measure.unit
+    names = process, threads[series.process][series.thread]
     return *names, "" if sampling is None else sampling.event, "" if sampling is None else sampling.unit
 
 
-def _own(n_nodes: int, chosen: list[Series]) -> Array:
-    """int64 [nodes, MEASURES]"""
-    own = np.zeros((n_nodes, len(MEASURES)), np.int64)
+def _own(n_nodes: int, place: Array, chosen: list[Series]) -> Array:
+    """int64 [nodes, MEASURES]. place: of each node of the series among the nodes."""
+    series_of: dict[str, list[Series]] = {}
     for series in chosen:
-        column = MEASURES.index(_column(series.measure))
-        own[:, column] = sums.plus(own[:, column], sums.total_by(series.node, series.amount, n_nodes))
+        series_of.setdefault(COLUMNS.get(series.measure, WEIGHT), []).append(series)
+    own = np.zeros((n_nodes, len(MEASURES)), np.int64)
+    for name, of_column in series_of.items():
+        node, amount = (np.concatenate(column) for column in zip(*((s.node, s.amount) for s in of_column), strict=True))
+        own[:, MEASURES.index(name)] = sums.total_by(place[node], amount, n_nodes)
     return own
-
-
-def _column(measure: Measure) -> str:
-    return COLUMNS.get(measure, WEIGHT)
 
 
 # ---------------------------------------------------------------- what a forest says
@@ -95,25 +102,31 @@ class FunctionRow:
     total: tuple[int, ...]
 
 
-def own_of(forest: Tree, name: str) -> Array:
-    """int64 [nodes]: a measure of each node itself."""
+def own_of(forest: Tree, name: str, nodes: Array | slice = slice(None)) -> Array:
+    """int64: a measure of each of the nodes itself."""
     key = (name,)
     if key not in forest.measures:
-        return np.zeros(len(forest.parent), np.int64)
-    column: Array = np.ascontiguousarray(forest.own[:, forest.measures.index(key)])
+        return np.zeros(len(forest.parent), np.int64)[nodes]
+    column: Array = np.ascontiguousarray(forest.own[nodes, forest.measures.index(key)])
     return column
 
 
 def roots_of(forest: Tree) -> Array:
-    """int32 [nodes]: the root above each node."""
-    root = np.arange(len(forest.parent), dtype=np.int32)
-    above = forest.parent
-    # Nodes are sorted by depth: each step decides one level.
-    while True:
-        next_root = np.where(above >= 0, root[np.maximum(above, 0)], root)
-        if np.array_equal(next_root, root):
-            return root
-        root = next_root
+    """int32 [nodes]: the root above each node, by doubling the distance that is looked at."""
+    above: Array = np.where(forest.parent < 0, np.arange(len(forest.parent), dtype=np.int32), forest.parent)
+    while not np.array_equal(further := above[above], above):
+        above = further
+    return above
+
+
+def nodes_by_root(forest: Tree) -> Iterator[tuple[Group, Array]]:
+    """Of each root its frame, and int64, rising, the nodes below it."""
+    roots = roots_of(forest)
+    in_order = np.argsort(roots, kind="stable")
+    starts = np.flatnonzero(np.diff(roots[in_order], prepend=-1))
+    for nodes in np.split(in_order, starts[1:]) if len(starts) else ():
+        # A root comes before the nodes below it.
+        yield forest.frames[int(forest.frame[nodes[0]])], nodes[1:]
 
 
 def functions_of(forest: Tree) -> Iterator[FunctionRow]:

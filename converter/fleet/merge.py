@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
 from traceferry import sums
 from traceferry.fleet.dataset import Combination, combinations
-from traceferry.fleet.forest import MEASURES, Group, own_of, roots_of
+from traceferry.fleet.forest import MEASURES, Group, nodes_by_root, own_of
 from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace
 from traceferry.totals import tree_kernel
 from traceferry.totals.portable import Key, Tree
@@ -32,37 +33,36 @@ def merged_trace(url: str) -> Trace:
     has are views, whose samples weigh it. Raises FormatError for a data set of another version."""
     trace = Trace()
     trace.join_clock(Clock("monotonic"))
+    # Processes and threads share one range of numbers, in which each has its own.
+    numbers = count(1)
     for combination in combinations(url):
-        _add(trace, combination)
+        _add(trace, combination, numbers)
     trace.attributes["merged from"] = url
     trace.report.note("merged_times", len(trace.processes))
     trace.sort()
     return trace
 
 
-def _add(trace: Trace, combination: Combination) -> None:
+def _add(trace: Trace, combination: Combination, numbers: Iterator[int]) -> None:
     name = combination.name or "all recordings"
     forest = combination.totals.tree
-    pid, n = len(trace.processes) + 1, len(combination.recordings)
-    process = Process(pid, f"{name} ({n} recording{'s' if n != 1 else ''})", 0, 0)
+    n = len(combination.recordings)
+    process = Process(next(numbers), f"{name} ({n} recording{'s' if n != 1 else ''})", 0, 0)
     trace.processes.append(process)
     if not len(forest.parent):
         return
     frames, stacks = _tables(trace, forest, _Colors.of(combination))
-    roots = roots_of(forest)
     shown: list[tuple[int, int, _Shown]] = []
-    for root in np.flatnonzero(forest.parent < 0).tolist():
-        group: Group = forest.frames[int(forest.frame[root])]
-        inside = np.flatnonzero((roots == root) & (forest.parent >= 0))
+    for group, inside in nodes_by_root(forest):
         nodes = _Nodes(forest, inside, frames, stacks)
-        for measure, unit in _measures(forest, inside, group):
-            total = sums.total(own_of(forest, measure)[inside])
+        for measure, unit in _measures(nodes, group):
+            total = sums.total(nodes.own(measure))
             shown.append(
                 (UNITS.index(unit) if unit in UNITS else len(UNITS), -total, _Shown(group, measure, unit, nodes))
             )
     # What has most comes first.
     for _, _, each in sorted(shown, key=lambda row: (*row[:2], row[2].group)):
-        process.threads.append(_thread(process, each))
+        process.threads.append(_thread(next(numbers), each, is_main=not process.threads))
     process.end_ts = max((thread.end_ts for thread in process.threads), default=0)
 
 
@@ -121,9 +121,9 @@ def _tables(trace: Trace, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
     return frame, stack
 
 
-def _measures(forest: Tree, inside: Array, group: Group) -> Iterator[tuple[str, str]]:
+def _measures(nodes: _Nodes, group: Group) -> Iterator[tuple[str, str]]:
     """(measure, unit) of the threads of a group. Samples whose weight is time are shown by that."""
-    has = {name: bool(own_of(forest, name)[inside].any()) for name in MEASURES}
+    has = {name: bool(nodes.own(name).any()) for name in MEASURES}
     unit = group[3]
     if has["time_ns"]:
         yield "time_ns", "ns"
@@ -137,12 +137,15 @@ def _measures(forest: Tree, inside: Array, group: Group) -> Iterator[tuple[str, 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """A group's nodes, without its root. frames, stacks: of all nodes of the forest."""
+    """A group's nodes, rising, without its root. frames, stacks: of all nodes of the forest."""
 
     forest: Tree
     inside: Array
     frames: Array
     stacks: Array
+
+    def own(self, measure: str) -> Array:
+        return own_of(self.forest, measure, self.inside)
 
 
 @dataclass(frozen=True)
@@ -153,14 +156,13 @@ class _Shown:
     nodes: _Nodes
 
 
-def _thread(process: Process, shown: _Shown) -> Thread:
+def _thread(tid: int, shown: _Shown, is_main: bool) -> Thread:
     group, measure, unit, nodes = shown.group, shown.measure, shown.unit, shown.nodes
-    own = own_of(nodes.forest, measure)[nodes.inside]
-    tid = 100 * process.pid + len(process.threads)
+    own = nodes.own(measure)
     name = _name(group, measure)
     if measure == "time_ns":
         end = min(sums.total(own), LARGEST_NS)
-        return Thread(tid, name, not process.threads, 0, end, lambda: ThreadData(calls=_calls(nodes)), 2 * len(own))
+        return Thread(tid, name, is_main, 0, end, lambda: ThreadData(calls=_calls(nodes)), 2 * len(own))
     rows = np.flatnonzero(own)
     n = len(rows)
     samples = Table(
@@ -183,21 +185,22 @@ def _name(group: Group, measure: str) -> str:
 
 def _calls(nodes: _Nodes) -> Table:
     """Each call path as one call, as long as all it has, of which its own time comes after that of its callees."""
-    forest = nodes.forest
-    own = own_of(forest, "time_ns")
-    total: Array = np.minimum(own, LARGEST_NS)
-    tree_kernel.add_to_ancestors(forest.parent, total)
-    parent = forest.parent.tolist()
+    above = nodes.forest.parent[nodes.inside]
+    place = np.searchsorted(nodes.inside, above)
+    # What is directly below the root has no parent among the nodes.
+    parent = np.where(nodes.inside[place] == above, place, -1).astype(np.int32)
+    total: Array = np.minimum(nodes.own("time_ns"), LARGEST_NS)
+    tree_kernel.add_to_ancestors(parent, total)
     children: dict[int, list[int]] = {}
-    for node in nodes.inside.tolist():
+    for node, up in enumerate(parent.tolist()):
         if total[node]:
-            children.setdefault(parent[node], []).append(node)
-    root = next(iter({parent[node] for node in nodes.inside.tolist()} - set(nodes.inside.tolist())), -1)
+            children.setdefault(up, []).append(node)
+    frame_of = nodes.frames[nodes.inside].tolist()
     ts: list[int] = []
     frame: list[int] = []
     flags: list[int] = []
     now = 0
-    waiting: list[tuple[int, bool, int]] = [(node, False, 0) for node in reversed(children.get(root, ()))]
+    waiting: list[tuple[int, bool, int]] = [(node, False, 0) for node in reversed(children.get(-1, ()))]
     while waiting:
         node, leaves, end = waiting.pop()
         if leaves:
@@ -206,7 +209,7 @@ def _calls(nodes: _Nodes) -> Table:
             waiting.append((node, True, min(now + int(total[node]), LARGEST_NS)))
             waiting += [(child, False, 0) for child in reversed(children.get(node, ()))]
         ts.append(now)
-        frame.append(int(nodes.frames[node]))
+        frame.append(frame_of[node])
         flags.append(LEAVE if leaves else 0)
     return Table(
         CALLS, {"ts": np.array(ts, np.int64), "frame": np.array(frame, np.int32), "flags": np.array(flags, np.uint8)}

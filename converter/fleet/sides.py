@@ -8,8 +8,8 @@ import orjson
 from traceferry import sums
 from traceferry.compare.runs import LOST, Run
 from traceferry.fleet.dataset import Combination, combinations
-from traceferry.fleet.forest import own_of, roots_of
-from traceferry.model import Sampling
+from traceferry.fleet.forest import nodes_by_root, own_of
+from traceferry.model import Array, Sampling
 from traceferry.totals.portable import Key, Tree
 from traceferry.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
 
@@ -41,25 +41,17 @@ def _tree(forest: Tree) -> Tree:
     """Without the roots: what they say is in the measures, as a comparison wants them."""
     if not len(forest.parent):
         return Tree()
-    root_of, is_node = roots_of(forest), forest.parent >= 0
-    nodes = np.flatnonzero(is_node)
+    nodes = np.flatnonzero(forest.parent >= 0)
     place = np.full(len(forest.parent), -1, np.int32)
     place[nodes] = np.arange(len(nodes))
     measures: list[Key] = []
-    columns = []
-    for root in np.flatnonzero(~is_node).tolist():
-        process, thread, _, _ = forest.frames[int(forest.frame[root])]
-        inside = root_of[nodes] == root
+    columns: list[tuple[Array, Array]] = []
+    for (process, thread, _, _), inside in nodes_by_root(forest):
         for name, measure in COMPARED.items():
-            own = np.where(inside, own_of(forest, name)[nodes], 0)
-            if own.any():
+            if (amounts := own_of(forest, name, inside)).any():
                 measures.append((process, thread, measure.name, measure.unit))
-                columns.append(own)
-    own = np.stack(columns, axis=1) if columns else np.zeros((len(nodes), 0), np.int64)
-    used = sorted({int(frame) for frame in forest.frame[nodes].tolist()})
-    renumbered = np.zeros(len(forest.frames), np.int32)
-    renumbered[used] = np.arange(len(used))
-    return Tree.of(
-        [forest.frames[frame] for frame in used], place[forest.parent[nodes]], renumbered[forest.frame[nodes]],
-        measures, own,
-    )  # fmt: skip
+                columns.append((place[inside], amounts))
+    own = np.zeros((len(nodes), len(columns)), np.int64)
+    for nth, (rows, amounts) in enumerate(columns):
+        own[rows, nth] = amounts
+    return Tree.of(forest.frames, place[forest.parent[nodes]], forest.frame[nodes], measures, own)

@@ -12,7 +12,7 @@ import orjson
 from traceferry.fleet.forest import MEASURES, functions_of, own_of, roots_of
 from traceferry.fleet.parts import Share
 from traceferry.model import Array
-from traceferry.totals.portable import Rows, Totals
+from traceferry.totals.portable import Rows, Totals, depths
 
 VERSION = 1
 ROWS_AT_ONCE = 1 << 16
@@ -59,6 +59,8 @@ COLUMNS: dict[str, dict[str, str]] = {
 RECORDINGS = "recordings"
 # The table whose file is written last: where it is, the others of its number are whole.
 LAST = RECORDINGS
+# How `allocations` has what has no known site: without a function.
+NO_SITE = ("", "", 0, "")
 FACTS = "traceferry"  # in the files' metadata
 
 Values = Mapping[str, Sequence[Any] | Array]
@@ -199,21 +201,9 @@ def _stacks(totals: Totals) -> Values:
     names = [*GROUP, *FUNCTION, "category", "tier", "inlined"]
     keys = ((*g, *f[:6], bool(f[6])) for g, f in zip(groups, functions, strict=True))
     return {
-        "node": number[nodes], "parent": parents, "depth": _depths(forest.parent)[nodes] - 1,
-        **_columns(names, keys), **{name: own_of(forest, name)[nodes] for name in MEASURES},
+        "node": number[nodes], "parent": parents, "depth": depths(forest.parent)[nodes] - 1,
+        **_columns(names, keys), **{name: own_of(forest, name, nodes) for name in MEASURES},
     }  # fmt: skip
-
-
-def _depths(parent: Array) -> Array:
-    """int32: how many nodes are above each."""
-    depth = np.zeros(len(parent), np.int32)
-    level = np.flatnonzero(parent >= 0)
-    above = parent[level]
-    while len(level):
-        depth[level] += 1
-        kept = parent[above] >= 0
-        level, above = level[kept], parent[above[kept]]
-    return depth
 
 
 def _markers(totals: Totals) -> Values:
@@ -252,14 +242,18 @@ def _json(value: Any) -> str:
 def _allocations(totals: Totals) -> Values:
     """By class and site. What has no known site is the difference to the class's amounts."""
     sites, classes = totals.sites, totals.classes
-    rows = {key: np.array(amounts) for key, amounts in zip(sites.keys, sites.amounts.tolist(), strict=True)}
+    rows = {
+        key: np.array(amounts)
+        for key, amounts in zip(sites.keys, sites.amounts.tolist(), strict=True)
+        if key[:4] != NO_SITE
+    }
     left = {key[0]: np.array(amounts) for key, amounts in zip(classes.keys, classes.amounts.tolist(), strict=True)}
     for key, amounts in rows.items():
         if key[4] in left:
             left[key[4]] -= np.minimum(amounts, left[key[4]])
     for name, amounts in left.items():
         if amounts.any():
-            rows[("", "", 0, "", name)] = amounts
+            rows[(*NO_SITE, name)] = amounts
     keys = sorted(rows, key=lambda key: (key[4], key[:4]))
     table = np.array([rows[key] for key in keys], np.int64).reshape(-1, len(sites.columns))
     return _columns(["class", *FUNCTION], ((key[4], *key[:4]) for key in keys)) | {

@@ -77,9 +77,10 @@ class Tree:
     @classmethod
     def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Array) -> Tree:
         """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
-        names, place_of_frame = _sorted_places([frames[nth] for nth in frame.tolist()])
+        used, nth_used = np.unique(frame, return_inverse=True)
+        names, place_of_frame = _sorted_places([frames[nth] for nth in used.tolist()])
         units, place_of_measure = _sorted_places(measures)
-        node_of, parents, keys = _canonical(parent, place_of_frame)
+        node_of, parents, keys = _canonical(parent, place_of_frame[nth_used.reshape(-1)])
         summed = np.zeros((len(parents), len(units)), np.int64)
         for nth, measure in enumerate(place_of_measure.tolist()):
             column = sums.total_by(node_of, own[:, nth], len(parents))
@@ -184,11 +185,15 @@ def _measure(series: Series) -> Key:
 
 def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | None]) -> Tree:
     """The call paths with a measure for each value of measure_of; series of which it is None are left out."""
-    labels = {id(series): measure_of(series) for series in trees.series}
-    measures = [key for key in dict.fromkeys(labels.values()) if key is not None]
-    own = [trees.own(lambda series, wanted=key: labels[id(series)] == wanted) for key in measures]  # type: ignore[misc]
-    columns = np.stack(own, axis=1) if own else np.zeros((trees.nodes.n, 0), np.int64)
-    return Tree.of(tree_frames(trace, trees), trees.nodes.parent, trees.nodes.key, measures, columns)
+    series_of: dict[Key, list[Series]] = {}
+    for series in trees.series:
+        if (key := measure_of(series)) is not None:
+            series_of.setdefault(key, []).append(series)
+    own = np.zeros((trees.nodes.n, len(series_of)), np.int64)
+    for nth, chosen in enumerate(series_of.values()):
+        node, amount = (np.concatenate(column) for column in zip(*((s.node, s.amount) for s in chosen), strict=True))
+        own[:, nth] = sums.total_by(node, amount, trees.nodes.n)
+    return Tree.of(tree_frames(trace, trees), trees.nodes.parent, trees.nodes.key, [*series_of], own)
 
 
 def _details(collected: Collected, details: Details) -> dict[str, Rows]:
@@ -261,6 +266,14 @@ def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
     ]
 
 
+def thread_names(trace: Trace) -> list[list[str]]:
+    """Of each process the names, without numbers, of its threads, as `Series.thread` counts these."""
+    return [
+        [name_pattern(thread.name) for thread in process.threads if not thread.sample_unit]
+        for process in trace.processes
+    ]
+
+
 def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
     """(name, file, line, kind, category, tier, inlined) of each key of the trees."""
     categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
@@ -299,7 +312,7 @@ def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
     """(the new node of each, and the parents and frames of the new nodes), level by level."""
     n = len(parent)
     node_of = np.zeros(n, np.int64)
-    by_depth = np.argsort(depth := _depth(parent), kind="stable")
+    by_depth = np.argsort(depth := depths(parent), kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
     parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -313,8 +326,8 @@ def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
     return node_of, np.concatenate(parents), np.concatenate(frames)
 
 
-def _depth(parent: Array) -> Array:
-    """How many nodes are above each, by doubling the distance that is looked at."""
+def depths(parent: Array) -> Array:
+    """int64: how many nodes are above each, by doubling the distance that is looked at."""
     depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
     while np.any(above >= 0):
         has = above >= 0
