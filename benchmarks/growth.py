@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import MB, WORK, note
-from growth_cases import CASES
+from growth_cases import CASES, LEFT_OUT
 from growth_cases.case import BESIDE, INPUT, OUTPUT, SEVERAL, Case, Run
 
 import traceferry.cli
@@ -148,6 +148,8 @@ def main() -> int:
         for folder in folders:
             for path in folder.iterdir():
                 path.unlink()
+    for reason in LEFT_OUT:
+        print(f"left out: {reason}")
     print(f"{time.monotonic() - began:.0f} s")
     print("\n".join(above) or f"no exponent above {LIMIT}")
     return bool(above)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from growth_cases.case import INPUT, OUTPUT, Case, Run
 from growth_cases.jitdump import jitdump_functions
-from growth_cases.perf import perf_markers, perf_stacks
+from growth_cases.perf import perf_markers, perf_stacks, perf_thread_names
 from growth_cases.xray import xray_depth, xray_functions, xray_threads
 
 
@@ -21,6 +21,7 @@ CASES = [
     compared("functions", "xray", 4_000, xray_functions),
     compared("depth", "xray", 1_000, xray_depth),
     compared("threads", "xray", 50, xray_threads),
+    compared("thread names", "data", 100, perf_thread_names),
     compared("stacks", "data", 500, perf_stacks),
     compared("code", "dump", 2_000, jitdump_functions),
     compared("markers", "data", 2_000, perf_markers),

@@ -22,6 +22,16 @@ def perf_threads(n: int) -> bytes:
     return data.bytes()
 
 
+def perf_thread_names(n: int) -> bytes:
+    """Each thread has a name that is not another's with other numbers, and a function of its own."""
+    data = perf().mmap2(7, 7, CODE, 1 << 40, 0, "/lib/libx.so")
+    letters = str.maketrans("0123456789", "abcdefghij")
+    for tid in range(7, 7 + n):
+        at = CODE + 64 * tid
+        data.comm(7, tid, f"thread {tid}".translate(letters)).sample(7, tid, None, at, [at, CODE, CODE + 64])
+    return data.bytes()
+
+
 def perf_processes(n: int) -> bytes:
     data = perf()
     for pid in range(7, 7 + n):
