@@ -40,7 +40,7 @@ from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
 from traceferry.fleet.work import Aggregation, Reading, result_of, row_of
 from traceferry.model import laws
 from traceferry.summary.info import summarize
-from traceferry.totals.portable import Rows, Totals, Tree
+from traceferry.totals.portable import Amounts, Rows, Totals, Tree
 
 FIXTURES = REPO / "fixtures"
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
@@ -396,7 +396,7 @@ def test_threads_and_processes_of_the_profile_have_numbers_of_their_own(tmp_path
         np.array([-1] * n + list(range(n)), np.int32),
         np.array([*range(n), *[n] * n], np.int32),
         [(name,) for name in MEASURES],
-        own,
+        Amounts.of_columns(own),
     )
     shares = [Share((program,), replace(Totals(), tree=forest), ()) for program in ("p", "q", "r")]
     trace = merged_trace(written(tmp_path, *shares))

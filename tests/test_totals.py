@@ -20,7 +20,7 @@ from traceferry.model import Trace
 from traceferry.summary.info import summarize
 from traceferry.totals.collect import Collected, collect
 from traceferry.totals.details import Details, bucket_of, middle_of
-from traceferry.totals.portable import Rows, Totals, Tree, merged, portable
+from traceferry.totals.portable import Amounts, Rows, Totals, Tree, merged, portable
 from traceferry.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
 
 FIXTURES = REPO / "fixtures"
@@ -116,14 +116,14 @@ def totals(draw: st.DrawFn) -> Totals:
     own = np.array([[draw(AMOUNT) for _ in measures] for _ in range(n)], np.int64).reshape(n, len(measures))
     key = st.tuples(NAMED, st.one_of(NAMED, st.integers(0, 2)))
     kinds = {name: rows(getattr(none, name), key) for name in KINDS_OF_ROWS}
-    return Totals(tree=Tree.of(frames, parent, frame, measures, own), **kinds)
+    return Totals(tree=Tree.of(frames, parent, frame, measures, Amounts.of_columns(own)), **kinds)
 
 
 def content(found: Totals) -> list[Any]:
     """Everything, down to the bytes."""
     rows = [getattr(found, name) for name in KINDS_OF_ROWS]
     tree = found.tree
-    arrays = [*(r.amounts for r in rows), tree.parent, tree.frame, tree.own]
+    arrays = [*(r.amounts for r in rows), tree.parent, tree.frame, *vars(tree.own).values()]
     return [*((r.columns, r.keys, r.largest) for r in rows), tree.frames, tree.measures, *(
         (a.dtype.str, a.tobytes()) for a in arrays
     )]  # fmt: skip
@@ -149,7 +149,7 @@ def test_parts_of_a_recording_merge_to_the_whole() -> None:
     together, expected = merged(parts), portable(collected(whole))
     assert together.functions.keys == expected.functions.keys
     assert np.array_equal(together.functions.amounts, expected.functions.amounts)
-    samples = [tree.own[:, tree.measures.index(("samples", "count"))].sum() for tree in (together.tree, expected.tree)]
+    samples = [tree.column(("samples", "count")).sum() for tree in (together.tree, expected.tree)]
     assert samples[0] == samples[1] == expected.functions.amounts[:, 3].sum()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,13 +22,14 @@ Label = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Measured:
-    """One measure in the threads of one name. base, new: float64, what each node has itself in a run on average, at
-    the level of the base."""
+    """One measure in the threads of one name. node: int32, rising, those that have something themselves on a side;
+    base, new: float64, how much in a run on average, at the level of the base."""
 
     process: str
     thread: str
     name: str
     unit: str
+    node: Array
     base: Array
     new: Array
 
@@ -42,13 +44,23 @@ class DiffTree:
     measured: tuple[Measured, ...]
     n_joined: int = 0
 
-    def total(self, own: Array) -> Array:
-        """float64: what each node has with all below it."""
-        found = own.copy()
-        for node in range(len(found) - 1, -1, -1):
-            if self.parent[node] >= 0:
-                found[self.parent[node]] += found[node]
-        return found
+    @cached_property
+    def _parents(self) -> list[int]:
+        parents: list[int] = self.parent.tolist()
+        return parents
+
+    def total(self, node: Array, own: Array) -> tuple[Array, Array]:
+        """(int64: the nodes and all above them; float64: what each has with all below it)"""
+        parents = self._parents
+        found = dict(zip(node.tolist(), own.tolist(), strict=True))
+        for each in node.tolist():
+            while (each := parents[each]) >= 0 and each not in found:
+                found[each] = 0.0
+        nodes = sorted(found)
+        for each in reversed(nodes):
+            if parents[each] >= 0:
+                found[parents[each]] += found[each]
+        return np.array(nodes, np.int64), np.array([found[each] for each in nodes])
 
     def largest(self, n: int) -> DiffTree:
         """With the n nodes that have most in any measure; what others have is that of a node of their own below the
@@ -58,8 +70,8 @@ class DiffTree:
         weight = np.zeros(len(self.parent))
         for measured in self.measured:
             for own in (measured.base, measured.new):
-                total = self.total(own)
-                weight = np.maximum(weight, total / max(own.sum(), 1e-300))
+                nodes, total = self.total(measured.node, own)
+                weight[nodes] = np.maximum(weight[nodes], total / max(own.sum(), 1e-300))
         # A parent has at least what its child has, and comes before it.
         kept = np.zeros(len(weight), bool)
         kept[np.lexsort((np.arange(len(weight)), -weight))[:n]] = True
@@ -79,18 +91,17 @@ class DiffTree:
                 new_parent.append(int(place[holder]) if holder >= 0 else -1)
                 new_frame.append(len(self.frames))
             place[node] = joined[holder]
-        n_nodes = len(new_parent)
-        measured_now = tuple(
-            Measured(
-                m.process, m.thread, m.name, m.unit,
-                np.bincount(place, m.base, n_nodes), np.bincount(place, m.new, n_nodes),
-            )
-            for m in self.measured
-        )  # fmt: skip
         return DiffTree(
-            (*self.frames, SMALLER), np.array(new_parent, np.int32), np.array(new_frame, np.int32), measured_now,
-            int(np.count_nonzero(~kept)),
+            (*self.frames, SMALLER), np.array(new_parent, np.int32), np.array(new_frame, np.int32),
+            tuple(_moved(measured, place) for measured in self.measured), int(np.count_nonzero(~kept)),
         )  # fmt: skip
+
+
+def _moved(measured: Measured, place: Array) -> Measured:
+    """place: the new number of each node, of several possibly the same."""
+    nodes, which = np.unique(place[measured.node], return_inverse=True)
+    base, new = (np.bincount(which.reshape(-1), own, len(nodes)) for own in (measured.base, measured.new))
+    return replace(measured, node=nodes.astype(np.int32), base=base, new=new)
 
 
 def diff_tree(comparison: Comparison) -> DiffTree:
@@ -100,20 +111,30 @@ def diff_tree(comparison: Comparison) -> DiffTree:
     trees = [_renamed(comparison, nth, run) for nth, run in enumerate(sides.runs)]
     names = _paired([label for tree in trees[:n_base] for label in tree.measures],
                     [label for tree in trees[n_base:] for label in tree.measures])  # fmt: skip
-    whole = Tree()
+    named = []
     for nth, tree in enumerate(trees):
         side = 0 if nth < n_base else 1
         labels = [(side, *(names.get(label, label) if side == 0 else label)) for label in tree.measures]
-        whole = whole.merged(Tree(tree.frames, tree.parent, tree.frame, tuple(labels), tree.own))
-    columns = {label: whole.own[:, nth].astype(np.float64) for nth, label in enumerate(whole.measures)}
-    nothing = np.zeros(len(whole.parent))
+        named.append(replace(tree, measures=tuple(labels)))
+    whole = Tree().merged(*named)
     measured = []
     for label in dict.fromkeys(label[1:] for label in whole.measures):
-        levels = _levels(comparison, label)
-        base, new = (columns.get((side, *label), nothing) / level for side, level in enumerate(levels))
+        sides_of_label = [whole.amounts((side, *label)) for side in range(2)]
+        nodes = np.union1d(*(node for node, _ in sides_of_label))
+        base, new = (
+            _placed(nodes, node, value.astype(np.float64) / level)
+            for (node, value), level in zip(sides_of_label, _levels(comparison, label), strict=True)
+        )
         process, thread, name, unit = label
-        measured.append(Measured(process, thread, name, unit, base, new))
+        measured.append(Measured(process, thread, name, unit, nodes, base, new))
     return DiffTree(tuple(frame[:5] for frame in whole.frames), whole.parent, whole.frame, tuple(measured))
+
+
+def _placed(nodes: Array, node: Array, value: Array) -> Array:
+    """float64: of each of the nodes its value, 0 where it has none."""
+    found = np.zeros(len(nodes))
+    found[np.searchsorted(nodes, node)] = value
+    return found
 
 
 def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:

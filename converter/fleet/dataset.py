@@ -15,7 +15,7 @@ from traceferry.fleet.forest import MEASURES
 from traceferry.fleet.tables import COLUMNS, FACTS, FUNCTION, GROUP, NO_SITE, RECORDINGS, VERSION
 from traceferry.fleet.work import DONE
 from traceferry.model import Array
-from traceferry.totals.portable import Key, Rows, Totals, Tree
+from traceferry.totals.portable import Amounts, Key, Rows, Totals, Tree
 
 
 @dataclass(frozen=True)
@@ -194,5 +194,5 @@ def _forest(table: Any) -> Tree:
         np.array([-1] * n + parent, np.int32),
         np.array([*range(n), *(n + f for f in frame)], np.int32),
         [(name,) for name in MEASURES],
-        own,
+        Amounts.of_columns(own),
     )

@@ -12,7 +12,7 @@ from traceferry import sums
 from traceferry.model import Array, Trace
 from traceferry.totals import tree_kernel
 from traceferry.totals.details import name_pattern
-from traceferry.totals.portable import Key, Tree, thread_names, tree_frames
+from traceferry.totals.portable import Amounts, Key, Tree, thread_names, tree_frames
 from traceferry.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
 
 # The measures of a forest. Weight is in the unit that the group names: of samples, or of a view of sizes.
@@ -47,11 +47,13 @@ def forest_of(trace: Trace, trees: Trees) -> Tree:
         up = trees.nodes.parent[nodes]
         parents.append(np.concatenate(([-1], n_before + np.where(up < 0, 0, place[up]))))
         keys.append(np.concatenate(([first_group + group], trees.nodes.key[nodes])))
-        owns.append(_own(len(nodes) + 1, place, chosen))
+        for series in chosen:
+            measure = MEASURES.index(COLUMNS.get(series.measure, WEIGHT))
+            owns.append((n_before + place[series.node], np.full(len(series.node), measure), series.amount))
         n_before += len(nodes) + 1
     return Tree.of(
         frames, np.concatenate(parents).astype(np.int32), np.concatenate(keys).astype(np.int32),
-        [(name,) for name in MEASURES], np.concatenate(owns),
+        [(name,) for name in MEASURES], Amounts.joined(owns),
     )  # fmt: skip
 
 
@@ -75,18 +77,6 @@ def _group(trace: Trace, threads: list[list[str]], series: Series) -> Group:
     return *names, "" if sampling is None else sampling.event, "" if sampling is None else sampling.unit
 
 
-def _own(n_nodes: int, place: Array, chosen: list[Series]) -> Array:
-    """int64 [nodes, MEASURES]. place: of each node of the series among the nodes."""
-    series_of: dict[str, list[Series]] = {}
-    for series in chosen:
-        series_of.setdefault(COLUMNS.get(series.measure, WEIGHT), []).append(series)
-    own = np.zeros((n_nodes, len(MEASURES)), np.int64)
-    for name, of_column in series_of.items():
-        node, amount = (np.concatenate(column) for column in zip(*((s.node, s.amount) for s in of_column), strict=True))
-        own[:, MEASURES.index(name)] = sums.total_by(place[node], amount, n_nodes)
-    return own
-
-
 # ---------------------------------------------------------------- what a forest says
 
 
@@ -100,15 +90,6 @@ class FunctionRow:
     tier: str
     self_: tuple[int, ...]
     total: tuple[int, ...]
-
-
-def own_of(forest: Tree, name: str, nodes: Array | slice = slice(None)) -> Array:
-    """int64: a measure of each of the nodes itself."""
-    key = (name,)
-    if key not in forest.measures:
-        return np.zeros(len(forest.parent), np.int64)[nodes]
-    column: Array = np.ascontiguousarray(forest.own[nodes, forest.measures.index(key)])
-    return column
 
 
 def roots_of(forest: Tree) -> Array:
@@ -158,7 +139,7 @@ def functions_of(forest: Tree) -> Iterator[FunctionRow]:
     )
     selves, totals = np.zeros((len(rows), len(MEASURES)), np.int64), np.zeros((len(rows), len(MEASURES)), np.int64)
     for nth, name in enumerate(MEASURES):
-        own = own_of(forest, name)
+        own = forest.column((name,))
         if not own.any():
             continue
         if name in ALLOCATION_COLUMNS:

@@ -15,7 +15,7 @@ import numpy as np
 
 from traceferry import sums
 from traceferry.fleet.dataset import Combination, combinations
-from traceferry.fleet.forest import MEASURES, Group, nodes_by_root, own_of
+from traceferry.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace
 from traceferry.totals import tree_kernel
 from traceferry.totals.portable import Key, Tree
@@ -52,9 +52,10 @@ def _add(trace: Trace, combination: Combination, numbers: Iterator[int]) -> None
     if not len(forest.parent):
         return
     frames, stacks = _tables(trace, forest, _Colors.of(combination))
+    columns = {name: forest.column((name,)) for name in MEASURES}
     shown: list[tuple[int, int, _Shown]] = []
     for group, inside in nodes_by_root(forest):
-        nodes = _Nodes(forest, inside, frames, stacks)
+        nodes = _Nodes(forest, inside, columns, frames, stacks)
         for measure, unit in _measures(nodes, group):
             total = sums.total(nodes.own(measure))
             shown.append(
@@ -137,15 +138,17 @@ def _measures(nodes: _Nodes, group: Group) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """A group's nodes, rising, without its root. frames, stacks: of all nodes of the forest."""
+    """A group's nodes, rising, without its root. columns, frames, stacks: of all nodes of the forest."""
 
     forest: Tree
     inside: Array
+    columns: dict[str, Array]
     frames: Array
     stacks: Array
 
     def own(self, measure: str) -> Array:
-        return own_of(self.forest, measure, self.inside)
+        own: Array = self.columns[measure][self.inside]
+        return own
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from traceferry.model import Array
-from traceferry.totals.portable import Key, Rows, Totals, Tree, merged
+from traceferry.totals.portable import Amounts, Key, Rows, Totals, Tree, merged
 
 Row = Mapping[str, Any]
 RECORDINGS, FRAMES, NODES = "recordings", "frames", "nodes"
@@ -80,7 +80,8 @@ def _pieces(share: Share) -> Iterator[Piece]:
     tree = share.totals.tree
     if len(tree.parent):
         yield FRAMES, tree.frames, np.zeros((len(tree.frames), 0), np.int64), {}
-        nodes = np.concatenate((np.stack((tree.parent, tree.frame), axis=1), tree.own), axis=1)
+        columns = [tree.parent, tree.frame, *(tree.column(measure) for measure in tree.measures)]
+        nodes = np.stack(columns, axis=1).astype(np.int64)
         yield NODES, None, nodes, {"measures": tree.measures}
     yield RECORDINGS, share.rows, np.zeros((len(share.rows), 0), np.int64), {}
 
@@ -99,7 +100,7 @@ def _shares(stream: Any) -> Iterator[Share]:
         if kind == NODES:
             parent, frame = (amounts[:, i].astype(np.int32) for i in range(2))
             measures = tuple(tuple(key) for key in head["measures"])
-            found["tree"] = Tree(frames, parent, frame, measures, np.ascontiguousarray(amounts[:, 2:]))
+            found["tree"] = Tree(frames, parent, frame, measures, Amounts.of_columns(amounts[:, 2:]))
             continue
         keys = [orjson.loads(key) for key in batch.column(0).to_pylist()]
         if kind == FRAMES:

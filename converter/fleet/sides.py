@@ -8,9 +8,9 @@ import orjson
 from traceferry import sums
 from traceferry.compare.runs import LOST, Run
 from traceferry.fleet.dataset import Combination, combinations
-from traceferry.fleet.forest import nodes_by_root, own_of
-from traceferry.model import Array, Sampling
-from traceferry.totals.portable import Key, Tree
+from traceferry.fleet.forest import roots_of
+from traceferry.model import Sampling
+from traceferry.totals.portable import Amounts, Key, Tree
 from traceferry.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
 
 COMPARED: dict[str, Measure] = {"time_ns": TIME, "samples": SAMPLES, "allocated_bytes": ALLOCATED}
@@ -44,14 +44,13 @@ def _tree(forest: Tree) -> Tree:
     nodes = np.flatnonzero(forest.parent >= 0)
     place = np.full(len(forest.parent), -1, np.int32)
     place[nodes] = np.arange(len(nodes))
+    root_of = roots_of(forest)
     measures: list[Key] = []
-    columns: list[tuple[Array, Array]] = []
-    for (process, thread, _, _), inside in nodes_by_root(forest):
-        for name, measure in COMPARED.items():
-            if (amounts := own_of(forest, name, inside)).any():
-                measures.append((process, thread, measure.name, measure.unit))
-                columns.append((place[inside], amounts))
-    own = np.zeros((len(nodes), len(columns)), np.int64)
-    for nth, (rows, amounts) in enumerate(columns):
-        own[rows, nth] = amounts
-    return Tree.of(forest.frames, place[forest.parent[nodes]], forest.frame[nodes], measures, own)
+    own = []
+    for name, measure in COMPARED.items():
+        node, value = forest.amounts((name,))
+        roots, nth = np.unique(root_of[node], return_inverse=True)
+        own.append((place[node], len(measures) + nth.reshape(-1), value))
+        groups = [forest.frames[frame] for frame in forest.frame[roots].tolist()]
+        measures += [(process, thread, measure.name, measure.unit) for process, thread, _, _ in groups]
+    return Tree.of(forest.frames, place[forest.parent[nodes]], forest.frame[nodes], measures, Amounts.joined(own))

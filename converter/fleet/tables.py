@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.fleet.forest import MEASURES, functions_of, own_of, roots_of
+from traceferry.fleet.forest import MEASURES, functions_of, roots_of
 from traceferry.fleet.parts import Share
 from traceferry.model import Array
 from traceferry.totals.portable import Rows, Totals, depths
@@ -202,7 +202,7 @@ def _stacks(totals: Totals) -> Values:
     keys = ((*g, *f[:6], bool(f[6])) for g, f in zip(groups, functions, strict=True))
     return {
         "node": number[nodes], "parent": parents, "depth": depths(forest.parent)[nodes] - 1,
-        **_columns(names, keys), **{name: own_of(forest, name, nodes) for name in MEASURES},
+        **_columns(names, keys), **{name: forest.column((name,))[nodes] for name in MEASURES},
     }  # fmt: skip
 
 

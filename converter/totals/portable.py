@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -63,29 +63,68 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Amounts:
+    """What nodes have themselves, without zeros: a column for each measure would grow with measures x nodes. node,
+    measure: int32, their numbers in a tree; value: int64, above 0."""
+
+    node: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    measure: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    value: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of_columns(cls, columns: Array) -> Amounts:
+        """columns: int64 [nodes, measures]"""
+        measure, node = np.nonzero(columns.T)
+        return cls(node.astype(np.int32), measure.astype(np.int32), columns[node, measure])
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[Array, Array, Array]]) -> Amounts:
+        """Of (node, measure, value), in their order."""
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return cls(columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2]) if columns else cls()
+
+    def summed(self) -> Amounts:
+        """Sorted by measure, then node; each pair once."""
+        pairs, group = np.unique(self.measure.astype(np.int64) << 32 | self.node, return_inverse=True)
+        value = sums.total_by(group.reshape(-1), self.value, len(pairs))
+        return Amounts((pairs & 0xFFFFFFFF).astype(np.int32), (pairs >> 32).astype(np.int32), value)
+
+
+@dataclass(frozen=True)
 class Tree:
     """Call paths. frames: (name, file, line, kind, category, tier, inlined), sorted; parent: int32, always a smaller
-    node, -1 is none; frame: int32; measures: keys, as (name, unit), sorted; own: int64 [nodes, measures], what each
-    node has itself. Nodes are sorted by depth, then parent, then frame."""
+    node, -1 is none; frame: int32; measures: keys, as (name, unit), sorted; own: what each node has itself, sorted by
+    measure, then node. Nodes are sorted by depth, then parent, then frame."""
 
     frames: tuple[Key, ...] = ()
     parent: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     frame: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     measures: tuple[Key, ...] = ()
-    own: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    own: Amounts = field(default_factory=Amounts)
 
     @classmethod
-    def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Array) -> Tree:
+    def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Amounts) -> Tree:
         """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
         used, nth_used = np.unique(frame, return_inverse=True)
         names, place_of_frame = _sorted_places([frames[nth] for nth in used.tolist()])
         units, place_of_measure = _sorted_places(measures)
         node_of, parents, keys = _canonical(parent, place_of_frame[nth_used.reshape(-1)])
-        summed = np.zeros((len(parents), len(units)), np.int64)
-        for nth, measure in enumerate(place_of_measure.tolist()):
-            column = sums.total_by(node_of, own[:, nth], len(parents))
-            summed[:, measure] = sums.plus(summed[:, measure], column)
+        summed = Amounts(node_of[own.node], place_of_measure[own.measure], own.value).summed()
         return cls(tuple(names), parents, keys, tuple(units), summed)
+
+    def amounts(self, measure: Key) -> tuple[Array, Array]:
+        """(int32, rising: the nodes that have something of a measure themselves; int64: how much)"""
+        if measure not in self.measures:
+            return Amounts().node, Amounts().value
+        start, end = np.searchsorted(self.own.measure, self.measures.index(measure) + np.arange(2))
+        return self.own.node[start:end], self.own.value[start:end]
+
+    def column(self, measure: Key) -> Array:
+        """int64 [nodes]: what each node has of a measure itself."""
+        node, value = self.amounts(measure)
+        found = np.zeros(len(self.parent), np.int64)
+        found[node] = value
+        return found
 
     def merged(self, *others: Tree) -> Tree:
         filled = [tree for tree in (self, *others) if len(tree.parent) or tree.measures]
@@ -94,19 +133,18 @@ class Tree:
         measures = sorted({key for tree in filled for key in tree.measures}, key=_order)
         n_nodes = sum(len(tree.parent) for tree in filled)
         parent, frame = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
-        own = np.zeros((n_nodes, len(measures)), np.int64)
+        place = {key: nth for nth, key in enumerate(measures)}
         frames: list[Key] = []
-        first = 0
+        own, first = [], 0
         for tree in filled:
             end = first + len(tree.parent)
             parent[first:end] = np.where(tree.parent < 0, -1, tree.parent + first)
             frame[first:end] = tree.frame + len(frames)
-            for nth, key in enumerate(tree.measures):
-                at = measures.index(key)
-                own[first:end, at] = sums.plus(own[first:end, at], tree.own[:, nth])
+            places = np.array([place[key] for key in tree.measures], np.int32)
+            own.append((tree.own.node + first, places[tree.own.measure], tree.own.value))
             frames += tree.frames
             first = end
-        return Tree.of(frames, parent, frame, measures, own)
+        return Tree.of(frames, parent, frame, measures, Amounts.joined(own))
 
 
 @dataclass(frozen=True)
@@ -185,15 +223,14 @@ def _measure(series: Series) -> Key:
 
 def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | None]) -> Tree:
     """The call paths with a measure for each value of measure_of; series of which it is None are left out."""
-    series_of: dict[Key, list[Series]] = {}
+    measures: dict[Key, int] = {}
+    own = []
     for series in trees.series:
         if (key := measure_of(series)) is not None:
-            series_of.setdefault(key, []).append(series)
-    own = np.zeros((trees.nodes.n, len(series_of)), np.int64)
-    for nth, chosen in enumerate(series_of.values()):
-        node, amount = (np.concatenate(column) for column in zip(*((s.node, s.amount) for s in chosen), strict=True))
-        own[:, nth] = sums.total_by(node, amount, trees.nodes.n)
-    return Tree.of(tree_frames(trace, trees), trees.nodes.parent, trees.nodes.key, [*series_of], own)
+            nth = measures.setdefault(key, len(measures))
+            own.append((series.node, np.full(len(series.node), nth), series.amount))
+    frames, nodes = tree_frames(trace, trees), trees.nodes
+    return Tree.of(frames, nodes.parent, nodes.key, [*measures], Amounts.joined(own))
 
 
 def _details(collected: Collected, details: Details) -> dict[str, Rows]:

@@ -63,7 +63,7 @@ def _first(tree: DiffTree) -> int:
 
 def _write_threads(json: JsonWriter, trace: Trace, tree: DiffTree, measured: Measured, nth: int) -> None:
     process = process_of(trace, measured)
-    base, new = _weights(measured.base, measured.unit), _weights(measured.new, measured.unit)
+    base, new = (_weights(measured.node, own, measured.unit) for own in (measured.base, measured.new))
     order = np.argsort(np.concatenate((base.stack, new.stack)), kind="stable")
     both = Weights(
         np.concatenate((base.stack, new.stack))[order], np.concatenate((-base.weight, new.weight))[order]
@@ -75,9 +75,8 @@ def _write_threads(json: JsonWriter, trace: Trace, tree: DiffTree, measured: Mea
     _write_thread(json, trace, process, 3 * nth + 3, f"{name}: new - base", measured.unit, both, "comparison")
 
 
-def _weights(own: Array, unit: str) -> Weights:
-    stack = np.flatnonzero(own > 0).astype(np.int32)
-    return Weights(stack, own[stack] / (NS_PER_MS if unit == "ns" else 1.0))
+def _weights(node: Array, own: Array, unit: str) -> Weights:
+    return Weights(node[own > 0], own[own > 0] / (NS_PER_MS if unit == "ns" else 1.0))
 
 
 def _write_thread(

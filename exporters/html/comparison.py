@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import orjson
 
 import traceferry
@@ -82,14 +81,12 @@ def _place(frame: tuple[Any, ...]) -> str:
 
 
 def _measured(measured: Measured) -> Json:
-    """Only the nodes that have something themselves."""
-    used = np.flatnonzero((measured.base > 0) | (measured.new > 0))
     return {
         "process": measured.process,
         "thread": measured.thread,
         "name": measured.name,
         "unit": measured.unit,
-        "node": used.tolist(),
-        "base": [round(x, 4) for x in measured.base[used].tolist()],
-        "new": [round(x, 4) for x in measured.new[used].tolist()],
+        "node": measured.node.tolist(),
+        "base": [round(x, 4) for x in measured.base.tolist()],
+        "new": [round(x, 4) for x in measured.new.tolist()],
     }

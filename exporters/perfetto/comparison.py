@@ -101,15 +101,16 @@ def _write_samples(
     measured: Measured, scale: float,
 ) -> None:  # fmt: skip
     base, new = (np.rint(own * scale).astype(np.int64) for own in (measured.base, measured.new))
-    stacks = np.flatnonzero((base > 0) | (new > 0)).astype(np.int32)
+    shown = (base > 0) | (new > 0)
+    base, new, stacks = base[shown], new[shown], measured.node[shown]
     callstacks.intern(stacks)
     step = max((trace.end_ts - trace.start_ts) // max(len(stacks), 1), 1)
     columns: list[Array] = [base, np.maximum(new - base, 0), np.maximum(base - new, 0)]
     ids = b"".join(varint(nth) for nth in range(1, len(FOLLOWERS) + 1))
     for nth, stack in enumerate(stacks.tolist()):
-        followers = b"".join(varint(int(column[stack])) for column in columns)
+        followers = b"".join(varint(int(column[nth])) for column in columns)
         sample = (
-            integer(2, task), integer(6, int(callstacks.iids[stack])), integer(11, int(new[stack])),
+            integer(2, task), integer(6, int(callstacks.iids[stack])), integer(11, int(new[nth])),
             message(13, ids), message(14, followers),
         )  # fmt: skip
         packets.write(
