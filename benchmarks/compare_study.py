@@ -6,7 +6,8 @@ A/A re-drawn: runs are drawn from the samples of real recordings, each function 
 live: fresh recordings. A/B: for each recorder a pool of recordings of each side, made in turn, from which each trial
 takes 5 + 5. The recorders are those that are installed: perf, clang with XRay, mono.
 
-Recordings are made with real-time priority where that is allowed: other programs on the machine then disturb less.
+perf records with real-time priority where that is allowed: other programs on the machine then disturb less. Runs whose
+calls are timed are longer instead: Linux stops a program of real-time priority for 50 ms of each second.
 `--reuse` judges the recordings of the last time.
 """
 
@@ -19,7 +20,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,10 +42,8 @@ N_RUNS = 5
 SPEED_SPREAD = 0.02  # of a function, and of a whole run
 GATES = ("self > 1%", "total > 1%", "time > 5%")
 PLANTED = 0.02
-# Linux stops a program of real-time priority for 50 ms when it has run for 950 ms: what is timed must be shorter.
-MOST_ATTEMPTS = 5
-ROUNDS = {"perf": 600, "xray": 280, "mono": 300}
-PAUSE_S = 1.0
+# Of timed calls some seconds: what takes the processor away for a moment is then spread over all functions.
+ROUNDS = {"perf": 600, "xray": 1400, "mono": 2400}
 Record = Callable[[float, Path, int], Run]
 KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
 
@@ -191,23 +189,13 @@ def _perf() -> Record | None:
         return None
     program = BUILT / "knob"
     subprocess.run([compiler, "-O2", "-g", PROGRAMS / "knob.cpp", "-o", program], check=True)
+    real_time = _real_time()
 
     def record(percent: float, path: Path, rounds: int) -> Run:
         command = [
-            "perf",
-            "record",
-            "-q",
-            "-F",
-            "49999",
-            "-e",
-            "cpu-clock",
-            "-m",
-            "4M",
-            "-o",
-            path,
-            program,
+            *real_time, "perf", "record", "-q", "-F", "49999", "-e", "cpu-clock", "-m", "4M", "-o", path, program,
             str(rounds),
-        ]
+        ]  # fmt: skip
         _run(command, KNOB_PERCENT=str(percent))
         return _loaded(path)
 
@@ -224,7 +212,7 @@ def _xray() -> Record | None:
 
     def record(percent: float, path: Path, rounds: int) -> Run:
         _run(
-            [program, str(rounds)], is_timed=True, KNOB_PERCENT=str(percent),
+            [program, str(rounds)], KNOB_PERCENT=str(percent),
             XRAY_OPTIONS=f"patch_premain=true xray_mode=xray-basic xray_logfile_base={BUILT}/xray-log.",
             XRAY_BASIC_OPTIONS="func_duration_threshold_us=0",
         )  # fmt: skip
@@ -246,35 +234,24 @@ def _mono() -> Record | None:
     def record(percent: float, path: Path, rounds: int) -> Run:
         path.unlink(missing_ok=True)
         command = ["mono", f"--profile=log:nodefaults,calls,output={path}", program, str(rounds), str(percent)]
-        _run(command, is_timed=True)
+        _run(command)
         return _loaded(path)
 
     return record
 
 
-def _run(command: Sequence[str | Path], is_timed: bool = False, **environment: str) -> None:
-    """is_timed: what takes time from it is in the recording, so that it is made again if the machine was taken away."""
+def _run(command: Sequence[str | Path], **environment: str) -> None:
     # One layout of memory: where code and stack happen to be changes the speed of small loops by a tenth.
     first = ["setarch", "-R"] if shutil.which("setarch") else []
-    first += ["chrt", "-f", "10"] if _has_real_time() else []
-    for _ in range(MOST_ATTEMPTS):
-        time.sleep(PAUSE_S if is_timed else 0)
-        before = _stolen()
-        subprocess.run([*first, *command], check=True, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
-        if not is_timed or _stolen() == before:
-            break
+    subprocess.run([*first, *command], check=True, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
 
 
-def _stolen() -> int:
-    """For how long other virtual machines had this one's processors, in ticks."""
-    return int(Path("/proc/stat").read_text().split()[8])
-
-
-def _has_real_time() -> bool:
-    return (
-        shutil.which("chrt") is not None
-        and subprocess.run(["chrt", "-f", "10", "true"], capture_output=True).returncode == 0
-    )
+def _real_time() -> list[str]:
+    """What starts a program with real-time priority, where that is allowed."""
+    prefix = ["chrt", "-f", "10"]
+    if shutil.which("chrt") and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
+        return prefix
+    return []
 
 
 def _loaded(path: Path, **options: Any) -> Run:

@@ -33,9 +33,9 @@ SETTINGS = {
 }
 
 
-def slept(seconds: float, n_recordings: int, n_bytes: int) -> Done:
+def slept(seconds: float, n_recordings: int) -> Done:
     time.sleep(seconds)
-    return Done(n_recordings, 0, 0, n_bytes)
+    return Done(n_recordings)
 
 
 class Sleeping(Engine):
@@ -46,7 +46,7 @@ class Sleeping(Engine):
 
     def task_of(self, step: Step) -> tuple[Any, ...]:
         n = len(step.recordings)
-        return slept, n * self.seconds + (not n) * self.merging, n, sum(each.size for each in step.recordings)
+        return slept, n * self.seconds + (not n) * self.merging, n
 
 
 def main() -> None:

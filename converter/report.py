@@ -72,9 +72,10 @@ KINDS: dict[str, Kind] = {
         "the child recorded only into the buffer inherited from its parent",
     ),
     "merged_times": Kind(
-        "info",
-        "in a profile of many recordings, times say how long, not when",
-        "each call path is one call or one sample that stands for all of that path",
+        "loss",
+        "a profile of many recordings holds their call trees: no events, counters or heaps, and no order in time",
+        "each call path is one call or one sample that stands for all of it; -o FOLDER writes tables of the rest",
+        of_output=True,
     ),
     "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),

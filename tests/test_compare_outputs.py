@@ -111,6 +111,32 @@ def test_profiler_cli_sees_the_differences_of_the_tables(comparison: Comparison,
         assert found[name] == pytest.approx((new - base) / 1e6, abs=1e-6), name
 
 
+def test_profiler_cli_sees_the_difference_of_each_call_path(comparison: Comparison, written: dict[str, Path]) -> None:
+    if reason := firefox.available():
+        pytest.skip(reason)
+    tree = diff_tree(comparison)
+    (measured,) = tree.measured
+    own = measured.new - measured.base
+    paths: list[tuple[str, ...]] = []
+    for node, above in enumerate(tree.parent.tolist()):
+        paths.append((*(paths[above] if above >= 0 else ()), str(tree.frames[tree.frame[node]][0])))
+    expected = {
+        path: (total / 1e6, self_ / 1e6) for path, total, self_ in zip(paths, tree.total(own), own, strict=True)
+    }
+    found: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def walk(node: dict[str, Any], path: tuple[str, ...]) -> None:
+        for child in node["children"]:
+            found[*path, child["name"]] = child["totalSamples"], child["selfSamples"]
+            walk(child, (*path, child["name"]))
+
+    with firefox.ProfilerCli(written["firefox"]) as cli:
+        walk(cli.call_tree("t-2"), ())
+    assert found.keys() == expected.keys()
+    for path, amounts in expected.items():
+        assert found[path] == pytest.approx(amounts, abs=1e-6), path
+
+
 def test_perfetto_has_them_as_measures_of_one_flamegraph(comparison: Comparison, written: dict[str, Path]) -> None:
     trace = perfetto.read(written["perfetto"])
     assert trace.errors == []

@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import REPO
@@ -21,6 +23,7 @@ from fleets import recordings
 for _needed in ("dask", "distributed", "fsspec", "pyarrow", "duckdb"):
     pytest.importorskip(_needed, reason=f"{_needed} is not installed: pip install 'traceferry[fleet]' duckdb")
 
+import distributed
 import duckdb
 import fsspec
 import numpy as np
@@ -36,8 +39,10 @@ from traceferry.fleet.inputs import Found, Recording, find
 from traceferry.fleet.merge import merged_trace
 from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.plan import Node, plan
+from traceferry.fleet.run import Pool
+from traceferry.fleet.run import run as run_all
 from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
-from traceferry.fleet.work import Aggregation, Reading, result_of, row_of
+from traceferry.fleet.work import Aggregation, Reading, Result, result_of, row_of
 from traceferry.model import laws
 from traceferry.summary.info import summarize
 from traceferry.totals.portable import Amounts, Rows, Totals, Tree
@@ -432,6 +437,90 @@ def test_there_are_five_questions() -> None:
     assert len(QUERIES) >= 5
 
 
+def test_the_most_expensive_functions_are_those_of_info(data_set: Path, infos: dict[str, list[dict[str, Any]]]) -> None:
+    expected: Counter[Any] = Counter()
+    for function in (each for of in infos.values() for summary in of for each in summary["functions"]["top"]):
+        expected[function["name"]] += function["samples"]
+    rows = duckdb.sql(QUERIES[0].replace("stats/", f"{data_set}/").replace(", file", "").replace("20", "5")).fetchall()
+    assert [(name, samples) for name, _, samples, _ in rows] == sorted(
+        ((name, n) for name, n in expected.items()), key=lambda row: -row[1]
+    )[:5]
+
+
+def test_the_99th_percentile_is_that_of_all_durations(data_set: Path) -> None:
+    durations: dict[str, list[int]] = {}
+    for row in parquet.read_table(data_set / "recordings").to_pylist():
+        for _, thread in traceferry.load(row["recording"]).threads:
+            for marker_type, table in thread.load().markers.items():
+                durations.setdefault(marker_type.name, []).extend(table["dur"].tolist())
+    rows = duckdb.sql(QUERIES[2].replace("stats/", f"{data_set}/")).fetchall()
+    assert {marker for marker, _ in rows} == {name for name, of in durations.items() if of}
+    for marker, found in rows:
+        in_order = sorted(max(ns, 0) for ns in durations[marker])
+        exact = in_order[-(-99 * len(in_order) // 100) - 1]
+        assert found <= exact <= found * 65 / 64, marker
+    assert max(found for _, found in rows) > 10**6
+
+
+# ---------------------------------------------------------------- runs
+
+
+class Unsteady:
+    """Of each recording a row; those in `failing` cannot be reached. read: those that were asked for. Of the class: a
+    worker gets a copy of the object."""
+
+    tables, description = tuple(COLUMNS), "unsteady"
+    failing: ClassVar[set[str]] = set()
+    read: ClassVar[list[str]] = []
+
+    def of(self, recording: Recording, labels: Sequence[str]) -> Result:
+        self.read.append(recording.urls[0])
+        if recording.urls[0] in self.failing:
+            raise ConnectionError("reset")
+        return Result(row_of(recording))
+
+
+@contextmanager
+def in_this_process(*_: object) -> Iterator[Any]:
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        yield client
+
+
+def test_what_could_not_be_reached_is_tried_again_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its part was merged with others: 60 recordings are more leaves than are merged at once."""
+    monkeypatch.setattr("traceferry.fleet.run.cluster", in_this_process)
+    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    names = [f"/r/{nth:02}" for nth in range(60)]
+    recordings = Found((), tuple(Recording((name,), (), 1, "", name) for name in names))
+    read, output = Unsteady.read, str(tmp_path / "out")
+
+    def statuses(failing: set[str]) -> dict[str, str]:
+        read.clear()
+        monkeypatch.setattr(Unsteady, "failing", failing)
+        run_all(recordings, (), Unsteady(), output, Pool(1), leaf_size=1, resume=True, quiet=True)
+        rows = parquet.read_table(tmp_path / "out" / "recordings").to_pylist()
+        return {row["recording"]: row["status"] for row in rows}
+
+    bad = {names[7], names[42]}
+    assert statuses(bad) == dict.fromkeys(names, "done") | dict.fromkeys(bad, "unavailable")
+    assert sorted(read) == names
+    assert statuses(set()) == dict.fromkeys(names, "done")
+    assert bad <= set(read)
+    assert len(read) <= 2 * 3
+    statuses(set())
+    assert read == []
+
+
+def test_nothing_but_damaged_recordings(tmp_path: Path) -> None:
+    (tmp_path / "a.mlpd").write_bytes(b"no recording")
+    done = run("aggregate", tmp_path / "a.mlpd", "-o", tmp_path / "o", "--merge", tmp_path / "m.json", "--workers", 1)
+    assert done.returncode == 1, done
+    assert f"{tmp_path}/a.mlpd: damaged: unrecognised input format" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 # ---------------------------------------------------------------- files elsewhere, and what goes wrong
 
 
@@ -473,6 +562,49 @@ def test_a_recording_that_cannot_be_read_is_a_row(name: str, tmp_path: Path) -> 
     assert row["status"] == status
     assert reason in row["reason"]
     assert set(row) == set(COLUMNS["recordings"])
+
+
+def test_an_error_of_the_program_is_a_row_that_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("stack")
+
+    monkeypatch.setattr("traceferry.fleet.work.forest_of", broken)
+    path = FIXTURES / "mono/mono-6.8/calls.mlpd.zst"
+    row = result_of(WORK, Recording((str(path),), (), 1, "", ""), ()).row
+    assert row["status"] == "failed"
+    assert re.fullmatch(r"KeyError: 'stack' \(test_fleet\.py:\d+\)", row["reason"])
+
+
+@pytest.mark.parametrize("pattern", ["zip://*.data.zst::", "zip://deep/{what}/*.data.zst::"])
+def test_recordings_in_an_archive(pattern: str, tmp_path: Path) -> None:
+    """With the code of their JIT compilers beside them."""
+    with zipfile.ZipFile(tmp_path / "runs.zip", "w") as archive:
+        for path in sorted((FIXTURES / "jit" / "php82").iterdir()):
+            archive.write(path, path.name)
+            archive.write(path, f"deep/php/{path.name}")
+    found = find([f"{pattern}{tmp_path}/runs.zip"])
+    [recording] = found.recordings
+    result = result_of(WORK, recording, found.labels)
+    assert result.row["status"] == "done", result.row
+    assert any(rows_of("functions", Share((), result.totals, ()), ())["tier"])
+
+
+def test_symbols_by_label() -> None:
+    [path] = sorted((FIXTURES / "xray/clang-19").glob("fdr-c19-pie-pool-tsc.xray"))
+    symbols = f"{FIXTURES}/xray/{{compiler}}/pool-pie.zst"
+    work = Aggregation(Reading((symbols,)), tuple(COLUMNS))
+    result = result_of(work, Recording((str(path),), ("clang-19",), 1, "", ""), ("compiler",))
+    assert result.row["status"] == "done", result.row
+    assert "main" in rows_of("functions", Share((), result.totals, ()), ())["function"]
+
+
+ANSWERS = {401: False, 403: False, 404: False, 408: True, 410: False, 429: True, 500: True, 503: True}
+
+
+def test_which_answers_of_a_server_are_worth_another_request() -> None:
+    aiohttp = pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+    for status, again in ANSWERS.items():
+        assert storage.is_transient(aiohttp.ClientResponseError(None, (), status=status)) == again, status
 
 
 def test_an_error_of_the_network_is_tried_again() -> None:
@@ -528,6 +660,12 @@ def test_usage(tmp_path: Path, tree: Path) -> None:
         ("aggregate", tree / "{a}/c1/*", "--by", "b", "-o", tmp_path / "o"): "--by b: no such label; the inputs have",
         ("aggregate", tree / "{calls}/c1/*", "-o", tmp_path / "o"): "a label must not be called calls",
         ("aggregate", tree / "web", "--merge", "x.txt"): "x.txt: no output format has this suffix",
+        ("aggregate", tree / "web", "--merge", "x.html", "--scheduler", "tcp://h"): "--scheduler needs a folder",
+        ("aggregate", tree / "{a}/c1/*", "--symbols", "{b}/x", "-o", tmp_path / "o"): "{b}: no such label; the inp",
+        ("convert", tree / "web", "--workers", "2"): "--workers works with --batch only",
+        ("convert", tree / "web", "--resume"): "--resume works with --batch only",
+        ("convert", "--batch", tree / "web", "-o", tmp_path / "o", "--fail-on", "loss"): "--fail-on does not work with",
+        ("aggregate", tree / "web", "--worker-memory", "lots", "-o", tmp_path / "o"): "lots of memory cannot be st",
         ("convert", "--batch", tree / "web"): "--batch needs a folder for its outputs",
         ("convert", "--quiet"): "no input is given",
         ("aggregate", tree / "web", "-o", tmp_path / "o", "--scheduler", "tcp://127.0.0.1:1"): "no scheduler answers",

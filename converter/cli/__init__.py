@@ -33,8 +33,8 @@ GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found; 2 nothing was written; 3 a
-    gate of compare failed."""
+    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found, or some of many recordings
+    could not be read; 2 nothing was written; 3 a gate of compare failed."""
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _escape_what_cannot_be_encoded()
@@ -114,7 +114,8 @@ def parser() -> argparse.ArgumentParser:
         usage="traceferry [COMMAND] ...",
         description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
         "`traceferry FILE` means `traceferry convert FILE`; `traceferry COMMAND --help` explains a command.",
-        epilog="exit status: 0 done, 1 --fail-on, check or symbols --verify found something, 2 nothing was written",
+        epilog="exit status: 0 done, 1 --fail-on, check or symbols --verify found something, or some of many\n"
+        "recordings could not be read, 2 nothing was written, 3 a gate of compare failed",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -49,6 +49,7 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     add_fleet_options(aggregate)
     add_recording_options(aggregate)
+    aggregate.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def add_fleet_options(parser: argparse._ActionsContainer) -> None:
@@ -77,7 +78,13 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
         help="continue or update what is in the output: recordings that are as they were are not read again; keeps the "
         "intermediate results there for the next time",
     )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def without_fleet_options() -> dict[str, Any]:
+    """What those options are where none is given."""
+    parser = argparse.ArgumentParser()
+    add_fleet_options(parser)
+    return vars(parser.parse_args([]))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -86,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_installed()
     if not arguments.output and not arguments.merge:
         raise UsageError("nothing would be written: -o FOLDER for tables, --merge FILE for one profile")
+    if arguments.scheduler and not arguments.output:
+        raise UsageError("--scheduler needs a folder that all workers reach: -o FOLDER")
     from traceferry import registry
     from traceferry.fleet.merge import merged_trace
     from traceferry.fleet.run import run as run_fleet
@@ -96,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         registry.exporter_for(path)
     found = find_recordings(arguments)
     by = tuple(arguments.by.split(",")) if arguments.by else found.labels
-    work = Aggregation(reading_of(arguments), tuple(COLUMNS))
+    work = Aggregation(reading_of(arguments, found), tuple(COLUMNS))
     with ExitStack() as kept:
         output = arguments.output or kept.enter_context(TemporaryDirectory(prefix="traceferry-"))
         counts = run_fleet(
@@ -109,6 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
             trace = merged_trace(output)
             for path in arguments.merge:
                 save(trace, path)
+            if not arguments.quiet:
+                for issue in trace.report:
+                    print(issue.as_text(), file=sys.stderr)
         return ended(arguments, counts, output, [*([arguments.output] if arguments.output else []), *arguments.merge])
 
 
@@ -120,13 +132,18 @@ def find_recordings(arguments: argparse.Namespace) -> Found:
     return find(arguments.inputs, arguments.manifest)
 
 
-def reading_of(arguments: argparse.Namespace) -> Any:
+def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     from traceferry.fleet import storage
+    from traceferry.fleet.inputs import LABEL
     from traceferry.fleet.work import Reading
 
+    unknown = [name for url in arguments.symbols for name in LABEL.findall(url) if name not in found.labels]
+    if unknown:
+        labels = ", ".join(found.labels) or "none"
+        raise UsageError(f"--symbols with {{{unknown[0]}}}: no such label; the inputs have: {labels}")
     cache = arguments.symbol_cache or (storage.joined(arguments.output, SYMBOLS) if arguments.output else "")
     # Which files those with labels are is known for each recording only.
-    known = {url: storage.identities(url) for url in arguments.symbols if "{" not in url}
+    known = {url: storage.identities(url) for url in arguments.symbols if not LABEL.search(url)}
     missing = [url for url, identities in known.items() if not identities]
     if missing:
         raise UsageError(f"{missing[0]}: no such file or folder")

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from traceferry import registry
-from traceferry.cli.aggregate import add_fleet_options, ended, find_recordings, pool_of, reading_of
+from traceferry.cli.aggregate import (
+    add_fleet_options,
+    ended,
+    find_recordings,
+    pool_of,
+    reading_of,
+    without_fleet_options,
+)
 from traceferry.cli.options import (
     PROGRAM,
     RECORDING,
@@ -22,6 +29,9 @@ from traceferry.cli.options import (
 from traceferry.cli.progress import Progress
 from traceferry.errors import UsageError
 from traceferry.io.output import beside, check_distinct, open_output
+
+# Of one conversion, with their values where they are not given.
+SINGLE_OPTIONS = {"report": None, "fail_on": None}
 
 
 def add_to(commands: Any) -> None:
@@ -59,11 +69,13 @@ def add_to(commands: Any) -> None:
     add_fleet_options(convert.add_argument_group("with --batch"))
     convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
     add_fail_on(convert)
+    convert.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.batch:
         return _run_batch(arguments)
+    _refuse(arguments, without_fleet_options(), "works with --batch only")
     if not arguments.inputs:
         raise UsageError("no input is given")
     from traceferry.api import save
@@ -84,9 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
     return status_of(trace.report, arguments.fail_on)
 
 
+def _refuse(arguments: argparse.Namespace, options: Mapping[str, object], why: str) -> None:
+    """options: their values where they are not given."""
+    for option, unset in options.items():
+        if getattr(arguments, option) != unset:
+            raise UsageError(f"--{option.replace('_', '-')} {why}")
+
+
 def _run_batch(arguments: argparse.Namespace) -> int:
     from traceferry.fleet import check_installed
 
+    _refuse(arguments, SINGLE_OPTIONS, "does not work with --batch, whose table of recordings has losses and failures")
     check_installed()
     from traceferry.fleet.run import run as run_fleet
     from traceferry.fleet.work import Conversion
@@ -97,7 +117,7 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     exporter.writer(arguments.without)
     found = find_recordings(arguments)
     work = Conversion(
-        reading_of(arguments), arguments.output, exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
+        reading_of(arguments, found), arguments.output, exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(

@@ -8,7 +8,7 @@ import multiprocessing
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -54,25 +54,28 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
         "distributed.worker.multiprocessing-method": START_METHOD,
-        # By default, a worker gives memory back after each step, to ask for it again in the next.
+        # By default, a worker gives memory back after each step, to ask for it again in the next. A threshold that is
+        # set keeps the other from growing, and the thread that works would have an arena of its own.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 27,
+        "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
+        "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": 1,
         # What watches a worker costs as much as it tells: each look at the stack of its thread stops that.
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.tick.limit": "1h",
         "distributed.admin.system-monitor.interval": "5s",
     }
-    with dask.config.set(settings):
+    with dask.config.set(settings), ExitStack() as kept:
         _preload()
-        with (
-            TemporaryDirectory(prefix="traceferry-") as scratch,
-            LocalCluster(
+        scratch = kept.enter_context(TemporaryDirectory(prefix="traceferry-"))
+        try:
+            local = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, memory_limit=memory, host="127.0.0.1",
                 dashboard_address="127.0.0.1:0", local_directory=scratch, silence_logs=logging.CRITICAL,
-            ) as local,
-            Client(local, set_as_default=False) as client,
-        ):  # fmt: skip
-            yield client
+            )  # fmt: skip
+        except (RuntimeError, OSError, ValueError) as error:
+            raise UsageError(f"{workers} workers with {memory} of memory cannot be started: {error}") from None
+        yield kept.enter_context(Client(kept.enter_context(local), set_as_default=False))
 
 
 def _preload() -> None:
@@ -87,13 +90,11 @@ def _preload() -> None:
 
 @dataclass
 class Counts:
-    """How far a run is. reused: recordings whose results were there."""
+    """How many recordings are done. reused: of those whose results were there."""
 
-    total: int = 0
     done: int = 0
     failed: int = 0
     reused: int = 0
-    n_bytes: int = 0
 
 
 @dataclass
@@ -113,12 +114,13 @@ class Engine:
 
     def __init__(self, client: Any, work: Work, place: Place, progress: Callable[[Counts], None]) -> None:
         self.counts = Counts()
-        self.used: set[str] = set()
         self._client, self._work, self._place = client, work, place
         self._progress = progress
         self._running: dict[Any, Step] = {}
         self._ready: deque[Step] = deque()
         self._known: frozenset[str] = frozenset()
+        # Keys of the parts that the files are made of, and of those that the next run must make again.
+        self._used: set[str] = set()
         self._passing: set[str] = set()
         self._n_files = 0
         self._asked_at, self._n_threads = -ASK_EVERY_S, 0
@@ -159,17 +161,15 @@ class Engine:
 
     def _begin(self, shard: Shard, resume: bool) -> None:
         self._n_files = shard.number + 1
-        n_recordings = sum(_n_recordings(node) for node in shard.parts)
-        self.counts.total += n_recordings
         whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
-        if resume and self._is_whole(shard):
-            self.used |= {key for node in shard.parts for key in _keys(node)}
-            self.counts.done += n_recordings
-            self.counts.reused += n_recordings
-            self._progress(self.counts)
-            return
+        is_whole = resume and self._is_whole(shard)
         for node in shard.parts:
-            self._add(node, whole)
+            if is_whole:
+                self._reuse(node)
+            else:
+                self._add(node, whole)
+        if is_whole:
+            return
         if not whole.waits_for:
             self._ready.append(whole)
 
@@ -192,15 +192,17 @@ class Engine:
             return False
         return bool(orjson.loads(facts)["key"] == shard.key) and not statuses & PASSING
 
+    def _reuse(self, node: Node) -> None:
+        self._used |= set(_keys(node))
+        n = _n_recordings(node)
+        self.counts.done += n
+        self.counts.reused += n
+        self._progress(self.counts)
+
     def _add(self, node: Node, parent: Step) -> None:
-        self.used.add(node.key)
-        if part_name(node.key) in self._known and not any(retry_name(key) in self._known for key in _keys(node)):
-            self.used |= set(_keys(node))
-            n = _n_recordings(node)
-            self.counts.done += n
-            self.counts.reused += n
-            self._progress(self.counts)
-            return
+        if part_name(node.key) in self._known and retry_name(node.key) not in self._known:
+            return self._reuse(node)
+        self._used.add(node.key)
         parent.waits_for += 1
         step = Step(node.key, parent, recordings=node.recordings, children=[each.key for each in node.children])
         for child in node.children:
@@ -214,7 +216,7 @@ class Engine:
         if step.number >= 0:
             return finish, self._work, place, step.number, step.key, step.children
         if step.children:
-            return merge, place, step.key, step.children
+            return merge, place, step.key, step.children, not self._passing.isdisjoint(step.children)
         return leaf, self._work, place, step.key, step.recordings
 
     def _submit(self, step: Step, pending: Any) -> None:
@@ -237,16 +239,14 @@ class Engine:
             raise UsageError(f"{self._place.output}: {error}") from None
         if error is not None:
             raise error
-        done: Done = future.result()
+        self._count(step, future.result())
+
+    def _count(self, step: Step, done: Done) -> None:
         self.counts.done += done.n_recordings
         self.counts.failed += done.n_failed
-        self.counts.n_bytes += done.n_bytes
-        if done.n_passing:
+        if done.is_passing:
             self._passing.add(step.key)
         self._progress(self.counts)
-        self._release(step)
-
-    def _release(self, step: Step) -> None:
         parent = step.parent
         if parent is None:
             return
@@ -259,12 +259,7 @@ class Engine:
         """A recording has ended the workers that read it: each is read by itself, and the one that does it again is
         named."""
         if len(step.recordings) == 1:
-            done = lost_leaf(self._place, step.key, step.recordings[0])
-            self.counts.done += done.n_recordings
-            self.counts.failed += done.n_failed
-            self._passing.add(step.key)
-            self._progress(self.counts)
-            return self._release(step)
+            return self._count(step, lost_leaf(self._place, step.key, step.recordings[0]))
         place = self._place
         leaves = [leaf_of([each], place.by, place.labels, self._work.description) for each in step.recordings]
         step.recordings = ()
@@ -286,7 +281,7 @@ class Engine:
                     storage.remove(storage.joined(folder, name))
         if not keep_parts:
             return storage.remove(self._place.parts)
-        kept = {part_name(key) for key in self.used - self._passing}
+        kept = {part_name(key) for key in self._used - self._passing}
         for name in storage.names_in(self._place.parts):
             if name not in kept:
                 storage.remove(storage.joined(self._place.parts, name))

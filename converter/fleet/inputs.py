@@ -20,7 +20,7 @@ COMPANION = re.compile(r"(jit-\d+\.dump|perf-\d+\.map)(\.gz|\.zst)?")
 # Of a recording that is a folder.
 FOLDER_MAIN = "data"
 FOLDER_PART = re.compile(r"data\.\d+")
-# The columns of the data set that a label must not be named like.
+# Of a manifest; its other columns are labels.
 RECORDING_COLUMN = "recording"
 
 
@@ -174,12 +174,12 @@ def _listed(manifest: str) -> tuple[tuple[str, ...], list[Match]]:
     """(names of the labels, the recordings) of a table with a column `recording`: a path or URL, or a list of those of
     one recording. Paths are relative to the manifest's folder."""
     rows = _rows_of(manifest)
-    if rows and RECORDING_COLUMN not in rows[0]:
-        raise UsageError(f"{manifest}: no column {RECORDING_COLUMN!r}; columns: {', '.join(rows[0])}")
     if not rows:
         raise UsageError(f"{manifest}: lists no recordings")
+    if RECORDING_COLUMN not in rows[0]:
+        raise UsageError(f"{manifest}: no column {RECORDING_COLUMN!r}; columns: {', '.join(rows[0])}")
     labels = tuple(sorted({name for row in rows for name in row} - {RECORDING_COLUMN}))
-    folder = manifest.rpartition("/")[0]
+    folder = storage.folder_of(manifest)
     matches: list[Match] = []
     known = _Listings()
     for nth, row in enumerate(rows):

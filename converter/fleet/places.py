@@ -142,7 +142,7 @@ def identified(file: Listed) -> SymbolFile | None:
         return None
     sparse = sparse_file(file.url, file.size, HEAD_SIZE)
     sparse.need(0, HEAD_SIZE)
-    path, data = name_of(file.url), sparse.data
+    path, data = storage.name_of(file.url), sparse.data
     try:
         if not is_compressed(data[:4]):
             return _described(file, Source(path, data), sparse)
@@ -175,10 +175,6 @@ def _described(file: Listed, source: Source, sparse: SparseFile | None) -> Symbo
     return SymbolFile(file.url, file.size, file.identity, magic.startswith(ELF_MAGIC), build_id, source.name)
 
 
-def name_of(url: str) -> str:
-    return url.partition("::")[0].rpartition("/")[2]
-
-
 def sparse_file(url: str, size: int, block: int | None = None) -> SparseFile:
     """A file of which parts are read."""
     fetch = _fetch(*storage.filesystem_of(url))
@@ -198,7 +194,7 @@ def here(url: str, size: int, folder: Path) -> Source:
     """The file, decompressed; of a file elsewhere a copy in the folder. Raises FormatError, OSError."""
     path = url
     if not storage.is_local(url):
-        path = str(folder / name_of(url))
+        path = str(folder / storage.name_of(url))
         storage.fetch(url, Path(path), size)
     try:
         return open_source(path)

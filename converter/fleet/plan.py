@@ -15,7 +15,7 @@ import orjson
 
 from traceferry.fleet.inputs import Found, Recording
 
-# A combination of labels is in one file.
+# In a file, unless one combination of labels has more.
 RECORDINGS_PER_FILE = 256
 # Parts that become one at once.
 FAN_IN = 16
@@ -24,7 +24,7 @@ LONGEST_LEAF = 3
 KEY_DIGITS = 32
 
 
-@dataclass
+@dataclass(frozen=True)
 class Node:
     """A part. recordings: of a leaf; children: of any other; key: equal for equal content."""
 
@@ -46,18 +46,6 @@ def key_of(*words: object) -> str:
     """Of what orjson can write."""
     text = orjson.dumps(words, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:KEY_DIGITS]
-
-
-def shares_of(found: Found, by: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Recording]]]:
-    """The recordings of each combination of the labels, sorted."""
-    places = [found.labels.index(name) for name in by]
-
-    def combination(recording: Recording) -> tuple[str, ...]:
-        return tuple(recording.labels[place] for place in places)
-
-    in_order = sorted(found.recordings, key=lambda each: (combination(each), each.urls))
-    for labels, recordings in groupby(in_order, key=combination):
-        yield labels, list(recordings)
 
 
 def plan(found: Found, by: Sequence[str], description: str, leaf_size: int) -> Iterator[Shard]:
@@ -82,8 +70,16 @@ def _identity(recording: Recording, labels: Sequence[str]) -> list[object]:
 
 
 def _files(found: Found, by: Sequence[str]) -> Iterator[list[Recording]]:
+    """The recordings of each file, sorted by the labels that are kept apart. A combination of those is in one file."""
+    places = [found.labels.index(name) for name in by]
+
+    def combination(recording: Recording) -> tuple[str, ...]:
+        return tuple(recording.labels[place] for place in places)
+
+    in_order = sorted(found.recordings, key=lambda each: (combination(each), each.urls))
     pending: list[Recording] = []
-    for _, recordings in shares_of(found, by):
+    for _, group in groupby(in_order, key=combination):
+        recordings = list(group)
         if pending and len(pending) + len(recordings) > RECORDINGS_PER_FILE:
             yield pending
             pending = []

@@ -18,6 +18,9 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 # Asking again does not help: the file is not there, or the user must not read it.
 FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+# Answers of HTTP: the request is at fault; though not if it came too slowly, too early or too often.
+CLIENT_ERRORS = range(400, 500)
+PASSING_ANSWERS = frozenset({408, 425, 429})
 # Errors of the network that are no OSError, by the package that raises them.
 NETWORK_PACKAGES = ("aiohttp", "aiobotocore", "botocore", "urllib3", "requests", "gcsfs", "google", "azure")
 # Stores in which a file appears once all of it is there.
@@ -47,6 +50,9 @@ def is_transient(error: Exception) -> bool:
     """Whether trying again may help."""
     if isinstance(error, FINAL):
         return False
+    answer = getattr(error, "status", None)
+    if isinstance(answer, int) and answer in CLIENT_ERRORS:
+        return answer in PASSING_ANSWERS
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in NETWORK_PACKAGES
 
 
@@ -65,7 +71,18 @@ def is_local(url: str) -> bool:
 def joined(folder: str, name: str) -> str:
     """The URL of a file in a folder. A chained URL gets the name in its first part."""
     first, chain, rest = folder.partition("::")
-    return f"{first.rstrip('/')}/{name}{chain}{rest}"
+    return f"{first if first.endswith('://') else first.rstrip('/') + '/'}{name}{chain}{rest}"
+
+
+def folder_of(url: str) -> str:
+    """The URL of the folder in which a file is; of a chained one's first part."""
+    first, chain, rest = url.partition("::")
+    scheme, mark, path = first.rpartition("://")
+    return f"{scheme}{mark}{path.rpartition('/')[0]}{chain}{rest}"
+
+
+def name_of(url: str) -> str:
+    return url.partition("::")[0].rpartition("/")[2]
 
 
 def protocols(fs: Any) -> tuple[str, ...]:

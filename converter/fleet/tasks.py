@@ -4,11 +4,11 @@ parts; only numbers come back."""
 from __future__ import annotations
 
 import gc
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,12 +47,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Done:
-    """What a leaf came to. n_passing: recordings that failed for a reason that may pass."""
+    """What a task came to. is_passing: whether a recording of it failed for a reason that may pass."""
 
     n_recordings: int = 0
     n_failed: int = 0
-    n_passing: int = 0
-    n_bytes: int = 0
+    is_passing: bool = False
 
 
 def part_name(key: str) -> str:
@@ -68,22 +67,22 @@ def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) ->
     _settle()
     columns = [place.labels.index(name) for name in place.by]
     shares: dict[tuple[str, ...], list[Share]] = {}
-    n_failed = n_passing = 0
+    n_failed, is_passing = 0, False
     for recording in recordings:
         result = result_of(work, recording, place.labels)
         n_failed += result.row["status"] != DONE
-        n_passing += result.row["status"] in PASSING
+        is_passing |= result.row["status"] in PASSING
         share = _share(result, recording, place, columns)
         shares.setdefault(share.labels, []).append(share)
-    _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), n_passing > 0)
-    return Done(len(recordings), n_failed, n_passing, sum(max(r.size, 0) for r in recordings))
+    _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
+    return Done(len(recordings), n_failed, is_passing)
 
 
 def lost_leaf(place: Place, key: str, recording: Recording) -> Done:
     """The part of a recording that ends each worker that reads it."""
     columns = [place.labels.index(name) for name in place.by]
     _write(place, key, [_share(killed(recording), recording, place, columns)], is_passing=True)
-    return Done(1, 1, 1, max(recording.size, 0))
+    return Done(1, 1, is_passing=True)
 
 
 def _share(result: Result, recording: Recording, place: Place, columns: Sequence[int]) -> Share:
@@ -91,11 +90,11 @@ def _share(result: Result, recording: Recording, place: Place, columns: Sequence
     return Share(tuple(recording.labels[column] for column in columns), result.totals, (row,))
 
 
-def merge(place: Place, key: str, children: Sequence[str]) -> Done:
-    """children: keys of the parts that become one."""
+def merge(place: Place, key: str, children: Sequence[str], is_passing: bool) -> Done:
+    """children: keys of the parts that become one; is_passing: whether one of them is."""
     with _fetched(place, children) as paths:
-        _write(place, key, merged_parts(paths))
-    return Done()
+        _write(place, key, merged_parts(paths), is_passing)
+    return Done(is_passing=is_passing)
 
 
 def finish(work: Work, place: Place, number: int, key: str, children: Sequence[str]) -> Done:
@@ -109,7 +108,7 @@ def finish(work: Work, place: Place, number: int, key: str, children: Sequence[s
     return Done()
 
 
-def _write(place: Place, key: str, shares: Iterator[Share] | Sequence[Share], is_passing: bool = False) -> None:
+def _write(place: Place, key: str, shares: Iterable[Share], is_passing: bool) -> None:
     """Whenever this ends, a part without the mark is final."""
     with TemporaryDirectory(prefix="traceferry-") as here:
         path = Path(here) / "part"
@@ -121,40 +120,28 @@ def _write(place: Place, key: str, shares: Iterator[Share] | Sequence[Share], is
         storage.remove(place.retry(key))
 
 
-class _fetched:  # noqa: N801 - a context manager
+@contextmanager
+def _fetched(place: Place, keys: Sequence[str]) -> Iterator[list[Path]]:
     """The files of parts on this machine."""
-
-    def __init__(self, place: Place, keys: Sequence[str]) -> None:
-        self._place, self._keys = place, keys
-        self._folder = TemporaryDirectory(prefix="traceferry-")
-
-    def __enter__(self) -> list[Path]:
-        here = Path(self._folder.name)
+    with TemporaryDirectory(prefix="traceferry-") as here:
         paths = []
-        for key in self._keys:
-            url = self._place.part(key)
+        for key in keys:
+            url = place.part(key)
             if storage.is_local(url):
                 paths.append(Path(storage.filesystem_of(url)[1]))
             else:
-                paths.append(here / part_name(key))
+                paths.append(Path(here) / part_name(key))
                 storage.fetch(url, paths[-1])
-        return paths
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
+        yield paths
 
 
-_settled_in: set[int] = set()
-
-
+@cache
 def _settle() -> None:
     """Once in each process: what is imported by now is not looked at for garbage again, which each recording would pay
     for; copies of recordings go where Dask removes what a worker that was killed leaves."""
-    if os.getpid() not in _settled_in:
-        _settled_in.add(os.getpid())
-        gc.collect()
-        gc.freeze()
-        from distributed import get_worker
+    from distributed import get_worker
 
-        with suppress(ValueError):  # not in a worker
-            tempfile.tempdir = get_worker().local_directory
+    gc.collect()
+    gc.freeze()
+    with suppress(ValueError):  # not in a worker
+        tempfile.tempdir = get_worker().local_directory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,9 +21,9 @@ from traceferry.api import load, save
 from traceferry.errors import FormatError, UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.forest import forest_of
-from traceferry.fleet.inputs import Recording
+from traceferry.fleet.inputs import LABEL, Recording
 from traceferry.fleet.symbols import SymbolStore
-from traceferry.io.decompress import COMPRESSED_SUFFIXES
+from traceferry.io.decompress import COMPRESSED_SUFFIXES, limit_of
 from traceferry.io.source import is_recording_folder, open_source
 from traceferry.model import Trace
 from traceferry.symbols.interface import FindSymbols
@@ -151,6 +152,7 @@ def result_of(work: Work, recording: Recording, labels: Sequence[str]) -> Result
         return _without(recording, MISSING, error)
     except MemoryError as error:
         return _without(recording, MEMORY, error)
+    # Of one recording among thousands no error may end the run: the row says which, and where.
     except Exception as error:
         return _without(recording, UNAVAILABLE if storage.is_transient(error) else FAILED, error)
     finally:
@@ -171,8 +173,10 @@ def _without(recording: Recording, status: str, error: BaseException) -> Result:
     here = getattr(error, "path", None)
     if here and here not in recording.urls:
         text = text.replace(here, recording.urls[0])
+    text = text.removeprefix(f"{recording.urls[0]}: ")
     if status == FAILED:
-        text = f"{type(error).__name__}: {text}"
+        raised = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {text} ({Path(raised.filename).name}:{raised.lineno})"
     return Result(row_of(recording) | {"status": status, "reason": text})
 
 
@@ -221,8 +225,9 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
         if len(files) > 1 and is_recording_folder(holder) and files[0].name == "data":
             inputs = [holder]
         row = row_of(recording) | {"hash": _hash_of(files)}
-        given = [text.format(**dict(zip(labels, recording.labels, strict=True))) for text in reading.symbols]
-        symbols, find_symbols = _symbols(given, reading.symbol_cache, files[0], folder)
+        of_label = dict(zip(labels, recording.labels, strict=True))
+        given = [LABEL.sub(lambda found: of_label[found[1]], text) for text in reading.symbols]
+        symbols, find_symbols = _symbols(given, reading, files[0], folder)
         trace = load(
             inputs,
             symbols=symbols,
@@ -243,7 +248,7 @@ def _localized(recording: Recording, folder: Path) -> list[Path]:
         return [Path(url) for url in recording.urls]
     files = []
     for url in recording.urls:
-        files.append(folder / url.partition("::")[0].rpartition("/")[2])
+        files.append(folder / storage.name_of(url))
         size = recording.size if len(recording.urls) == 1 and recording.size >= 0 else None
         storage.fetch(url, files[-1], size)
     return files
@@ -253,8 +258,7 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
     """What copies a file of a name from beside the recording into the folder."""
     if storage.is_local(recording.urls[0]):
         return None
-    first, chain, rest = recording.urls[0].partition("::")
-    there = f"{first.rpartition('/')[0]}{chain}{rest}"
+    there = storage.folder_of(recording.urls[0])
 
     def bring(name: str) -> None:
         for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
@@ -268,18 +272,24 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
 def _names_beside(folder: str, _: int) -> frozenset[str]:
     """Listed once for a while: a folder may hold many recordings, and samples of a whole machine ask for a file of each
     process."""
-    return frozenset(storage.names_in(folder))
+    try:
+        return frozenset(storage.names_in(folder))
+    except Exception as error:
+        # Files may be given to all who know their names, and the list of names to nobody.
+        if storage.is_transient(error):
+            raise
+        return frozenset()
 
 
 def _symbols(
-    given: Sequence[str], symbol_cache: str, recording: Path, folder: Path
+    given: Sequence[str], reading: Reading, recording: Path, folder: Path
 ) -> tuple[list[str], FindSymbols | None]:
     """Files on this machine that name functions, and what finds more of them: folders are searched by build id, where
     the recording has such, and else brought here."""
     folders = [url for url in given if _is_folder(url)]
     files = [url for url in given if url not in folders]
-    if folders and symbol_cache and _has_build_ids(recording):
-        return _brought(files, folder), _store(tuple(folders), symbol_cache).find
+    if folders and reading.symbol_cache and _has_build_ids(recording, reading.options.get("format")):
+        return _brought(files, folder), _store(tuple(folders), reading.symbol_cache).find
     return _brought([*files, *folders], folder), None
 
 
@@ -288,8 +298,10 @@ def _is_folder(url: str) -> bool:
     return bool(storage.retrying(lambda: fs.isdir(path)))
 
 
-def _has_build_ids(recording: Path) -> bool:
-    return registry.detect(open_source(str(recording))).finds_symbols
+def _has_build_ids(recording: Path, format_name: str | None) -> bool:
+    if format_name is not None:
+        return registry.importer_named(format_name).finds_symbols
+    return registry.detect(open_source(str(recording), limit_of(registry.HEAD_SIZE))).finds_symbols
 
 
 @lru_cache(maxsize=8)
@@ -312,9 +324,8 @@ def _brought(given: Sequence[str], folder: Path) -> list[str]:
                 storage.fetch(storage.joined(url, name), own / name)
             paths.append(str(own))
         else:
-            name = url.partition("::")[0].rpartition("/")[2]
-            storage.fetch(url, own / name)
-            paths.append(str(own / name))
+            paths.append(str(own / storage.name_of(url)))
+            storage.fetch(url, own / storage.name_of(url))
     return paths
 
 
