@@ -6,6 +6,7 @@ the same stand on one sequence, thread after thread: their times are absolute, a
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -46,10 +47,19 @@ class Samples:
         self._packets = packets
         self._runs = Runs(trace)
         self._streams: dict[Sampling, Stream] = {}
+        # How many views of each kind are still to come.
+        self._n_views = Counter(self._sampling(thread) for _, thread in trace.threads if thread.sample_unit)
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
+        """To be called once for each thread."""
+        sampling = self._sampling(thread)
         if len(samples):
-            self.stream(self._sampling(thread)).write(process, thread, samples)
+            self.stream(sampling).write(process, thread, samples)
+        if thread.sample_unit:
+            self._n_views[sampling] -= 1
+            if not self._n_views[sampling]:
+                # Nothing else refers to what it has interned, which has an entry for each of the trace's stacks.
+                self._streams.pop(sampling, None)
 
     def callstacks(self, stacks: Array) -> tuple[int, list[int]]:
         """Interns the stacks; returns the sequence on which they are known, and each one's number, 0 for none."""
