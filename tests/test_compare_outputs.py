@@ -67,9 +67,7 @@ def test_the_tree_has_what_the_tables_have(comparison: Comparison) -> None:
             if metric == "total":
                 nodes = [n for n in nodes if not recurses(tree, n, row.name)]
             (measured,) = tree.measured
-            amounts = [
-                dict(zip(*count(measured.node, own), strict=True)) for own in (measured.base, measured.new)
-            ]
+            amounts = [dict(zip(*count(measured.node, own), strict=True)) for own in (measured.base, measured.new)]
             found = [sum(of.get(n, 0) for n in nodes) for of in amounts]
             assert found == pytest.approx([row.base, row.new]), (metric, row.name)
 
