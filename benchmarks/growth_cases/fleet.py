@@ -76,7 +76,7 @@ def compare(source: Path) -> int:
 
 RUNS: Mapping[str, list[str] | Run] = {"totals": add_up, "tables": write_tables, "merged": merge, "compared": compare}
 CASES = [
-    Case("fleet: thread names", "data", 200, perf_thread_names, RUNS),
+    Case("fleet: thread names", "data", 100, perf_thread_names, RUNS),
     Case("fleet: depth", "xray", 1_000, xray_depth, RUNS),
     Case("fleet: functions", "xray", 2_000, xray_functions, RUNS),
     Case("fleet: recordings", "xray", 50, lambda n: b"", RUNS, several=many),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,10 +115,13 @@ class Tree:
 
     def amounts(self, measure: Key) -> tuple[Array, Array]:
         """(int32, rising: the nodes that have something of a measure themselves; int64: how much)"""
-        if measure not in self.measures:
-            return Amounts().node, Amounts().value
-        start, end = np.searchsorted(self.own.measure, self.measures.index(measure) + np.arange(2))
+        place = self._places.get(measure, len(self.measures))
+        start, end = np.searchsorted(self.own.measure, (place, place + 1))
         return self.own.node[start:end], self.own.value[start:end]
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return {measure: nth for nth, measure in enumerate(self.measures)}
 
     def column(self, measure: Key) -> Array:
         """int64 [nodes]: what each node has of a measure itself."""
