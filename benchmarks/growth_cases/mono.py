@@ -67,9 +67,10 @@ def mono_counters(n: int) -> bytes:
 
 
 def mono_snapshots(n: int) -> bytes:
+    """A buffer for each, as Mono writes them around collections. A snapshot is read with all of the buffers it is in."""
     log = Log(17, 8).buffer().class_(CLASS, "Node").vtable(VTABLE, CLASS)
     for _ in range(n):
-        log.heap_start()
+        log.buffer().heap_start()
         for k in range(20):
             log.heap_object(OBJECT + 64 * k, VTABLE, 32, [(16, OBJECT + 64 * (k + 1))] if k < 19 else [])
         log.heap_end()
@@ -87,8 +88,10 @@ def mono_objects(n: int) -> bytes:
 def mono_allocations(n: int) -> bytes:
     """Of objects that all move with each of a few collections, from sites of their own."""
     log = Log(17, 8).buffer().class_(CLASS, "Node").vtable(VTABLE, CLASS).jit(METHOD, "Run")
+    for k in range(1, n + 1):
+        log.jit(METHOD + 16 * k, f"Method{k}")
     for k in range(n):
-        log.alloc(VTABLE, OBJECT + 64 * k, 32, [METHOD, METHOD + 16 * k])
+        log.alloc(VTABLE, OBJECT + 64 * k, 32, [METHOD, METHOD + 16 * (k + 1)])
     for nth in range(3):
         log.gc_event(mono.GC_START).gc_move([(at, at + 8) for at in range(OBJECT + 8 * nth, OBJECT + 64 * n, 64)])
         log.gc_event(mono.GC_END)
