@@ -67,7 +67,7 @@ def mono_counters(n: int) -> bytes:
 
 
 def mono_snapshots(n: int) -> bytes:
-    """A buffer for each, as Mono writes them around collections. A snapshot is read with all of the buffers it is in."""
+    """A buffer for each, as Mono writes them around collections: a snapshot is read with all buffers it is in."""
     log = Log(17, 8).buffer().class_(CLASS, "Node").vtable(VTABLE, CLASS)
     for _ in range(n):
         log.buffer().heap_start()
@@ -133,7 +133,7 @@ CASES = [
     Case("mono: functions", "mlpd", 2_000, mono_functions, CONVERTED),
     Case("mono: vtables", "mlpd", 2_000, mono_vtables, CONVERTED),
     Case("mono: uncaught exceptions", "mlpd", 1_000, mono_exceptions, CONVERTED),
-    Case("mono: markers", "mlpd", 1_000, mono_markers, CONVERTED),
+    Case("mono: markers", "mlpd", 2_000, mono_markers, CONVERTED),
     Case("mono: counters", "mlpd", 1_000, mono_counters, CONVERTED),
     Case("mono: heap snapshots", "mlpd", 50, mono_snapshots, CONVERTED),
     Case("mono: objects", "mlpd", 4_000, mono_objects, CONVERTED),

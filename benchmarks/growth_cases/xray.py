@@ -84,5 +84,5 @@ CASES = [
     Case("xray: leaves without enters", "xray", 10_000, xray_leaves, CONVERTED),
     Case("xray: threads x buffers", "xray", 2_000, xray_buffers, CONVERTED),
     Case("xray: basic", "xray", 10_000, xray_basic, CONVERTED),
-    Case("xray: symbols", "xray", 2_000, xray_functions, converted("--symbols", "app"), {"app": xray_binary}),
+    Case("xray: symbols", "xray", 1_000, xray_functions, converted("--symbols", "app"), {"app": xray_binary}),
 ]
