@@ -1187,6 +1187,16 @@ def test_a_thread_id_that_is_used_again(new: New) -> None:
     ]  # fmt: skip
 
 
+@versions("thread load")
+def test_a_buffer_that_goes_on_is_of_one_thread(new: New) -> None:
+    """Whatever another buffer says of the end of its thread and of the start of the next."""
+    log = with_names(new()).buffer(OTHER).thread(OTHER, ts=at(1)).enter(RUN, ts=at(2)).leave(RUN, ts=at(15))
+    log.buffer(MAIN).thread_unload(OTHER, ts=at(6)).thread(OTHER, ts=at(9)).gc_resize(1, ts=at(10))
+    log.buffer(OTHER).enter(WORK, ts=at(20)).leave(WORK, ts=at(21)).thread_unload(OTHER, ts=at(22))
+    [(_, thread)] = [pair for pair in read(log).threads if pair[1].tid == OTHER]
+    assert (thread.start_ts, thread.end_ts) == (at(1), at(22))
+
+
 @versions("thread load", "managed frames")
 def test_samples_of_a_thread_id_that_is_used_again(new: New) -> None:
     log = with_names(new()).gc_resize(1, ts=START).thread(OTHER, ts=at(2)).thread_unload(OTHER, ts=at(6))

@@ -81,9 +81,8 @@ class ThreadLifetimes:
         return ThreadLifetime(tid, number, is_only=tid not in self._boundaries)
 
     def _take_buffers(self, log: Log) -> None:
-        timed = np.flatnonzero((log.stats["first_ts"] != NO_EVENT_TS) | (log.stats["last_ts"] > 0))
-        firsts, lasts = (np.minimum(log.stats[name][timed], MAX_TS) for name in ("first_ts", "last_ts"))
-        for life, rows in self.number_of(log.tids[timed], firsts.astype(np.int64)):
+        timed, firsts, lasts = _spans(log)
+        for life, rows in self.number_of(log.tids[timed], firsts):
             life.buffers = timed[rows].tolist()
             life.reach(int(firsts[rows].min()))
             life.reach(int(lasts[rows].max()))
@@ -120,7 +119,8 @@ def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[int, Ar
 
 
 def _boundaries(log: Log) -> dict[int, Array]:
-    """For each thread id the times at which one of its threads ended, and another one came later."""
+    """For each thread id the times at which one of its threads ended, and another one came later. Not those at which a
+    buffer of that id goes on: a buffer is of one thread."""
     records = log.records
     rows = np.concatenate([records.metadata(event, Metadata.THREAD) for event in (Event.LOAD, Event.UNLOAD)])
     found: dict[int, list[int]] = {}
@@ -131,4 +131,21 @@ def _boundaries(log: Log) -> dict[int, Array]:
             unloaded[tid] = ts
         elif tid in unloaded:
             found.setdefault(tid, []).append(unloaded.pop(tid))
-    return {tid: np.array(times, np.int64) for tid, times in found.items()}
+    timed, firsts, lasts = _spans(log)
+    by_tid = np.argsort(log.tids[timed], kind="stable")
+    tids = log.tids[timed][by_tid]
+    kept: dict[int, Array] = {}
+    for tid, times in found.items():
+        ended = np.array(times, np.int64)
+        rows = by_tid[slice(*(int(np.searchsorted(tids, np.uint64(tid), side=side)) for side in ("left", "right")))]
+        n_begun, n_over = (np.searchsorted(np.sort(ts[rows]), ended, side="right") for ts in (firsts, lasts))
+        if np.any(n_begun == n_over):
+            kept[tid] = ended[n_begun == n_over]
+    return kept
+
+
+def _spans(log: Log) -> tuple[Array, Array, Array]:
+    """(the buffers with events, the times of their first and of their last event, int64)."""
+    timed = np.flatnonzero((log.stats["first_ts"] != NO_EVENT_TS) | (log.stats["last_ts"] > 0))
+    firsts, lasts = (np.minimum(log.stats[name][timed], MAX_TS).astype(np.int64) for name in ("first_ts", "last_ts"))
+    return timed, firsts, lasts
