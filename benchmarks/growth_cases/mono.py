@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from builders import mono
 from builders.mono import Counter, Log
@@ -66,11 +67,11 @@ def mono_counters(n: int) -> bytes:
     return log.bytes()
 
 
-def mono_snapshots(n: int) -> bytes:
-    """A buffer for each, as Mono writes them around collections: a snapshot is read with all buffers it is in."""
+def mono_snapshots(n: int, in_one_buffer: bool = False) -> bytes:
+    """By default, a buffer for each, as Mono writes them around collections."""
     log = Log(17, 8).buffer().class_(CLASS, "Node").vtable(VTABLE, CLASS)
     for _ in range(n):
-        log.buffer().heap_start()
+        (log if in_one_buffer else log.buffer()).heap_start()
         for k in range(20):
             log.heap_object(OBJECT + 64 * k, VTABLE, 32, [(16, OBJECT + 64 * (k + 1))] if k < 19 else [])
         log.heap_end()
@@ -136,6 +137,7 @@ CASES = [
     Case("mono: markers", "mlpd", 2_000, mono_markers, CONVERTED),
     Case("mono: counters", "mlpd", 1_000, mono_counters, CONVERTED),
     Case("mono: heap snapshots", "mlpd", 50, mono_snapshots, CONVERTED),
+    Case("mono: heap snapshots in one buffer", "mlpd", 50, partial(mono_snapshots, in_one_buffer=True), CONVERTED),
     Case("mono: objects", "mlpd", 4_000, mono_objects, CONVERTED),
     Case("mono: allocations", "mlpd", 2_000, mono_allocations, CONVERTED),
     Case("mono: samples", "mlpd", 4_000, mono_samples, CONVERTED),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.importers.mono.decode import Log, Records, times
+from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames, leaves
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
 from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
@@ -15,6 +15,11 @@ ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
 END_OF_TIME = (1 << 63) - 1
+# As `Shots._read` returns it.
+NOTHING = (
+    np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64),
+    np.empty(0, np.int64), np.empty((0, 2), np.uint64),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,30 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
 
 @dataclass(frozen=True)
 class HeapRows:
-    """The contents of a heap shot. objects: uint64 [n, 4]: ts, address, class or vtable, size; n_references: int64;
-    references: uint64 addresses, one object's after the other's; roots: uint64 [n, 3]: ts, address or kind, object."""
+    """The contents of heap shots, by time. ts: int64 of each object; objects: uint64 [n, 3]: address, class or vtable,
+    size; begin: int64 [n + 1], where the references of each object begin; references: uint64 addresses; root_ts: int64
+    of each root; roots: uint64 [m, 2]: address or kind, object."""
 
+    ts: Array
     objects: Array
-    n_references: Array
+    begin: Array
     references: Array
+    root_ts: Array
     roots: Array
+
+    def between(self, start_ts: int, end_ts: int) -> HeapRows:
+        """Both times included."""
+        rows, roots = (_inside(ts, start_ts, end_ts) for ts in (self.ts, self.root_ts))
+        begin = self.begin[rows.start : rows.stop + 1]
+        return HeapRows(
+            self.ts[rows], self.objects[rows], begin - begin[0], self.references[begin[0] : begin[-1]],
+            self.root_ts[roots], self.roots[roots],
+        )  # fmt: skip
+
+
+def _inside(ts: Array, start_ts: int, end_ts: int) -> slice:
+    """Of rising times those of a span, both ends included."""
+    return slice(int(np.searchsorted(ts, start_ts, side="left")), int(np.searchsorted(ts, end_ts, side="right")))
 
 
 class Shots:
@@ -68,36 +90,38 @@ class Shots:
         self._log = log
         self._frames = frames
         self._regions = Regions(trace, log, frames) if log.layout.events >= 15 else None
+        # A buffer with several shots, and its rows.
+        self._kept: tuple[int, HeapRows] | None = None
 
     def objects(self, shot: Shot) -> tuple[Array, Array]:
         """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
         rows = self._rows(shot)
-        first = rows.objects[_first_rows(rows.objects[:, 1])[0]]
-        return np.ascontiguousarray(first[:, 1]), self._classes(first)
+        first = _first_rows(rows.objects[:, 0])[0]
+        classes = self._class_frames(rows.objects[first, 1], rows.ts[first])
+        return rows.objects[first, 0], self._frames.class_names(classes)
 
     def graph(self, shot: Shot, numbers: Array, sites: Array) -> HeapGraph:
         """numbers: int64, for each object which one it is, -1 is unknown; sites: int32, where each was allocated, -1 is
         unknown."""
         rows = self._rows(shot)
-        addresses = rows.objects[:, 1]
-        first, of_row = _first_rows(addresses)
-        objects = rows.objects[first]
-        classes = self._class_frames(objects)
+        first, of_row = _first_rows(rows.objects[:, 0])
+        addresses = rows.objects[first, 0]
+        classes = self._class_frames(rows.objects[first, 1], rows.ts[first])
         stacks, is_known = sites.copy(), sites >= 0
         stacks[is_known] = leaves(self._trace, sites[is_known], classes[is_known])
-        size = np.bincount(of_row, rows.objects[:, 3].astype(np.float64), len(first)).astype(np.int64)
+        size = np.bincount(of_row, rows.objects[:, 2].astype(np.float64), len(first)).astype(np.int64)
         table = Table(
             HEAP_OBJECTS,
             {
                 "object": numbers,
-                "address": objects[:, 1],
+                "address": addresses,
                 "class_name": self._frames.class_names(classes),
                 "size": size,
                 "site": stacks,
             },
         )
-        owners = np.repeat(of_row, rows.n_references)
-        known = _RowOf(objects[:, 1])
+        owners = np.repeat(of_row, np.diff(rows.begin))
+        known = _RowOf(addresses)
         target = known.rows(rows.references)
         kept = target >= 0
         self._trace.report.note(
@@ -105,44 +129,63 @@ class Shots:
         )
         owners, target = owners[kept], target[kept]
         order = np.argsort(owners, kind="stable")
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(objects)))))
-        return HeapGraph(table, offsets.astype(np.int64), target[order], self._roots(rows.roots, known))
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(addresses)))))
+        return HeapGraph(table, offsets.astype(np.int64), target[order], self._roots(rows, known))
 
     def _rows(self, shot: Shot) -> HeapRows:
         """Of the buffers, what is within the shot's time."""
-        empty = HeapRows(np.empty((0, 4), "u8"), np.empty(0, "i8"), np.empty(0, "u8"), np.empty((0, 3), "u8"))
-        pieces = self._log.pieces(shot.buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)
-        parts = [vars(part).values() for part in (empty, *(self._within(shot, piece) for piece in pieces))]
-        return HeapRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        if len(shot.buffers) > 1:
+            return self._decoded(shot.buffers).between(shot.start_ts, shot.end_ts)
+        [buffer] = shot.buffers.tolist()
+        known = self._kept[1] if self._kept is not None and self._kept[0] == buffer else self._decoded(shot.buffers)
+        rows = known.between(shot.start_ts, shot.end_ts)
+        if len(rows.ts) < len(known.ts):
+            self._kept = buffer, known
+        return rows
 
-    def _within(self, shot: Shot, records: Records) -> HeapRows:
+    def _decoded(self, buffers: Array) -> HeapRows:
+        """All of some buffers."""
+        pieces = [self._read(piece) for piece in self._log.pieces(buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)]
+        columns = zip(NOTHING, *pieces, strict=True)
+        ts, objects, n_references, references, root_ts, roots = (np.concatenate(parts) for parts in columns)
+        if np.any(ts[1:] < ts[:-1]):
+            order = np.argsort(ts, kind="stable")
+            place = np.empty(len(order), np.int64)
+            place[order] = np.arange(len(order))
+            references = references[np.argsort(np.repeat(place, n_references), kind="stable")]
+            ts, objects, n_references = ts[order], objects[order], n_references[order]
+        if np.any(root_ts[1:] < root_ts[:-1]):
+            order = np.argsort(root_ts, kind="stable")
+            root_ts, roots = root_ts[order], roots[order]
+        begin = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_references)))
+        return HeapRows(ts, objects, begin, references, root_ts, roots)
+
+    def _read(self, records: Records) -> tuple[Array, ...]:
+        """As HeapRows has them, but with the numbers of references."""
         is_object = records.kind == Event.HEAP_OBJECT
-        inside = (records.ts >= shot.start_ts) & (records.ts <= shot.end_ts)
         values, lengths = records.all_lists()
-        rows = np.flatnonzero(is_object & inside)
-        objects = np.column_stack((records.ts.view(np.uint64), *(records[key] for key in ("object", "type", "size"))))
+        objects = np.column_stack([records[key][is_object] for key in ("object", "type", "size")])
         # Before version 15: object, kind, something more; from then on: address, object.
-        held = np.flatnonzero(~is_object & inside)
-        listed = values[np.repeat(~is_object & inside, lengths)]
-        place_and_object = listed.reshape(-1, 2) if self._regions is not None else listed.reshape(-1, 3)[:, 1::-1]
-        ts = np.repeat(records.ts[held].view(np.uint64), lengths[held] // (2 if self._regions is not None else 3))
-        roots = np.column_stack((ts, place_and_object))
-        return HeapRows(objects[rows], lengths[rows], values[np.repeat(is_object & inside, lengths)], roots)
+        listed = values[np.repeat(~is_object, lengths)]
+        width, columns = (2, slice(None)) if self._regions is not None else (3, slice(1, None, -1))
+        root_ts = np.repeat(records.ts[~is_object], lengths[~is_object] // width)
+        return (
+            records.ts[is_object], objects, lengths[is_object], values[np.repeat(is_object, lengths)], root_ts,
+            listed.reshape(-1, width)[:, columns],
+        )  # fmt: skip
 
-    def _classes(self, objects: Array) -> Array:
-        return self._frames.class_names(self._class_frames(objects))
+    def _class_frames(self, types: Array, ts: Array) -> Array:
+        return self._frames.types.at(types, ts)
 
-    def _class_frames(self, objects: Array) -> Array:
-        return self._frames.types.at(objects[:, 2], times(objects[:, 0]))
-
-    def _roots(self, held: Array, known: _RowOf) -> Table:
+    def _roots(self, rows: HeapRows, known: _RowOf) -> Table:
         intern = self._trace.strings.intern
-        target = known.rows(held[:, 2])
+        held = rows.roots
+        target = known.rows(held[:, 1])
         if self._regions is not None:
-            kind, name = self._regions.at(held[:, 1], times(held[:, 0]))
+            kind, name = self._regions.at(held[:, 0], rows.root_ts)
         else:
-            words = {value: intern(self._kind_word(value)) for value in set(held[:, 1].tolist())}
-            kind = np.array([words[value] for value in held[:, 1].tolist()], np.int32)
+            words = {value: intern(self._kind_word(value)) for value in set(held[:, 0].tolist())}
+            kind = np.array([words[value] for value in held[:, 0].tolist()], np.int32)
             name = np.full(len(held), -1, np.int32)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
