@@ -3,7 +3,8 @@
 The recordings are copies of those in fixtures. One by one: as many processes as `aggregate` has workers, which share
 them, call the function that workers call: what processors lose to each other is then in both. `aggregate`: the CPU time
 of all its processes. Neither counts its start-up, which for `aggregate` is what a run over the smallest recording takes
-with as many workers. Memory is that of the client, in whose process the scheduler runs.
+with as many workers. Of all rounds the least counts, of each figure: what else the host does only adds. Memory is that
+of the client, in whose process the scheduler runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 import psutil
@@ -127,10 +127,10 @@ def compare_with_one_by_one(folder: Path, rounds: int) -> bool:
     print(f"{n} recordings; without start-up:")
     ratios, plain, walls = [], {}, {}
     for workers in engine:
-        cpu_alone, plain[workers] = (median(values) for values in zip(*alone[workers], strict=True))
-        begun = median([cost.cpu for cost in start_up[workers]]), median([cost.wall for cost in start_up[workers]])
-        cpu = median([cost.cpu for cost in engine[workers]]) - begun[0]
-        walls[workers] = median([cost.wall for cost in engine[workers]]) - begun[1]
+        cpu_alone, plain[workers] = (min(values) for values in zip(*alone[workers], strict=True))
+        begun = min([cost.cpu for cost in start_up[workers]]), min([cost.wall for cost in start_up[workers]])
+        cpu = min([cost.cpu for cost in engine[workers]]) - begun[0]
+        walls[workers] = min([cost.wall for cost in engine[workers]]) - begun[1]
         ratios.append(cpu / cpu_alone)
         print(f"one by one, {workers} at once: {cpu_alone:.1f} s of CPU, {plain[workers]:.1f} s")
         print(

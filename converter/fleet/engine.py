@@ -172,6 +172,8 @@ class Engine:
             return
         if not whole.waits_for:
             self._ready.append(whole)
+        # The largest first: what is left at the end for some workers, while others have nothing, is small.
+        self._ready = deque(sorted(self._ready, key=_n_bytes, reverse=True))
 
     def _is_whole(self, shard: Shard) -> bool:
         """Whether the files of that number are of this content, and nothing in them is worth another attempt."""
@@ -285,6 +287,10 @@ class Engine:
         for name in storage.names_in(self._place.parts):
             if name not in kept:
                 storage.remove(storage.joined(self._place.parts, name))
+
+
+def _n_bytes(step: Step) -> int:
+    return sum(max(recording.size, 0) for recording in step.recordings)
 
 
 def _n_recordings(node: Node) -> int:

@@ -20,7 +20,7 @@ from traceferry.fleet.work import Conversion, Work
 
 # Recordings of a leaf, at most, unless the user says so.
 MOST_IN_LEAF = 32
-LEAVES_PER_WORKER = 16
+LEAVES_PER_WORKER = 8
 LOG_EVERY_S = 30.0
 
 
