@@ -85,7 +85,7 @@ SPELLINGS = {
     ("xlat", "xlatb"), ("data16", "nop"), ("cs", "nop"), ("pclmulqdq", "pclmulqdq"), ("leave", "leave"),
     ("movabs", "movabs"), ("ins", "insb"), ("ins", "insd"), ("outs", "outsb"), ("outs", "outsd"), ("fwait", "wait"),
 }  # fmt: skip
-PREFIX = re.compile(r"^(?:\{evex\}|rex\.\w+|ds|cs|ss|es|gs|fs|notrack|bnd) ")
+PREFIX = re.compile(r"^(?:\{evex\}|rex(?:\.\w+)?|ds|cs|ss|es|gs|fs|notrack|bnd) ")
 
 
 def by_objdump(folder: Path, pieces: Sequence[bytes]) -> dict[int, list[Instruction]]:
