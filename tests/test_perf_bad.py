@@ -192,6 +192,28 @@ def test_bits_flipped(data: bytes, flips: list[tuple[int, int]]) -> None:
     checked(bytes(damaged))
 
 
+LIVES: dict[str, tuple[Callable[[PerfData], PerfData], int, int]] = {
+    "a number used again": (
+        lambda data: data.exit(PID, 8, START + 20).fork(PID, 8, PID, PID, START + 30).comm(PID, 8, "x", START + 31),
+        START + 30, START + 90,
+    ),
+    "an end before the start": (
+        lambda data: data.fork(PID, 8, PID, PID, START + 60).comm(PID, 8, "x", START + 61).exit(PID, 8, START + 20),
+        START + 60, START + 90,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_no_thread_ends_before_it_starts(name: str) -> None:
+    add, start_ts, end_ts = LIVES[name]
+    data = add(PerfData(start=START).event(freq=997).sample(PID, PID, START, CODE))
+    trace = checked(data.sample(PID, PID, START + 90, CODE).bytes())
+    assert trace is not None
+    [thread] = [thread for _, thread in trace.threads if thread.tid == 8]
+    assert (thread.start_ts, thread.end_ts) == (start_ts, end_ts)
+
+
 @quietly
 @given(st.sampled_from(WHOLE), PLACES, st.binary(min_size=1, max_size=40))
 def test_bytes_inserted(data: bytes, at: int, what: bytes) -> None:

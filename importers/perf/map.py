@@ -197,6 +197,8 @@ class _Names:
                     self.of_program[task.pid] = task.name
             elif isinstance(task, Fork):
                 self.started[thread] = task.ts
+                # Of a number that is used again; it has not ended then.
+                self.ended.pop(thread, None)
                 parent = self.of_thread.get((task.ppid, task.ptid))
                 if parent is not None:
                     self.of_thread[thread] = parent
@@ -228,7 +230,7 @@ def _add_processes(
         process = processes.get(pid)
         name = names.of_program.get(pid) or names.of_thread.get((pid, pid)) or _default_name(pid)
         start = max(names.started.get((pid, tid), first_ts), first_ts) + offset_ns
-        end = min(max(names.ended.get((pid, tid), last_ts), first_ts), last_ts) + offset_ns
+        end = max(min(names.ended.get((pid, tid), last_ts), last_ts) + offset_ns, start)
         mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
         loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
         start, end = loader.reach(start, end)
