@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--redrawn", type=int, default=200, help="trials of A/A with re-drawn runs (default: 200)")
     parser.add_argument("--live", type=int, default=20, help="trials of A/A with fresh recordings (default: 20)")
     parser.add_argument("--trials", type=int, default=100, help="trials of A/B for each recorder (default: 100)")
-    parser.add_argument("--pool", type=int, default=16, help="recordings of each side for A/B (default: 16)")
+    parser.add_argument("--pool", type=int, default=20, help="recordings of each side for A/B (default: 20)")
     parser.add_argument("--recorders", default="perf,xray,mono")
     parser.add_argument("--reuse", action="store_true", help="judge the recordings of the last time")
     options = parser.parse_args()

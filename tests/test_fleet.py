@@ -43,6 +43,7 @@ from traceferry.fleet.run import Pool
 from traceferry.fleet.run import run as run_all
 from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
 from traceferry.fleet.work import Aggregation, Reading, Result, result_of, row_of
+from traceferry.fleet.work import _names_beside as names_beside
 from traceferry.model import laws
 from traceferry.summary.info import summarize
 from traceferry.totals.portable import Amounts, Rows, Totals, Tree
@@ -605,6 +606,21 @@ def test_which_answers_of_a_server_are_worth_another_request() -> None:
     aiohttp = pytest.importorskip("aiohttp", reason="aiohttp is not installed")
     for status, again in ANSWERS.items():
         assert storage.is_transient(aiohttp.ClientResponseError(None, (), status=status)) == again, status
+
+
+def test_a_folder_that_may_not_be_listed_has_nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the program, or of the network, is none of that kind."""
+    for error, is_hidden in ((PermissionError("no"), True), (KeyError("program"), False), (OSError("network"), False)):
+
+        def listed(_: str, error: Exception = error) -> list[str]:
+            raise error
+
+        monkeypatch.setattr(storage, "names_in", listed)
+        if is_hidden:
+            assert names_beside(f"memory://{error}", 0) == frozenset()
+        else:
+            with pytest.raises(type(error)):
+                names_beside(f"memory://{error}", 0)
 
 
 def test_an_error_of_the_network_is_tried_again() -> None:

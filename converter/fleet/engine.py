@@ -161,15 +161,13 @@ class Engine:
 
     def _begin(self, shard: Shard, resume: bool) -> None:
         self._n_files = shard.number + 1
-        whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
-        is_whole = resume and self._is_whole(shard)
-        for node in shard.parts:
-            if is_whole:
+        if resume and self._is_whole(shard):
+            for node in shard.parts:
                 self._reuse(node)
-            else:
-                self._add(node, whole)
-        if is_whole:
             return
+        whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
+        for node in shard.parts:
+            self._add(node, whole)
         if not whole.waits_for:
             self._ready.append(whole)
         # The largest first: what is left at the end for some workers, while others have nothing, is small.

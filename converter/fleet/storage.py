@@ -48,12 +48,16 @@ def retrying(action: Callable[[], Result]) -> Result:
 
 def is_transient(error: Exception) -> bool:
     """Whether trying again may help."""
-    if isinstance(error, FINAL):
+    if isinstance(error, FINAL) or is_refused(error):
         return False
-    answer = getattr(error, "status", None)
-    if isinstance(answer, int) and answer in CLIENT_ERRORS:
-        return answer in PASSING_ANSWERS
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in NETWORK_PACKAGES
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether the user may not do what was asked for, or the server does not do it."""
+    answer = getattr(error, "status", None)
+    of_http = isinstance(answer, int) and answer in CLIENT_ERRORS and answer not in PASSING_ANSWERS
+    return of_http or isinstance(error, PermissionError)
 
 
 def filesystem_of(url: str) -> tuple[Any, str]:

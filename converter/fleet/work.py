@@ -276,7 +276,7 @@ def _names_beside(folder: str, _: int) -> frozenset[str]:
         return frozenset(storage.names_in(folder))
     except Exception as error:
         # Files may be given to all who know their names, and the list of names to nobody.
-        if storage.is_transient(error):
+        if not storage.is_refused(error):
             raise
         return frozenset()
 
