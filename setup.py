@@ -34,6 +34,8 @@ CONSTANT = re.compile(
     r'(cython\.\w+), (-?0x[0-9A-Fa-f]+|-?[0-9]+|sys\.byteorder == "little")\s*\)',
     re.MULTILINE,
 )
+C_FUNCTION = ["cfunc", "nogil", "exceptval(check=False)"]
+DECORATORS = {"c_function": C_FUNCTION, "c_inline": ["cfunc", "inline", *C_FUNCTION[1:]]}
 SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
@@ -64,7 +66,7 @@ def files(pattern: str) -> list[Path]:
 def with_shared_text(text: str) -> str:
     """Cython inlines only within one file: what a kernel imports from traceferry.kernels, or from a module whose name
     ends with _inlined, is put in place of the import, once. Where nothing is compiled, it is an ordinary import."""
-    done: set[str] = set()
+    done = {"kernels.functions"}  # what it names, with_decorators puts in
 
     def text_of(match: re.Match[str]) -> str:
         if match[1] in done:
@@ -73,6 +75,15 @@ def with_shared_text(text: str) -> str:
         return SHARED.sub(text_of, path_of(f"traceferry.{match[1]}").read_text(encoding="utf-8"))
 
     return SHARED.sub(text_of, text)
+
+
+def with_decorators(text: str) -> str:
+    """Those of Cython in place of the ones of traceferry.kernels.functions."""
+
+    def decorators(match: re.Match[str]) -> str:
+        return "".join(f"{match[1]}@cython.{decorator}\n" for decorator in DECORATORS[match[2]])
+
+    return re.sub(rf"^( *)@({'|'.join(DECORATORS)})\n", decorators, text, flags=re.MULTILINE)
 
 
 def with_constants(text: str) -> str:
@@ -105,7 +116,7 @@ def copy(path: Path) -> Path:
     for folder in list(target.parents)[: len(target.parts) - len(SOURCES.parts) - 1]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").touch()
-    text = with_constants(with_shared_text(path.read_text(encoding="utf-8")))
+    text = with_constants(with_decorators(with_shared_text(path.read_text(encoding="utf-8"))))
     if SANITIZE:
         text = with_checks(text)
     if not target.exists() or target.read_text(encoding="utf-8") != text:

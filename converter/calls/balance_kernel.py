@@ -8,6 +8,8 @@ the leaves without an enter, and a second pass takes the enters that are missing
 
 import cython
 
+from traceferry.kernels.functions import c_function
+
 LEAVE = cython.declare(cython.uint, 1)
 UNWOUND = cython.declare(cython.uint, 4)
 OPEN_AT_END = cython.declare(cython.uint, 8)
@@ -45,9 +47,7 @@ PATIENCE = cython.declare(cython.longlong, 65536)
 SEARCHED_MOST = 65536
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def note_orphan(
     orphans: cython.longlong[::1],
     lists: cython.longlong[::1],
@@ -77,9 +77,7 @@ def note_orphan(
     lists[2 * depth + 1] = nth
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def outlived(orphans: cython.longlong[::1], lists: cython.longlong[::1], depth: cython.Py_ssize_t) -> cython.void:
     """The call at this depth ends by a record of its own."""
     nth: cython.longlong = lists[2 * depth]
@@ -88,9 +86,7 @@ def outlived(orphans: cython.longlong[::1], lists: cython.longlong[::1], depth: 
         nth = orphans[O_WIDTH * nth + O_NEXT]
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def not_outlived(
     orphans: cython.longlong[::1], lists: cython.longlong[::1], depth: cython.Py_ssize_t, row: cython.longlong
 ) -> cython.void:

@@ -2,21 +2,17 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+
+@c_inline
 def u16(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
     a: cython.uint = d[p]
     b: cython.uint = d[p + 1]
     return a << 8 | b if big else b << 8 | a
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.pointer(
     cython.const[cython.uchar]
 ):
@@ -28,10 +24,7 @@ def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython
     return cython.address(d[p])
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
     q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p, 4)
     w: cython.uint = q[0]
@@ -49,10 +42,7 @@ def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bi
     return w
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def u64(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.ulonglong:
     # The C compiler makes one load of both halves, and one instruction of their order.
     first: cython.ulonglong = u32(d, p, big)

@@ -2,14 +2,12 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 from traceferry.kernels.integers import ALL, wrapped
 from traceferry.kernels.leb128 import CUT, leb
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def number(
     d: cython.const[cython.uchar][::1], at: cython.ulonglong, size: cython.ulonglong, big: cython.bint
 ) -> cython.ulonglong:
@@ -42,20 +40,14 @@ class Cursor:
         self.big = big
         self.begin(0, 0)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def begin(self, at: cython.ulonglong, end: cython.ulonglong) -> cython.void:
         """end: no further than the data."""
         self.at = at
         self.end = end
         self.damage = 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def skip(self, size: cython.ulonglong) -> cython.void:
         at: cython.ulonglong = self.at
         if at > self.end or self.end - at < size:
@@ -63,10 +55,7 @@ class Cursor:
         else:
             self.at = at + size
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def fixed(self, size: cython.ulonglong) -> cython.ulonglong:
         """The number of so many bytes."""
         at: cython.ulonglong = self.at
@@ -76,10 +65,7 @@ class Cursor:
         self.at = at + size
         return number(self.data, at, size, self.big)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def fixed_signed(self, size: cython.ulonglong) -> cython.ulonglong:
         """The same, a negative number in two's complement of 64 bits."""
         value: cython.ulonglong = self.fixed(size)
@@ -87,10 +73,7 @@ class Cursor:
             value |= ALL << 8 * size
         return wrapped(value)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def leb(self, signed: cython.bint) -> cython.ulonglong:
         value: cython.ulonglong
         following: cython.longlong
@@ -101,16 +84,10 @@ class Cursor:
             self.at = following
         return value
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def uleb(self) -> cython.ulonglong:
         return self.leb(False)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def sleb(self) -> cython.ulonglong:
         return self.leb(True)

@@ -4,6 +4,7 @@ import cython
 
 from traceferry.kernels.bytes import u64
 from traceferry.kernels.cursor import Cursor, number
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import ALL, LOW_32
 
 EXPR_SIGN = cython.declare(cython.ulonglong, 0x8000000000000000)
@@ -30,25 +31,16 @@ class Registers:
         if not cython.compiled:
             self.values = [0] * 64
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def has(self, register: cython.int) -> cython.bint:
         return (self.known >> register & 1) != 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def forget(self, register: cython.int) -> cython.void:
         one: cython.ulonglong = 1
         self.known &= ~(one << register)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def set(self, register: cython.int, value: cython.ulonglong) -> cython.void:
         one: cython.ulonglong = 1
         self.values[register] = value
@@ -76,10 +68,7 @@ class Memory:
         self.big = big
         self.begin(0, 0, 0)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def begin(self, low: cython.ulonglong, at: cython.ulonglong, size: cython.ulonglong) -> cython.void:
         """at, size: inside the data."""
         self.low = low
@@ -88,10 +77,7 @@ class Memory:
         self.missing = 0
         self.failure = 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def load(self, address: cython.ulonglong, width: cython.ulonglong) -> cython.ulonglong:
         """An integer of 1, 2, 4 or 8 bytes."""
         offset: cython.ulonglong = (address - self.low) & ALL
@@ -105,10 +91,7 @@ class Memory:
         return number(self.data, self.at + offset, width, self.big)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def is_less(a: cython.ulonglong, b: cython.ulonglong, word: cython.int) -> cython.bint:
     """As signed numbers of the machine's word."""
     if word == 4:
@@ -142,9 +125,7 @@ class Evaluator:
         if not cython.compiled:
             self.stack = [0] * MAX_VALUES
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def run(
         self,
         place: cython.ulonglong,
@@ -171,26 +152,17 @@ class Evaluator:
             self.fail()
         return self.stack[self.n - 1] if self.memory.failure == 0 else 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def fail(self) -> cython.void:
         if self.memory.failure == 0:
             self.memory.failure = NOT_AN_EXPRESSION
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def push(self, value: cython.ulonglong) -> cython.void:
         self.stack[self.n] = value & self.words
         self.n += 1
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def pop(self) -> cython.ulonglong:
         if self.n < 1:
             self.fail()
@@ -198,9 +170,7 @@ class Evaluator:
         self.n -= 1
         return self.stack[self.n]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def step(self, registers: Registers) -> cython.void:
         """One operation."""
         op: cython.int = self.code.fixed(1)
@@ -222,9 +192,7 @@ class Evaluator:
             b = self.pop()
             self.push(self.binary(op, self.pop(), b))
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def based(self, op: cython.int, registers: Registers) -> cython.ulonglong:
         """A register and an offset."""
         register: cython.ulonglong = op - 0x70
@@ -237,9 +205,7 @@ class Evaluator:
             return 0
         return (registers.values[register] + offset) & ALL
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def constant(self, op: cython.int) -> cython.ulonglong:
         size: cython.ulonglong
         if op == 0x10 or op == 0x11:  # constu, consts
@@ -249,9 +215,7 @@ class Evaluator:
         size = 1 << (op - 0x08 >> 1)  # const1u, const1s, const2u ... const8s
         return self.code.fixed_signed(size) if op & 1 else self.code.fixed(size)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def rearrange(self, op: cython.int) -> cython.void:
         n: cython.int = self.n
         i: cython.int = 0
@@ -275,9 +239,7 @@ class Evaluator:
                 self.stack[n - 2] = self.stack[n - 3]
             self.stack[n - 1 - i] = top
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def branch(self, op: cython.int) -> cython.void:
         """skip, bra: the one always, the other unless 0 is on top."""
         is_taken: cython.bint = op == 0x2F
@@ -291,9 +253,7 @@ class Evaluator:
             else:
                 self.code.at = target
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def unary(self, op: cython.int, b: cython.ulonglong) -> cython.ulonglong:
         size: cython.ulonglong
         if op == 0x06:  # deref
@@ -312,9 +272,7 @@ class Evaluator:
             return (0 - b) & ALL
         return b
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def binary(self, op: cython.int, a: cython.ulonglong, b: cython.ulonglong) -> cython.ulonglong:
         """Of two numbers of the machine's word; what is beyond a word is dropped when the result is pushed."""
         word: cython.int = self.word
@@ -358,9 +316,7 @@ class Evaluator:
             return a % b
         return self.quotient(a, b)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def quotient(self, a: cython.ulonglong, b: cython.ulonglong) -> cython.ulonglong:
         """Of signed numbers, towards 0."""
         is_negative: cython.bint = is_less(a, 0, self.word) != is_less(b, 0, self.word)

@@ -2,6 +2,8 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
+
 GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
@@ -10,10 +12,7 @@ ALL_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 KeyPart = cython.fused_type(cython.int, cython.ulonglong)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def mix_pair(first: cython.int, second: KeyPart) -> cython.ulonglong:
     """Of an index and an index or address, as a prefix and a frame. first: -1 or more."""
     a: cython.ulonglong = first + 1
@@ -22,10 +21,7 @@ def mix_pair(first: cython.int, second: KeyPart) -> cython.ulonglong:
     return x ^ x >> 29
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def mix_triple(first: cython.int, second: cython.int, third: cython.int) -> cython.ulonglong:
     """Of two indices, -1 or more, and a number, 0 or more."""
     a: cython.uint = first + 1

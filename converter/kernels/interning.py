@@ -7,13 +7,11 @@ columns and slots have space for it, and counts it.
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 from traceferry.kernels.hashing import KeyPart, mix_pair, mix_triple
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def intern_pair(
     first: cython.int[::1],
     second: KeyPart[::1],
@@ -37,10 +35,7 @@ def intern_pair(
     return row
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def intern_triple(
     first: cython.int[::1],
     second: cython.int[::1],

@@ -2,6 +2,7 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 from traceferry.kernels.integers import ALL, wrapped
 
 # Why a number could not be read: the bytes end within it; it is longer than 64 bits need.
@@ -9,10 +10,7 @@ CUT = cython.declare(cython.int, 1)
 ENDLESS = cython.declare(cython.int, 2)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 @cython.returns((cython.ulonglong, cython.longlong))
 def leb(d: cython.const[cython.uchar][::1], p: cython.longlong, end: cython.longlong, signed: cython.bint):
     """The ULEB128 or SLEB128 at d[p], and the offset behind it: -CUT or -ENDLESS where it cannot be read, and the

@@ -2,22 +2,18 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
+
 LARGEST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def plus(a: cython.longlong, b: cython.longlong) -> cython.longlong:
     """The sum of two numbers, neither negative."""
     return LARGEST if a > LARGEST - b else a + b
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def minus(a: cython.longlong, b: cython.longlong) -> cython.longlong:
     """The difference a - b, 0 if b is larger."""
     if a <= b:

@@ -2,11 +2,10 @@
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+
+@c_inline
 def varint(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cython.Py_ssize_t:
     while v > 127:
         o[p] = v & 127 | 128
@@ -16,10 +15,7 @@ def varint(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> c
     return p + 1
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def length4(o: cython.uchar[::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """A varint of always four bytes, for a length that is known only afterwards."""
     o[p] = n & 127 | 128
@@ -29,19 +25,13 @@ def length4(o: cython.uchar[::1], p: cython.Py_ssize_t, n: cython.Py_ssize_t) ->
     return p + 4
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def size_of(v: cython.int) -> cython.Py_ssize_t:
     """Of the varint of a number that is not negative."""
     return 1 + (v > 0x7F) + (v > 0x3FFF) + (v > 0x1FFFFF) + (v > 0xFFFFFFF)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def size_of_long(v: cython.ulonglong) -> cython.Py_ssize_t:
     """Of the varint of any number."""
     n: cython.Py_ssize_t = 1

@@ -11,6 +11,7 @@ Equal rule sets are one.
 import cython
 
 from traceferry.kernels.cursor import Cursor
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.hashing import GOLDEN
 from traceferry.kernels.integers import ALL, as_signed
 from traceferry.kernels.leb128 import CUT
@@ -34,10 +35,7 @@ from traceferry.unwind.cfi_inlined import (
 )
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def scaled(value: cython.ulonglong, factor: cython.longlong) -> cython.longlong:
     """A factored offset. factor: below 2^32 in size."""
     by: cython.ulonglong = factor & ALL
@@ -73,9 +71,7 @@ class Rules:
         self.kinds = kinds
         self.values = values
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def begin(self, code_factor: cython.ulonglong, data_factor: cython.longlong) -> cython.void:
         i: cython.int
         for i in range(self.width):
@@ -86,9 +82,7 @@ class Rules:
         self.code_factor = code_factor
         self.data_factor = data_factor
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def copy(self, source: cython.Py_ssize_t, target: cython.Py_ssize_t) -> cython.void:
         """From one of the sets of rules to another: 0 the present ones, 1 those of the CIE, 2 and on the remembered."""
         i: cython.Py_ssize_t
@@ -96,18 +90,13 @@ class Rules:
             self.kinds[self.width * target + i] = self.kinds[self.width * source + i]
             self.values[self.width * target + i] = self.values[self.width * source + i]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def has_cfa(self) -> cython.bint:
         kind: cython.int = self.kinds[self.n_registers]
         n: cython.longlong = self.n_registers
         return kind == EXPRESSION or (kind == CFA_REGISTER and self.values[self.cfa_register] < n)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def advance(self) -> cython.longlong:
         """Runs instructions until the location changes: what to add to it, 0 at the end, -1 if one cannot be read."""
         by: cython.longlong = 0
@@ -117,10 +106,7 @@ class Rules:
                 by = -1
         return by
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def step(self) -> cython.longlong:
         """One instruction: what to add to the location, -1 if it cannot be read."""
         op: cython.int = self.cursor.fixed(1)
@@ -152,27 +138,19 @@ class Rules:
             return -1
         return self.define_register(op)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def put(self, register: cython.ulonglong, kind: cython.int, value: cython.longlong) -> cython.void:
         """The rule of a register; that of one which is not followed (of vectors) is passed over."""
         if register < self.n_registers:
             self.kinds[register] = kind
             self.values[register] = value
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def put_initial(self, register: cython.ulonglong) -> cython.void:
         if register < self.n_registers:
             self.put(register, self.kinds[self.width + register], self.values[self.width + register])
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def remember(self) -> cython.longlong:
         if self.n_remembered >= MAX_REMEMBERED:
             return -1
@@ -181,9 +159,7 @@ class Rules:
         self.values[self.cfa_register + self.n_remembered + 1] = self.values[self.cfa_register]
         return 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def recall(self) -> cython.longlong:
         if self.n_remembered <= 0:
             return -1
@@ -192,19 +168,13 @@ class Rules:
         self.n_remembered -= 1
         return 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def offset(self, is_factored: cython.bint) -> cython.longlong:
         """Of a CFA: unsigned, or signed and factored."""
         value: cython.ulonglong = self.cursor.leb(is_factored)
         return scaled(value, self.data_factor) if is_factored else as_signed(value)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def define_cfa(self, op: cython.int) -> cython.longlong:
         cfa: cython.Py_ssize_t = self.n_registers
         register: cython.ulonglong
@@ -224,9 +194,7 @@ class Rules:
             self.values[cfa] = self.offset(op == 0x12 or op == 0x13)
         return 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def define_register(self, op: cython.int) -> cython.longlong:
         register: cython.ulonglong = self.cursor.uleb()
         value: cython.ulonglong
@@ -252,9 +220,7 @@ class Rules:
             self.put(register, EXPRESSION if op == 0x10 else VAL_EXPRESSION, self.expression())
         return 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def expression(self) -> cython.longlong:
         """The place and length of an expression, which is passed over."""
         length: cython.ulonglong = self.cursor.uleb()
@@ -266,9 +232,7 @@ class Rules:
         return place << LENGTH_BITS | as_signed(length)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def rule_set(
     n_registers: cython.int,
     return_column: cython.int,

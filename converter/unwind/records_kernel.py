@@ -8,6 +8,7 @@ import cython
 
 from traceferry.kernels.bytes import u32, u64
 from traceferry.kernels.cursor import Cursor
+from traceferry.kernels.functions import c_function
 from traceferry.kernels.integers import ALL, LOW_32
 from traceferry.kernels.leb128 import CUT
 
@@ -85,9 +86,7 @@ def records(
     state[1] = n
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def pointer(cursor: Cursor, encoding: cython.int, word: cython.int, address: cython.ulonglong) -> cython.ulonglong:
     """A pointer of DW_EH_PE encoding, or the cursor's damage where it cannot be read. address: of the section."""
     low: cython.int = encoding & 0x0F

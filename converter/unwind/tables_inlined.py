@@ -6,6 +6,7 @@ first used. ValueError: a column has the wrong length.
 
 import cython
 
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.hashing import GOLDEN
 from traceferry.kernels.integers import ALL
 from traceferry.unwind.cfi_inlined import EXPRESSION, LENGTH_BITS, VAL_EXPRESSION
@@ -13,10 +14,7 @@ from traceferry.unwind.cfi_inlined import EXPRESSION, LENGTH_BITS, VAL_EXPRESSIO
 NO_RULE = cython.declare(cython.int, -1)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def last_at(column: cython.const[cython.ulonglong][::1], low: cython.longlong, high: cython.longlong,
             value: cython.ulonglong) -> cython.longlong:  # fmt: skip
     """The last of column[low:high], which rises, that is not above value; low - 1 for none."""
@@ -56,10 +54,7 @@ class Mappings:
         self.bias = bias
         self.module = module
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def at(self, address: cython.ulonglong) -> cython.longlong:
         """The mapping that holds an address; -1: none does."""
         m: cython.longlong = last_at(self.start, 0, self.start.shape[0], address)
@@ -110,9 +105,7 @@ class Modules:
         self.row_pc = row_pc
         self.row_rule = row_rule
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def is_valid(self, m: cython.longlong) -> cython.bint:
         """Whether there is such a module, and its rows and PLT sections are in the tables."""
         return (
@@ -121,18 +114,13 @@ class Modules:
             and 0 <= self.plt_first[m] <= self.plt_first[m + 1] <= self.plt_start.shape[0]
         )
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def rule_at(self, module: cython.longlong, link: cython.ulonglong) -> cython.int:
         """The rule set for an address as it is in the module's file, or NO_RULE."""
         row: cython.longlong = last_at(self.row_pc, self.row_first[module], self.row_last[module], link)
         return self.row_rule[row] if row >= self.row_first[module] else NO_RULE
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def is_in_plt(self, module: cython.longlong, link: cython.ulonglong) -> cython.bint:
         i: cython.longlong
         for i in range(self.plt_first[module], self.plt_first[module + 1]):
@@ -192,9 +180,7 @@ class RuleSets:
         self.entry_value = entry_value
         self.pool = pool
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def is_valid(self, rule: cython.longlong, n_registers: cython.int) -> cython.bint:
         """Whether there is such a rule set, and its registers and expressions are there."""
         e: cython.longlong
@@ -214,10 +200,7 @@ class RuleSets:
                     return False
         return True
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def is_in_pool(self, value: cython.longlong) -> cython.bint:
         """Of an expression's place and length in one value."""
         place: cython.longlong = value >> LENGTH_BITS
@@ -242,10 +225,7 @@ class Cache:
         self.mapping = mapping
         self.rule = rule
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def slot_of(self, pc: cython.ulonglong) -> cython.ulonglong:
         mask: cython.ulonglong = self.pc.shape[0] - 1
         return (pc * GOLDEN & ALL) >> 40 & mask

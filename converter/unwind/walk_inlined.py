@@ -13,6 +13,7 @@ from traceferry.kernels.expressions import (
     Memory,
     Registers,
 )
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import ALL, LOW_32
 from traceferry.unwind.cfi_inlined import (
     CFA_REGISTER,
@@ -146,9 +147,7 @@ class Walk:
 
     # ------------------------------------------------------------ the first frame
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def begin(
         self,
         register_of: cython.const[cython.int][::1],
@@ -181,20 +180,14 @@ class Walk:
         self.sp = self.registers.values[self.sp_register]
         self.memory.begin(self.sp, dump_at, dump_n)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def stop(self, end: cython.int) -> cython.void:
         self.outcome = ENDED
         self.end = end
 
     # ------------------------------------------------------------ look-up
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def look_up(self) -> cython.void:
         """What is at pc."""
         look: cython.ulonglong = self.pc if self.is_exact else self.pc - 1
@@ -209,9 +202,7 @@ class Walk:
         if self.mapping < 0 and not self.is_first:
             self.stop(BAD_ADDRESS)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def fill_slot(self, slot: cython.ulonglong) -> cython.void:
         m: cython.longlong = self.mappings.at(self.look)
         rule: cython.int = NO_RULE
@@ -229,9 +220,7 @@ class Walk:
         self.cache.mapping[slot] = m
         self.cache.rule[slot] = rule
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def checked_rule(self, mapping: cython.longlong, address: cython.ulonglong) -> cython.int:
         """The rule set at an address in a mapping of a module."""
         link: cython.ulonglong = (address - self.mappings.bias[mapping]) & ALL
@@ -243,9 +232,7 @@ class Walk:
 
     # ------------------------------------------------------------ the caller
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def go_up(self) -> cython.void:
         """From a frame that was looked up to its caller's: pc, sp and registers."""
         if self.rule < 0:
@@ -264,25 +251,16 @@ class Walk:
         else:
             self.by_frame_pointer()
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def link_of(self, address: cython.ulonglong) -> cython.ulonglong:
         return (address - self.mappings.bias[self.mapping]) & ALL
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def is_at_entry_point(self) -> cython.bint:
         entry_point: cython.ulonglong = self.modules.entry_point[self.module] if self.module >= 0 else 0
         return entry_point != 0 and (self.link_of(self.pc) - entry_point) & ALL < ENTRY_BYTES
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def move(self, pc: cython.ulonglong, cfa: cython.ulonglong, how: cython.int, is_signal: cython.bint) -> cython.void:
         """To the caller, if it is plausible. cfa: its stack pointer."""
         pc &= self.mask
@@ -298,10 +276,7 @@ class Walk:
 
     # ------------------------------------------------------------ by call-frame information
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def by_rules(self) -> cython.void:
         rule: cython.int = self.rule
         target: cython.int = self.rules.column[rule]
@@ -338,10 +313,7 @@ class Walk:
             cfa = self.registers.values[self.sp_register]
             self.move(self.registers.values[target], cfa, BY_SIGNAL if is_signal else BY_CFI, is_signal)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def cfa(self) -> cython.ulonglong:
         """The canonical frame address, or the end of the stack."""
         rule: cython.int = self.rule
@@ -361,9 +333,7 @@ class Walk:
             self.stop(self.end_of(self.memory.failure, self.is_missing_elsewhere()))
         return value
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def evaluated(
         self, expression: cython.ulonglong, registers: Registers, start: cython.ulonglong, n_start: cython.int
     ) -> cython.ulonglong:
@@ -371,10 +341,7 @@ class Walk:
         length: cython.ulonglong = expression & (1 << LENGTH_BITS) - 1
         return self.evaluator.run(expression >> LENGTH_BITS, length, registers, start, n_start)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def restore(
         self, e: cython.longlong, cfa: cython.ulonglong, target: cython.int, is_signal: cython.bint
     ) -> cython.void:
@@ -402,10 +369,7 @@ class Walk:
         else:
             self.registers.forget(r)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def reload(self, r: cython.int, slot: cython.ulonglong, target: cython.int, is_signal: cython.bint) -> cython.void:
         """From where it was saved. Below the stack pointer: an epilogue has popped it already."""
         value: cython.ulonglong
@@ -419,9 +383,7 @@ class Walk:
         else:
             self.lose(r, target)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def keep(self, r: cython.int, other: cython.int) -> cython.void:
         """What the other register was."""
         if self.before.has(other):
@@ -429,25 +391,19 @@ class Walk:
         else:
             self.registers.forget(r)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def lose(self, r: cython.int, target: cython.int) -> cython.void:
         self.registers.forget(r)
         if r == target:
             self.lost = self.memory.failure
             self.is_lost_elsewhere = self.is_missing_elsewhere()
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def is_missing_elsewhere(self) -> cython.bint:
         """Whether the address that is not known lies on another stack than the dump."""
         return self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def end_of(self, failure: cython.int, is_elsewhere: cython.bint) -> cython.int:
         """How a stack ends where a value cannot be had. Behind a dump that is shorter than it might be is no stack."""
         if failure == NO_MEMORY:
@@ -456,9 +412,7 @@ class Walk:
 
     # ------------------------------------------------------------ without call-frame information
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def by_plt(self) -> cython.void:
         """A slot of a PLT has no frame: the return address is where the call has left it."""
         value: cython.ulonglong
@@ -479,9 +433,7 @@ class Walk:
         self.registers.set(self.sp_register, cfa)
         self.move(value, cfa, BY_PLT, False)
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def by_frame_pointer(self) -> cython.void:
         """Two words at the frame pointer: the caller's, and the return address, which must be in code."""
         slot: cython.ulonglong = self.registers.values[self.fp_register]

@@ -6,6 +6,8 @@ Every function writes a comma behind each value, and returns the number of bytes
 
 import cython
 
+from traceferry.kernels.functions import c_inline
+
 PAIRS = cython.declare(cython.uchar[200])
 # Three digits, and how many of them there are without zeros at the end.
 DECIMALS = cython.declare(cython.uchar[4000])
@@ -20,10 +22,7 @@ for _i in range(1000):
     DECIMALS[4 * _i + 3] = 1 if _i % 100 == 0 else 2 if _i % 10 == 0 else 3
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.Py_ssize_t:
     n: cython.Py_ssize_t
     r: cython.uint
@@ -65,10 +64,7 @@ def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.
     return q
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cython.Py_ssize_t:
     n: cython.Py_ssize_t = 1
     q: cython.Py_ssize_t
@@ -86,10 +82,7 @@ def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cy
     return q
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def put_decimals(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.uint) -> cython.Py_ssize_t:
     """The decimals of ns below 1000000 as ms, as many as they need. Writes up to 7 bytes."""
     high: cython.uint = ns // 1000
@@ -108,10 +101,7 @@ def put_decimals(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.uint) ->
     return p + 4 + DECIMALS[4 * low + 3]
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.ulonglong) -> cython.Py_ssize_t:
     """ns as ms with as many decimals as they need, at most 6: exact."""
     return put_decimals(o, put64(o, p, ns // 1000000), ns % 1000000)

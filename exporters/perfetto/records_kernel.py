@@ -7,6 +7,7 @@ messages that it names.
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 from traceferry.kernels.varints import varint
 
 # What a row of `scheduling` says, and what a GenericKernelTaskStateEvent does.
@@ -94,10 +95,7 @@ def samples(
     return p, i
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def task_state(
     out: cython.uchar[::1],
     p: cython.Py_ssize_t,

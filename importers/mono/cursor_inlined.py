@@ -3,6 +3,7 @@
 import cython
 
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import LOW_32, wrapped
 from traceferry.kernels.leb128 import CUT, leb
 
@@ -188,9 +189,7 @@ class Cursor:
         self.base_object = s[BASE_OBJECT]
         self.mask = s[MASK]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def save(self, s: cython.ulonglong[::1]) -> cython.void:
         """The place, to go on from."""
         s[ROW] = self.row
@@ -201,9 +200,7 @@ class Cursor:
         s[BASE_POINTER] = self.base_pointer
         s[BASE_OBJECT] = self.base_object
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def begin(self) -> cython.bint:
         """At the end of a buffer, goes to the next that is not empty. False: there is none."""
         at: cython.Py_ssize_t
@@ -220,10 +217,7 @@ class Cursor:
             self.base_object = self.buffers[at + B_OBJECT]
         return True
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def rewind(self) -> cython.void:
         """Back to before the event."""
         self.at = self.event_at
@@ -231,10 +225,7 @@ class Cursor:
         self.method = self.method_before
         self.n_items = self.first
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def leb(self, signed: cython.bint) -> cython.ulonglong:
         value: cython.ulonglong
         following: cython.longlong
@@ -245,9 +236,7 @@ class Cursor:
             self.at = following
         return value
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def byte(self) -> cython.ulonglong:
         if self.at >= self.end:
             self.damage = CUT
@@ -255,19 +244,13 @@ class Cursor:
         self.at += 1
         return self.data[self.at - 1]
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def size32(self) -> cython.ulonglong:
         """A size, which the writer passes through an int: from 2 GiB on it comes with its sign."""
         value: cython.ulonglong = self.leb(False)
         return value & LOW_32 if value >= BIT_63 else value
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def count(self, least: cython.longlong) -> cython.longlong:
         """How many things follow, of at least so many bytes each."""
         n: cython.ulonglong = self.size32()
@@ -277,9 +260,7 @@ class Cursor:
             return 0
         return n
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def text(self) -> cython.ulonglong:
         """Where a text begins."""
         begin: cython.longlong = self.at
@@ -292,20 +273,14 @@ class Cursor:
             self.at = p + 1
         return begin
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def keep(self, value: cython.ulonglong) -> cython.void:
         """Values beyond the capacity of items are counted, not stored."""
         if self.n_items < self.n_room:
             self.items[self.n_items] = value
         self.n_items += 1
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def next(self, first: cython.Py_ssize_t) -> cython.bint:
         """Reads the event at `at`, and its values to items[first] and on. False: `damage` says why not."""
         w: cython.ulonglong
@@ -333,9 +308,7 @@ class Cursor:
                     return True
         return self.interpret()
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def interpret(self) -> cython.bint:
         """Follows the steps of the event's declaration."""
         step: cython.Py_ssize_t
@@ -435,9 +408,7 @@ class Cursor:
         self.rewind()
         return False
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def methods(self, n: cython.longlong) -> cython.void:
         """A list of methods, as most backtraces are, the outermost first."""
         method: cython.ulonglong
@@ -487,9 +458,7 @@ class Cursor:
         self.method = method
         self.n_items = k + n
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def known_methods(self, method: cython.ulonglong, n: cython.longlong) -> cython.longlong:
         """Begins a list of n methods with this one; how many of them, 1 or more, are known. What begins with the bytes
         of the list before begins with its methods."""
@@ -518,9 +487,7 @@ class Cursor:
         self.n_list = i
         return i
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def values(self, in_bytes: cython.bint) -> cython.void:
         """Of counters, until an index is 0. in_bytes: whether types are bytes, not uleb."""
         index: cython.ulonglong

@@ -2,6 +2,7 @@
 
 import cython
 
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.hashing import ALL_BITS, GOLDEN
 
 
@@ -38,16 +39,12 @@ class NameTable:
         ):
             raise ValueError("names: an array has the wrong length")
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def find(self, key: cython.ulonglong) -> cython.int:
         """The number of a pointer, or -1."""
         return self.ids[slot_of(self.keys, self.ids, key)]
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def add(self, key: cython.ulonglong) -> cython.int:
         """The number of a pointer, which is new if it has to be; -1 where the arrays are full."""
         h: cython.Py_ssize_t = slot_of(self.keys, self.ids, key)
@@ -63,9 +60,7 @@ class NameTable:
         self.n_names[0] = n + 1
         return n
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def definition_at(self, number: cython.int, ts: cython.ulonglong) -> cython.int:
         """The definition of a pointer that counts at a time: the last one until then, or the first of all."""
         high: cython.int = self.last[number]
@@ -78,18 +73,13 @@ class NameTable:
                 high = middle - 1
         return number
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def frame_at(self, number: cython.int, ts: cython.ulonglong) -> cython.int:
         """-1: it has none yet, or there is no number."""
         return self.frames[self.definition_at(number, ts)] if number >= 0 else -1
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def slot_of(
     keys: cython.const[cython.ulonglong][::1], ids: cython.const[cython.int][::1], key: cython.ulonglong
 ) -> cython.Py_ssize_t:

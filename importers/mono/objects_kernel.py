@@ -9,6 +9,7 @@ the rules.
 
 import cython
 
+from traceferry.kernels.functions import c_inline
 from traceferry.kernels.hashing import ALL_BITS, GOLDEN
 from traceferry.kernels.integers import LOW_32
 
@@ -35,10 +36,7 @@ UNKNOWN_CLASS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 AHEAD = cython.declare(cython.Py_ssize_t, 16)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def slot_at(address: cython.ulonglong, mask: cython.ulonglong) -> cython.Py_ssize_t:
     """Where to look first. Objects beside one another may have slots far apart: dense runs would grow into another."""
     h: cython.ulonglong = address * GOLDEN & ALL_BITS
@@ -91,10 +89,7 @@ class Objects:
 
     # ------------------------------------------------------------ slots
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def find(self, address: cython.ulonglong) -> cython.Py_ssize_t:
         """The slot of the address, or the FREE one where it belongs."""
         slot: cython.Py_ssize_t = slot_at(address, self.mask)
@@ -102,18 +97,12 @@ class Objects:
             slot = (slot + 1) & self.mask
         return slot
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def ask_for(self, address: cython.ulonglong) -> cython.void:
         if cython.compiled:
             prefetch(cython.address(self.rows[WIDTH * slot_at(address, self.mask)]))  # noqa: F821
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def ask_for_death(self, address: cython.ulonglong) -> cython.void:
         """Of what lies there, for which `ask_for` has asked before."""
         slot: cython.Py_ssize_t
@@ -122,38 +111,23 @@ class Objects:
             if self.rows[WIDTH * slot + ADDRESS] == address:
                 prefetch(cython.address(self.died[self.number(slot)]))  # noqa: F821
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def status(self, slot: cython.Py_ssize_t) -> cython.uint:
         return self.rows[WIDTH * slot + LIFE] >> 32
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def since(self, slot: cython.Py_ssize_t) -> cython.longlong:
         return self.rows[WIDTH * slot + LIFE] & LOW_32
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def number(self, slot: cython.Py_ssize_t) -> cython.longlong:
         return self.rows[WIDTH * slot + OBJECT] & LOW_32
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def set_life(self, slot: cython.Py_ssize_t, since: cython.ulonglong, status: cython.ulonglong) -> cython.void:
         self.rows[WIDTH * slot + LIFE] = status << 32 | since
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def is_suspect(self, slot: cython.Py_ssize_t) -> cython.bint:
         """Lay in the nursery during a collection and was not moved."""
         place: cython.longlong = self.rows[WIDTH * slot + ADDRESS] >> NURSERY_BITS
@@ -165,10 +139,7 @@ class Objects:
             and place <= self.nursery_last
         )
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_inline
     def bury(self, slot: cython.Py_ssize_t, event: cython.longlong) -> cython.void:
         """What lies there, if anything does, is found to be gone in this event. Where it may have moved instead, it
         counts as not dead."""

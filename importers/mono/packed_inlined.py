@@ -4,14 +4,13 @@ import sys
 
 import cython
 
+from traceferry.kernels.functions import c_inline
+
 FOURTH_ENDS = cython.declare(cython.ulonglong, 0x80000000)
 LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def load8(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.ulonglong:
     """Eight bytes, the first one lowest."""
     w: cython.ulonglong = 0
@@ -25,10 +24,7 @@ def load8(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t) -> cython.ul
     return w
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 @cython.returns((cython.ulonglong, cython.ulonglong, cython.Py_ssize_t))
 def decode_packed(w: cython.ulonglong):
     """Of eight bytes that begin with an enter or leave: the differences of time and method, and its length; 0 where it

@@ -21,6 +21,7 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
 )
 from traceferry.importers.mono.names_inlined import NameTable
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.interning import intern_pair
 
 # First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.
@@ -37,10 +38,7 @@ METHOD_TYPE = cython.declare(cython.uint, 3)
 MONITOR_TYPE = cython.declare(cython.uint, 5)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def node_of(
     parent: cython.int,
     number: cython.int,
@@ -59,9 +57,7 @@ def node_of(
     return node
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def is_node_table(
     node_parent: cython.const[cython.int][::1],
     node_number: cython.const[cython.int][::1],

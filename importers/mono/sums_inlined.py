@@ -4,6 +4,7 @@ import cython
 
 from traceferry.importers.mono.cursor_inlined import ENTER, Cursor
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
+from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import wrapped
 from traceferry.kernels.interning import intern_pair
 
@@ -104,9 +105,7 @@ class CallSums:
         self.in_callees = 0
         self.thread = -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def go_to(self, row: cython.Py_ssize_t) -> cython.void:
         """To the thread of a buffer; -1 leaves the one it is at."""
         i: cython.Py_ssize_t
@@ -133,16 +132,12 @@ class CallSums:
             for i in range(N_AT_HAND):
                 self.at_hand[i] = -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def leave_out(self) -> cython.void:
         self.threads[THREAD_WIDTH * self.thread + LEFT_OUT] = 1
         self.thread = -1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def slot_of(self, method: cython.ulonglong) -> cython.int:
         """The thread's slot of a method, which is new if it has to be; -1: all are used."""
         slot: cython.int
@@ -153,9 +148,7 @@ class CallSums:
         self.at_hand[(method >> 3) & (N_AT_HAND - 1)] = slot
         return slot
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def keep_span(self, top: cython.Py_ssize_t, now: cython.longlong) -> cython.void:
         """Of the open call at `top`, which ends now."""
         at: cython.Py_ssize_t = SPAN_WIDTH * self.n_spans
@@ -165,9 +158,7 @@ class CallSums:
             self.spans[at + 2] = now
             self.n_spans += 1
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
+    @c_function
     def leave_outer(self, ts: cython.longlong, method: cython.ulonglong) -> cython.void:
         """Of a call that is not the innermost: those above it are unwound. Of one that is not open: it is left out."""
         at: cython.Py_ssize_t = THREAD_WIDTH * self.thread
@@ -185,10 +176,7 @@ class CallSums:
             self.top, self.in_callees = ended(self, self.top, self.now, self.in_callees)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 @cython.returns((cython.Py_ssize_t, cython.longlong))
 def ended(c: CallSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees: cython.longlong):
     """The innermost open call ends: `top` and `in_callees` after it."""
@@ -207,9 +195,7 @@ def ended(c: CallSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees:
     return top, c.open_calls[top + IN_CALLEES_BEFORE] + dur
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 @cython.returns((cython.longlong, cython.longlong, cython.longlong))
 def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: CallSums):
     """After an enter or leave, goes over those that follow it as far as they are short, and adds up it and them: how

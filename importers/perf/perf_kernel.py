@@ -5,6 +5,7 @@ Cython's pure-Python mode: also runs interpreted."""
 import cython
 
 from traceferry.kernels.bytes import u16, u32, u64
+from traceferry.kernels.functions import c_function, c_inline
 
 # Indices into the `state` of walk, which carries the position from call to call.
 POS = cython.declare(cython.int, 0)
@@ -68,20 +69,14 @@ TIMES_END = cython.declare(cython.ulonglong, 0x4000000000000000)
 TWO32 = cython.declare(cython.longlong, 0x100000000)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def signed(value: cython.ulonglong) -> cython.int:
     """The i32 that the lower half of value is."""
     low: cython.longlong = value & UNKNOWN32
     return low - TWO32 if low > 0x7FFFFFFF else low
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def event_of(
     wanted: cython.ulonglong, ids: cython.const[cython.ulonglong][::1], id_events: cython.const[cython.int][::1]
 ) -> cython.int:
@@ -98,9 +93,7 @@ def event_of(
     return id_events[low] if low < ids.shape[0] and ids[low] == wanted else -1
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def rest_fits(
     d: cython.const[cython.uchar][::1],
     q: cython.Py_ssize_t,
@@ -198,9 +191,7 @@ def rest_fits(
     return True
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def parse(
     d: cython.const[cython.uchar][::1],
     p: cython.Py_ssize_t,

@@ -6,6 +6,8 @@ A record is a line. Its fields stand between spaces; the last one, a name, can h
 
 import cython
 
+from traceferry.kernels.functions import c_function, c_inline
+
 NEWLINE = cython.declare(cython.uchar, 10)
 RETURN = cython.declare(cython.uchar, 13)
 SPACE = cython.declare(cython.uchar, 32)
@@ -46,10 +48,7 @@ BAD = cython.declare(cython.int, 1)
 IS_FULL = cython.declare(cython.int, 2)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def digit_of(letter: cython.uchar) -> cython.int:
     """What a hex digit counts; 16 for any other letter."""
     if 48 <= letter <= 57:
@@ -61,10 +60,7 @@ def digit_of(letter: cython.uchar) -> cython.int:
     return 16
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
+@c_inline
 def line_end(text: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     n: cython.Py_ssize_t = text.shape[0]
     while at < n and text[at] != NEWLINE:
@@ -72,9 +68,7 @@ def line_end(text: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cy
     return at
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def kind_of(text: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
     """By the first word of the line; an empty line is skipped."""
     if at == end:
@@ -99,9 +93,7 @@ def kind_of(text: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: c
     return LINE if digit_of(text[at]) < HEX else DAMAGED
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def after_word(
     text: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
@@ -113,9 +105,7 @@ def after_word(
     return at
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def numbers(
     text: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -150,9 +140,7 @@ def numbers(
     return at
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def take_named(
     text: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -176,9 +164,7 @@ def take_named(
     return TAKEN
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def take_code(
     text: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -207,9 +193,7 @@ def take_code(
     return TAKEN
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def take_line(
     text: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -237,9 +221,7 @@ def take_line(
     return TAKEN
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
+@c_function
 def take_inline(
     text: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,

@@ -1,0 +1,18 @@
+"""What a function of a kernel is, in one word. `setup.py` puts Cython's decorators in place of these: a C function that
+holds no Python object, needs no interpreter lock and raises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def c_function(function: Function) -> Function:
+    return function
+
+
+def c_inline(function: Function) -> Function:
+    """One that the C compiler shall put in place of its calls."""
+    return function
