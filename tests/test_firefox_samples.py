@@ -782,19 +782,18 @@ def test_client_bytes_by_function(cli: Cli) -> None:
 def test_client_only_javascript(cli: Cli, out: Path) -> None:
     """The viewer's JavaScript filter merges what is neither isJS nor relevantForJS: here by hand."""
     table = json.loads(out.read_bytes())["shared"]["funcTable"]
-    others = [f"f-{i}" for i in range(table["length"]) if not (table["isJS"][i] or table["relevantForJS"][i])]
-    handle = handle_of(cli, "node")
-    answer = cli.run("thread", "functions", "--thread", handle, "--limit", "0", "--merge", ",".join(others), json=True)
-    totals = {f["name"].split("!")[-1]: (f["selfSamples"], f["totalSamples"]) for f in answer["functions"]}
+    others = [i for i in range(table["length"]) if not (table["isJS"][i] or table["relevantForJS"][i])]
+    functions = cli.functions(handle_of(cli, "node"), merge=others)
+    totals = {f["name"].split("!")[-1]: (f["selfSamples"], f["totalSamples"]) for f in functions}
     assert totals == {"hot": (5, 8), "inner": (2, 3), "helper": (1, 1)}
 
 
 def annotated(cli: Cli, name: str, thread: str) -> dict[int, tuple[int, int, str]]:
     """Line → (self samples, all samples, its text), of the lines that have samples."""
-    cli.run("thread", "select", handle_of(cli, thread))
+    cli.ask("thread", "select", thread=handle_of(cli, thread))
     functions = cli.functions(handle_of(cli, thread))
     (handle,) = (f["functionHandle"] for f in functions if f["name"].split("!")[-1] == name)
-    answer = cli.run("function", "annotate", str(handle), "--mode", "src", "--context", "file", json=True)
+    answer = cli.annotate(str(handle))
     assert answer["warnings"] == []
     lines = answer["srcAnnotation"]["lines"]
     return {
@@ -831,15 +830,15 @@ def test_client_marker_stacks_and_labels(cli: Cli) -> None:
     assert len(found) == 4 + 2 + 2
     with_stack = [m for m in found if m.get("hasStack")]
     assert len(with_stack) == 2
-    text = cli.run("marker", "stack", with_stack[0]["handle"])
+    text = cli.text("marker", "stack", with_stack[0]["handle"])
     assert [name in text for name in ("main", "hot", "inner", "helper")] == [True, True, True, False]
     assert {m["label"] for m in found if m["markerType"] == "sched:sched_wakeup"} == {"7 a", "8 "}
 
 
 @needs_client
 def test_client_counter(cli: Cli) -> None:
-    (counter,) = cli.run("counter", "list", json=True)["counters"]
-    text = cli.run("counter", "info", counter["counterHandle"])
+    (counter,) = cli.run("counter", "list")["counters"]
+    text = cli.text("counter", "info", counter["counterHandle"])
     assert all(value in text for value in ("1,500B", "200B"))
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -172,12 +172,11 @@ def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
                 assert sum(own for own, _ in functions.values()) == weights[handle].total()
 
 
-def functions_of(cli: ProfilerCli, thread: str, *options: str) -> Sums:
+def functions_of(cli: ProfilerCli, thread: str, strategy: str = "", merge: Sequence[int] = ()) -> Sums:
     """Function → (self, total), of those that weigh something. They have the trace's numbers."""
-    args = ("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)
     return {
         function["functionIndex"]: (function["selfSamples"], function["totalSamples"])
-        for function in cli.run(*args, json=True)["functions"]
+        for function in cli.functions(thread, include_idle=True, strategy=strategy, merge=merge)
         if function["totalSamples"]
     }
 
@@ -217,9 +216,9 @@ def test_firefox_shows_only_javascript(folder: str, tmp_path: Path) -> None:
     path = saved(trace, tmp_path / "out.json")
     table = json.loads(path.read_bytes())["shared"]["funcTable"]
     used = {func for stack in weights for func in paths.funcs(stack)}
-    others = [f"f-{func}" for func in sorted(used) if not (table["isJS"][func] or table["relevantForJS"][func])]
+    others = [func for func in sorted(used) if not (table["isJS"][func] or table["relevantForJS"][func])]
     with ProfilerCli(path) as cli:
-        found = functions_of(cli, handle_of(cli.threads(), trace, thread), "--merge", ",".join(others))
+        found = functions_of(cli, handle_of(cli.threads(), trace, thread), merge=others)
     assert found == sums(weights, lambda stack: [func for func in paths.funcs(stack) if is_js[func]])
     assert len(found) > 5
 
@@ -244,12 +243,12 @@ def lines_of(trace: Trace, thread: Thread) -> Sums:
 def check_annotations(cli: ProfilerCli, trace: Trace, thread: Thread) -> int:
     """Of every embedded source that a function of the thread is of, the annotated lines; how many sources."""
     handle, wanted = handle_of(cli.threads(), trace, thread), lines_of(trace, thread)
-    cli.run("thread", "select", handle)
+    cli.ask("thread", "select", thread=handle)
     text_of, source_of = trace.sources["text"].tolist(), trace.funcs["source"].tolist()
     functions = {source_of[func]: func for func in functions_of(cli, handle)}
     seen = [(source, func) for source, func in functions.items() if source >= 0 and text_of[source] >= 0]
     for source, func in seen:
-        answer = cli.run("function", "annotate", f"f-{func}", "--mode", "src", "--context", "file", json=True)
+        answer = cli.annotate(f"f-{func}")
         assert answer["warnings"] == []
         lines = answer["srcAnnotation"]["lines"]
         text = trace.texts[text_of[source]].split("\n")
@@ -310,10 +309,9 @@ def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) 
         (path for path in wanted if inlined[path] == {True}), key=lambda path: (len(path), wanted[path], path)
     )
     with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
-        options = ("--thread", handle_of(cli.threads(), trace, thread), "--include-idle")
-        walk(cli.run("thread", "samples-top-down", *options, "--max-lines", "100000", json=True)["regularCallTree"], ())
-        within = ("--includes-prefix", ",".join(f"f-{func}" for func in only_inlined))
-        heaviest = cli.run("thread", "samples", *options, *within, json=True)["heaviestStack"]["frames"]
+        handle = handle_of(cli.threads(), trace, thread)
+        walk(cli.call_tree(handle, include_idle=True, most=100_000), ())
+        heaviest = cli.samples(handle, include_idle=True, prefix=only_inlined)["heaviestStack"]["frames"]
     assert found == wanted
     funcs = tuple(frame["funcIndex"] for frame in heaviest)
     assert funcs[: len(only_inlined)] == only_inlined

@@ -150,12 +150,11 @@ def sums_by_site(trace: Trace, paths: Paths, graph: HeapGraph) -> Sums:
 # ---------------------------------------------------------------- Firefox
 
 
-def by_name(cli: ProfilerCli, thread: str, *options: str) -> Sums:
+def by_name(cli: ProfilerCli, thread: str, strategy: str = "") -> Sums:
     """Function → (self, total), of those that weigh something."""
-    args = ("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)
     return {
         function["name"]: (function["selfSamples"], function["totalSamples"])
-        for function in cli.run(*args, json=True)["functions"]
+        for function in cli.functions(thread, include_idle=True, strategy=strategy)
         if function["totalSamples"]
     }
 
@@ -178,7 +177,7 @@ class Shown:
 
     def allocations(self, handle: str, allocations: Table) -> None:
         for strategy, weights in allocated_by_strategy(allocations).items():
-            functions = functions_of(self.cli, handle, "--strategy", strategy)
+            functions = functions_of(self.cli, handle, strategy)
             assert functions == sums(weights, self.paths.funcs), strategy
             assert sum(own for own, _ in functions.values()) == weights.total()
 
@@ -244,7 +243,7 @@ def test_gecko_shows_every_thread(name: str, tmp_path: Path) -> None:
             assert by_name(cli, handle) == sums(weights_by_stack(samples, "weight"), paths.names)
         for handle, allocations in biggest(name, views, "allocations")[:1]:
             for strategy, weights in allocated_by_strategy(allocations).items():
-                assert by_name(cli, handle, "--strategy", strategy) == sums(weights, paths.names), strategy
+                assert by_name(cli, handle, strategy) == sums(weights, paths.names), strategy
 
 
 # ---------------------------------------------------------------- Perfetto: the independent reader

@@ -298,10 +298,27 @@ def test_firefox_full_profile() -> None:
         assert cli.samples("t-0")["weightType"] == "samples"
         assert len(cli.markers("t-0")) == 8
         assert cli.markers("t-1") == []
-        assert "xray-worker" in cli.run("profile", "info", "--all")
-        assert cli.run("profile", "meta", json=True)["type"] == "profile-meta"
+        assert "xray-worker" in cli.text("profile", "info", "--all")
+        assert cli.run("profile", "meta")["type"] == "profile-meta"
         with pytest.raises(firefox.ProfilerCliError, match="Unknown thread t-99"):
             cli.samples("t-99")
+
+
+def test_the_daemon_answers_as_the_command_does() -> None:
+    with firefox.ProfilerCli(example_profile("full-v70.json")) as cli:
+        thread = ("--thread", "t-0", "--limit", "0", "--include-idle")
+        assert cli.threads() == cli.run("thread", "list", "--sort", "index", "--limit", "0")["threads"]
+        assert cli.samples("t-0", include_idle=True) == cli.run("thread", "samples", *thread)
+        assert cli.markers("t-0") == cli.run("thread", "markers", "--thread", "t-0", "--list")["flatMarkers"]
+        functions = cli.run("thread", "functions", *thread, "--merge", "f-0")["functions"]
+        assert cli.functions("t-0", include_idle=True, merge=[0]) == functions != cli.functions("t-0")
+        tree = cli.run("thread", "samples-top-down", "--thread", "t-0", "--max-lines", "2")["regularCallTree"]
+        assert cli.call_tree("t-0", most=2) == tree
+        prefix = cli.run("thread", "samples", *thread, "--includes-prefix", "f-0")
+        assert cli.samples("t-0", include_idle=True, prefix=[0]) == prefix
+        words = ("function", "annotate", "f-0", "--mode", "src", "--context", "file")
+        cli.run("thread", "select", "t-0")
+        assert cli.annotate("f-0") == cli.run(*words)
 
 
 def test_firefox_tracing_profile() -> None:

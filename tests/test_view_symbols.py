@@ -453,9 +453,9 @@ def _annotated(cli: ProfilerCli, server: str, profile: Any, file: str) -> Any:
         for function in cli.functions(thread["threadHandle"]):
             handle = function["functionHandle"]
             if shared["funcTable"]["source"][int(handle.removeprefix("f-"))] in good:
-                cli.run("thread", "select", thread["threadHandle"])
+                cli.ask("thread", "select", thread=thread["threadHandle"])
                 options = ("--mode", "all", "--context", "2", "--symbol-server", server)
-                return cli.run("function", "annotate", handle, *options, json=True)
+                return cli.run("function", "annotate", handle, *options)
     raise AssertionError("no function has a source")
 
 

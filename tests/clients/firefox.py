@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -85,7 +86,9 @@ class ProfilerCli:
         )  # fmt: skip
         deadline = time.monotonic() + self._load_seconds
         while time.monotonic() < deadline:
-            answer = self._asked("status") if self._daemon.poll() is None else {"type": "error", "error": "it ended"}
+            answer = {"type": "error", "error": "it ended"}
+            if self._daemon.poll() is None:
+                answer = self._asked({"type": "status"}, STOP_SECONDS)
             if answer.get("type") == "ready":
                 return
             if answer.get("type") == "error":
@@ -93,14 +96,14 @@ class ProfilerCli:
             time.sleep(0.05)
         raise ProfilerCliError(("load", str(self.profile)), f"not ready in {self._load_seconds:g} s", self._log())
 
-    def _asked(self, message: str) -> dict[str, Any]:
+    def _asked(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The daemon's answer, nothing where it does not listen yet."""
         assert self._directory is not None
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(STOP_SECONDS)
+            connection.settimeout(seconds)
             with contextlib.suppress(OSError, json.JSONDecodeError):
                 connection.connect(str(self._directory / f"{self.session}.sock"))
-                connection.sendall(json.dumps({"type": message}).encode() + b"\n")
+                connection.sendall(json.dumps(message).encode() + b"\n")
                 return dict(json.loads(connection.makefile().readline()))
         return {}
 
@@ -115,46 +118,80 @@ class ProfilerCli:
     ) -> None:
         self.close()
 
-    def run(self, *args: str, json: bool = False) -> Any:
-        """The output of one command: text, or with `json` the parsed answer."""
-        return self._parsed(args) if json else self._call(args, self._call_seconds)
-
-    def _parsed(self, args: tuple[str, ...]) -> Any:
-        output = self._call((*args, "--json"), self._call_seconds)
+    def run(self, *args: str) -> Any:
+        """The parsed answer to one command, as a user gives it: a process, which takes a third of a second."""
+        output = self.text(*args, "--json")
         try:
             return json.loads(output)
         except json.JSONDecodeError as error:
             raise ProfilerCliError(args, f"no JSON: {error}", output[:1000]) from error
 
+    def text(self, *args: str) -> str:
+        """What one command prints."""
+        command = [str(NODE), str(CLI), *args, "--session", self.session]
+        try:
+            done = subprocess.run(
+                command, env=self._environment(), capture_output=True, text=True, timeout=self._call_seconds
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ProfilerCliError(args, f"no answer in {self._call_seconds:g} s", "") from error
+        if done.returncode:
+            raise ProfilerCliError(args, f"exit code {done.returncode}", done.stderr)
+        return done.stdout
+
+    def ask(self, command: str, subcommand: str, **options: Any) -> dict[str, Any]:
+        """What `run` gives, asked of the daemon itself, as its command does."""
+        message = {"command": command, "subcommand": subcommand, **options}
+        answer = self._asked({"type": "command", "command": message}, self._call_seconds)
+        if answer.get("type") != "success":
+            raise ProfilerCliError((command, subcommand), str(answer.get("error", "no answer")), self._log())
+        return dict(answer["result"])
+
     def threads(self) -> list[dict[str, Any]]:
         """threadHandle, name, processName, pid, tid, cpuMs and markerCount of every thread, by handle."""
-        answer = self._parsed(("thread", "list", "--sort", "index", "--limit", "0"))
-        return list(answer["threads"])
+        return list(self.ask("thread", "list", threadListOptions={"sort": "index", "limit": 0})["threads"])
 
-    def samples(self, thread: str, *, include_idle: bool = False) -> dict[str, Any]:
-        """Category breakdown, top functions and heaviest stack; idle samples are left out by default."""
-        idle = ("--include-idle",) if include_idle else ()
-        return dict(self._parsed(("thread", "samples", "--thread", thread, "--limit", "0", *idle)))
+    def samples(self, thread: str, *, include_idle: bool = False, prefix: Sequence[int] = ()) -> dict[str, Any]:
+        """Category breakdown, top functions and heaviest stack; idle samples are left out by default. prefix: only the
+        samples whose stacks begin with these functions."""
+        return self._of_samples("samples", thread, include_idle, {"includes-prefix": prefix})
 
-    def call_tree(self, thread: str, *, include_idle: bool = False, strategy: str = "") -> dict[str, Any]:
+    def call_tree(
+        self, thread: str, *, include_idle: bool = False, strategy: str = "", most: int | None = None
+    ) -> dict[str, Any]:
         """The root of the top-down tree; nodes have name, totalSamples, selfSamples and children. strategy: what is
-        counted, as "native-retained-allocations"; time, if it is not given."""
-        idle = ("--include-idle",) if include_idle else ()
-        counted = ("--strategy", strategy) if strategy else ()
-        return dict(
-            self._parsed(("thread", "samples-top-down", "--thread", thread, *idle, *counted))["regularCallTree"]
-        )
+        counted, as "native-retained-allocations"; time, if it is not given. most: how many nodes are shown."""
+        options = {"strategy": strategy} if strategy else {}
+        nodes = {"callTreeOptions": {"maxNodes": most}} if most else {}
+        answer = self._of_samples("samples-top-down", thread, include_idle, {}, **options, **nodes)
+        return dict(answer["regularCallTree"])
 
     def markers(self, thread: str) -> list[dict[str, Any]]:
         """handle, name, label, start, duration (intervals only), category and markerType of every marker."""
-        answer = self._parsed(("thread", "markers", "--thread", thread, "--list", "--limit", "0"))
+        answer = self.ask("thread", "markers", thread=thread, markerFilters={"list": True})
         return list(answer.get("flatMarkers", []))
 
-    def functions(self, thread: str, *, include_idle: bool = False) -> list[dict[str, Any]]:
-        """functionHandle, name, selfSamples and totalSamples of every function."""
-        idle = ("--include-idle",) if include_idle else ()
-        answer = self._parsed(("thread", "functions", "--thread", thread, "--limit", "0", *idle))
+    def functions(
+        self, thread: str, *, include_idle: bool = False, strategy: str = "", merge: Sequence[int] = ()
+    ) -> list[dict[str, Any]]:
+        """functionHandle, functionIndex, name, selfSamples and totalSamples of every function; merge: but these, which
+        are left out of stacks."""
+        options = {"strategy": strategy} if strategy else {}
+        answer = self._of_samples("functions", thread, include_idle, {"merge": merge}, functionFilters={}, **options)
         return list(answer["functions"])
+
+    def annotate(self, function: str) -> dict[str, Any]:
+        """The whole source of a function of the selected thread, with the samples of each line."""
+        return self.ask("function", "annotate", function=function, annotateMode="src", annotateContext="file")
+
+    def _of_samples(
+        self, subcommand: str, thread: str, include_idle: bool, filters: dict[str, Sequence[int]], **options: Any
+    ) -> dict[str, Any]:
+        if include_idle:
+            options["includeIdle"] = True
+        if chosen := [{"type": kind, "funcIndexes": list(funcs)} for kind, funcs in filters.items() if funcs]:
+            options["sampleFilters"] = chosen
+        return self.ask("thread", subcommand, thread=thread, **options)
 
     def close(self) -> None:
         """End the daemon and remove the session directory; may be called again."""
@@ -171,15 +208,3 @@ class ProfilerCli:
         # Each command is a process: compiled code that Node keeps saves it a third of its time.
         kept = {"NODE_COMPILE_CACHE": str(MODULES / ".compile-cache")}
         return {**os.environ, **kept, "PROFILER_CLI_SESSION_DIR": str(self._directory), "NO_COLOR": "1"}
-
-    def _call(self, args: tuple[str, ...], seconds: float) -> str:
-        command = [str(NODE), str(CLI), *args, "--session", self.session]
-        try:
-            done = subprocess.run(
-                command, env=self._environment(), capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ProfilerCliError(args, f"no answer in {seconds:g} s", "") from error
-        if done.returncode:
-            raise ProfilerCliError(args, f"exit code {done.returncode}", done.stderr)
-        return done.stdout
