@@ -4,7 +4,8 @@ import cython
 
 from traceferry.kernels.functions import c_inline
 from traceferry.kernels.integers import ALL, wrapped
-from traceferry.kernels.leb128 import CUT, leb
+from traceferry.kernels.leb128 import CUT
+from traceferry.kernels.position import Position
 
 
 @c_inline
@@ -25,15 +26,10 @@ def number(
 
 @cython.final
 @cython.cclass
-class Cursor:
-    """Reads from `at` on, nothing from `end` on. damage: 0, CUT or ENDLESS: a number could not be read; it is then 0,
-    and `at` stays before it."""
+class Cursor(Position):
+    """Reads numbers of either byte order, too."""
 
-    data: cython.const[cython.uchar][::1]
     big: cython.bint
-    at: cython.ulonglong
-    end: cython.ulonglong
-    damage: cython.int
 
     def __init__(self, data: cython.const[cython.uchar][::1], big: cython.bint):
         self.data = data
@@ -72,17 +68,6 @@ class Cursor:
         if 0 < size < 8 and value >> 8 * size - 1:
             value |= ALL << 8 * size
         return wrapped(value)
-
-    @c_inline
-    def leb(self, signed: cython.bint) -> cython.ulonglong:
-        value: cython.ulonglong
-        following: cython.longlong
-        value, following = leb(self.data, self.at, self.end, signed)
-        if following < 0:
-            self.damage = -following
-        else:
-            self.at = following
-        return value
 
     @c_inline
     def uleb(self) -> cython.ulonglong:

@@ -5,7 +5,8 @@ import cython
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import LOW_32, wrapped
-from traceferry.kernels.leb128 import CUT, leb
+from traceferry.kernels.leb128 import CUT
+from traceferry.kernels.position import Position
 
 # ---------------------------------------------------------------- encodings: steps of a declaration
 
@@ -95,7 +96,7 @@ BIT_63 = cython.declare(cython.ulonglong, 0x8000000000000000)
 
 @cython.final
 @cython.cclass
-class Cursor:
+class Cursor(Position):
     """Reads the events of buffers.
 
     data: the file; buffers: rows of B_WIDTH; steps, starts: as `events.Program` makes them; items: gets the values.
@@ -106,15 +107,12 @@ class Cursor:
     methods, it falls to how many of a later one's first methods are that list's.
     """
 
-    data: cython.const[cython.uchar][::1]
     buffers: cython.const[cython.ulonglong][::1]
     steps: cython.const[cython.int][::1]
     starts: cython.const[cython.int][::1]
     items: cython.ulonglong[::1]
     n_buffers: cython.Py_ssize_t
     row: cython.Py_ssize_t
-    at: cython.longlong
-    end: cython.longlong
     # Apart from each other: the C compiler would keep neighbours in one vector register, and wait for both.
     ts: cython.ulonglong
     mask: cython.ulonglong
@@ -125,7 +123,6 @@ class Cursor:
     declared: cython.int
     n_single: cython.Py_ssize_t
     timed: cython.bint
-    damage: cython.int
     event_at: cython.longlong
     event_ts: cython.ulonglong
     ts_before: cython.ulonglong
@@ -224,17 +221,6 @@ class Cursor:
         self.ts = self.ts_before
         self.method = self.method_before
         self.n_items = self.first
-
-    @c_inline
-    def leb(self, signed: cython.bint) -> cython.ulonglong:
-        value: cython.ulonglong
-        following: cython.longlong
-        value, following = leb(self.data, self.at, self.end, signed)
-        if following < 0:
-            self.damage = -following
-        else:
-            self.at = following
-        return value
 
     @c_function
     def byte(self) -> cython.ulonglong:
