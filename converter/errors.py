@@ -16,15 +16,16 @@ class FormatError(TraceferryError):
 
     offset: where in the (decompressed) input, in bytes; None if there is no place.
     record: the record that was being read, in the terms of the format's specification.
-    path and excerpt are filled in by `traceferry.load`: the input's name and up to 32 bytes around the offset.
+    path: the file's name; `traceferry.load` fills in the input's where it is "", and excerpt: up to 32 bytes around the
+    offset.
     """
 
-    def __init__(self, message: str, offset: int | None = None, record: str = "") -> None:
+    def __init__(self, message: str, offset: int | None = None, record: str = "", *, path: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
         self.record = record
-        self.path = ""
+        self.path = path
         self.excerpt = b""
         self.excerpt_at = 0
 

@@ -233,6 +233,4 @@ def detect(source: Source) -> Importer:
             return importer
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
     hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
-    error = FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0)
-    error.path = source.path
-    raise error
+    raise FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0, path=source.path)

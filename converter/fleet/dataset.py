@@ -76,16 +76,11 @@ def _table(url: str, table: str, name: str, columns: Sequence[str] | None = None
         found = file.read(columns, use_threads=False)
         facts = orjson.loads(found.schema.metadata[FACTS.encode()])
     except (FileNotFoundError, pyarrow.ArrowInvalid, KeyError, TypeError):
-        raise _refused(path, "not a table of a data set that `aggregate` wrote") from None
+        raise FormatError("not a table of a data set that `aggregate` wrote", path=path) from None
     if facts["version"] != VERSION:
-        raise _refused(path, f"the data set has version {facts['version']}, this program reads {VERSION}")
+        message = f"the data set has version {facts['version']}, this program reads {VERSION}"
+        raise FormatError(message, path=path)
     return found
-
-
-def _refused(path: str, message: str) -> FormatError:
-    error = FormatError(message)
-    error.path = path
-    return error
 
 
 def _labels(table: Any) -> list[str]:

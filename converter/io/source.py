@@ -118,13 +118,14 @@ def is_recording_folder(path: Path) -> bool:
 def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
     """The file's bytes, decompressed. Raises FormatError if there are none."""
     if len(raw) == 0:
-        raise _refused("the file is empty", path)
+        raise FormatError("the file is empty", 0, path=path)
     if not is_compressed(memoryview(raw)[:4]):
         return Source(path, memoryview(raw), limit=limit)
     data = bytearray()
     outcome = decompress(raw, data, limit.of(len(raw)))
     if not data:
-        raise _refused(f"the compression holds no data: {outcome.damage or outcome.limited or 'it is empty'}", path)
+        reason = outcome.damage or outcome.limited or "it is empty"
+        raise FormatError(f"the compression holds no data: {reason}", 0, path=path)
     return Source(path, memoryview(data).toreadonly(), outcome.damage, outcome.limited, limit=limit)
 
 
@@ -149,9 +150,3 @@ def open_regular(path: str) -> BinaryIO:
 def _mapped_regular(path: str) -> bytes | mmap.mmap:
     with open_regular(path) as file:
         return mapped(file)
-
-
-def _refused(message: str, path: str) -> FormatError:
-    error = FormatError(message, 0)
-    error.path = path
-    return error

@@ -58,7 +58,7 @@ def open_symbols(source: Source) -> Symbols:
         from traceferry.symbols.breakpad.reader import Breakpad
 
         return Breakpad(source)
-    raise _refused("not a readable ELF, GSYM or Breakpad file", source.path, 0)
+    raise FormatError("not a readable ELF, GSYM or Breakpad file", 0, path=source.path)
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:
@@ -131,7 +131,8 @@ def note_problems(report: Report, symbols: Symbols) -> None:
 def refused_build(symbols: Identified, build_id: str, name: str) -> FormatError:
     """The error for symbols of another build than the library's."""
     here = symbols.build_id or "unknown"
-    return _refused(f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}", symbols.path)
+    message = f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}"
+    return FormatError(message, path=symbols.path)
 
 
 def is_same_build(one: str, other: str) -> bool:
@@ -148,9 +149,3 @@ def library_name(name: str) -> str:
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
     return name
-
-
-def _refused(message: str, path: str, offset: int | None = None) -> FormatError:
-    error = FormatError(message, offset)
-    error.path = path
-    return error

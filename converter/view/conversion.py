@@ -85,12 +85,11 @@ def viewer_of_file(path: str) -> Viewer:
     if text[:1] in (b"{", b"["):
         # Chrome's trace events are an object or a list.
         return PERFETTO if text[:1] == b"[" or b'"traceEvents"' in text else FIREFOX
-    error = FormatError(
+    raise FormatError(
         "unrecognised: neither a recording (see: traceferry formats) nor a converted file; to show it all the same, "
-        "name the viewer: --in firefox or --in perfetto"
+        "name the viewer: --in firefox or --in perfetto",
+        path=path,
     )
-    error.path = path
-    raise error
 
 
 def handed_over(path: str, title: str, viewer: Viewer, folder: Path) -> Conversion:

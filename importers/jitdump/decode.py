@@ -142,9 +142,8 @@ def read_dump(source: Source) -> Dump:
 def checked_header(source: Source) -> Header:
     header = read_header(source.data)
     if header is None:
-        error = FormatError("not a supported jitdump: expected magic JiTD and version 1 or 2", 0, "header")
-        error.path = source.path
-        raise error
+        message = "not a supported jitdump: expected magic JiTD and version 1 or 2"
+        raise FormatError(message, 0, "header", path=source.path)
     return header
 
 

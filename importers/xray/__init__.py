@@ -81,14 +81,9 @@ def _header(source: Source) -> Header:
     if header is not None:
         return header
     if len(source.data) < HEADER_SIZE:
-        error = FormatError(f"{len(source.data)} bytes are too few for an XRay header", 0, "XRayFileHeader")
+        message = f"{len(source.data)} bytes are too few for an XRay header"
     else:
         version, kind = (int.from_bytes(source.data[at : at + 2], "little") for at in (0, 2))
-        error = FormatError(
-            f"not a supported XRay log: version {version}, type {kind} "
-            "(supported: FDR versions 1 to 5, basic versions 1 to 3)",
-            0,
-            "XRayFileHeader",
-        )
-    error.path = source.path
-    raise error
+        message = f"not a supported XRay log: version {version}, type {kind} "
+        message += "(supported: FDR versions 1 to 5, basic versions 1 to 3)"
+    raise FormatError(message, 0, "XRayFileHeader", path=source.path)

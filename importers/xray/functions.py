@@ -79,17 +79,15 @@ def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used:
         return
     if programs:
         raise refused_build(unused[0], programs[0].build_id, programs[0].name)
-    error = FormatError("as symbols: it has no xray_instr_map, by which functions are numbered; give the program, too")
-    error.path = unused[0].path
-    raise error
+    message = "as symbols: it has no xray_instr_map, by which functions are numbered; give the program, too"
+    raise FormatError(message, path=unused[0].path)
 
 
 def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
     executables = [one for one in programs if one[0].is_executable]
     if len(executables) > 1:
-        error = FormatError(f"as symbols: a second executable after {executables[0][0].path}")
-        error.path = executables[1][0].path
-        raise error
+        message = f"as symbols: a second executable after {executables[0][0].path}"
+        raise FormatError(message, path=executables[1][0].path)
     # A log with one binary has no object numbers, whatever kind of file the binary is.
     numbered = list(enumerate((one for one in programs if not one[0].is_executable), start=1))
     if executables:
@@ -126,12 +124,11 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
     if found is None:
         return Function(function_id, None, None)
     if not 1 <= local <= len(found.addresses):
-        error = FormatError(
+        raise FormatError(
             f"as symbols: the recording has function {local}, this binary's map ends at {len(found.addresses)}: "
-            "it is not the program that was recorded"
+            "it is not the program that was recorded",
+            path=found.binary.path,
         )
-        error.path = found.binary.path
-        raise error
     return Function(function_id, found, found.addresses[local - 1])
 
 

@@ -48,6 +48,4 @@ def function_addresses(binary: Binary) -> list[int]:
 
 
 def _error(binary: Binary, message: str) -> FormatError:
-    error = FormatError(f"as symbols: {message}", None, SECTION)
-    error.path = binary.path
-    return error
+    return FormatError(f"as symbols: {message}", None, SECTION, path=binary.path)

@@ -155,9 +155,8 @@ class Breakpad:
         self.name = source.name
         module = MODULE.match(bytes(source.data[:MAX_HEAD]))
         if module is None:
-            error = FormatError("not a readable Breakpad file: its first line is not a MODULE record", 0, "MODULE")
-            error.path = source.path
-            raise error
+            message = "not a readable Breakpad file: its first line is not a MODULE record"
+            raise FormatError(message, 0, "MODULE", path=source.path)
         self.arch = module[2].decode("ascii", "replace")
         self.debug_id = module[3].decode("ascii").upper()
         self.source = source
