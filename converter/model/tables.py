@@ -102,6 +102,14 @@ def distinct(values: Array) -> Array:
     return ordered[is_first]
 
 
+def positions(ordered: Array, wanted: Array) -> Array:
+    """int64: where the wanted values stand among rising, distinct ones; -1 is nowhere."""
+    if len(ordered) == 0:
+        return np.full(len(wanted), -1)
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[place] == wanted, place, -1)
+
+
 def rows_by_key(keys: Array) -> dict[int, Array]:
     """The rows (int64, rising) of each integer key."""
     order = np.argsort(keys, kind="stable")

@@ -285,6 +285,10 @@ class Trace:
         self.processes.sort(key=lambda p: (p.start_ts, p.pid))
         self.bounds = self.start_ts, self.end_ts
 
+    def add_category(self, name: str, color: str) -> int:
+        """A row of `categories`."""
+        return self.categories.intern(name=self.strings.intern(name), color=self.strings.intern(color))
+
     def func_name(self, func: int) -> str:
         return self.strings[int(self.funcs["name"][func])]
 

@@ -2,76 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table, rows_by_key
 from traceferry.report import Report
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
 LONGEST_MS = 1 << 42
 UNITS_BIT = 24
-U32, U64 = 1 << 32, 1 << 64
 
 
-@dataclass
-class _Counter:
-    """section: a bit, or its name; ts, values: so far, on the event clock and in the unit of the model."""
+@dataclass(frozen=True)
+class _Description:
+    """scale: what a value is multiplied with, to be in the unit; is_absolute: its whole numbers are no differences."""
 
     name: str
     section: str
     unit: str
     scale: int
     is_absolute: bool
-    raw: int = 0
-    ts: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
 
 
 def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     """In the order of their numbers. Descriptions come first: the first values may have an earlier time than they."""
+    rows = log.records.of(Event.COUNTERS)
+    values, lengths = log.records.lists(rows)
+    ts = np.repeat(_times(log, rows), lengths // VALUE_WIDTH)
+    index, type_, value = values.reshape(-1, VALUE_WIDTH).T
     known = _described(log)
-    report.note("counter_unknown", _read_values(log, known), where=log.source.path)
-    made = [_made(counter, span, shift_ns) for _, counter in sorted(known.items()) if counter.values]
+    is_known = (type_ != CounterType.STRING) & np.isin(index, np.array(list(known), np.uint64))
+    report.note("counter_unknown", int(np.count_nonzero(~is_known)), where=log.source.path)
+    made: list[Counter] = []
+    for number, nth in rows_by_key(index[is_known]).items():
+        mine, of = np.flatnonzero(is_known)[nth], known[number]
+        numbers = _numbers(type_[mine], value[mine], of.is_absolute, log.layout.pointer_size) * of.scale
+        title = f"{of.section}: {of.name}" if of.section else of.name
+        table = _table(ts[mine], numbers, span, shift_ns)
+        made.append(Counter(title, of.unit, f"counter of the runtime, section {of.section}", table))
     return [*made, *_heap_size(log, span, shift_ns)]
 
 
-def _described(log: Log) -> dict[int, _Counter]:
-    known: dict[int, _Counter] = {}
-    for row in log.records.of(Event.COUNTERS_DESC).tolist():
-        for cells in log.records.lists(row).reshape(-1, DESCRIPTION_WIDTH).tolist():
-            section, section_at, name_at, type_, unit, _, index = cells
-            bit = section.bit_length() - 1
-            section_name = log.text(section_at) if section_at else COUNTER_SECTIONS.get(bit, "")
-            unit_name, scale = COUNTER_UNITS.get(unit >> UNITS_BIT, ("count", 1))
-            if type_ == CounterType.TIME_INTERVAL:
-                unit_name, scale = "ns", 1000
-            is_absolute = section == PERFORMANCE_SECTION
-            known.setdefault(index, _Counter(log.text(name_at), section_name, unit_name, scale, is_absolute))
+def _described(log: Log) -> dict[int, _Description]:
+    known: dict[int, _Description] = {}
+    values, _ = log.records.lists(log.records.of(Event.COUNTERS_DESC))
+    for section, section_at, name_at, type_, unit, _, index in values.reshape(-1, DESCRIPTION_WIDTH).tolist():
+        section_name = log.text(section_at) or COUNTER_SECTIONS.get(section.bit_length() - 1, "")
+        unit_name, scale = COUNTER_UNITS.get(unit >> UNITS_BIT, ("count", 1))
+        if type_ == CounterType.TIME_INTERVAL:
+            unit_name, scale = "ns", 1000
+        is_absolute = section == PERFORMANCE_SECTION
+        known.setdefault(index, _Description(log.text(name_at), section_name, unit_name, scale, is_absolute))
     return known
-
-
-def _read_values(log: Log, known: dict[int, _Counter]) -> int:
-    """Whole numbers are differences from the value before, except those of performance counters. Returns how many
-    values are of counters without a description, or texts."""
-    n_left_out = 0
-    rows = log.records.of(Event.COUNTERS)
-    limits: dict[int, int] = {
-        CounterType.INT: U32, CounterType.UINT: U32, CounterType.WORD: log.layout.pointer_mask + 1,
-    }  # fmt: skip
-    for row, ts in zip(rows.tolist(), _times(log, rows).tolist(), strict=True):
-        for index, type_, value in log.records.lists(row).reshape(-1, VALUE_WIDTH).tolist():
-            counter = known.get(index)
-            if counter is None or type_ == CounterType.STRING:
-                n_left_out += 1
-                continue
-            counter.ts.append(ts)
-            counter.values.append(_number(counter, type_, value, limits) * counter.scale)
-    return n_left_out
 
 
 def _times(log: Log, rows: Array) -> Array:
@@ -85,34 +71,28 @@ def _times(log: Log, rows: Array) -> Array:
     return times
 
 
-def _number(counter: _Counter, type_: int, value: int, limits: dict[int, int]) -> float:
-    """limits: where the numbers of a type wrap around."""
-    if type_ == CounterType.DOUBLE:
-        number = float(np.array(value, np.uint64).view(np.float64))
-        return number if np.isfinite(number) else 0.0
-    counter.raw = value if counter.is_absolute else counter.raw + value
-    limit = limits.get(type_, U64)
-    counter.raw %= limit
-    if type_ in (CounterType.UINT, CounterType.ULONG):
-        return counter.raw
-    return counter.raw - limit if counter.raw >= limit // 2 else counter.raw
-
-
-def _made(counter: _Counter, span: tuple[int, int], shift_ns: int) -> Counter:
-    title = f"{counter.section}: {counter.name}" if counter.section else counter.name
-    return Counter(title, counter.unit, f"counter of the runtime, section {counter.section}",
-                   _values(np.array(counter.ts, np.int64), counter.values, span, shift_ns))  # fmt: skip
+def _numbers(type_: Array, value: Array, is_absolute: bool, pointer_size: int) -> Array:
+    """float64. type_, value: uint64, of one counter. Whole numbers are differences from the one before, unless they are
+    absolute, and wrap around at the size of their type."""
+    doubles = np.nan_to_num(value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    is_double = type_ == CounterType.DOUBLE
+    raw = value if is_absolute else np.cumsum(np.where(is_double, 0, value), dtype=np.uint64)
+    is_32 = np.isin(type_, (CounterType.INT, CounterType.UINT)) | (pointer_size == 4) & (type_ == CounterType.WORD)
+    unused = np.where(is_32, 32, 0).astype(np.uint64)
+    signed = (raw << unused).view(np.int64) >> unused.astype(np.int64)
+    is_unsigned = np.isin(type_, (CounterType.UINT, CounterType.ULONG))
+    return np.select([is_double, is_unsigned], [doubles, (raw << unused >> unused).astype(np.float64)], signed)
 
 
 def _heap_size(log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     rows = log.records.of(Event.GC_RESIZE)
     if len(rows) == 0:
         return []
-    values = _values(log.records.ts[rows], log.records["size"][rows].tolist(), span, shift_ns)
+    size = log.records["size"][rows].astype(np.float64)
+    values = _table(log.records.ts[rows], size, span, shift_ns)
     return [Counter("managed heap", "bytes", "size of the garbage-collected heap", values, color="green")]
 
 
-def _values(ts: Array, values: list[float], span: tuple[int, int], shift_ns: int) -> Table:
+def _table(ts: Array, values: Array, span: tuple[int, int], shift_ns: int) -> Table:
     order = np.argsort(ts, kind="stable")
-    ts = np.clip(ts[order], *span) + shift_ns
-    return Table(COUNTER_VALUES, {"ts": ts, "value": np.array(values, np.float64)[order]})
+    return Table(COUNTER_VALUES, {"ts": np.clip(ts[order], *span) + shift_ns, "value": values[order]})

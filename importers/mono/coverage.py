@@ -11,18 +11,12 @@ from traceferry.model import Trace
 
 def add_coverage(trace: Trace, log: Log) -> None:
     """A row of `coverage` for each method. How many of its statements ran is counted from the statements."""
-    records = log.records
-    methods = records.of(Event.COVERAGE_METHOD).tolist()
-    if not methods:
-        return
-    statements = records.of(Event.COVERAGE_STATEMENT)
+    records, intern = log.records, trace.strings.intern
+    methods, statements = records.of(Event.COVERAGE_METHOD), records.of(Event.COVERAGE_STATEMENT)
     covered = Counter(records["number"][statements[records["times"][statements] > 0]].tolist())
-    intern = trace.strings.intern
-    for row in methods:
-        assembly, class_name, name, signature, path = (
-            log.text(int(records[text][row])) for text in ("assembly", "class", "name", "signature", "file")
-        )
-        number, n_statements = int(records["number"][row]), int(records["statements"][row])
+    texts = (log.texts(methods, name) for name in ("assembly", "class", "name", "signature", "file"))
+    numbers = (records[name][methods].tolist() for name in ("number", "statements"))
+    for assembly, class_name, name, signature, path, number, n_statements in zip(*texts, *numbers, strict=True):
         trace.coverage.intern(
             assembly=intern(assembly),
             class_name=intern(class_name),

@@ -39,18 +39,17 @@ REASONS = {
     cursor.BAD_COUNT: "a count larger than the buffer",
     cursor.UNKNOWN_VALUE: "a value of unknown type",
 }
-WIDTH = log_kernel.WIDTHS
-NO_STATS = np.empty(0, np.uint64)
+RECORD_WIDTH = log_kernel.WIDTHS["record"]
 FIRST_ITEMS = 1 << 12
 FIRST_RECORDS = 1 << 14
 PIECE = 1 << 16
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 27
-
-
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
+NEVER = (1 << 64) - 1
+NOTHING = np.empty(0, np.uint64)
 
 
 def times(ts: Array) -> Array:
@@ -66,24 +65,15 @@ class Problem:
     detail: str = ""
 
 
-# What is too frequent to be kept: the columns of the statistics of buffers.
+# What is too frequent to be kept: it is only counted.
 COUNTED: dict[str, tuple[Event, ...]] = {
     "enter": (Event.ENTER,), "leave": (Event.LEAVE,), "exc_leave": (Event.EXC_LEAVE,),
     "alloc": (Event.ALLOC, Event.ALLOC_BT), "moves": (Event.GC_MOVE,), "objects": (Event.HEAP_OBJECT,),
     "roots": (Event.HEAP_ROOT,), "hits": (Event.HIT,),
 }  # fmt: skip
 STATISTICS = ("first_ts", "last_ts", "events", "bad", "bad_at", *COUNTED)
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What the first pass counted in each buffer: uint64 columns; first_ts is the largest number in a buffer without
-    events that have a time."""
-
-    table: Array
-
-    def __getitem__(self, name: str) -> Array:
-        return self.table[:, STATISTICS.index(name)]
+# What the first pass finds in each buffer; first_ts is NEVER in one without events that have a time.
+STATS = np.dtype([(name, np.uint64) for name in STATISTICS])
 
 
 class Records:
@@ -115,28 +105,27 @@ class Records:
         """The rows of these kinds."""
         return np.flatnonzero(np.isin(self.kind, kinds))
 
-    def metadata(self, event: Event, what: Metadata) -> Array:
-        """The rows that name, load or unload such a thing."""
-        rows = self.of(event)
+    def metadata(self, what: Metadata, *events: Event) -> Array:
+        """The rows that name, load or unload such things."""
+        rows = self.of(*events)
         found: Array = rows[self["what"][rows] == what]
         return found
+
+    def in_time(self, rows: Array) -> Array:
+        """The rows by time."""
+        ordered: Array = rows[np.argsort(self.ts[rows], kind="stable")]
+        return ordered
 
     def values(self, row: int) -> Array:
         """All values of an event, as they are declared."""
         return self._pool[self._begin[row] : self._begin[row + 1]]
 
-    def lists(self, row: int) -> Array:
-        """The values of its lists."""
-        return self.values(row)[self._program.n_single[self.declared[row]] :]
-
-    def all_lists(self) -> tuple[Array, Array]:
-        """(the values of the lists of all events one after the other, int64 how many each has)"""
-        n_single = self._program.n_single[self.declared]
-        lengths = np.diff(self._begin) - n_single
-        is_listed = np.ones(len(self._pool), bool)
-        for nth in range(int(n_single.max(initial=0))):
-            is_listed[self._begin[:-1][n_single > nth] + nth] = False
-        return self._pool[is_listed], lengths
+    def lists(self, rows: Array) -> tuple[Array, Array]:
+        """(the values of the lists of these events one after the other, int64 how many each has)"""
+        begin = self._begin[rows] + self._program.n_single[self.declared[rows]]
+        lengths = self._begin[rows + 1] - begin
+        shift = np.repeat(begin - np.cumsum(lengths) + lengths, lengths)
+        return self._pool[shift + np.arange(len(shift))], lengths
 
 
 HYBRID = 15
@@ -145,7 +134,7 @@ HYBRID = 15
 @dataclass
 class Log:
     """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole
-    event of each; call_sums: of no thread, unless it was asked for."""
+    event of each; stats: STATS of each; call_sums: of no thread, unless it was asked for."""
 
     source: Source
     header: Header
@@ -153,37 +142,29 @@ class Log:
     program: Program
     tids: Array
     buffers: Array
-    stats: Stats
+    stats: Array
     records: Records
     call_sums: CallSums
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, at: int) -> str:
-        """The text that begins there; the first pass has seen its end."""
-        data = self.source.data
-        end = at
-        while True:
-            piece = bytes(data[end : end + 256])
-            nul = piece.find(0)
-            if nul >= 0:
-                return bytes(data[at : end + nul]).decode("utf-8", "replace")
-            end += len(piece)
+        """The text that begins there; the first pass has seen its end. at: 0 is none."""
+        data, n = self.source.data, 256
+        if at == 0:
+            return ""
+        while (nul := bytes(data[at : at + n]).find(0)) < 0:
+            n *= 2
+        return bytes(data[at : at + nul]).decode("utf-8", "replace")
 
-    def state(self) -> Array:
-        """For a kernel to begin with."""
-        return new_state(self.layout)
+    def texts(self, rows: Array, name: str = "name") -> list[str]:
+        """That field of records; "" where they have none."""
+        return [self.text(at) for at in self.records[name][rows].tolist()]
 
     def pieces(self, rows: Array, *kinds: Event) -> Iterator[Records]:
         """The events of these kinds in some of the buffers."""
         columns = np.full(256, -1, np.int32)
         columns[list(kinds)] = 0
-        return read(self.source, self.buffers[rows].ravel(), self.program, columns, NO_STATS, self.state(), PIECE)
-
-
-def new_state(layout: Layout) -> Array:
-    state = np.zeros(cursor.N_STATE, np.uint64)
-    state[cursor.MASK] = layout.pointer_mask
-    return state
+        return read(self.source, self.buffers[rows].ravel(), self.program, columns, most=PIECE)
 
 
 def header_of(source: Source) -> Header:
@@ -205,9 +186,7 @@ def header_of(source: Source) -> Header:
 
 
 def _error(source: Source, message: str, offset: int) -> FormatError:
-    error = FormatError(message, offset, "ProfHeader")
-    error.path = source.path
-    return error
+    return FormatError(message, offset, "ProfHeader", path=source.path)
 
 
 def read_log(source: Source, adds_calls: bool = False) -> Log:
@@ -216,10 +195,10 @@ def read_log(source: Source, adds_calls: bool = False) -> Log:
     tids, buffers, problems = find_buffers(source, header.size)
     layout = Layout(header.data_version, header.data_version, header.pointer_size)
     log = _scanned(source, header, layout, tids, buffers, adds_calls)
-    if header.data_version == HYBRID and not len(log.records.metadata(Event.LOAD, Metadata.VTABLE)):
+    if header.data_version == HYBRID and not len(log.records.metadata(Metadata.VTABLE, Event.LOAD)):
         older = Layout(HYBRID - 1, HYBRID, header.pointer_size)
         other = _scanned(source, header, older, tids, buffers, adds_calls)
-        if len(list(_bad_events(other, problems))) <= len(list(_bad_events(log, problems))):
+        if len([*_bad_events(other, problems)]) <= len([*_bad_events(log, problems)]):
             log = other
     return replace(log, problems=[*problems, *_bad_events(log, problems)])
 
@@ -250,13 +229,14 @@ def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
             problems.append(Problem("bad_buffer", at))
             at = _next_magic(data, at + 1, len(data))
             continue
-        begin, end = at + BUFFER_SIZE, at + BUFFER_SIZE + length
-        if length < 0 or not _is_boundary(data, end):
-            inside = _next_magic(data, begin, min(end, len(data)) if length >= 0 else len(data))
-            if inside < len(data) and (inside < end or length < 0):
+        begin = at + BUFFER_SIZE
+        end = begin + length if length >= 0 else len(data) + 1
+        if not _is_boundary(data, end):
+            inside = _next_magic(data, begin, min(end, len(data)))
+            if inside < min(end, len(data)):
                 problems.append(Problem("extents_repaired", at))
                 end = inside
-            elif end > len(data) or length < 0:
+            elif end > len(data):
                 problems.append(Problem("truncated", at))
                 end = len(data)
         tids.append(tid)
@@ -293,28 +273,26 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffers: Array, adds_calls: bool) -> Log:
-    stats = np.zeros((len(buffers), WIDTH["stats"]), np.uint64)
-    stats[:, STATISTICS.index("first_ts")] = np.uint64(2**64 - 1)
+    stats = np.zeros(len(buffers), STATS)
+    stats["first_ts"] = NEVER
     columns = np.zeros(256, np.int32)
     for name, kinds in COUNTED.items():
         columns[list(kinds)] = STATISTICS.index(name)
-    program = Program(layout)
-    call_sums = CallSums(tids if adds_calls else tids[:0])
-    (records,) = read(source, buffers.ravel(), program, columns, stats.ravel(), new_state(layout), call_sums=call_sums)
+    program, call_sums = Program(layout), CallSums(tids if adds_calls else tids[:0])
+    (records,) = read(source, buffers.ravel(), program, columns, stats.view(np.uint64), call_sums)
     whole = buffers.copy()
-    damaged = stats[:, STATISTICS.index("bad")] > 0
-    whole[damaged, 1] = stats[damaged, STATISTICS.index("bad_at")]
-    return Log(source, header, layout, program, tids, whole, Stats(stats), records, call_sums)
+    damaged = stats["bad"] > 0
+    whole[damaged, cursor.B_END] = stats["bad_at"][damaged]
+    return Log(source, header, layout, program, tids, whole, stats, records, call_sums)
 
 
 def read(
-    source: Source, buffers: Array, program: Program, columns: Array, stats: Array, state: Array, most: int = 0,
-    call_sums: CallSums | None = None,
+    source: Source, buffers: Array, program: Program, columns: Array, stats: Array = NOTHING,
+    call_sums: CallSums | None = None, most: int = 0,
 ) -> Iterator[Records]:  # fmt: skip
     """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
-    width = WIDTH["record"]
-    sums = (call_sums or CallSums(NO_STATS)).arrays
-    records, pool = np.empty((most or FIRST_RECORDS) * width, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    sums, state = (call_sums or CallSums(NOTHING)).arrays, program.state()
+    records, pool = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
@@ -328,15 +306,14 @@ def read(
                 pool = np.empty(len(pool), np.uint64)
             elif stopped == cursor.ROWS:
                 records = grown(records)
-    if state[cursor.N_ROWS] or not most:
-        yield _taken(records, pool, program, state)
+    yield _taken(records, pool, program, state)
 
 
 def _taken(records: Array, pool: Array, program: Program, state: Array) -> Records:
     """What the kernel has written; it begins at the front again."""
     n, n_pool = int(state[cursor.N_ROWS]), int(state[cursor.N_POOL])
     state[[cursor.N_ROWS, cursor.N_POOL]] = 0
-    return Records(records[: n * WIDTH["record"]].reshape(-1, WIDTH["record"]), pool[:n_pool], program)
+    return Records(records.reshape(-1, RECORD_WIDTH)[:n], pool[:n_pool], program)
 
 
 def windows(source: Source, buffers: Array) -> Iterator[Array]:

@@ -6,6 +6,7 @@ that is repeated as often as the count before it says. Encodings are those of `c
 
     small      a byte from version 13 on, uleb before
     word       of counters: a byte in versions 13 and 14, uleb else
+    numbers    of counters: index, type, which is a word, and value of each, until an index is 0
     backtrace  the outermost caller first: methods from version 13 on, pointers before
     text=5     a text, if the event's first field is 5
     =1         not in the file: the value is 1
@@ -70,7 +71,7 @@ EVENTS: tuple[tuple[int, int, int, str], ...] = (
     (Event.UBIN, 4, 15, "address:signed@-13 address:pointer@14- offset:uleb size:uleb name:text"),
     (Event.COUNTERS_DESC, 5, LATEST,
      "_:count *section:section *name:text *type:word *unit:word *variance:word *index:uleb"),
-    (Event.COUNTERS, 5, LATEST, "ms:uleb@-12 values:values"),
+    (Event.COUNTERS, 5, LATEST, "ms:uleb@-12 values:numbers"),
     (Event.JITHELPER, 8, LATEST, "type:small address:pointer size:size name:text=6@-13 name:text=5@14-"),
     (Event.COVERAGE_ASSEMBLY, 10, 15, "name:text guid:text file:text methods:uleb whole:uleb partial:uleb"),
     (Event.COVERAGE_METHOD, 10, 15,
@@ -99,9 +100,9 @@ MACROS = {
     "small": ((12, "{}:uleb"), (LATEST, "{}:byte")),
     "word": ((12, "{}:uleb"), (14, "{}:byte"), (LATEST, "{}:uleb")),
     "backtrace": ((12, "_:uleb _:count *{}:pointer"), (LATEST, "_:count *{}:method")),
-    "values": ((12, "{}:values=0"), (14, "{}:values=1"), (LATEST, "{}:values=0")),
+    "numbers": ((12, "{}:values=0"), (14, "{}:values=1"), (LATEST, "{}:values=0")),
 }
-OF_COUNTERS = ("word", "values")
+OF_COUNTERS = ("word", "numbers")
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,10 @@ def fields_of(text: str, layout: Layout) -> list[Field]:
         if encoding in MACROS:
             version = layout.counters if encoding in OF_COUNTERS else layout.events
             steps = next(steps for last, steps in MACROS[encoding] if version <= last)
-            if not steps.startswith("{}:values"):
-                found += fields_of(" ".join(star + step for step in steps.format(name).split()), layout)
-                continue
-            encoding = steps.partition(":")[2]
-        encoding, _, parameter = encoding.partition("=")
-        found.append(Field(name, encoding or "constant", int(parameter or 0), bool(star)))
+            found += fields_of(" ".join(star + step for step in steps.format(name).split()), layout)
+        else:
+            encoding, _, parameter = encoding.partition("=")
+            found.append(Field(name, encoding or "constant", int(parameter or 0), bool(star)))
     return found
 
 
@@ -185,6 +184,12 @@ class Program:
         self.starts = np.array(starts, np.int32)
         self.steps = np.array(self._steps, np.int32).ravel()
         self._places: dict[str, Array] = {}
+
+    def state(self) -> Array:
+        """What a kernel begins with."""
+        state = np.zeros(cursor.N_STATE, np.uint64)
+        state[cursor.MASK] = self._layout.pointer_mask
+        return state
 
     def place_of(self, name: str) -> Array:
         """int8: for each declaration, which of its values the field is; -1 where it has no such field."""

@@ -21,16 +21,17 @@ class Frames:
 
     def __init__(self, trace: Trace, log: Log) -> None:
         self._trace = trace
-        self._log = log
-        rows = log.records.of(Event.JIT)
-        frames = self._interned(rows, self._method)
-        self.methods = Names(log.records["method"][rows], log.records.ts[rows], frames, self._nameless_method)
-        self.jitted = rows
-        self.jitted_frames = frames
-        rows = log.records.metadata(Event.LOAD, Metadata.CLASS)
-        classes = self._interned(rows, self._class)
-        self.classes = Names(log.records["pointer"][rows], log.records.ts[rows], classes, self._nameless_class)
-        self.types = self._vtables() if log.layout.events >= 15 else self.classes
+        records = log.records
+        self.jitted = records.of(Event.JIT)
+        self.jitted_frames = np.array([self._method(name) for name in log.texts(self.jitted)], np.int32)
+        methods, defined_ts = records["method"][self.jitted], records.ts[self.jitted]
+        self.methods = Names(methods, defined_ts, self.jitted_frames, lambda p: self._method(f"[method {p:#x}]"))
+        rows = records.metadata(Metadata.CLASS, Event.LOAD)
+        frames = np.array([self._class(name) for name in log.texts(rows)], np.int32)
+        self.classes = self.types = self._types(log, rows, frames)
+        if log.layout.events >= 15:
+            rows = records.metadata(Metadata.VTABLE, Event.LOAD)
+            self.types = self._types(log, rows, self.classes.at(records["class"][rows], records.ts[rows]))
 
     def class_names(self, frames: Array) -> Array:
         """Strings, of frames of classes."""
@@ -38,35 +39,22 @@ class Frames:
         return names
 
     def native(self, name: str) -> int:
-        return self._frame(name, "function", NATIVE)
+        return self._frame(name, NATIVE)
 
-    def _vtables(self) -> Names:
-        records = self._log.records
-        rows = records.metadata(Event.LOAD, Metadata.VTABLE)
-        frames = self.classes.at(records["class"][rows], records.ts[rows])
-        return Names(records["pointer"][rows], records.ts[rows], frames, self._nameless_class)
-
-    def _interned(self, rows: Array, make: object) -> Array:
-        texts = [self._log.text(at) for at in self._log.records["name"][rows].tolist()]
-        return np.array([make(text) for text in texts], np.int32)  # type: ignore[operator]
-
-    def _method(self, name: str) -> int:
-        return self._frame(name, "function", WRAPPER if name.startswith("(wrapper ") else MANAGED)
+    def _types(self, log: Log, rows: Array, frames: Array) -> Names:
+        pointers, defined_ts = log.records["pointer"][rows], log.records.ts[rows]
+        return Names(pointers, defined_ts, frames, lambda p: self._class(f"[class {p:#x}]"))
 
     def _class(self, name: str) -> int:
         return class_frame(self._trace, self._trace.strings.intern(name))
 
-    def _nameless_method(self, pointer: int) -> int:
-        return self._frame(f"[method {pointer:#x}]", "function", MANAGED)
+    def _method(self, name: str) -> int:
+        return self._frame(name, WRAPPER if name.startswith("(wrapper ") else MANAGED)
 
-    def _nameless_class(self, pointer: int) -> int:
-        return self._class(f"[class {pointer:#x}]")
-
-    def _frame(self, name: str, kind: str, category: tuple[str, str]) -> int:
+    def _frame(self, name: str, category: tuple[str, str]) -> int:
         trace, intern = self._trace, self._trace.strings.intern
-        func = trace.funcs.intern(name=intern(name), kind=intern(kind))
-        number = trace.categories.intern(name=intern(category[0]), color=intern(category[1]))
-        return trace.frames.intern(func=func, category=number)
+        func = trace.funcs.intern(name=intern(name), kind=intern("function"))
+        return trace.frames.intern(func=func, category=trace.add_category(*category))
 
 
 def has_code(log: Log, rows: Array) -> Array:

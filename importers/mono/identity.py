@@ -13,12 +13,12 @@ import numpy as np
 from traceferry.importers.mono.allocations import END_OF_LOG, KEPT, ClassSites, Made, Numbers, ThreadAllocations
 from traceferry.importers.mono.decode import Log, times
 from traceferry.importers.mono.frames import Frames
-from traceferry.importers.mono.layout import Event, Gc
+from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
 from traceferry.importers.mono.objects import ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
 from traceferry.importers.mono.walks import StackTable
-from traceferry.model import Array, Trace
+from traceferry.model import Array, Trace, positions
 
 UNKNOWN = -1
 NO_MOVES = np.empty((0, 3), np.uint64)
@@ -29,24 +29,19 @@ NOTHING_MADE = Made(NONE, NONE, NONE)
 class Known:
     """The results of tracking the objects.
 
-    made: by `id` of a ThreadLifetime its allocations; died: for each number the step in which it died, int32, -1: it
-    survived, or unknown; step_ts: when each step was over, int64 on the event clock; asked: int32 strings, the class of
-    the object that each question was about; shot_numbers, shot_sites: of each shot the numbers of its objects and the
-    stacks of their allocations; stack_at: by `id` of a ThreadLifetime the stacks of events other than allocations, by
-    their offset.
+    made: the allocations of each thread; died: for each number the step in which it died, int32, -1: it
+    survived, or unknown; step_ts: when each step was over, int64 on the event clock; shot_numbers,
+    shot_sites: of each shot the numbers of its objects and the stacks of their allocations. Of each record, int32, -1
+    is unknown: class_name, a string, the class of its object if that was asked for; stack, where it happened.
     """
 
-    made: dict[int, ThreadAllocations]
+    made: dict[ThreadLifetime, ThreadAllocations]
     died: Array
     step_ts: Array
-    asked: Array
     shot_numbers: list[Array]
     shot_sites: list[Array]
-    stack_at: dict[int, dict[int, int]]
-
-    def class_of(self, row: int) -> int:
-        """The class, as a string, of the object that the `row`-th question was about; -1 is unknown."""
-        return int(self.asked[row])
+    class_name: Array
+    stack: Array
 
 
 @dataclass(frozen=True)
@@ -60,17 +55,19 @@ class _Step:
 
 def follow(
     trace: Trace, log: Log, frames: Frames, threads: Sequence[ThreadLifetime], shots: Sequence[Shot], reader: Shots,
-    questions: tuple[Array, Array],
+    asked_rows: Array,
 ) -> Known:  # fmt: skip
-    """questions: (int64 ts, rising; uint64 address) of objects whose class is wanted."""
+    """asked_rows: by time, the records of which the object's class is wanted."""
     stacks, pairs = StackTable(trace), ClassSites(trace, frames)
+    class_name, stack = (np.full(len(log.records), UNKNOWN, np.int32) for _ in range(2))
     n_allocations = int(log.stats["alloc"].sum())
     feeds = [
-        _Feed(ThreadAllocations(log, frames, stacks, pairs, thread, n_allocations <= KEPT))
+        _Feed(ThreadAllocations(log, frames, stacks, pairs, thread, n_allocations <= KEPT), stack)
         for thread in _with_sites(log, threads)
     ]
     tracker = ObjectTracker(moves_recorded=n_allocations > 0 and bool(log.stats["moves"].any()))
-    asked = np.full(len(questions[0]), UNKNOWN, np.int64)
+    asked_ts, asked_at = log.records.ts[asked_rows], log.records["object"][asked_rows]
+    asked = np.full(len(asked_rows), UNKNOWN, np.int64)
     shot_numbers: list[Array] = [np.empty(0, np.int64)] * len(shots)
     steps = _steps(log, shots)
     answered = 0
@@ -79,8 +76,8 @@ def follow(
         moved = [NO_MOVES]
         for feed in due.until(step.ts):
             moved += feed.advance(step.ts, tracker)
-        until = int(np.searchsorted(questions[0], min(step.ts, END_OF_LOG - 1), side="right"))
-        asked[answered:until] = tracker.seen(questions[1][answered:until])
+        until = int(np.searchsorted(asked_ts, min(step.ts, END_OF_LOG - 1), side="right"))
+        asked[answered:until] = tracker.seen(asked_at[answered:until])
         answered = until
         if step.shot >= 0:
             shot_numbers[step.shot] = tracker.shot(*reader.objects(shots[step.shot]))
@@ -97,15 +94,11 @@ def follow(
     if len(looked_up.numbers):
         for feed in feeds:
             looked_up.add(feed.made)
+    class_name[asked_rows] = looked_up.classes[looked_up.places(asked)]
     return Known(
-        {id(feed.made.thread): feed.made for feed in feeds},
-        died,
-        np.array([step.ts for step in steps], np.int64),
-        looked_up.classes[looked_up.places(asked)],
-        shot_numbers,
-        [looked_up.sites[looked_up.places(of_shot)] for of_shot in shot_numbers],
-        {id(feed.made.thread): feed.stack_at for feed in feeds},
-    )
+        {feed.made.thread: feed.made for feed in feeds}, died, np.array([step.ts for step in steps], np.int64),
+        shot_numbers, [looked_up.sites[looked_up.places(of_shot)] for of_shot in shot_numbers], class_name, stack,
+    )  # fmt: skip
 
 
 class _LookedUp:
@@ -127,23 +120,16 @@ class _LookedUp:
 
     def places(self, numbers: Array) -> Array:
         """Where they stand in the columns; -1 for others."""
-        if len(self.numbers) == 0:
-            return np.full(len(numbers), -1, np.int64)
-        place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
-        return np.where(self.numbers[place] == numbers, place, -1)
+        return positions(self.numbers, numbers)
 
 
 def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
     """The threads in which there is something of which the stack counts, or moves of allocated objects."""
-    rows = log.records.of(
-        Event.THROW, Event.THROW_BT, Event.CLAUSE, Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT,
-        Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
-    )  # fmt: skip
-    monitors = np.flatnonzero((log.records.kind & 15) == Event.MONITOR)
+    rows = log.records.of(*THROWS, Event.CLAUSE, *HANDLES, *MONITOR_EVENTS)
     has_sites = log.stats["alloc"] > 0
     if has_sites.any():
         has_sites |= log.stats["moves"] > 0
-    has_sites[log.records.buffer[np.concatenate((rows, monitors))]] = True
+    has_sites[log.records.buffer[rows]] = True
     return [thread for thread in threads if has_sites[thread.buffers].any()]
 
 
@@ -204,13 +190,13 @@ class _Due:
 
 
 class _Feed:
-    """Hands a thread's allocations to the tracker, in the order of time. stack_at: of other events, by their offset;
+    """Hands a thread's allocations to the tracker, in the order of time. stack: of each record, is filled in;
     empty: the numbers of objects without a size, which only damaged logs have."""
 
-    def __init__(self, made: ThreadAllocations) -> None:
+    def __init__(self, made: ThreadAllocations, stack: Array) -> None:
         self.made = made
         self.empty: list[int] = []
-        self.stack_at: dict[int, int] = {}
+        self._stack = stack
         self._given: list[range] = []
         self._allocates = bool(made.log.stats["alloc"][made.thread.buffers].any())
         self._pieces = made.decoded()
@@ -226,7 +212,7 @@ class _Feed:
             sites, made = next(self._pieces, (None, NOTHING_MADE))
             self._is_done = sites is None
             if sites is not None:
-                self.stack_at.update(zip(sites.at.tolist(), sites.other_stack.tolist(), strict=True))
+                self._stack[np.searchsorted(self.made.log.records.at, sites.at)] = sites.other_stack
                 moves.append(sites.moves)
                 self._sites = sites
         self._made, self._moved = made, np.concatenate(moves)

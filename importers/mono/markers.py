@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,19 @@ from traceferry.importers.mono.layout import (
     CATCH,
     CLAUSE_KINDS,
     HANDLE_KINDS,
+    HANDLES,
+    HANDLES_CREATED,
     HELPER_KINDS,
     MONITOR_EVENTS,
     ROOT_SOURCES,
     SYNC_KINDS,
+    THROWS,
     Event,
     Gc,
     Metadata,
     Monitor,
 )
-from traceferry.importers.mono.threads import NONE as NO_ROWS
-from traceferry.importers.mono.threads import ThreadLifetime, records_by_life
+from traceferry.importers.mono.threads import NONE, ThreadLifetime, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
 
@@ -85,10 +87,7 @@ HANDLE = _type(
     "event text Event; kind text Kind; handle integer Handle; class_name text Class; object hex Object",
     label="{kind} handle {event}", group_by=("kind", "event"), category="GC",
 )  # fmt: skip
-FINALIZERS = _type(
-    "Finalizers", "Objects were finalized, one after the other",
-    category="GC",
-)  # fmt: skip
+FINALIZERS = _type("Finalizers", "Objects were finalized, one after the other", category="GC")
 FINALIZER = _type(
     "Finalizer", "An object was finalized",
     "class_name text Class; object hex Object",
@@ -99,362 +98,255 @@ ROOT = _type(
     "event text Event; kind text Kind; title text Name; size bytes Size; address hex Address",
     label="{kind} {event}", group_by=("event", "kind"), category="GC",
 )  # fmt: skip
-SHOT = _type(
-    "Heap shot", "The profiler walked the heap",
-    category="Memory",
-)  # fmt: skip
+SHOT = _type("Heap shot", "The profiler walked the heap", category="Memory")
 SYNC = _type(
     "Sync point", "The profiler flushed its buffers: what follows in the file is later",
     "kind text Kind",
     label="{kind}", group_by=("kind",),
 )  # fmt: skip
-WHAT = {
-    Metadata.CLASS: "class", Metadata.IMAGE: "image", Metadata.ASSEMBLY: "assembly", Metadata.DOMAIN: "domain",
-    Metadata.THREAD: "thread", Metadata.CONTEXT: "context", Metadata.VTABLE: "vtable",
-}  # fmt: skip
+METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
 # Their names come in events of their own.
 NAMED_APART = (Metadata.DOMAIN, Metadata.THREAD)
-METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
 OUTCOMES: dict[int, str] = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
-PHASES = {Gc.MARK_START: ("mark", Gc.MARK_END), Gc.RECLAIM_START: ("reclaim", Gc.RECLAIM_END)}
-
-# Time, duration, stack, flow, then the fields.
-Row = tuple[Any, ...]
-
-
 # Events whose `object` is of a class that their markers show.
-ASKED: tuple[tuple[int, ...], ...] = (
-    (Event.THROW, Event.THROW_BT), (Event.FINALIZE_OBJECT_START,), MONITOR_EVENTS,
-    (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT), (Event.CLAUSE,),
-)  # fmt: skip
-
-
-def questions(log: Log) -> tuple[Array, Array, Array]:
-    """(rows of records, int64 ts, uint64 address) of the objects whose classes the markers show; by time."""
-    records = log.records
-    rows = np.concatenate([records.of(*kinds) for kinds in ASKED])
-    order = np.argsort(records.ts[rows], kind="stable")
-    rows = rows[order]
-    return rows, records.ts[rows], records["object"][rows]
+ASKED = (*THROWS, Event.FINALIZE_OBJECT_START, *MONITOR_EVENTS, *HANDLES_CREATED, Event.CLAUSE)
+# The records that markers begin with, when these end, and those columns that are not fields of the records.
+Found = tuple[Array, Array, dict[str, Any]]
 
 
 class Markers:
-    """Makes the markers of each thread. asked_rows: of the records, those of which the object's class was asked."""
+    """Makes the markers of each thread. end_ts: of the log, on the event clock."""
 
     def __init__(
-        self, trace: Trace, log: Log, threads: Sequence[ThreadLifetime], frames: Frames, known: Known,
-        asked_rows: Array, span: tuple[int, int], shift_ns: int,
+        self, trace: Trace, log: Log, frames: Frames, known: Known, threads: Sequence[ThreadLifetime], end_ts: int,
+        shift_ns: int,
     ) -> None:  # fmt: skip
-        self._trace = trace
-        self._log = log
+        self._trace, self._log, self._frames, self._known = trace, log, frames, known
+        self._end_ts, self._shift_ns = end_ts, shift_ns
         self._rows_of = records_by_life(log, threads)
-        self._frames = frames
-        self._known = known
-        self._question_of = {row: i for i, row in enumerate(asked_rows.tolist())}
-        self._span = span
-        self._shift_ns = shift_ns
-        self._flows = _handle_flows(log)
-        self._titles = _titles(log)
+        self._flow = _handle_flows(log)
+        self._title_row = _title_rows(log)
 
     def of(self, life: ThreadLifetime) -> dict[MarkerType, Table]:
         records = self._log.records
-        rows = self._rows_of.get(id(life), NO_ROWS)
-        rows = rows[np.argsort(records.ts[rows], kind="stable")]
-        kinds = records.kind[rows]
-        stack_at = self._known.stack_at.get(id(life), {})
-        makers: tuple[tuple[MarkerType, tuple[int, ...], Callable[[list[int], dict[int, int]], Iterator[Row]]], ...] = (
-            (PAUSE, (Event.GC_EVENT,), self._pauses),
-            (COLLECTION, (Event.GC_EVENT,), self._collections),
-            (PHASE, (Event.GC_EVENT,), self._phases),
-            (SHOT, (Event.HEAP_START, Event.HEAP_END), self._shots),
-            (CONTENTION, MONITOR_EVENTS, self._contentions),
-            (EXCEPTION, (Event.THROW, Event.THROW_BT, Event.CLAUSE), self._exceptions),
-            (CLAUSE, (Event.CLAUSE,), self._clauses),
-            (JIT, (Event.JIT,), self._jit),
-            (HELPER, (Event.JITHELPER,), self._helpers),
-            (METADATA, tuple(METADATA_EVENTS), self._metadata),
-            (HANDLE, HANDLE_EVENTS, self._handles),
-            (FINALIZERS, (Event.FINALIZE_START, Event.FINALIZE_END), self._finalizers),
-            (FINALIZER, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), self._finalized),
-            (ROOT, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), self._roots),
-            (SYNC, (Event.SYNC_POINT,), self._sync_points),
-        )
+        rows = records.in_time(self._rows_of.get(life, NONE))
         tables: dict[MarkerType, Table] = {}
-        for marker_type, wanted, make in makers:
-            mine = rows[np.isin(kinds, [int(kind) for kind in wanted])].tolist()
-            made = list(make(mine, stack_at)) if mine else []
-            if made:
-                tables[marker_type] = self._table(marker_type, made)
+        for marker_type, kinds, find in MARKERS:
+            mine = rows[np.isin(records.kind[rows], kinds)]
+            if len(mine):
+                first, end_ts, columns = find(self, mine)
+                if len(first):
+                    tables[marker_type] = self._table(marker_type, first, end_ts, columns)
         return tables
 
-    def _table(self, marker_type: MarkerType, rows: list[Row]) -> Table:
-        names = ("ts", "dur", "stack", "flow", *(field.key for field in marker_type.fields))
-        spec = marker_type.spec
-        cells_of = dict(zip(names, zip(*rows, strict=True), strict=True))
-        columns = {name: np.array(cells, spec[name].numpy_dtype) for name, cells in cells_of.items()}
-        start = np.clip(columns["ts"], *self._span)
-        end = np.clip(columns["ts"] + columns["dur"], start, self._span[1])
-        columns |= {"ts": start + self._shift_ns, "dur": end - start}
-        table = Table(spec, columns)
-        return table.take(np.argsort(columns["ts"], kind="stable"))
+    def _table(self, marker_type: MarkerType, rows: Array, end_ts: Array, columns: dict[str, Any]) -> Table:
+        records = self._log.records
+        ts = records.ts[rows]
+        columns |= {"ts": ts + self._shift_ns, "dur": end_ts - ts}
+        columns |= {"stack": self._known.stack[rows], "flow": self._flow[rows]}
+        columns |= {f.key: records[f.key][rows] for f in marker_type.fields if f.key not in columns}
+        return Table(marker_type.spec, columns).take(np.argsort(ts, kind="stable"))
+
+    def _instants(self, rows: Array, **columns: Any) -> Found:
+        return rows, self._log.records.ts[rows], columns
+
+    def _between(self, first: Array, last: Array, **columns: Any) -> Found:
+        return first, self._log.records.ts[last], columns
 
     # ------------------------------------------------------------ the collector
 
-    def _pauses(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+    def _pauses(self, rows: Array) -> Found:
         """Each from before the world is stopped to after it is started."""
+        event, ts = self._log.records["event"][rows], self._log.records.ts[rows]
+        first, last = _pairs(event == Gc.PRE_STOP_WORLD, event == Gc.POST_START_WORLD)
+        stopped = np.append(np.flatnonzero(event == Gc.POST_STOP_WORLD), -1)
+        stopped = np.maximum(stopped[np.searchsorted(stopped[:-1], last) - 1], first)
+        return self._between(rows[first], rows[last], stopping=ts[stopped] - ts[first])
+
+    def _collections(self, rows: Array) -> Found:
+        event, generation = (self._log.records[name][rows] for name in ("event", "generation"))
+        first, last = _pairs(event == Gc.START, event == Gc.END, generation)
+        return self._between(rows[first], rows[last])
+
+    def _phases(self, rows: Array) -> Found:
+        event, generation = (self._log.records[name][rows] for name in ("event", "generation"))
+        begins, ends = (np.isin(event, (of_mark, of_mark + 2)) for of_mark in (Gc.MARK_START, Gc.MARK_END))
+        is_reclaim = event >= Gc.RECLAIM_START
+        first, last = _pairs(begins, ends, is_reclaim)
+        phase = np.where(is_reclaim[first], "reclaim", "mark")
+        return self._between(rows[first], rows[last], phase=phase, generation=generation[last])
+
+    def _intervals(self, rows: Array) -> Found:
+        kind = self._log.records.kind[rows]
+        begins = np.isin(kind, (Event.HEAP_START, Event.FINALIZE_START))
+        first, last = _pairs(begins, ~begins)
+        return self._between(rows[first], rows[last])
+
+    def _finalized(self, rows: Array) -> Found:
+        begins = self._log.records.kind[rows] == Event.FINALIZE_OBJECT_START
+        first, last = _pairs(begins, ~begins, self._log.records["object"][rows])
+        return self._between(rows[first], rows[last], class_name=self._classes(rows[first]))
+
+    def _handles(self, rows: Array) -> Found:
         records = self._log.records
-        begun: dict[int, int] = {}
-        for row in rows:
-            kind = int(records["event"][row])
-            if kind == Gc.PRE_STOP_WORLD:
-                begun = {kind: row}
-            elif kind == Gc.POST_STOP_WORLD and begun:
-                begun[kind] = row
-            elif kind == Gc.POST_START_WORLD and begun:
-                first = begun[Gc.PRE_STOP_WORLD]
-                start = int(records.ts[first])
-                stopped = int(records.ts[begun.get(Gc.POST_STOP_WORLD, first)])
-                yield (
-                    start,
-                    int(records.ts[row]) - start,
-                    -1,
-                    0,
-                    _signed(int(records["generation"][first])),
-                    stopped - start,
-                )
-                begun = {}
+        created = np.isin(records.kind[rows], HANDLES_CREATED)
+        event, class_name = np.where(created, "created", "destroyed"), np.where(created, self._classes(rows), "")
+        kind = _words(HANDLE_KINDS, records["type"][rows])
+        return self._instants(rows, event=event, kind=kind, class_name=class_name)
 
-    def _collections(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+    def _roots(self, rows: Array) -> Found:
         records = self._log.records
-        begun: dict[int, int] = {}
-        for row in rows:
-            kind, generation = int(records["event"][row]), _signed(int(records["generation"][row]))
-            if kind == Gc.START:
-                begun[generation] = int(records.ts[row])
-            elif kind == Gc.END and generation in begun:
-                start = begun.pop(generation)
-                yield start, int(records.ts[row]) - start, -1, 0, generation
-
-    def _phases(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        begun: dict[int, tuple[str, int]] = {}
-        for row in rows:
-            kind, ts = int(records["event"][row]), int(records.ts[row])
-            if kind in begun:
-                phase, start = begun.pop(kind)
-                yield start, ts - start, -1, 0, phase, _signed(int(records["generation"][row]))
-            for first, (phase, last) in PHASES.items():
-                if kind == first:
-                    begun[last] = (phase, ts)
-
-    def _shots(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        yield from self._intervals(rows, Event.HEAP_START)
-
-    def _finalizers(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        yield from self._intervals(rows, Event.FINALIZE_START)
-
-    def _intervals(self, rows: list[int], first: Event) -> Iterator[Row]:
-        records = self._log.records
-        start: int | None = None
-        for row in rows:
-            ts = int(records.ts[row])
-            if records.kind[row] == first:
-                start = ts
-            elif start is not None:
-                yield start, ts - start, -1, 0
-                start = None
-
-    def _finalized(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        begun: dict[int, int] = {}
-        for row in rows:
-            address = int(records["object"][row])
-            if records.kind[row] == Event.FINALIZE_OBJECT_START:
-                begun[address] = row
-            elif address in begun:
-                first = begun.pop(address)
-                start = int(records.ts[first])
-                yield start, int(records.ts[row]) - start, -1, 0, self._class_of(first), address
-
-    def _handles(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        for row in rows:
-            kind, handle = int(records["type"][row]), int(records["handle"][row])
-            created = records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT)
-            event, class_name = ("created", self._class_of(row)) if created else ("destroyed", "")
-            stack = stack_at.get(int(records.at[row]), -1)
-            flow = self._flows.get(row, 0)
-            cells = (event, _word(HANDLE_KINDS, kind), _signed(handle), class_name, int(records["object"][row]))
-            yield int(records.ts[row]), 0, stack, flow, *cells
-
-    def _roots(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        for row in rows:
-            ts, address = int(records.ts[row]), int(records["start"][row])
-            if records.kind[row] == Event.ROOT_REGISTER:
-                kind = _word(ROOT_SOURCES, int(records["source"][row]))
-                yield ts, 0, -1, 0, "registered", kind, self._text(row), _signed(int(records["size"][row])), address
-            else:
-                yield ts, 0, -1, 0, "given up", "", "", 0, address
+        registered = records.kind[rows] == Event.ROOT_REGISTER
+        event = np.where(registered, "registered", "given up")
+        kind = np.where(registered, _words(ROOT_SOURCES, records["source"][rows]), "")
+        address = records["start"][rows]
+        return self._instants(rows, event=event, kind=kind, title=self._log.texts(rows), address=address)
 
     # ------------------------------------------------------------ locks and exceptions
 
-    def _contentions(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+    def _contentions(self, rows: Array) -> Found:
         """From the contention on an object to the next event of it on the thread."""
         records = self._log.records
-        waiting: dict[int, int] = {}
-        for row in rows:
-            ts, kind, address = int(records.ts[row]), int(records["event"][row]), int(records["object"][row])
-            first = waiting.pop(address, None)
-            if kind == Monitor.CONTENTION:
-                if first is not None:
-                    yield self._contention(first, int(records.ts[first]), "unknown", stack_at)
-                waiting[address] = row
-            elif first is not None:
-                yield self._contention(first, ts, OUTCOMES.get(kind, "unknown"), stack_at)
-            elif kind in OUTCOMES:
-                yield self._contention(row, ts, OUTCOMES[kind], stack_at)
-        for row in waiting.values():
-            yield self._contention(row, self._span[1], "still waiting", stack_at)
+        event, n = records["event"][rows], len(rows)
+        contends, is_outcome = event == Monitor.CONTENTION, np.isin(event, list(OUTCOMES))
+        first, last = _pairs(contends, np.ones(n, bool), records["object"][rows])
+        contends[first], is_outcome[last] = False, False
+        waiting, alone = np.flatnonzero(contends), np.flatnonzero(is_outcome)
+        first = np.concatenate((first, alone, waiting))
+        last = np.concatenate((last, alone, np.full(len(waiting), n)))
+        order = np.argsort(last, kind="stable")
+        first, last = first[order], last[order]
+        outcome = [*_words(OUTCOMES, event[last[last < n]]), *["still waiting"] * len(waiting)]
+        end_ts = np.append(records.ts[rows], self._end_ts)[last]
+        return rows[first], end_ts, {"class_name": self._classes(rows[first]), "outcome": outcome}
 
-    def _contention(self, row: int, end_ts: int, outcome: str, stack_at: dict[int, int]) -> Row:
-        records = self._log.records
-        ts = int(records.ts[row])
-        stack = stack_at.get(int(records.at[row]), -1)
-        return ts, end_ts - ts, stack, 0, self._class_of(row), int(records["object"][row]), outcome
-
-    def _exceptions(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
+    def _exceptions(self, rows: Array) -> Found:
         """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
         records = self._log.records
-        names_object = self._log.layout.events >= 14
-        # Those not caught yet, in their order, and the same by exception: as one, where clauses name none.
-        thrown: dict[int, None] = {}
-        of_object: dict[int, list[int]] = {}
-        for row in rows:
-            is_clause = records.kind[row] == Event.CLAUSE
-            same = of_object.setdefault(int(records["object"][row]) if names_object else 0, [])
-            if not is_clause:
-                thrown[row] = None
-                same.append(row)
-            elif records["type"][row] == CATCH and same:
-                caught = same.pop()
-                del thrown[caught]
-                yield self._exception(caught, int(records.ts[row]), self._method_of(row), stack_at)
-        for row in thrown:
-            yield self._exception(row, int(records.ts[row]), "", stack_at)
+        is_clause = records.kind[rows] == Event.CLAUSE
+        catches = is_clause & (records["type"][rows] == CATCH)
+        key = records["object"][rows] if self._log.layout.events >= 14 else np.zeros(len(rows), np.int64)
+        # Those not caught yet, by exception: as one, where clauses name none.
+        thrown: dict[int, list[int]] = {}
+        caught: list[tuple[int, int]] = []
+        for nth in np.flatnonzero(catches | ~is_clause).tolist():
+            same = thrown.setdefault(int(key[nth]), [])
+            if not catches[nth]:
+                same.append(nth)
+            elif same:
+                caught.append((same.pop(), nth))
+        left = [nth for of_key in thrown.values() for nth in of_key]
+        first, last = (rows[nth] for nth in np.array(caught, np.int64).reshape(-1, 2).T)
+        caught_in = self._methods(last) + [""] * len(left)
+        rows, ends = (np.concatenate((some, rows[sorted(left)])) for some in (first, last))
+        return self._between(rows, ends, type_name=self._classes(rows), caught_in=caught_in)
 
-    def _exception(self, row: int, end_ts: int, caught_in: str, stack_at: dict[int, int]) -> Row:
+    def _clauses(self, rows: Array) -> Found:
         records = self._log.records
-        ts = int(records.ts[row])
-        stack = stack_at.get(int(records.at[row]), -1)
-        return ts, end_ts - ts, stack, 0, self._class_of(row), caught_in, int(records["object"][row])
-
-    def _clauses(self, rows: list[int], stack_at: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        for row in rows:
-            kind = CLAUSE_KINDS.get(int(records["type"][row]), "unknown")
-            stack = stack_at.get(int(records.at[row]), -1)
-            class_name = self._class_of(row) if records["object"][row] else ""
-            index = _signed(int(records["index"][row]))
-            yield int(records.ts[row]), 0, stack, 0, kind, self._method_of(row), index, class_name
+        type_name = np.where(records["object"][rows] > 0, self._classes(rows), "")
+        kind = _words(CLAUSE_KINDS, records["type"][rows])
+        return self._instants(rows, kind=kind, method=self._methods(rows), type_name=type_name)
 
     # ------------------------------------------------------------ code and metadata
 
-    def _jit(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
+    def _jit(self, rows: Array) -> Found:
+        is_code = has_code(self._log, rows)
+        size, address = (np.where(is_code, self._log.records[name][rows], 0) for name in ("size", "code"))
+        return self._instants(rows, method=self._log.texts(rows), size=size, address=address)
+
+    def _helpers(self, rows: Array) -> Found:
+        kind = self._log.records["type"][rows] - np.uint64(0 if self._log.layout.events >= 14 else 1)
+        return self._instants(rows, kind=_words(HELPER_KINDS, kind), helper=self._log.texts(rows))
+
+    def _metadata(self, rows: Array) -> Found:
+        records, frames = self._log.records, self._frames
+        title = np.array(self._log.texts(self._title_row[rows]), object)
+        vtables = np.flatnonzero(records["what"][rows] == Metadata.VTABLE)
+        classes = frames.classes.at(records["class"][rows[vtables]], records.ts[rows[vtables]])
+        title[vtables] = [self._trace.strings[name] for name in frames.class_names(classes).tolist()]
+        what = [Metadata(number).name.lower() for number in records["what"][rows].tolist()]
+        event = [METADATA_EVENTS[Event(kind)] for kind in records.kind[rows].tolist()]
+        return self._instants(rows, what=what, event=event, title=title)
+
+    def _sync_points(self, rows: Array) -> Found:
+        return self._instants(rows, kind=_words(SYNC_KINDS, self._log.records["kind"][rows]))
+
+    # ------------------------------------------------------------ names
+
+    def _classes(self, rows: Array) -> Array:
+        names = self._known.class_name[rows].tolist()
+        return np.array([self._trace.strings[name] or UNKNOWN_CLASS for name in names], object)
+
+    def _methods(self, rows: Array) -> list[str]:
         records = self._log.records
-        is_code = has_code(self._log, np.array(rows))
-        for row, is_known in zip(rows, is_code.tolist(), strict=True):
-            size, address = (int(records["size"][row]), int(records["code"][row])) if is_known else (0, 0)
-            yield int(records.ts[row]), 0, -1, 0, self._text(row), size, address
-
-    def _helpers(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        first = 0 if self._log.layout.events >= 14 else 1
-        for row in rows:
-            kind, size = _word(HELPER_KINDS, int(records["type"][row]) - first), _signed(int(records["size"][row]))
-            yield int(records.ts[row]), 0, -1, 0, kind, self._text(row), size, int(records["address"][row])
-
-    def _metadata(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        for row in rows:
-            what, pointer = int(records["what"][row]), int(records["pointer"][row])
-            event = METADATA_EVENTS[Event(int(records.kind[row]))]
-            title = self._text(row) or self._titles.get(row, "")
-            if what == Metadata.VTABLE:
-                title = self._class_name(int(records["class"][row]), int(records.ts[row]))
-            yield int(records.ts[row]), 0, -1, 0, WHAT.get(Metadata(what), ""), event, title, pointer
-
-    def _sync_points(self, rows: list[int], _: dict[int, int]) -> Iterator[Row]:
-        records = self._log.records
-        for row in rows:
-            yield int(records.ts[row]), 0, -1, 0, _word(SYNC_KINDS, int(records["kind"][row]))
-
-    # ------------------------------------------------------------ words
-
-    def _text(self, row: int) -> str:
-        at = int(self._log.records["name"][row])
-        return self._log.text(at) if at else ""
-
-    def _class_of(self, row: int) -> str:
-        return self._trace.strings[self._known.class_of(self._question_of[row])] or UNKNOWN_CLASS
-
-    def _class_name(self, pointer: int, ts: int) -> str:
-        frame = self._frames.classes.at(np.array([pointer], np.uint64), np.array([ts], np.int64))
-        return self._trace.strings[int(self._frames.class_names(frame)[0])]
-
-    def _method_of(self, row: int) -> str:
-        records = self._log.records
-        frame = self._frames.methods.at(records["method"][row : row + 1], records.ts[row : row + 1])
-        return self._trace.func_name(int(self._trace.frames["func"][frame[0]]))
+        frames = self._frames.methods.at(records["method"][rows], records.ts[rows])
+        return [self._trace.func_name(func) for func in self._trace.frames["func"][frames].tolist()]
 
 
-HANDLE_EVENTS = (
-    Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT,
-)  # fmt: skip
+MARKERS: tuple[tuple[MarkerType, tuple[int, ...], Callable[[Markers, Array], Found]], ...] = (
+    (PAUSE, (Event.GC_EVENT,), Markers._pauses),
+    (COLLECTION, (Event.GC_EVENT,), Markers._collections),
+    (PHASE, (Event.GC_EVENT,), Markers._phases),
+    (SHOT, (Event.HEAP_START, Event.HEAP_END), Markers._intervals),
+    (CONTENTION, MONITOR_EVENTS, Markers._contentions),
+    (EXCEPTION, (*THROWS, Event.CLAUSE), Markers._exceptions),
+    (CLAUSE, (Event.CLAUSE,), Markers._clauses),
+    (JIT, (Event.JIT,), Markers._jit),
+    (HELPER, (Event.JITHELPER,), Markers._helpers),
+    (METADATA, tuple(METADATA_EVENTS), Markers._metadata),
+    (HANDLE, HANDLES, Markers._handles),
+    (FINALIZERS, (Event.FINALIZE_START, Event.FINALIZE_END), Markers._intervals),
+    (FINALIZER, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), Markers._finalized),
+    (ROOT, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), Markers._roots),
+    (SYNC, (Event.SYNC_POINT,), Markers._sync_points),
+)
 
 
-def _titles(log: Log) -> dict[int, str]:
-    """For rows of metadata without a text the name of what they are about: its latest one until then, else the next one
-    before it is unloaded."""
+def _pairs(opens: Array, closes: Array, *key: Array) -> tuple[Array, Array]:
+    """(first, last): each event that opens something, and the next one of the same key if that closes it; in the order
+    of the latter. opens, closes: masks of events by time."""
+    mine = np.flatnonzero(opens | closes)
+    order = mine[np.lexsort([column[mine] for column in key])] if key else mine
+    first, last = order[:-1], order[1:]
+    is_pair = np.logical_and.reduce([opens[first], closes[last], *(column[first] == column[last] for column in key)])
+    by_last = np.argsort(last[is_pair])
+    return first[is_pair][by_last], last[is_pair][by_last]
+
+
+def _handle_flows(log: Log) -> Array:
+    """For each record the number of its flow, which is from a handle's creation to its end; 0 is none."""
     records = log.records
-    rows = np.concatenate([records.metadata(event, what) for event in METADATA_EVENTS for what in NAMED_APART])
-    titles: dict[int, str] = {}
-    names: dict[tuple[int, int], str] = {}
-    nameless: dict[tuple[int, int], list[int]] = {}
-    for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
-        key = int(records["what"][row]), int(records["pointer"][row])
-        at = int(records["name"][row])
-        if at:
-            names[key] = log.text(at)
-            titles.update(dict.fromkeys(nameless.pop(key, ()), names[key]))
-        elif key in names:
-            titles[row] = names[key]
-        else:
-            nameless.setdefault(key, []).append(row)
-        if records.kind[row] == Event.UNLOAD:
-            names.pop(key, None)
-            nameless.pop(key, None)
-    return titles
+    rows = records.in_time(records.of(*HANDLES))
+    created = np.isin(records.kind[rows], HANDLES_CREATED)
+    first, last = _pairs(created, ~created, records["type"][rows], records["handle"][rows])
+    is_linked = created.copy()
+    is_linked[last] = True
+    number, flow = np.cumsum(is_linked), np.zeros(len(records), np.int64)
+    flow[rows[created]] = number[created]
+    flow[rows[last]] = number[first]
+    return flow
 
 
-def _handle_flows(log: Log) -> dict[int, int]:
-    """For the rows of the events of handles the number of the flow: from a handle's creation to its end."""
-    records = log.records
-    rows = records.of(*HANDLE_EVENTS)
-    flows: dict[int, int] = {}
-    living: dict[tuple[int, int], int] = {}
-    for row in rows[np.argsort(records.ts[rows], kind="stable")].tolist():
-        handle = int(records["type"][row]), int(records["handle"][row])
-        if records.kind[row] in (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT):
-            living[handle] = flows[row] = len(flows) + 1
-        elif handle in living:
-            flows[row] = living.pop(handle)
-    return flows
+def _title_rows(log: Log) -> Array:
+    """For each record the one with its name. That is another one for metadata without a text: the latest with a name
+    until then, else the next before it is unloaded."""
+    records, title_row = log.records, np.arange(len(log.records))
+    rows = records.of(*METADATA_EVENTS)
+    rows = records.in_time(rows[np.isin(records["what"][rows], NAMED_APART)])
+    what, pointer = (records[name][rows] for name in ("what", "pointer"))
+    order = np.lexsort((pointer, what))
+    rows, what, pointer = rows[order], what[order], pointer[order]
+    named, place = np.flatnonzero(records["name"][rows]), np.arange(len(rows))
+    if len(named):
+        begins = (np.diff(what) != 0) | (np.diff(pointer) != 0) | (records.kind[rows[:-1]] == Event.UNLOAD)
+        life = np.append(0, np.cumsum(begins))
+        latest = named[np.maximum(np.searchsorted(named, place, side="right") - 1, 0)]
+        following = named[np.minimum(np.searchsorted(named, place), len(named) - 1)]
+        place = np.where(life[following] == life, following, place)
+        title_row[rows] = rows[np.where(life[latest] == life, latest, place)]
+    return title_row
 
 
-def _word(words: tuple[str, ...], number: int) -> str:
-    return words[number] if 0 <= number < len(words) else "unknown"
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+def _words(words: Sequence[str] | dict[int, str], numbers: Array) -> Array:
+    named = words if isinstance(words, dict) else dict(enumerate(words))
+    return np.array([named.get(number, "unknown") for number in numbers.tolist()], object)

@@ -10,12 +10,10 @@ import numpy as np
 from traceferry.importers.mono.decode import (
     HYBRID,
     REASONS,
-    STATISTICS,
-    WIDTH,
+    STATS,
     Records,
     find_buffers,
     header_of,
-    new_state,
     read,
     read_log,
 )
@@ -52,11 +50,11 @@ def events(source: Source, offset: int) -> Iterator[str]:
             f"{begin - BUFFER_SIZE} buffer length={end - begin} time_base={time_base} ptr_base={ptr_base:#x} "
             f"obj_base={obj_base:#x} thread={tid:#x} method_base={method_base:#x}"
         )
-        stats = np.zeros(WIDTH["stats"], np.uint64)
-        (records,) = read(source, buffer, program, np.zeros(256, np.int32), stats, new_state(layout))
+        stats = np.zeros(1, STATS)
+        (records,) = read(source, buffer, program, np.zeros(256, np.int32), stats.view(np.uint64))
         for row in np.flatnonzero(records.at >= offset).tolist():
             yield _event(source, program, records, row)
-        reason, bad_at = (int(stats[STATISTICS.index(name)]) for name in ("bad", "bad_at"))
+        reason, bad_at = stats[["bad", "bad_at"]][0].item()
         if reason and bad_at >= offset:
             yield f"{bad_at} ! {REASONS[reason]}; the rest of the buffer is skipped"
 

@@ -3,16 +3,15 @@ was jitted by then, in the native symbols and in the native binaries that the lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.layout import Event
-from traceferry.importers.mono.threads import ThreadLifetimes
+from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.walks import intern_stacks
 from traceferry.model import SAMPLES, Array, Table, Trace
 
@@ -20,19 +19,26 @@ from traceferry.model import SAMPLES, Array, Table, Trace
 SYMBOL_STEP = 16
 
 
-def read_samples(trace: Trace, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int) -> dict[int, Table]:
-    """SAMPLES by the identity (`id`) of their ThreadLifetime; interns their stacks."""
-    if not int(log.stats["hits"].sum()):
+def read_samples(
+    trace: Trace, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int
+) -> dict[ThreadLifetime, Table]:
+    """SAMPLES of each thread that has some; interns their stacks."""
+    if not log.stats["hits"].any():
         return {}
-    hits = _read_hits(log)
+    pieces = [_hits(piece) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
+    hits = Hits(*map(np.concatenate, zip(*pieces, strict=True)))
     methods = frames.methods.at(hits.methods, np.repeat(hits.ts, hits.n_methods))
     stack = intern_stacks(trace, methods, hits.n_methods)
     _add_native_stacks(trace, log, frames, hits, stack)
-    return dict(_by_life(hits, stack, threads, shift_ns))
+    samples: dict[ThreadLifetime, Table] = {}
+    for life, rows in threads.by_life(hits.tid, hits.ts):
+        rows = rows[np.argsort(hits.ts[rows], kind="stable")]
+        columns = {"ts": hits.ts[rows] + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
+        samples[life] = Table(SAMPLES, columns)
+    return samples
 
 
-@dataclass(frozen=True)
-class Hits:
+class Hits(NamedTuple):
     """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11;
     addresses: uint64, those of one sample after those of another, the leaf first; n: how many each has; methods and
     n_methods: likewise, of the managed frames."""
@@ -45,24 +51,12 @@ class Hits:
     n_methods: Array
 
 
-def _read_hits(log: Log) -> Hits:
-    pieces = [_hits(piece) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
-    return Hits(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in pieces), strict=True)))
-
-
 def _hits(records: Records) -> Hits:
-    values, lengths = records.all_lists()
+    values, lengths = records.lists(np.arange(len(records)))
     n = records["n_ips"].astype(np.int64)
     nth = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     is_address = nth < np.repeat(n, lengths)
     return Hits(records.ts, records["thread"], values[is_address], n, values[~is_address], lengths - n)
-
-
-def _by_life(hits: Hits, stack: Array, threads: ThreadLifetimes, shift_ns: int) -> Iterator[tuple[int, Table]]:
-    for life, rows in threads.number_of(hits.tid, hits.ts):
-        rows = rows[np.argsort(hits.ts[rows], kind="stable")]
-        ts = np.clip(hits.ts[rows], life.start_ts, life.end_ts) + shift_ns
-        yield id(life), Table(SAMPLES, {"ts": ts, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)})
 
 
 # ---------------------------------------------------------------- native frames
@@ -122,14 +116,10 @@ class _Symbols:
 
     def __init__(self, log: Log) -> None:
         records = log.records
-        rows = records.of(Event.USYM)
-        rows = rows[np.argsort(records["address"][rows], kind="stable")]
-        self._address = records["address"][rows]
-        self._names = [log.text(at) for at in records["name"][rows].tolist()]
-        rows = records.of(Event.UBIN)
-        rows = rows[np.argsort(records["address"][rows], kind="stable")]
-        self._begin, self._offset, self._size = records["address"][rows], records["offset"][rows], records["size"][rows]
-        self._binaries = [_file_name(log.text(at)) for at in records["name"][rows].tolist()]
+        rows, binaries = (_by_address(records, kind) for kind in (Event.USYM, Event.UBIN))
+        self._address, self._names = records["address"][rows], log.texts(rows)
+        self._begin, self._offset, self._size = (records[name][binaries] for name in ("address", "offset", "size"))
+        self._binaries = [_file_name(path) for path in log.texts(binaries)]
 
     def name_of(self, address: int) -> str:
         row = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1
@@ -139,6 +129,12 @@ class _Symbols:
         if row >= 0 and address - int(self._begin[row]) < int(self._size[row]):
             return f"{self._binaries[row]}+{address - int(self._begin[row]) + int(self._offset[row]):#x}"
         return "[native]"
+
+
+def _by_address(records: Records, kind: Event) -> Array:
+    rows = records.of(kind)
+    ordered: Array = rows[np.argsort(records["address"][rows], kind="stable")]
+    return ordered
 
 
 def _file_name(path: str) -> str:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames, leaves
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace
+from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, positions, rows_by_key
 
 ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
 END_OF_TIME = (1 << 63) - 1
-# As `Shots._read` returns it.
-NOTHING = (
-    np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64),
-    np.empty(0, np.int64), np.empty((0, 2), np.uint64),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Shot:
-    """Where a heap shot is. buffers: the rows of the buffers it is in; start_ts, end_ts: on the event clock."""
+    """Where a heap shot is. buffers: the rows of the buffers it is in; first_at, last_at: the offsets between which its
+    events are; start_ts, end_ts: on the event clock."""
 
     tid: int
     start_ts: int
     end_ts: int
     buffers: Array
+    first_at: int
+    last_at: int
 
 
 def find_shots(log: Log, end_ts: int) -> list[Shot]:
@@ -37,49 +36,62 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
     end."""
     records = log.records
     rows = records.of(Event.HEAP_START, Event.HEAP_END)
-    tids = log.tids[records.buffer[rows]]
     shots: list[Shot] = []
-    for tid in sorted(set(tids.tolist())):
-        mine = rows[tids == tid]
-        buffers = np.flatnonzero(log.tids == tid)
-        for i, row in enumerate(mine.tolist()):
-            if records.kind[row] != Event.HEAP_START:
-                continue
-            start, last, first = int(records.ts[row]), end_ts, int(records.buffer[row])
-            last_buffer = int(buffers[-1])
-            if i + 1 < len(mine):
-                last, last_buffer = int(records.ts[mine[i + 1]]), int(records.buffer[mine[i + 1]])
-            chosen = slice(np.searchsorted(buffers, first), np.searchsorted(buffers, last_buffer, side="right"))
-            shots.append(Shot(tid, start, max(start, min(last, end_ts)), buffers[chosen]))
+    for tid, nth in rows_by_key(log.tids[records.buffer[rows]]).items():
+        mine, buffers = rows[nth], np.flatnonzero(log.tids == tid)
+        ts, at = (
+            np.append(records.ts[mine], end_ts).tolist(),
+            np.append(records.at[mine], len(log.source.data)).tolist(),
+        )
+        first = np.searchsorted(buffers, records.buffer[mine])
+        last = np.append(first[1:], len(buffers) - 1)
+        for i in np.flatnonzero(records.kind[mine] == Event.HEAP_START).tolist():
+            until = max(ts[i], min(ts[i + 1], end_ts))
+            shots.append(Shot(tid, ts[i], until, buffers[first[i] : last[i] + 1], at[i], at[i + 1]))
     return sorted(shots, key=lambda shot: (shot.start_ts, shot.tid))
 
 
-@dataclass(frozen=True)
-class HeapRows:
-    """The contents of heap shots, by time. ts: int64 of each object; objects: uint64 [n, 3]: address, class or vtable,
-    size; begin: int64 [n + 1], where the references of each object begin; references: uint64 addresses; root_ts: int64
-    of each root; roots: uint64 [m, 2]: address or kind, object."""
+class HeapRows(NamedTuple):
+    """The contents of heap shots, in the order of the file. Of each object: at, its offset; ts: int64; address, type: a
+    class or vtable, size: uint64; end: where its references end, which begin with those of the first object.
+    references: uint64 addresses. Of each root: root_at, root_ts; holder: uint64, an address or a kind; held: the
+    object's address."""
 
+    at: Array
     ts: Array
-    objects: Array
-    begin: Array
+    address: Array
+    type: Array
+    size: Array
+    end: Array
     references: Array
+    root_at: Array
     root_ts: Array
-    roots: Array
+    holder: Array
+    held: Array
 
-    def between(self, start_ts: int, end_ts: int) -> HeapRows:
-        """Both times included."""
-        rows, roots = (_inside(ts, start_ts, end_ts) for ts in (self.ts, self.root_ts))
-        begin = self.begin[rows.start : rows.stop + 1]
-        return HeapRows(
-            self.ts[rows], self.objects[rows], begin - begin[0], self.references[begin[0] : begin[-1]],
-            self.root_ts[roots], self.roots[roots],
-        )  # fmt: skip
+    def between(self, first_at: int, last_at: int) -> HeapRows:
+        """What is between these offsets."""
+        rows, roots = (slice(*np.searchsorted(at, (first_at, last_at)).tolist()) for at in (self.at, self.root_at))
+        first, last = (int(self.end[row - 1]) if row else 0 for row in (rows.start, rows.stop))
+        at, ts, address, types, size, end = (column[rows] for column in self[:6])
+        of_roots = [column[roots] for column in self[7:]]
+        return HeapRows._make((at, ts, address, types, size, end - first, self.references[first:last], *of_roots))
 
 
-def _inside(ts: Array, start_ts: int, end_ts: int) -> slice:
-    """Of rising times those of a span, both ends included."""
-    return slice(int(np.searchsorted(ts, start_ts, side="left")), int(np.searchsorted(ts, end_ts, side="right")))
+class Addresses:
+    """The distinct addresses of objects, numbered in the order in which they first come. rows: where they do; of_row:
+    the number of each row's address."""
+
+    def __init__(self, addresses: Array) -> None:
+        self._sorted, first, inverse = np.unique(addresses, return_index=True, return_inverse=True)
+        self.rows = np.sort(first)
+        # The number of none is the last.
+        self._number = np.append(np.searchsorted(self.rows, first), -1).astype(np.int32)
+        self.of_row = self._number[inverse]
+
+    def find(self, addresses: Array) -> Array:
+        """Their numbers, int32; -1 is none."""
+        return self._number[positions(self._sorted, addresses)]
 
 
 class Shots:
@@ -96,97 +108,67 @@ class Shots:
     def objects(self, shot: Shot) -> tuple[Array, Array]:
         """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
         rows = self._rows(shot)
-        first = _first_rows(rows.objects[:, 0])[0]
-        classes = self._class_frames(rows.objects[first, 1], rows.ts[first])
-        return rows.objects[first, 0], self._frames.class_names(classes)
+        first = Addresses(rows.address).rows
+        return rows.address[first], self._frames.class_names(self._frames.types.at(rows.type[first], rows.ts[first]))
 
     def graph(self, shot: Shot, numbers: Array, sites: Array) -> HeapGraph:
         """numbers: int64, for each object which one it is, -1 is unknown; sites: int32, where each was allocated, -1 is
         unknown."""
         rows = self._rows(shot)
-        first, of_row = _first_rows(rows.objects[:, 0])
-        addresses = rows.objects[first, 0]
-        classes = self._class_frames(rows.objects[first, 1], rows.ts[first])
-        stacks, is_known = sites.copy(), sites >= 0
-        stacks[is_known] = leaves(self._trace, sites[is_known], classes[is_known])
-        size = np.bincount(of_row, rows.objects[:, 2].astype(np.float64), len(first)).astype(np.int64)
-        table = Table(
-            HEAP_OBJECTS,
-            {
-                "object": numbers,
-                "address": addresses,
-                "class_name": self._frames.class_names(classes),
-                "size": size,
-                "site": stacks,
-            },
-        )
-        owners = np.repeat(of_row, np.diff(rows.begin))
-        known = _RowOf(addresses)
-        target = known.rows(rows.references)
+        known = Addresses(rows.address)
+        first, n = known.rows, len(known.rows)
+        classes = self._frames.types.at(rows.type[first], rows.ts[first])
+        stacks, has_site = sites.copy(), sites >= 0
+        stacks[has_site] = leaves(self._trace, sites[has_site], classes[has_site])
+        size = np.bincount(known.of_row, rows.size.astype(np.float64), n).astype(np.int64)
+        class_name = self._frames.class_names(classes)
+        columns = {"object": numbers, "address": rows.address[first], "class_name": class_name, "size": size}
+        owner, target = np.repeat(known.of_row, np.diff(rows.end, prepend=0)), known.find(rows.references)
         kept = target >= 0
-        self._trace.report.note(
-            "reference_dangles", int(np.count_nonzero(~kept)), where=f"{self._log.source.path} {shot.start_ts}"
-        )
-        owners, target = owners[kept], target[kept]
-        order = np.argsort(owners, kind="stable")
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(addresses)))))
-        return HeapGraph(table, offsets.astype(np.int64), target[order], self._roots(rows, known))
+        dangling, where = int(np.count_nonzero(~kept)), f"{self._log.source.path} {shot.start_ts}"
+        self._trace.report.note("reference_dangles", dangling, where=where)
+        owner, target = owner[kept], target[kept]
+        offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=n)))
+        references = target[np.argsort(owner, kind="stable")]
+        return HeapGraph(Table(HEAP_OBJECTS, columns | {"site": stacks}), offsets, references, self._roots(rows, known))
 
     def _rows(self, shot: Shot) -> HeapRows:
-        """Of the buffers, what is within the shot's time."""
-        if len(shot.buffers) > 1:
-            return self._decoded(shot.buffers).between(shot.start_ts, shot.end_ts)
-        [buffer] = shot.buffers.tolist()
+        """Of the buffers, what is in the shot."""
+        buffer = int(shot.buffers[0]) if len(shot.buffers) == 1 else -1
         known = self._kept[1] if self._kept is not None and self._kept[0] == buffer else self._decoded(shot.buffers)
-        rows = known.between(shot.start_ts, shot.end_ts)
-        if len(rows.ts) < len(known.ts):
+        rows = known.between(shot.first_at, shot.last_at)
+        if buffer >= 0 and len(rows.at) < len(known.at):
             self._kept = buffer, known
         return rows
 
     def _decoded(self, buffers: Array) -> HeapRows:
         """All of some buffers."""
-        pieces = [self._read(piece) for piece in self._log.pieces(buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)]
-        columns = zip(NOTHING, *pieces, strict=True)
-        ts, objects, n_references, references, root_ts, roots = (np.concatenate(parts) for parts in columns)
-        if np.any(ts[1:] < ts[:-1]):
-            order = np.argsort(ts, kind="stable")
-            place = np.empty(len(order), np.int64)
-            place[order] = np.arange(len(order))
-            references = references[np.argsort(np.repeat(place, n_references), kind="stable")]
-            ts, objects, n_references = ts[order], objects[order], n_references[order]
-        if np.any(root_ts[1:] < root_ts[:-1]):
-            order = np.argsort(root_ts, kind="stable")
-            root_ts, roots = root_ts[order], roots[order]
-        begin = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_references)))
-        return HeapRows(ts, objects, begin, references, root_ts, roots)
+        pieces = self._log.pieces(buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)
+        rows = HeapRows._make(np.concatenate(parts) for parts in zip(*map(self._read, pieces), strict=True))
+        return rows._replace(end=np.cumsum(rows.end))
 
     def _read(self, records: Records) -> tuple[Array, ...]:
-        """As HeapRows has them, but with the numbers of references."""
-        is_object = records.kind == Event.HEAP_OBJECT
-        values, lengths = records.all_lists()
-        objects = np.column_stack([records[key][is_object] for key in ("object", "type", "size")])
+        """As HeapRows has them, but how many references each object has in place of their end."""
+        objects, roots = records.of(Event.HEAP_OBJECT), records.of(Event.HEAP_ROOT)
+        references, n_references = records.lists(objects)
         # Before version 15: object, kind, something more; from then on: address, object.
-        listed = values[np.repeat(~is_object, lengths)]
-        width, columns = (2, slice(None)) if self._regions is not None else (3, slice(1, None, -1))
-        root_ts = np.repeat(records.ts[~is_object], lengths[~is_object] // width)
+        width, holder, held = (2, 0, 1) if self._regions is not None else (3, 1, 0)
+        listed, lengths = records.lists(roots)
+        listed, root_rows = listed.reshape(-1, width), np.repeat(roots, lengths // width)
         return (
-            records.ts[is_object], objects, lengths[is_object], values[np.repeat(is_object, lengths)], root_ts,
-            listed.reshape(-1, width)[:, columns],
+            records.at[objects], records.ts[objects], *(records[name][objects] for name in ("object", "type", "size")),
+            n_references, references, records.at[root_rows], records.ts[root_rows], listed[:, holder], listed[:, held],
         )  # fmt: skip
 
-    def _class_frames(self, types: Array, ts: Array) -> Array:
-        return self._frames.types.at(types, ts)
-
-    def _roots(self, rows: HeapRows, known: _RowOf) -> Table:
+    def _roots(self, rows: HeapRows, known: Addresses) -> Table:
         intern = self._trace.strings.intern
-        held = rows.roots
-        target = known.rows(held[:, 1])
+        target = known.find(rows.held)
         if self._regions is not None:
-            kind, name = self._regions.at(held[:, 0], rows.root_ts)
+            kind, name = self._regions.at(rows.holder, rows.root_ts)
         else:
-            words = {value: intern(self._kind_word(value)) for value in set(held[:, 0].tolist())}
-            kind = np.array([words[value] for value in held[:, 0].tolist()], np.int32)
-            name = np.full(len(held), -1, np.int32)
+            words = {value: intern(self._kind_word(value)) for value in set(rows.holder.tolist())}
+            kind = np.array([words[value] for value in rows.holder.tolist()], np.int32)
+            name = np.full(len(kind), -1, np.int32)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
 
@@ -215,10 +197,9 @@ class Regions:
         intern = trace.strings.intern
         words = [ROOT_SOURCES[s] if s < len(ROOT_SOURCES) else "other" for s in records["source"][rows].tolist()]
         self._kind = np.array([*(intern(word) for word in words), intern("other")], np.int32)
-        names = [log.text(at) for at in records["name"][rows].tolist()]
-        of_class = np.flatnonzero(
-            np.isin(records["source"][rows], [STATIC, THREAD_STATIC]) & (records["key"][rows] > 0)
-        )
+        names = log.texts(rows)
+        of_class = np.isin(records["source"][rows], [STATIC, THREAD_STATIC]) & (records["key"][rows] > 0)
+        of_class = np.flatnonzero(of_class)
         classes = frames.class_names(frames.types.at(records["key"][rows[of_class]], records.ts[rows[of_class]]))
         for row, name in zip(of_class.tolist(), classes.tolist(), strict=True):
             names[row] = trace.strings[name] or names[row]
@@ -236,34 +217,7 @@ class Regions:
 
     def _rows_of(self, addresses: Array, regions: Array) -> Array:
         """In which of these regions the addresses lie: rows, or one more than the last row."""
-        rows = np.full(len(addresses), len(self._start))
+        none = len(self._start)
         place = np.searchsorted(self._start[regions], addresses, side="right") - 1
-        above = np.flatnonzero(place >= 0)
-        found = regions[place[above]]
-        inside = addresses[above] < self._end[found]
-        rows[above[inside]] = found[inside]
-        return rows
-
-
-class _RowOf:
-    """Finds the rows of distinct addresses."""
-
-    def __init__(self, addresses: Array) -> None:
-        self._order = np.argsort(addresses, kind="stable")
-        self._sorted = addresses[self._order]
-
-    def rows(self, wanted: Array) -> Array:
-        """int32, -1 where there is none."""
-        if len(self._sorted) == 0:
-            return np.full(len(wanted), -1, np.int32)
-        place = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        return np.where(self._sorted[place] == wanted, self._order[place], -1).astype(np.int32)
-
-
-def _first_rows(addresses: Array) -> tuple[Array, Array]:
-    """(rows at which an address comes for the first time, for each row the number of its address among these)."""
-    _, first, inverse = np.unique(addresses, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse.ravel()]
+        found = np.append(regions, none)[place]
+        return np.where(addresses < np.append(self._end, np.uint64(0))[found], found, none)

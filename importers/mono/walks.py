@@ -44,7 +44,7 @@ def call_pieces(
 
     Leaves without an enter are left out: methods of the runtime have leaves without enters.
     """
-    state, program = log.state(), log.program
+    program, state = log.program, log.program.state()
     state[cursor.MAX_TS] = span[1]
     balancer = Balancer(span[0] + shift_ns)
     n_read, parts = 0, list[Table]()
@@ -178,7 +178,7 @@ class Sites:
 
 def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) -> Iterator[Sites]:
     """What happened on stacks in a thread's buffers, at most PIECE rows at a time."""
-    state, program = log.state(), log.program
+    program, state = log.program, log.program.state()
     keys, frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
     n_open = np.zeros(0, np.int32)
     items, room = np.empty(FIRST_ITEMS, np.uint64), MOVE_WIDTH * PIECE
