@@ -30,7 +30,9 @@ from traceferry.heap.views import NO_SITE
 from traceferry.model import LEAVE, HeapGraph, MarkerType, Process, Table, Thread, ThreadData, Trace
 from traceferry.model import Counter as ModelCounter
 
-RECORDINGS = names(".mlpd")
+# In this one each of the viewers' programs takes ten seconds; the others have its events.
+LONG = "mid/everything.mlpd"
+RECORDINGS = [pytest.param(name, marks=pytest.mark.large) if name == LONG else name for name in names(".mlpd")]
 # Of the large recording, which no viewer opens as a whole.
 PART_NS = (1_000_000_000, 1_100_000_000)
 MOST = 3  # threads of each kind whose functions are asked for; of logs that are alike but for their version, 1
