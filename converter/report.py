@@ -346,6 +346,12 @@ KINDS: dict[str, Kind] = {
         "--range, --thread or --min-duration show more of a part; the files for the viewers hold everything",
         of_output=True,
     ),
+    "page_counters_cut": Kind(
+        "info",
+        "the page lists fewer counters than there are",
+        "info --json and the files for the viewers hold all",
+        of_output=True,
+    ),
     "sums_saturated": Kind(
         "loss",
         "sums beyond 64 bits are shown as 9223372036854775807, the largest number",

@@ -16,7 +16,7 @@ from pages import HOSTILE, bytes_of, data_of, embedded_in, many_paths, many_thre
 
 import traceferry
 from traceferry.exporters.html import embed, page
-from traceferry.model import Clock, Trace
+from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace
 from traceferry.summary.info import summarize
 
 FIXTURES = REPO / "fixtures"
@@ -208,6 +208,37 @@ def test_small_paths_are_joined_where_there_is_no_room(tmp_path: Path) -> None:
     )
     assert sum(own_of(data, "samples").values()) == 240_000, "joined, none is lost"
     assert len(data["nodes"]["frame"]) > 1000
+    assert [issue.count for issue in trace.report if issue.kind == "page_narrowed"] == [data["joined"]], "and of no try"
+
+
+def test_a_page_is_made_few_times_until_it_fits() -> None:
+    """And with as much detail as there is room for, as if all were tried one after the other."""
+    sizes = [3000 - 200 * nth for nth in range(14)]
+    for most in [*(embed.text_size(size) for size in sizes), *(embed.text_size(size) - 1 for size in sizes)]:
+        tried: list[int] = []
+
+        def make(size: int, tried: list[int] = tried) -> bytes:
+            tried.append(size)
+            return bytes(size)
+
+        found, data = embed.first_that_fits(sizes, make, most)
+        assert found == len(data) == next((size for size in sizes if embed.text_size(size) <= most), sizes[-1])
+        assert len(tried) <= 6
+        assert len(tried) == len(set(tried))
+
+
+def test_more_counters_than_there_is_room_for(tmp_path: Path) -> None:
+    trace = one_sample()
+    for nth in range(30_000):
+        values = Table(COUNTER_VALUES, {"ts": [0, 5], "value": [nth, nth * 7919 % 1009]})
+        trace.processes[0].counters.append(Counter(f"counter {nth * 6151 % 99_991}", "", "count", values))
+    path = saved(trace, tmp_path, without=["firefox", "perfetto"])
+    assert path.stat().st_size < 300_000
+    data = data_of(path)
+    listed = data["info"]["processes"][0]["counters"]
+    cut = next(issue["count"] for issue in data["info"]["issues"] if issue["kind"] == "page_counters_cut")
+    assert len(listed) > 1000
+    assert len(listed) + cut == 30_000
 
 
 def test_ten_thousand_threads(tmp_path: Path) -> None:

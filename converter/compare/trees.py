@@ -12,7 +12,9 @@ from traceferry.compare.amounts import Key
 from traceferry.compare.comparison import Comparison
 from traceferry.compare.runs import Run
 from traceferry.model import SAMPLES, Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.totals import tree_kernel
 from traceferry.totals.portable import Tree
+from traceferry.totals.trees import nearest_kept
 
 SMALLER = ("(smaller call paths)", "", 0, "", "")
 # The units of measures of self amounts, by the unit of the table whose factors bring them to one level.
@@ -44,56 +46,67 @@ class DiffTree:
     measured: tuple[Measured, ...]
     n_joined: int = 0
 
-    @cached_property
-    def _parents(self) -> list[int]:
-        parents: list[int] = self.parent.tolist()
-        return parents
-
     def total(self, node: Array, own: Array) -> tuple[Array, Array]:
-        """(int64: the nodes and all above them; float64: what each has with all below it)"""
-        parents = self._parents
-        found = dict(zip(node.tolist(), own.tolist(), strict=True))
-        for each in node.tolist():
-            while (each := parents[each]) >= 0 and each not in found:
-                found[each] = 0.0
-        nodes = sorted(found)
-        for each in reversed(nodes):
-            if parents[each] >= 0:
-                found[parents[each]] += found[each]
-        return np.array(nodes, np.int64), np.array([found[each] for each in nodes])
+        """(int32: the nodes and all above them; float64: what each has with all below it)"""
+        nodes, (total,) = self._totals(node, own)
+        return nodes, total
+
+    def _totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
+        """As `total`, of several amounts of the same nodes."""
+        is_marked, found, place = self._scratch
+        nodes = np.sort(found[: tree_kernel.mark_ancestors(self.parent, node, is_marked, found)])
+        is_marked[nodes] = 0
+        place[nodes] = np.arange(len(nodes), dtype=np.int32)
+        above = self.parent[nodes]
+        parent = np.where(above < 0, np.int32(-1), place[above])
+        totals = []
+        for own in owns:
+            total = np.zeros(len(nodes))
+            total[place[node]] = own
+            tree_kernel.add_parts_to_ancestors(parent, total)
+            totals.append(total)
+        return nodes, totals
+
+    @cached_property
+    def _scratch(self) -> tuple[Array, Array, Array]:
+        """For each node: whether it is marked, 0 before and after use; what is marked; its place among these."""
+        n = len(self.parent)
+        return np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
+
+    @cached_property
+    def _ranked(self) -> Array:
+        """The nodes, those with the largest part of any measure first. A parent has at least what its child has, and
+        comes before it."""
+        weight = np.zeros(len(self.parent))
+        for measured in self.measured:
+            owns = measured.base, measured.new
+            nodes, totals = self._totals(measured.node, *owns)
+            for own, total in zip(owns, totals, strict=True):
+                weight[nodes] = np.maximum(weight[nodes], total / max(own.sum(), 1e-300))
+        return np.lexsort((np.arange(len(weight)), -weight))
 
     def largest(self, n: int) -> DiffTree:
         """With the n nodes that have most in any measure; what others have is that of a node of their own below the
         nearest one that is kept."""
         if len(self.parent) <= n:
             return self
-        weight = np.zeros(len(self.parent))
-        for measured in self.measured:
-            for own in (measured.base, measured.new):
-                nodes, total = self.total(measured.node, own)
-                weight[nodes] = np.maximum(weight[nodes], total / max(own.sum(), 1e-300))
-        # A parent has at least what its child has, and comes before it.
-        kept = np.zeros(len(weight), bool)
-        kept[np.lexsort((np.arange(len(weight)), -weight))[:n]] = True
-        place = np.full(len(weight), -1, np.int64)
+        is_kept = np.zeros(len(self.parent), bool)
+        is_kept[self._ranked[:n]] = True
+        kept, joined = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
+        place = np.full(len(self.parent), -1, np.int64)
         place[kept] = np.arange(n)
-        joined: dict[int, int] = {}
-        parents, frames = self.parent.tolist(), self.frame.tolist()
-        new_parent = [int(place[parents[i]]) if parents[i] >= 0 else -1 for i in np.flatnonzero(kept).tolist()]
-        new_frame = [frames[i] for i in np.flatnonzero(kept).tolist()]
-        above = np.where(kept, np.arange(len(weight)), 0)
-        for node in np.flatnonzero(~kept).tolist():
-            up = parents[node]
-            above[node] = -1 if up < 0 else above[up] if not kept[up] else up
-            holder = int(above[node])
-            if holder not in joined:
-                joined[holder] = len(new_parent)
-                new_parent.append(int(place[holder]) if holder >= 0 else -1)
-                new_frame.append(len(self.frames))
-            place[node] = joined[holder]
+        holder, first, of_holder = np.unique(
+            nearest_kept(self.parent, is_kept)[joined], return_index=True, return_inverse=True
+        )
+        # In the order in which they are first needed.
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        place[joined] = n + rank[of_holder.reshape(-1)]
+        above = np.concatenate((self.parent[kept], holder[np.argsort(first)]))
+        frame = np.append(self.frame[kept], np.full(len(first), len(self.frames), np.int32))
         return DiffTree(
-            (*self.frames, SMALLER), np.array(new_parent, np.int32), np.array(new_frame, np.int32),
-            tuple(_moved(measured, place) for measured in self.measured), int(np.count_nonzero(~kept)),
+            (*self.frames, SMALLER), np.where(above < 0, -1, place[above]).astype(np.int32), frame,
+            tuple(_moved(measured, place) for measured in self.measured), len(joined),
         )  # fmt: skip
 
 

@@ -239,6 +239,64 @@ def add_to_ancestors(
         raise ValueError("add_to_ancestors: a node with an invalid parent")
 
 
+def mark_ancestors(
+    parent: cython.const[cython.int][::1],
+    node: cython.const[cython.int][::1],
+    is_marked: cython.uchar[::1],
+    out: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """Marks the nodes and all above them, and writes those that were not marked before. Returns their number. parent:
+    always a smaller node; out: as many as there are nodes."""
+    n: cython.Py_ssize_t = parent.shape[0]
+    if is_marked.shape[0] != n or out.shape[0] != n:
+        raise ValueError("mark_ancestors: an array has the wrong length")
+    i: cython.Py_ssize_t
+    at: cython.int
+    m: cython.Py_ssize_t = 0
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(node.shape[0]):
+            at = node[i]
+            if at < 0 or at >= n:
+                bad = True
+                break
+            while at >= 0 and not is_marked[at]:
+                is_marked[at] = 1
+                out[m] = at
+                m += 1
+                if parent[at] < -1 or parent[at] >= at:
+                    bad = True
+                    break
+                at = parent[at]
+            if bad:
+                break
+    if bad:
+        raise ValueError("mark_ancestors: a node with an invalid number or parent")
+    return m
+
+
+def add_parts_to_ancestors(
+    parent: cython.const[cython.int][::1],
+    amount: cython.double[::1],
+) -> None:
+    """Adds to each node's amount those of all nodes below it. parent: always a smaller node; amount: changed in
+    place."""
+    n: cython.Py_ssize_t = parent.shape[0]
+    if amount.shape[0] != n:
+        raise ValueError("add_parts_to_ancestors: an array has the wrong length")
+    i: cython.Py_ssize_t
+    bad: cython.bint = False
+    with cython.nogil:
+        for i in range(n - 1, -1, -1):
+            if parent[i] < -1 or parent[i] >= i:
+                bad = True
+                break
+            if parent[i] >= 0:
+                amount[parent[i]] += amount[i]
+    if bad:
+        raise ValueError("add_parts_to_ancestors: a node with an invalid parent")
+
+
 def add_to_callers(
     prefix: cython.const[cython.int][::1],
     func: cython.const[cython.int][::1],
@@ -303,6 +361,8 @@ if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     add_calls = plain_integers(add_calls)
+    add_parts_to_ancestors = plain_integers(add_parts_to_ancestors)
     add_to_ancestors = plain_integers(add_to_ancestors)
     add_to_callers = plain_integers(add_to_callers)
     fold_stacks = plain_integers(fold_stacks)
+    mark_ancestors = plain_integers(mark_ancestors)

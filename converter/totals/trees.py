@@ -297,12 +297,19 @@ class Trees:
 
     def halve(self) -> None:
         """Makes one bucket of each two."""
-        self.n_buckets, self.width_ns = (self.n_buckets + 1) // 2, min(2 * self.width_ns, LARGEST)
+        self.n_buckets, self.width_ns, _ = self.coarser(self.n_buckets - 1)
         for series in self.series:
             series.set(series.bucket // 2, series.node, series.amount)
         self._n_done = _n_amounts(self.series[: self._done])
 
     # ------------------------------------------------------------ what comes out
+
+    def coarser(self, most: int) -> tuple[int, int, int]:
+        """(number of buckets, their length in ns, how often each two become one so that they are at most so many)"""
+        n, width_ns, halvings = self.n_buckets, self.width_ns, 0
+        while n > most:
+            n, width_ns, halvings = (n + 1) // 2, min(2 * width_ns, LARGEST), halvings + 1
+        return n, width_ns, halvings
 
     def own(self, chosen: Callable[[Series], bool]) -> Array:
         """int64: what each node has itself in the chosen series together."""
@@ -321,6 +328,16 @@ class Trees:
 
 def _n_amounts(series: list[Series]) -> int:
     return sum(len(each.node) for each in series)
+
+
+def nearest_kept(parent: Array, is_kept: Array) -> Array:
+    """For each node itself or the nearest one above that is kept, -1 is none."""
+    at = np.where(is_kept, np.arange(len(parent)), parent)
+    while True:
+        further = np.where((at >= 0) & ~is_kept[at], at[at], at)
+        if np.array_equal(further, at):
+            return at
+        at = further
 
 
 class _Own:

@@ -14,7 +14,7 @@ from traceferry.compare import figures
 from traceferry.compare.as_json import as_json
 from traceferry.compare.comparison import Comparison
 from traceferry.compare.trees import DiffTree, Measured, diff_tree
-from traceferry.exporters.html.embed import gzipped, text_size
+from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
 from traceferry.io.output import Output
 
@@ -31,10 +31,12 @@ Json = dict[str, Any]
 
 def write_comparison(comparison: Comparison, out: Output) -> None:
     tree, found = diff_tree(comparison), as_json(comparison)
-    for n_nodes, n_rows in STEPS:
-        data = gzipped(orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows)))
-        if text_size(len(data)) <= MOST_DATA:
-            break
+
+    def made(step: tuple[int, int]) -> bytes:
+        n_nodes, n_rows = step
+        return gzipped(orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows)))
+
+    _, data = first_that_fits(STEPS, made, MOST_DATA)
     write_document(out, SCRIPTS, data)
 
 

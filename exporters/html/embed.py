@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
-from typing import IO, Any
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ DIGITS = np.frombuffer(ALPHABET, np.uint8)
 GROUP = 13  # bytes that are 16 characters
 # Bytes of one element.
 PIECE = GROUP << 16
+Step = TypeVar("Step")
 
 
 class TooLargeError(Exception):
@@ -102,3 +104,18 @@ def as_text(data: bytes) -> bytes:
 
 def text_size(n_bytes: int) -> int:
     return -(-n_bytes // GROUP) * 16
+
+
+def first_that_fits(steps: Sequence[Step], make: Callable[[Step], bytes], most_characters: int) -> tuple[Step, bytes]:
+    """The first of the steps with which `make` gives so many characters of text, and what it gives; the last step where
+    none does. steps: of more than one, each giving less than the one before: between the first and the last it is
+    looked for by halves, so that few are made."""
+    made: dict[int, bytes] = {}
+
+    def fits(nth: int) -> bool:
+        made[nth] = make(steps[nth])
+        return text_size(len(made[nth])) <= most_characters
+
+    last = len(steps) - 1
+    nth = 0 if fits(0) else bisect_left(range(last), True, lo=1, key=fits)
+    return steps[nth], made[nth] if nth in made else make(steps[nth])

@@ -18,8 +18,8 @@ import orjson
 
 import traceferry
 from traceferry import registry
-from traceferry.exporters.html.embed import Compressed, as_text, exported, gzipped, text_size
-from traceferry.exporters.html.recording import Detail, PageData
+from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
+from traceferry.exporters.html.recording import DETAILS, PageData
 from traceferry.io.output import Output
 from traceferry.model import Trace
 
@@ -103,10 +103,8 @@ def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Ite
 
 def _packed(page: PageData, others: dict[str, Any], budget: int) -> bytes:
     """The data, compressed, with as much detail as there is room for."""
-    for detail in Detail.steps():
-        data = gzipped(orjson.dumps(page.shaped(detail) | others))
-        if text_size(len(data)) <= budget:
-            break
+    detail, data = first_that_fits(DETAILS, lambda d: gzipped(orjson.dumps(page.shaped(d) | others)), budget)
+    page.note_narrowed(detail)
     return data
 
 

@@ -6,8 +6,9 @@ time is reduced until the data fits; sums stay exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,36 +19,41 @@ from traceferry.model import Array, Trace
 from traceferry.summary.info import summary_of
 from traceferry.totals import tree_kernel
 from traceferry.totals.collect import Collected, collect
-from traceferry.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees
+from traceferry.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
 
 Json = dict[str, Any]
 LONGEST_NAME = 1000
 LONGEST_LIST = 500
-# Call paths and parts of time, from much to little.
-STEPS = (
-    (40_000, 512), (40_000, 256), (25_000, 256), (25_000, 128), (15_000, 128), (10_000, 128), (7_000, 64), (5_000, 64),
-    (3_000, 64), (2_000, 32), (1_000, 32), (500, 32), (200, 32), (50, 32),
-)  # fmt: skip
 SMALLER = "(smaller call paths)"
 LIVE = Measure("bytes not freed", "bytes", is_timed=False)
 
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of the recording the page shows. nodes: call paths; buckets: parts of the time; rows: of each table;
-    source_bytes: of the texts of sources."""
+    """How much of the recording the page shows. nodes: call paths; buckets: parts of the time; rows: of each ranked
+    table; counters: of each process; source_bytes: of the texts of sources."""
 
     nodes: int
     buckets: int
     rows: int
+    counters: int
     source_bytes: int
 
-    @classmethod
-    def steps(cls) -> Iterator[Detail]:
-        """From much to little."""
-        for nodes, buckets in STEPS:
-            part = nodes / STEPS[0][0]
-            yield cls(nodes, buckets, max(int(200 * part**0.5), 20), int(2_000_000 * part))
+
+def _detail(nodes: int, buckets: int) -> Detail:
+    part = nodes / MOST_NODES
+    return Detail(nodes, buckets, max(int(200 * part**0.5), 20), int(10_000 * part), int(2_000_000 * part))
+
+
+MOST_NODES = 40_000
+# From much to little.
+DETAILS = tuple(
+    _detail(nodes, buckets)
+    for nodes, buckets in (
+        (MOST_NODES, 512), (MOST_NODES, 256), (25_000, 256), (25_000, 128), (15_000, 128), (10_000, 128), (7_000, 64),
+        (5_000, 64), (3_000, 64), (2_000, 32), (1_000, 32), (500, 32), (200, 32), (50, 32),
+    )
+)  # fmt: skip
 
 
 class PageData:
@@ -72,23 +78,49 @@ class PageData:
         return page
 
     def shaped(self, detail: Detail) -> Json:
-        """With that much detail. The detail of time only falls."""
+        """With that much detail."""
         trees = self._trees
-        while trees.n_buckets > detail.buckets:
-            trees.halve()
-        kept, measures = _Kept(trees, detail.nodes), self._measures()
-        self._trace.report.note("page_narrowed", kept.n_joined, where="page")
+        n_buckets, width_ns, halvings = trees.coarser(detail.buckets)
+        kept, measures = _Kept(trees, self._ranked, detail.nodes), self._measures()
+        self.note_narrowed(detail)
         info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
         return {
-            "info": _cut(info, detail.rows),
-            "time": {"buckets": trees.n_buckets, "width_ns": trees.width_ns},
+            "info": _cut(info, dict.fromkeys(RANKED, detail.rows) | {"counters": detail.counters}),
+            "time": {"buckets": n_buckets, "width_ns": width_ns},
             **self._names(kept),
             "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
             "measures": [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in measures],
-            "series": [_series(s, kept, measures[s.measure]) for s in trees.series if s.measure in measures],
+            "series": [_series(s, kept, measures[s.measure], halvings) for s in trees.series if s.measure in measures],
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes),
         }
+
+    def note_narrowed(self, detail: Detail) -> None:
+        """Reports what a page with that much detail does not show, and of no other."""
+        n_counters = sum(max(len(process["counters"]) - detail.counters, 0) for process in self._info["processes"])
+        report = self._trace.report
+        report.note("page_narrowed", max(len(self._ranked) - detail.nodes, 0), where="page")
+        report.note("page_counters_cut", n_counters, where="page")
+
+    @cached_property
+    def _ranked(self) -> Array:
+        """The call paths that have anything, those with the largest part of any measure first."""
+        trees = self._trees
+        share = np.zeros(trees.nodes.n)
+        for measure in dict.fromkeys(s.measure for s in trees.series if s.measure != FREED):
+            own = trees.own(lambda s, m=measure: s.measure == m)  # type: ignore[misc]
+            share = np.maximum(share, trees.total(own) / max(sums.total(own), 1))
+        rank = np.lexsort((np.arange(len(share)), -share))
+        return rank[share[rank] > 0]
+
+    @cached_property
+    def _lib_of_func(self) -> Array:
+        """The library of the first frame that has one, -1 is none."""
+        frames = self._trace.frames.table()
+        found = np.full(len(self._trace.funcs), -1, np.int32)
+        rows = np.flatnonzero(frames["lib"] >= 0)[::-1]
+        found[frames["func"][rows]] = frames["lib"][rows]
+        return found
 
     def _measures(self) -> dict[Measure, int]:
         """Their numbers, of those that have anything."""
@@ -100,7 +132,7 @@ class PageData:
         trace, rows = self._trace, self._trees.keys.rows[kept.keys]
         used, func = np.unique(rows[:, 0], return_inverse=True)
         funcs = trace.funcs.table()
-        sources, libs = funcs["source"][used], _lib_of_func(trace)[used]
+        sources, libs = funcs["source"][used], self._lib_of_func[used]
         files, file = np.unique(sources[sources >= 0], return_inverse=True)
         file_of = np.full(len(used), -1, np.int64)
         file_of[sources >= 0] = file
@@ -139,46 +171,29 @@ def _add_live(trees: Trees) -> None:
 
 
 class _Kept:
-    """The call paths that the page shows: those with the largest part of any measure. The others are joined, below the
-    nearest one that is kept. keys: those in use; parent, frame: of the new nodes; node: of each old one, -1 is none."""
+    """The call paths that the page shows, the first of those in `ranked`. The others are joined, below the nearest one
+    that is kept. keys: those in use; parent, frame: of the new nodes; node: of each old one, -1 is none."""
 
-    def __init__(self, trees: Trees, most: int) -> None:
+    def __init__(self, trees: Trees, ranked: Array, most: int) -> None:
         parent, n = trees.nodes.parent, trees.nodes.n
-        share = np.zeros(n)
-        for measure in dict.fromkeys(s.measure for s in trees.series if s.measure != FREED):
-            own = trees.own(lambda s, m=measure: s.measure == m)  # type: ignore[misc]
-            share = np.maximum(share, trees.total(own) / max(sums.total(own), 1))
-        used = share > 0
-        rank = np.lexsort((np.arange(n), -share))
         is_kept = np.zeros(n, bool)
-        is_kept[rank[:most]] = True
-        is_kept &= used
+        is_kept[ranked[:most]] = True
         rows = np.flatnonzero(is_kept)
-        self.n_joined = int(np.count_nonzero(used)) - len(rows)
+        self.n_joined = len(ranked) - len(rows)
         self.node = np.full(n, -1, np.int64)
         self.node[rows] = np.arange(len(rows))
         self.keys, key = np.unique(trees.nodes.key[rows], return_inverse=True)
         above = parent[rows]
         parents = np.where(above < 0, -1, self.node[above])
         frames = key.reshape(-1)
-        joined = np.flatnonzero(used & ~is_kept)
+        joined = np.sort(ranked[most:])
         if len(joined):
-            nearest = _nearest_kept(parent, is_kept)[joined]
+            nearest = nearest_kept(parent, is_kept)[joined]
             below = np.where(nearest < 0, -1, self.node[nearest])
             new, place = np.unique(below, return_inverse=True)
             self.node[joined] = len(rows) + place.reshape(-1)
             parents, frames = np.append(parents, new), np.append(frames, np.full(len(new), len(self.keys)))
         self.parent, self.frame = parents, frames
-
-
-def _nearest_kept(parent: Array, is_kept: Array) -> Array:
-    """For each node itself or the nearest one above that is kept, -1 is none."""
-    at = np.where(is_kept, np.arange(len(parent)), parent)
-    while True:
-        further = np.where((at >= 0) & ~is_kept[at], at[at], at)
-        if np.array_equal(further, at):
-            return at
-        at = further
 
 
 def _steps_back(parent: Array) -> list[int]:
@@ -187,10 +202,10 @@ def _steps_back(parent: Array) -> list[int]:
     return steps
 
 
-def _series(series: Series, kept: _Kept, measure: int) -> Json:
-    """Sorted by bucket, then node, as differences to the row before."""
+def _series(series: Series, kept: _Kept, measure: int, halvings: int) -> Json:
+    """Sorted by bucket, then node, as differences to the row before. halvings: how often two buckets become one."""
     made = Series(series.process, series.thread, series.measure)
-    made.set(series.bucket, kept.node[series.node], series.amount)
+    made.set(series.bucket >> halvings, kept.node[series.node], series.amount)
     return {
         "measure": measure,
         "process": series.process,
@@ -204,15 +219,6 @@ def _series(series: Series, kept: _Kept, measure: int) -> Json:
 def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:
     rows = zip(*(table[column].tolist() for column in columns), strict=True)
     return [{column: trace.strings[i] for column, i in zip(columns, row, strict=True)} for row in rows]
-
-
-def _lib_of_func(trace: Trace) -> Array:
-    """The library of the first frame that has one, -1 is none."""
-    frames = trace.frames.table()
-    found = np.full(len(trace.funcs), -1, np.int32)
-    rows = np.flatnonzero(frames["lib"] >= 0)[::-1]
-    found[frames["func"][rows]] = frames["lib"][rows]
-    return found
 
 
 # ---------------------------------------------------------------- sources
@@ -248,20 +254,25 @@ class _Lines:
             heat = self._heat.setdefault(int(source[row]), {}).setdefault(measure, [])
             heat.append([int(line[row]), int(own[row]), int(total[row])])
 
-    def sources(self, most_bytes: int) -> list[Json]:
-        """The hottest first; without text where there is no room for it."""
+    @cached_property
+    def _hottest(self) -> list[int]:
+        """The sources that are listed."""
 
         def heat_of(source: int) -> int:
             return max(sum(int(row[1]) for row in rows) for rows in self._heat[source].values())
 
+        return sorted(self._heat, key=lambda s: (-heat_of(s), s))[:LONGEST_LIST]
+
+    def sources(self, most_bytes: int) -> list[Json]:
+        """The hottest first; without text where there is no room for it."""
         found, left = [], most_bytes
-        for source in sorted(self._heat, key=lambda s: (-heat_of(s), s)):
+        for source in self._hottest:
             text = self._trace.texts[int(self._trace.sources["text"][source])]
             fits = len(text) <= left
             left -= len(text) if fits else 0
             path = self._trace.strings[int(self._trace.sources["path"][source])]
             found.append({"path": _short(path), "text": text if fits else None, "heat": self._heat[source]})
-        return found[:LONGEST_LIST]
+        return found
 
 
 def _places(source: Array, line: Array) -> tuple[Array, Array]:
@@ -304,9 +315,10 @@ def _shortened(value: Any) -> Any:
 RANKED = ("top", "classes", "sites", "growth", "methods", "assemblies")
 
 
-def _cut(value: Any, rows: int) -> Any:
+def _cut(value: Any, most: dict[str, int]) -> Any:
+    """most: elements of the lists of that name."""
     if isinstance(value, dict):
-        return {k: _cut(v[:rows] if k in RANKED and isinstance(v, list) else v, rows) for k, v in value.items()}
+        return {k: _cut(v[: most[k]] if k in most and isinstance(v, list) else v, most) for k, v in value.items()}
     if isinstance(value, list):
-        return [_cut(item, rows) for item in value]
+        return [_cut(item, most) for item in value]
     return value
