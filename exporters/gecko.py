@@ -9,6 +9,7 @@ the Firefox Profiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -22,7 +23,7 @@ from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, mar
 from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, threads_of
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
-from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, distinct
+from traceferry.model import Array, Process, Thread, ThreadData, Trace, distinct
 
 # The viewer refuses samples without an event delay.
 SAMPLE_SCHEMA = ("stack", "time", "eventDelay")
@@ -36,22 +37,18 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     schemas, categories = Schemas(), Categories(trace)
     frames = Frames(trace, categories)
     activities: list[Activity] = []
-    json.open(b"{")
-    json.key("threads")
-    json.open(b"[")
-    for process, thread in threads_of(trace) or [_nobody()]:
-        data = thread.load()
-        for part, part_data in parts(thread, data):
-            json.item()
-            activities.append(Activity.of(part, part_data))
-            _write_thread(json, trace, process, part, part_data, frames, schemas, categories)
-        del data, part_data
-        progress(thread.n_records)
-    json.close(b"]")
-    json.member("meta", _meta(trace, activities, categories, schemas))
-    json.members({"libs": [], "pausedRanges": [], "processes": []})
-    json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))
-    json.close(b"}")
+    with json.object():
+        with json.array("threads"):
+            for process, thread in threads_of(trace) or [_nobody()]:
+                data = thread.load()
+                for part, part_data in parts(thread, data):
+                    activities.append(Activity.of(part, part_data))
+                    _write_thread(json, trace, process, part, part_data, frames, schemas, categories)
+                del data, part_data
+                progress(thread.n_records)
+        json.member("meta", _meta(trace, activities, categories, schemas))
+        json.members({"libs": [], "pausedRanges": [], "processes": []})
+        json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))
     _note_losses(trace, activities)
 
 
@@ -100,71 +97,56 @@ def _table(schema: tuple[str, ...], rows: list[Any]) -> dict[str, Any]:
     return {"schema": {name: i for i, name in enumerate(schema)}, "data": rows}
 
 
-def _open_table(json: JsonWriter, schema: tuple[str, ...]) -> None:
-    json.open(b"{")
-    json.member("schema", {name: i for i, name in enumerate(schema)})
-    json.key("data")
+@contextmanager
+def _streamed_table(json: JsonWriter, name: str, schema: tuple[str, ...]) -> Iterator[None]:
+    """The caller writes its `data`."""
+    with json.object(name):
+        json.member("schema", {name: i for i, name in enumerate(schema)})
+        yield
 
 
 # ---------------------------------------------------------------- threads
 
 
 def _write_thread(
-    json: JsonWriter,
-    trace: Trace,
-    process: Process,
-    thread: Thread,
-    data: ThreadData,
-    frames: Frames,
-    schemas: Schemas,
-    categories: Categories,
-) -> None:
+    json: JsonWriter, trace: Trace, process: Process, thread: Thread, data: ThreadData, frames: Frames,
+    schemas: Schemas, categories: Categories,
+) -> None:  # fmt: skip
     strings, stacks = ThreadStrings(), ThreadStacks(trace, data)
     head = firefox.thread_head(trace, process, thread)
     kept = ("name", "processName", "processType", "registerTime", "unregisterTime", "tid")
-    json.open(b"{")
     # By this name the viewer knows the main thread of a process; it shows the process's name instead.
     name = "GeckoMain" if thread.is_main else thread.name
-    json.members({key: head[key] for key in kept} | {"pid": process.pid, "name": name})
-    json.key("samples")
-    if len(data.calls):
-        _write_calls(json, trace, data.calls, stacks)
-    else:
-        _write_samples(json, stacks.index[data.samples["stack"]], data.samples["ts"] - trace.start_ts, data.samples)
-    json.key("markers")
-    _open_table(json, ("name", "startTime", "endTime", "phase", "category", "data"))
-    backtraces = SyncProfiles(trace, process, thread, stacks)
-    markers = _marker_rows(trace, thread, data, schemas, strings, backtraces, categories)
-    json.rows(chain(markers, allocation_rows(trace, thread, data.allocations, strings, backtraces)))
-    json.close(b"}")
-    used, frame = np.unique(stacks.paths.frame, return_inverse=True)
-    json.member("frameTable", _table(FRAME_SCHEMA, frames.rows(used, strings)))
-    json.key("stackTable")
-    _open_table(json, ("prefix", "frame"))
-    prefixes = (None if p < 0 else p for p in stacks.paths.prefix.tolist())
-    json.rows(zip(prefixes, frame.tolist(), strict=True))
-    json.close(b"}")
-    json.member("stringTable", strings.list)
-    json.close(b"}")
+    with json.object():
+        json.members({key: head[key] for key in kept} | {"pid": process.pid, "name": name})
+        if len(data.calls):
+            with _streamed_table(json, "samples", SAMPLE_SCHEMA):
+                samples = stacks.paths.samples(data.calls)
+                json.sample_rows("data", ((stack, ts - trace.start_ts) for ts, stack in samples))
+        else:
+            ts = data.samples["ts"] - trace.start_ts
+            _write_samples(json, stacks.index[data.samples["stack"]], ts, data.samples["cpu_ns"])
+        with _streamed_table(json, "markers", ("name", "startTime", "endTime", "phase", "category", "data")):
+            backtraces = SyncProfiles(trace, process, thread, stacks)
+            markers = _marker_rows(trace, thread, data, schemas, strings, backtraces, categories)
+            json.rows("data", chain(markers, allocation_rows(trace, thread, data.allocations, strings, backtraces)))
+        used, frame = np.unique(stacks.paths.frame, return_inverse=True)
+        json.member("frameTable", _table(FRAME_SCHEMA, frames.rows(used, strings)))
+        with _streamed_table(json, "stackTable", ("prefix", "frame")):
+            prefixes = (None if p < 0 else p for p in stacks.paths.prefix.tolist())
+            json.rows("data", zip(prefixes, frame.tolist(), strict=True))
+        json.member("stringTable", strings.list)
 
 
-def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: ThreadStacks) -> None:
-    _open_table(json, SAMPLE_SCHEMA)
-    json.sample_rows((stack, ts - trace.start_ts) for ts, stack in stacks.paths.samples(calls))
-    json.close(b"}")
-
-
-def _write_samples(json: JsonWriter, stack: Array, ts: Array, samples: Table) -> None:
-    cpu_ns = samples["cpu_ns"]
+def _write_samples(json: JsonWriter, stack: Array, ts: Array, cpu_ns: Array) -> None:
     if np.any(cpu_ns >= 0):
-        _open_table(json, (*SAMPLE_SCHEMA, "threadCPUDelta"))
-        stacks = (None if s < 0 else s for s in stack.tolist())
-        deltas = (None if c < 0 else c for c in cpu_ns.tolist())
-        json.rows((s, t, 0, c) for s, t, c in zip(stacks, (ts / 1e6).tolist(), deltas, strict=True))
+        with _streamed_table(json, "samples", (*SAMPLE_SCHEMA, "threadCPUDelta")):
+            stacks = (None if s < 0 else s for s in stack.tolist())
+            deltas = (None if c < 0 else c for c in cpu_ns.tolist())
+            json.rows("data", ((s, t, 0, c) for s, t, c in zip(stacks, (ts / 1e6).tolist(), deltas, strict=True)))
     else:
-        _open_table(json, SAMPLE_SCHEMA)
-        json.sample_rows([(stack, ts)])
-    json.close(b"}")
+        with _streamed_table(json, "samples", SAMPLE_SCHEMA):
+            json.sample_rows("data", [(stack, ts)])
 
 
 class ThreadStrings:

@@ -32,35 +32,31 @@ def write_allocations(json: JsonWriter, trace: Trace, thread: Thread, allocation
 
 def _write_js_allocations(json: JsonWriter, trace: Trace, allocations: Table, stacks: Stacks) -> None:
     times = Counted(ts - trace.start_ts for ts in _made_column(allocations, "ts"))
-    json.key("jsAllocations")
-    json.open(b"{")
-    json.milli_pieces("time", times)
-    json.key("className")
-    json.rows(chain.from_iterable(_class_names(trace, names) for names in _made_column(allocations, "class_name")))
-    json.repeated("typeName", TYPE_NAME, times.n)
-    json.repeated("coarseType", COARSE_TYPE, times.n)
-    json.long_pieces("weight", _made_column(allocations, "size"))
-    json.member("weightType", "bytes")
-    json.repeated("inNursery", IN_NURSERY, times.n)
-    json.int_pieces("stack", (stacks.of_column(stack) for stack in _made_column(allocations, "stack")))
-    json.member("length", times.n)
-    json.close(b"}")
+    names = (_class_names(trace, names) for names in _made_column(allocations, "class_name"))
+    with json.object("jsAllocations"):
+        json.millis("time", times)
+        json.rows("className", chain.from_iterable(names))
+        json.repeated("typeName", TYPE_NAME, times.n)
+        json.repeated("coarseType", COARSE_TYPE, times.n)
+        json.longs("weight", _made_column(allocations, "size"))
+        json.member("weightType", "bytes")
+        json.repeated("inNursery", IN_NURSERY, times.n)
+        json.ints("stack", (stacks.of_column(stack) for stack in _made_column(allocations, "stack")))
+        json.member("length", times.n)
 
 
 def _write_native_allocations(
     json: JsonWriter, trace: Trace, thread: Thread, allocations: Table, stacks: Stacks
 ) -> None:
     times = Counted(piece["ts"] - trace.start_ts for piece in allocations.pieces())
-    json.key("nativeAllocations")
-    json.open(b"{")
-    json.milli_pieces("time", times)
-    json.long_pieces("weight", (piece["size"] for piece in allocations.pieces()))
-    json.member("weightType", "bytes")
-    json.int_pieces("stack", (stacks.of_column(piece["stack"]) for piece in allocations.pieces()))
-    json.long_pieces("memoryAddress", _identities(allocations))
-    json.repeated("threadId", thread.tid, times.n)
-    json.member("length", times.n)
-    json.close(b"}")
+    with json.object("nativeAllocations"):
+        json.millis("time", times)
+        json.longs("weight", (piece["size"] for piece in allocations.pieces()))
+        json.member("weightType", "bytes")
+        json.ints("stack", (stacks.of_column(piece["stack"]) for piece in allocations.pieces()))
+        json.longs("memoryAddress", _identities(allocations))
+        json.repeated("threadId", thread.tid, times.n)
+        json.member("length", times.n)
 
 
 def allocation_rows(

@@ -15,13 +15,12 @@ from traceferry.compare.comparison import Comparison
 from traceferry.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
 from traceferry.exporters.firefox.markers import Schemas
 from traceferry.exporters.firefox.meta import Activity, Categories, libs, meta
-from traceferry.exporters.firefox.profile import thread_head
+from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace
 
-NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}
 NS_PER_MS = 1e6
 
 
@@ -38,21 +37,18 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
     trace = as_trace(comparison, tree)
     json = JsonWriter(out)
     strings, stacks, categories = StringArray(trace), Stacks(trace), Categories(trace)
-    json.open(b"{")
-    json.key("threads")
-    json.open(b"[")
-    for nth, measured in enumerate(tree.measured):
-        _write_threads(json, trace, tree, measured, nth)
-    json.close(b"]")
-    categories.update()
-    values = meta(trace, [Activity(samples=1)] * (3 * len(tree.measured)), categories, Schemas().all)
-    shown = {"initialVisibleThreads": list(range(3 * len(tree.measured))), "initialSelectedThreads": [_first(tree)]}
-    json.key("meta")
-    json.value(values | shown | {"product": "comparison", "importedFrom": "traceferry compare"})
-    json.member("libs", libs(trace))
-    json.member("counters", [])
-    write_shared(json, trace, stacks, strings, categories)
-    json.close(b"}")
+    n_threads = 3 * len(tree.measured)
+    with json.object():
+        with json.array("threads"):
+            for nth, measured in enumerate(tree.measured):
+                _write_threads(json, trace, tree, measured, nth)
+        categories.update()
+        values = meta(trace, [Activity(samples=1)] * n_threads, categories, Schemas().all)
+        shown = {"initialVisibleThreads": list(range(n_threads)), "initialSelectedThreads": [_first(tree)]}
+        json.member("meta", values | shown | {"product": "comparison", "importedFrom": "traceferry compare"})
+        json.member("libs", libs(trace))
+        json.member("counters", [])
+        write_shared(json, trace, stacks, strings, categories)
 
 
 def _first(tree: DiffTree) -> int:
@@ -84,17 +80,13 @@ def _write_thread(
     kind: str = "default",
 ) -> None:  # fmt: skip
     thread = Thread(tid, name, False, trace.start_ts, trace.end_ts, ThreadData)
-    json.item()
-    json.open(b"{")
-    json.members(thread_head(trace, process, thread) | {"processType": kind})
-    json.key("samples")
-    json.open(b"{")
-    json.ints("stack", samples.stack)
     n = len(samples.stack)
-    # They stand for no moment: they are spread over the time of a run.
-    json.millis("time", np.arange(n, dtype=np.int64) * max((trace.end_ts - trace.start_ts) // max(n, 1), 1))
-    json.member("weight", samples.weight.tolist())
-    json.members({"weightType": {"ns": "tracing-ms", "bytes": "bytes"}.get(unit, "samples"), "length": n})
-    json.close(b"}")
-    json.member("markers", NO_MARKERS)
-    json.close(b"}")
+    with json.object():
+        json.members(thread_head(trace, process, thread) | {"processType": kind})
+        with json.table("samples", n):
+            json.ints("stack", samples.stack)
+            # They stand for no moment: they are spread over the time of a run.
+            json.millis("time", np.arange(n, dtype=np.int64) * max((trace.end_ts - trace.start_ts) // max(n, 1), 1))
+            json.member("weight", samples.weight.tolist())
+            json.member("weightType", {"ns": "tracing-ms", "bytes": "bytes"}.get(unit, "samples"))
+        json.member("markers", NO_MARKERS)

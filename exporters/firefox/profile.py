@@ -11,6 +11,7 @@ those of a thread of sizes have weights. A thread that has both becomes two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,73 +26,66 @@ from traceferry.io.output import Output
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
 
 GRAPH_PIXELS = 1000
+NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}
 
 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
     records done."""
     json = JsonWriter(out)
-    strings, stacks, schemas, categories = StringArray(trace), Stacks(trace), Schemas(), Categories(trace)
+    shared = Shared(trace, StringArray(trace), Stacks(trace), Schemas(), Categories(trace))
     threads = threads_of(trace)
     written: list[tuple[Process, Thread]] = []
     activities: list[Activity] = []
-    json.open(b"{")
-    json.key("threads")
-    json.open(b"[")
-    for process, thread in threads:
-        data = thread.load()
-        progress(thread.n_records // 2)
-        for part, part_data in parts(thread, data):
-            json.item()
-            written.append((process, part))
-            activities.append(Activity.of(part, part_data))
-            _write_thread(json, trace, process, part, part_data, stacks, strings, schemas, categories)
-        # Peak memory is one thread: this one goes before the next comes.
-        del data, part_data
-        progress(thread.n_records - thread.n_records // 2)
-    if not threads:
-        json.item()
-        _write_empty_thread(json)
-    json.close(b"]")
-    # Only now: while threads were loaded and gone through, functions may have been added.
-    categories.update()
-    json.key("meta")
-    json.value(meta(trace, activities, categories, schemas.all))
-    json.member("libs", libs(trace))
-    json.member("counters", counters(trace, written))
-    write_shared(json, trace, stacks, strings, categories)
-    json.close(b"}")
+    with json.object():
+        with json.array("threads"):
+            for process, thread in threads:
+                data = thread.load()
+                progress(thread.n_records // 2)
+                for part, part_data in parts(thread, data):
+                    written.append((process, part))
+                    activities.append(Activity.of(part, part_data))
+                    _write_thread(json, process, part, part_data, shared)
+                # Peak memory is one thread: this one goes before the next comes.
+                del data, part_data
+                progress(thread.n_records - thread.n_records // 2)
+            if not threads:
+                _write_empty_thread(json)
+        # Only now: while threads were loaded and gone through, functions may have been added.
+        shared.categories.update()
+        json.member("meta", meta(trace, activities, shared.categories, shared.schemas.all))
+        json.member("libs", libs(trace))
+        json.member("counters", counters(trace, written))
+        write_shared(json, trace, shared.stacks, shared.strings, shared.categories)
     trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
 
 
 # ---------------------------------------------------------------- threads
 
 
-def _write_thread(
-    json: JsonWriter,
-    trace: Trace,
-    process: Process,
-    thread: Thread,
-    data: ThreadData,
-    stacks: Stacks,
-    strings: StringArray,
-    schemas: Schemas,
-    categories: Categories,
-) -> None:
-    json.open(b"{")
-    json.members(thread_head(trace, process, thread) | _view_head(process, thread))
-    json.key("samples")
-    json.open(b"{")
-    if len(data.calls) or not (len(data.samples) or trace.sampling):
-        _write_calls(json, trace, data.calls, stacks)
-    else:
-        _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
-    json.close(b"}")
-    write_allocations(json, trace, thread, data.allocations, stacks)
-    json.key("markers")
-    causes = Causes(trace.start_ts, thread.tid, stacks)
-    _write_markers(json, trace, markers_of(trace, thread, data, schemas, strings, causes), strings, categories)
-    json.close(b"}")
+@dataclass(frozen=True)
+class Shared:
+    """What all threads of a profile refer to."""
+
+    trace: Trace
+    strings: StringArray
+    stacks: Stacks
+    schemas: Schemas
+    categories: Categories
+
+
+def _write_thread(json: JsonWriter, process: Process, thread: Thread, data: ThreadData, shared: Shared) -> None:
+    trace, stacks = shared.trace, shared.stacks
+    with json.object():
+        json.members(thread_head(trace, process, thread) | _view_head(process, thread))
+        with json.object("samples"):
+            if len(data.calls) or not (len(data.samples) or trace.sampling):
+                _write_calls(json, trace, data.calls, stacks)
+            else:
+                _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
+        write_allocations(json, trace, thread, data.allocations, stacks)
+        causes = Causes(trace.start_ts, thread.tid, stacks)
+        _write_markers(json, shared, markers_of(trace, thread, data, shared.schemas, shared.strings, causes))
 
 
 def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any]:
@@ -127,14 +121,10 @@ def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
 def _write_empty_thread(json: JsonWriter) -> None:
     """The viewer refuses a profile without threads."""
     process = Process(0, "empty recording", 0, 0)
-    json.open(b"{")
-    json.members(thread_head(Trace(), process, Thread(0, "empty recording", True, 0, 0, ThreadData)))
-    json.member("samples", {"stack": [], "time": [], "weight": None, "weightType": "samples", "length": 0})
-    json.member(
-        "markers",
-        {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0},
-    )
-    json.close(b"}")
+    with json.object():
+        json.members(thread_head(Trace(), process, Thread(0, "empty recording", True, 0, 0, ThreadData)))
+        json.member("samples", {"stack": [], "time": [], "weight": None, "weightType": "samples", "length": 0})
+        json.member("markers", NO_MARKERS)
 
 
 def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -> None:
@@ -142,9 +132,9 @@ def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -
     # there is repeated where it ends, with no weight.
     longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
     samples = SampleTimes(lambda: stacks.of_calls(calls, longest))
-    json.int_pieces("stack", samples.stacks())
-    json.milli_pieces("time", (ts - trace.start_ts for ts, _ in samples.pieces()))
-    json.milli_pieces("weight", (ns for _, ns in samples.pieces()))
+    json.ints("stack", samples.stacks())
+    json.millis("time", (ts - trace.start_ts for ts, _ in samples.pieces()))
+    json.millis("weight", (ns for _, ns in samples.pieces()))
     json.members({"weightType": "tracing-ms", "length": samples.n})
 
 
@@ -182,22 +172,17 @@ class Causes:
         return ({"stack": s, "time": t, "tid": tid} for s, t in zip(written, at_ms, strict=True))
 
 
-def _write_markers(
-    json: JsonWriter, trace: Trace, columns: list[MarkerColumns], strings: StringArray, categories: Categories
-) -> None:
-    ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - trace.start_ts
+def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns]) -> None:
+    ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - shared.trace.start_ts
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
-    names = np.repeat(np.array([strings.index(c.name) for c in columns], np.int32), n_rows)
-    category = np.repeat(np.array([categories.of_markers(c.category) for c in columns], np.int32), n_rows)
+    names = np.repeat(np.array([shared.strings.index(c.name) for c in columns], np.int32), n_rows)
+    category = np.repeat(np.array([shared.categories.of_markers(c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
-    json.open(b"{")
-    json.key("data")
-    json.rows(row for c in columns for row in c.data)
-    json.ints("name", names)
-    json.millis("startTime", ts)
-    json.millis("endTime", np.where(is_interval, ts + dur, -1))
-    json.ints("phase", np.where(is_interval, INTERVAL, INSTANT))
-    json.ints("category", category)
-    json.member("length", len(ts))
-    json.close(b"}")
+    with json.table("markers", len(ts)):
+        json.rows("data", (row for c in columns for row in c.data))
+        json.ints("name", names)
+        json.millis("startTime", ts)
+        json.millis("endTime", np.where(is_interval, ts + dur, -1))
+        json.ints("phase", np.where(is_interval, INTERVAL, INSTANT))
+        json.ints("category", category)

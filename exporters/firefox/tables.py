@@ -80,27 +80,21 @@ def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: String
     frames, funcs = _with_code(trace, trace.frames.table()), trace.funcs.table()
     has_address = _has_address(trace, frames)
     symbols, symbol_of_frame = _used_symbols(trace, frames, has_address)
-    json.key("shared")
-    json.open(b"{")
-    _write_stacks(json, stacks)
-    _write_frames(json, frames, has_address, symbol_of_frame, categories)
-    _write_funcs(json, frames, funcs, strings)
-    _write_resources(json, trace, strings)
-    _write_symbols(json, symbols, strings)
-    _write_sources(json, trace, strings)
-    json.key("stringArray")
-    json.rows(strings)
-    json.close(b"}")
+    with json.object("shared"):
+        _write_stacks(json, stacks)
+        _write_frames(json, frames, has_address, symbol_of_frame, categories)
+        _write_funcs(json, frames, funcs, strings)
+        _write_resources(json, trace, strings)
+        _write_symbols(json, symbols, strings)
+        _write_sources(json, trace, strings)
+        json.rows("stringArray", strings)
 
 
 def _write_stacks(json: JsonWriter, stacks: Stacks) -> None:
     prefix = stacks.prefix
-    json.key("stackTable")
-    json.open(b"{")
-    json.ints("frame", stacks.frame)
-    json.ints("prefixOffset", np.where(prefix < 0, 0, np.arange(len(prefix)) - prefix))
-    json.member("length", len(prefix))
-    json.close(b"}")
+    with json.table("stackTable", len(prefix)):
+        json.ints("frame", stacks.frame)
+        json.ints("prefixOffset", np.where(prefix < 0, 0, np.arange(len(prefix)) - prefix))
 
 
 def _write_frames(
@@ -113,85 +107,66 @@ def _write_frames(
     located = np.flatnonzero(elsewhere & (frames["line"] > 0))
     location = np.full(n, -1, np.int32)
     location[located] = np.arange(len(located))
-    json.key("frameTable")
-    json.open(b"{")
-    json.longs("address", np.where(has_address, frames["address"], -1))
-    json.longs("lib", np.where(has_address, frames["lib"], -1))
-    json.ints("inlineDepth", frames["inline_depth"])
-    json.ints("category", category)
-    json.ints("subcategory", subcategory)
-    json.ints("func", frames["func"])
-    json.ints("nativeSymbol", symbol_of_frame)
-    json.ints("innerWindowID", np.zeros(n, np.int32))
-    json.ints("line", np.where(elsewhere, -1, _null_if_zero(frames["line"])))
-    json.ints("column", np.where(elsewhere, -1, _null_if_zero(frames["column"])))
-    json.ints("originalLocation", location)
-    json.member("length", n)
-    json.close(b"}")
-    json.key("sourceLocationTable")
-    json.open(b"{")
-    json.ints("source", frames["source"][located])
-    json.ints("line", frames["line"][located])
-    json.ints("column", _null_if_zero(frames["column"][located]))
-    json.member("length", len(located))
-    json.close(b"}")
+    with json.table("frameTable", n):
+        json.longs("address", np.where(has_address, frames["address"], -1))
+        json.longs("lib", np.where(has_address, frames["lib"], -1))
+        json.ints("inlineDepth", frames["inline_depth"])
+        json.ints("category", category)
+        json.ints("subcategory", subcategory)
+        json.ints("func", frames["func"])
+        json.ints("nativeSymbol", symbol_of_frame)
+        json.ints("innerWindowID", np.zeros(n, np.int32))
+        json.ints("line", np.where(elsewhere, -1, _null_if_zero(frames["line"])))
+        json.ints("column", np.where(elsewhere, -1, _null_if_zero(frames["column"])))
+        json.ints("originalLocation", location)
+    with json.table("sourceLocationTable", len(located)):
+        json.ints("source", frames["source"][located])
+        json.ints("line", frames["line"][located])
+        json.ints("column", _null_if_zero(frames["column"][located]))
 
 
 def _write_funcs(json: JsonWriter, frames: Table, funcs: Table, strings: StringArray) -> None:
     n = len(funcs)
-    json.key("funcTable")
-    json.open(b"{")
-    json.ints("name", strings.indices(funcs["name"]))
-    json.bools("isJS", funcs["is_js"])
-    json.bools("relevantForJS", np.zeros(n, bool))
-    json.longs("resource", _resource_of_func(frames, n))
-    json.ints("source", funcs["source"])
-    json.ints("lineNumber", _null_if_zero(funcs["line"]))
-    json.ints("columnNumber", _null_if_zero(funcs["column"]))
-    json.ints("originalLocation", np.full(n, -1, np.int32))
-    json.member("length", n)
-    json.close(b"}")
+    with json.table("funcTable", n):
+        json.ints("name", strings.indices(funcs["name"]))
+        json.bools("isJS", funcs["is_js"])
+        json.bools("relevantForJS", np.zeros(n, bool))
+        json.longs("resource", _resource_of_func(frames, n))
+        json.ints("source", funcs["source"])
+        json.ints("lineNumber", _null_if_zero(funcs["line"]))
+        json.ints("columnNumber", _null_if_zero(funcs["column"]))
+        json.ints("originalLocation", np.full(n, -1, np.int32))
 
 
 def _write_resources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
     """One for each library, under the same index."""
     n = len(trace.libs)
-    json.key("resourceTable")
-    json.open(b"{")
-    json.ints("name", strings.indices(trace.libs["name"]))
-    json.ints("host", np.full(n, -1, np.int32))
-    json.ints("type", np.full(n, LIBRARY, np.int32))
-    json.member("length", n)
-    json.close(b"}")
+    with json.table("resourceTable", n):
+        json.ints("name", strings.indices(trace.libs["name"]))
+        json.ints("host", np.full(n, -1, np.int32))
+        json.ints("type", np.full(n, LIBRARY, np.int32))
 
 
 def _write_symbols(json: JsonWriter, symbols: Table, strings: StringArray) -> None:
-    json.key("nativeSymbols")
-    json.open(b"{")
-    json.ints("libIndex", symbols["lib"])
-    json.longs("address", symbols["address"])
-    json.ints("name", strings.indices(symbols["name"]))
-    json.longs("functionSize", symbols["size"], null=0)
-    json.member("length", len(symbols))
-    json.close(b"}")
+    with json.table("nativeSymbols", len(symbols)):
+        json.ints("libIndex", symbols["lib"])
+        json.longs("address", symbols["address"])
+        json.ints("name", strings.indices(symbols["name"]))
+        json.longs("functionSize", symbols["size"], null=0)
 
 
 def _write_sources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
     table = trace.sources.table()
     n = len(table)
     nulls, ones = np.full(n, -1, np.int32), np.ones(n, np.int32)
-    json.key("sources")
-    json.open(b"{")
-    json.ints("id", nulls)
-    json.ints("filename", strings.indices(table["path"]))
-    json.ints("startLine", ones)
-    json.ints("startColumn", ones)
-    json.ints("sourceMapURL", nulls)
-    json.key("content")
-    # One at a time: they may be large.
-    json.rows((trace.texts[text] if text >= 0 else None for text in table["text"].tolist()), at_once=1)
-    json.member("length", n)
-    json.close(b"}")
+    with json.table("sources", n):
+        json.ints("id", nulls)
+        json.ints("filename", strings.indices(table["path"]))
+        json.ints("startLine", ones)
+        json.ints("startColumn", ones)
+        json.ints("sourceMapURL", nulls)
+        # One at a time: they may be large.
+        json.rows("content", (trace.texts[text] if text >= 0 else None for text in table["text"].tolist()), at_once=1)
 
 
 # ---------------------------------------------------------------- columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -15,10 +16,12 @@ from traceferry.model import Array
 
 PIECE = 1 << 15
 SMALLEST = -(2**63)
+Column = Array | Iterable[Array]  # in pieces
 
 
 class JsonWriter:
-    """Writes one JSON document. `key` opens a member of the current object, `raw` writes text as it is."""
+    """Writes one JSON document. `object` and `array` are a member of that name, or without one an element of the
+    current array, or the document. `key` begins a member, `raw` writes text as it is."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -29,22 +32,44 @@ class JsonWriter:
     def raw(self, text: bytes | memoryview) -> None:
         self._out.write(text)
 
-    def open(self, bracket: bytes) -> None:
+    @contextmanager
+    def object(self, name: str = "") -> Iterator[None]:
+        self._begin(name, b"{")
+        yield
+        self._end(b"}")
+
+    @contextmanager
+    def array(self, name: str = "") -> Iterator[None]:
+        self._begin(name, b"[")
+        yield
+        self._end(b"]")
+
+    @contextmanager
+    def table(self, name: str, n: int) -> Iterator[None]:
+        """An object of columns, with their length."""
+        with self.object(name):
+            yield
+            self.member("length", n)
+
+    def _begin(self, name: str, bracket: bytes) -> None:
+        if name:
+            self.key(name)
+        else:
+            self._separate()
         self.raw(bracket)
         self._comma = False
 
-    def close(self, bracket: bytes) -> None:
+    def _end(self, bracket: bytes) -> None:
         self.raw(bracket)
         self._comma = True
 
-    def item(self) -> None:
-        """Before each element of an array."""
+    def _separate(self) -> None:
         if self._comma:
             self.raw(b",")
         self._comma = True
 
     def key(self, name: str) -> None:
-        self.item()
+        self._separate()
         self.raw(b'"' + name.encode() + b'":')
 
     def value(self, value: Any) -> None:
@@ -59,41 +84,28 @@ class JsonWriter:
         for name, value in values.items():
             self.member(name, value)
 
-    def ints(self, name: str, values: Array) -> None:
+    def ints(self, name: str, values: Column) -> None:
         """A column of int32; a negative value is null."""
-        self.int_pieces(name, (values,))
+        self._column(name, (json_kernel.ints(part, self._buffer) for part in _parts(values, np.int32)))
 
-    def int_pieces(self, name: str, pieces: Iterable[Array]) -> None:
-        self.key(name)
-        self._column(json_kernel.ints(part, self._buffer) for part in _parts(pieces, np.int32))
-
-    def longs(self, name: str, values: Array, null: int = SMALLEST) -> None:
+    def longs(self, name: str, values: Column, null: int = SMALLEST) -> None:
         """A column of int64 as they are; one that is `null` is null."""
-        self.long_pieces(name, (values,), null)
+        self._column(name, (json_kernel.longs(part, null, self._buffer) for part in _parts(values, np.int64)))
 
-    def long_pieces(self, name: str, pieces: Iterable[Array], null: int = SMALLEST) -> None:
-        self.key(name)
-        self._column(json_kernel.longs(part, null, self._buffer) for part in _parts(pieces, np.int64))
+    def millis(self, name: str, values: Column) -> None:
+        """A column of int64 ns as exact ms; a negative value is null."""
+        self._column(name, (json_kernel.millis(part, self._buffer) for part in _parts(values, np.int64)))
 
     def bools(self, name: str, values: Array) -> None:
         self.key(name)
         self.raw(orjson.dumps(np.ascontiguousarray(values, bool), option=orjson.OPT_SERIALIZE_NUMPY))
 
-    def millis(self, name: str, values: Array) -> None:
-        """A column of int64 ns as exact ms; a negative value is null."""
-        self.milli_pieces(name, (values,))
-
-    def milli_pieces(self, name: str, pieces: Iterable[Array]) -> None:
-        self.key(name)
-        self._column(json_kernel.millis(part, self._buffer) for part in _parts(pieces, np.int64))
-
-    def sample_rows(self, pieces: Iterable[tuple[Array, Array]]) -> None:
+    def sample_rows(self, name: str, pieces: Iterable[tuple[Array, Array]]) -> None:
         """An array of rows of samples. pieces: (stack, ns)."""
-        self._column(
-            json_kernel.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE], self._buffer)
-            for stack, ts in pieces
-            for at in range(0, len(stack), PIECE)
+        parts = (
+            (stack[at : at + PIECE], ts[at : at + PIECE]) for stack, ts in pieces for at in range(0, len(stack), PIECE)
         )
+        self._column(name, (json_kernel.sample_rows(*part, self._buffer) for part in parts))
 
     def repeated(self, name: str, value: Any, n: int) -> None:
         """A column of n times the same."""
@@ -102,28 +114,25 @@ class JsonWriter:
         self.raw(b"[")
         for at in range(0, n, PIECE):
             self.raw((text * min(PIECE, n - at))[: None if at + PIECE < n else -1])
-        self.close(b"]")
+        self._end(b"]")
 
-    def rows(self, rows: Iterable[Any], at_once: int = 4096) -> None:
+    def rows(self, name: str, rows: Iterable[Any], at_once: int = 4096) -> None:
         """An array of values, written some at a time."""
-        self.open(b"[")
         left = iter(rows)
-        while piece := list(islice(left, at_once)):
-            self.item()
-            self.raw(orjson.dumps(piece)[1:-1])
-        self.close(b"]")
+        with self.array(name):
+            while piece := list(islice(left, at_once)):
+                self._separate()
+                self.raw(orjson.dumps(piece)[1:-1])
 
-    def _column(self, sizes: Iterable[int]) -> None:
+    def _column(self, name: str, sizes: Iterable[int]) -> None:
         """Each size is that of a text in the buffer, with a comma at its end; the last comma is left out."""
-        self.raw(b"[")
         before = 0
-        for size in sizes:
-            if before:
-                self.raw(b",")
-            before = size
-            self.raw(self._view[: size - 1])
-        self.raw(b"]")
-        self._comma = True
+        with self.array(name):
+            for size in sizes:
+                if before:
+                    self.raw(b",")
+                before = size
+                self.raw(self._view[: size - 1])
 
 
 class Counted:
@@ -139,9 +148,9 @@ class Counted:
             yield piece
 
 
-def _parts(pieces: Iterable[Array], dtype: type[np.generic]) -> Iterator[Array]:
+def _parts(column: Column, dtype: type[np.generic]) -> Iterator[Array]:
     """Parts that fit into the buffer."""
-    for piece in pieces:
+    for piece in (column,) if isinstance(column, np.ndarray) else column:
         values = np.ascontiguousarray(piece, dtype)
         for at in range(0, len(values), PIECE):
             yield values[at : at + PIECE]
