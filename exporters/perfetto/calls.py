@@ -23,7 +23,6 @@ from traceferry.exporters.perfetto.packets import (
     Kernel,
     Packet,
     Packets,
-    filled,
     interned_text,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text
@@ -78,9 +77,7 @@ class Calls:
                 self._packets.intern(sequence, entries)
             of_piece = _arguments_of(arguments, first_row, len(calls))
             kernel = self._kernel(calls, of_piece, sequence)
-            for packets, state_after in filled(kernel, len(calls), *state):
-                self._packets.out.write(packets)
-                state = state_after
+            state = self._packets.write_filled(kernel, len(calls), *state)
             state[ARGUMENT] = 0
             first_row += len(calls)
         self._trace.report.note("depth_cut", state[N_CUT], where=f"{index}", detail=f"deeper than {MAX_DEPTH}")

@@ -27,20 +27,9 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
     tree = diff_tree(comparison)
     trace = as_trace(comparison, tree)
     packets = Packets(out, CLOCKS["monotonic"], trace.start_ts)
-    values = {packets.clock: 0, CLOCKS["boot"]: 0}
-    packets.write(
-        message(Packet.CLOCK_SNAPSHOT, *(message(1, integer(1, c), integer(2, ts)) for c, ts in values.items()))
-    )
-    attributes = {"converted_by": "traceferry compare", **trace.attributes}
-    packets.write(
-        message(
-            Packet.TRACE_ATTRIBUTES, *(message(1, text(1, key), text(3, value)) for key, value in attributes.items())
-        )
-    )
-    tracks = {
-        process.pid: packets.write_track(message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name)))
-        for process in trace.processes
-    }
+    packets.write_clocks({packets.clock: 0, CLOCKS["boot"]: 0})
+    packets.write_attributes({"converted_by": "traceferry compare", **trace.attributes})
+    tracks = {process.pid: packets.write_process(process) for process in trace.processes}
     tids = _threads(trace, tree, packets, tracks)
     runs = Runs(trace)
     for kind in dict.fromkeys((m.name, m.unit) for m in tree.measured):
@@ -59,7 +48,7 @@ def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, i
             tids[key] = first + len(tids)
             name = text(5, measured.thread or "thread")
             identity = message(Descriptor.THREAD, integer(1, process.pid), integer(2, tids[key]), name)
-            packets.write_track(integer(Descriptor.PARENT_UUID, tracks[process.pid]), identity)
+            packets.write_track(identity, parent=tracks[process.pid])
     return tids
 
 

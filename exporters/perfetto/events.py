@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.exporters.perfetto.packets import Annotation, Descriptor, Event, EventType, Packets
+from traceferry.exporters.perfetto.packets import Annotation, Event, EventType, Packets
 from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, message, text, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace, distinct
@@ -31,13 +31,8 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
         if np.any(table["dur"]):
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
-            packets.write_events(
-                sequence, table["ts"], EventType.INSTANT, _track(marker_type, thread_track, packets), events
-            )
-
-
-def _track(marker_type: MarkerType, thread_track: int, packets: Packets) -> int:
-    return packets.write_track(integer(Descriptor.PARENT_UUID, thread_track), text(Descriptor.NAME, marker_type.name))
+            track = packets.write_track(parent=thread_track, name=marker_type.name)
+            packets.write_events(sequence, table["ts"], EventType.INSTANT, track, events)
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
@@ -79,7 +74,7 @@ def _write_intervals(
     tracks: list[int] = []
     for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
         if lane == len(tracks):
-            tracks.append(_track(marker_type, thread_track, packets))
+            tracks.append(packets.write_track(parent=thread_track, name=marker_type.name))
         packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], events[row])
         packets.write_event(sequence, end, EventType.SLICE_END, tracks[lane])
 
@@ -110,18 +105,10 @@ def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
 
 
 def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int, packets: Packets) -> None:
-    strings = trace.strings
-    for name in distinct(states["track"]).tolist():
-        track = packets.write_track(
-            integer(Descriptor.PARENT_UUID, thread_track),
-            text(Descriptor.NAME, strings[name]),
-            message(Descriptor.STATE),
-        )
-        sequence = packets.sequence()
-        rows = states.take(states["track"] == name)
-        for ts, value in zip(rows["ts"].tolist(), rows["value"].tolist(), strict=True):
-            packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, strings[value]))
-        packets.end_state(sequence, thread, int(rows["ts"][-1]), track)
+    for track in distinct(states["track"]).tolist():
+        rows = states.take(states["track"] == track)
+        names = (trace.strings[value] for value in rows["value"].tolist())
+        packets.write_states(thread, thread_track, trace.strings[track], rows["ts"], names)
 
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:

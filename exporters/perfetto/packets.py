@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from traceferry.exporters.perfetto.proto import LENGTH, VARINT, integer, message, text, varint, varints
 from traceferry.io.output import Output
-from traceferry.model import Array, ClockKind, Thread
+from traceferry.model import Array, ClockKind, Process, Thread
 
 CLOCKS: dict[ClockKind, int] = {
     "realtime": 1, "monotonic": 3, "monotonic_raw": 5, "boot": 6, "sched": 10, "tsc": 6,
@@ -215,10 +215,43 @@ class Packets:
             integer(Packet.TIMESTAMP, ts), integer(Packet.TIMESTAMP_CLOCK_ID, self.clock), *fields, sequence=sequence
         )
 
-    def write_track(self, *fields: bytes) -> int:
+    def write_filled(self, kernel: Kernel, n_rows: int, *state: int) -> list[int]:
+        """What a kernel writes, which is whole packets: see `filled`. Returns its state after the last row."""
+        last = list(state)
+        for piece, after in filled(kernel, n_rows, *state):
+            self.out.write(piece)
+            last = after
+        return last
+
+    def write_clocks(self, values: dict[int, int], *fields: bytes) -> None:
+        """One snapshot ties clocks together: the time on each of them, by its number."""
+        clocks = (message(1, integer(1, clock), integer(2, ts)) for clock, ts in sorted(values.items()))
+        self.write(message(Packet.CLOCK_SNAPSHOT, *clocks, *fields))
+
+    def write_attributes(self, attributes: dict[str, str]) -> None:
+        written = (message(1, text(1, key), text(3, value)) for key, value in attributes.items())
+        self.write(message(Packet.TRACE_ATTRIBUTES, *written))
+
+    def write_track(self, *fields: bytes, parent: int = 0, name: str = "") -> int:
+        """Returns its number; 0 and "" are no parent and no name."""
         self._n_tracks += 1
-        self.write(message(Packet.TRACK_DESCRIPTOR, integer(Descriptor.UUID, self._n_tracks), *fields))
+        head = integer(Descriptor.UUID, self._n_tracks)
+        head += integer(Descriptor.PARENT_UUID, parent) if parent else b""
+        head += text(Descriptor.NAME, name) if name else b""
+        self.write(message(Packet.TRACK_DESCRIPTOR, head, *fields))
         return self._n_tracks
+
+    def write_process(self, process: Process) -> int:
+        identity = message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
+        return self.write_track(identity)
+
+    def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
+        """A track of states below the thread's, at least one. The last one holds until the thread's end: the viewer
+        takes an empty one for none."""
+        track, sequence = self.write_track(message(Descriptor.STATE), parent=thread_track, name=name), self.sequence()
+        times = [*ts.tolist(), max(thread.end_ts, int(ts[-1]))]
+        for time, state in zip(times, (*states, ""), strict=True):
+            self.write_event(sequence, time, EventType.STATE, track, text(Event.NAME, state))
 
     def begin(self, sequence: int, clock: int, defaults: bytes, interned: list[bytes]) -> None:
         """Gives a sequence its clock, INCREMENTAL or RELATIVE, and its defaults. The viewer marks each time at which a
@@ -237,10 +270,6 @@ class Packets:
             message(Packet.INTERNED_DATA, *interned),
             sequence=sequence,
         )
-
-    def end_state(self, sequence: int, thread: Thread, last_ts: int, track: int) -> None:
-        """The last state holds until the thread's end: the viewer takes an empty one for none."""
-        self.write_event(sequence, max(thread.end_ts, last_ts), EventType.STATE, track, text(Event.NAME, ""))
 
     def intern(self, sequence: int, entries: list[bytes]) -> None:
         for piece in in_pieces(entries):

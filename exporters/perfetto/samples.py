@@ -19,7 +19,6 @@ from traceferry.exporters.perfetto.packets import (
     Interned,
     Packet,
     Packets,
-    filled,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.exporters.perfetto.stacks import CATEGORY_KINDS, Callstacks, Kind, Runs, write_symbols
@@ -125,8 +124,7 @@ class Stream:
             records_kernel.samples, samples["ts"], samples["stack"], samples["weight"], samples["cpu_ns"], executions,
             self.callstacks.iids, self._packets.start_ts, lead, fields_at,
         )  # fmt: skip
-        for piece, _ in filled(kernel, len(samples)):
-            self._packets.out.write(piece)
+        self._packets.write_filled(kernel, len(samples))
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
         """The interned id of a thread; of a view, that of its process."""

@@ -8,17 +8,8 @@ from functools import partial
 import numpy as np
 
 from traceferry.exporters.perfetto import records_kernel
-from traceferry.exporters.perfetto.packets import (
-    MAX_CPUS,
-    RELATIVE,
-    Descriptor,
-    Event,
-    EventType,
-    Packet,
-    Packets,
-    filled,
-)
-from traceferry.exporters.perfetto.proto import integer, message, text, varint
+from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packet, Packets
+from traceferry.exporters.perfetto.proto import integer, varint
 from traceferry.model import PREEMPTED, RUNNING, WAITING, Table, Thread, Trace
 
 NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
@@ -45,7 +36,9 @@ class Scheduling:
         if len(scheduling) == 0 or thread.tid == IDLE:
             return False
         if np.any((runs < 0) | (runs >= MAX_CPUS)):
-            self._write_states(thread, track, scheduling)
+            # TraceProcessor knows no scheduling without processors.
+            names = map(NAMES.__getitem__, scheduling["state"].tolist())
+            self._packets.write_states(thread, track, "Scheduling", scheduling["ts"], names)
             return True
         self._write_task_states(thread, index, scheduling)
         return False
@@ -67,17 +60,4 @@ class Scheduling:
         lead += integer(3, thread.tid)
         runs, last_cpu, last_ts = 0, -1, -1
         kernel = partial(records_kernel.task_states, ts, states, cpu, packets.start_ts, lead, fields_at)
-        for piece, _ in filled(kernel, len(ts), runs, last_cpu, last_ts):
-            packets.out.write(piece)
-
-    def _write_states(self, thread: Thread, thread_track: int, scheduling: Table) -> None:
-        """On a track of the thread's own, for TraceProcessor knows no scheduling without processors."""
-        track = self._packets.write_track(
-            integer(Descriptor.PARENT_UUID, thread_track),
-            text(Descriptor.NAME, "Scheduling"),
-            message(Descriptor.STATE),
-        )
-        sequence = self._packets.sequence()
-        for ts, state in zip(scheduling["ts"].tolist(), scheduling["state"].tolist(), strict=True):
-            self._packets.write_event(sequence, ts, EventType.STATE, track, text(Event.NAME, NAMES[state]))
-        self._packets.end_state(sequence, thread, int(scheduling["ts"][-1]), track)
+        packets.write_filled(kernel, len(ts), runs, last_cpu, last_ts)

@@ -27,7 +27,6 @@ from traceferry.exporters.perfetto.packets import (
     EventType,
     Packet,
     Packets,
-    filled,
 )
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
@@ -80,16 +79,14 @@ class _Writer:
     # ------------------------------------------------------------ the trace
 
     def clocks(self) -> None:
-        """One snapshot ties the clocks together. trace_processor wants to get from the boot clock to the trace's, and
+        """trace_processor wants to get from the boot clock to the trace's, and
         reads heap dumps on the coarse one; nothing here is on either, so their values may be the trace's own."""
         start = self._trace.start_ts
         unix = self._trace.unix_start_ns
         values = {self._clock: start, BOOT: start, MONOTONIC_COARSE: start}
         if unix is not None:
             values[REALTIME] = unix
-        clocks = [message(1, integer(1, clock_id), integer(2, ts)) for clock_id, ts in sorted(values.items())]
-        primary = integer(2, self._clock)
-        self._packets.write(message(Packet.CLOCK_SNAPSHOT, *clocks, primary))
+        self._packets.write_clocks(values, integer(2, self._clock))  # primary_trace_clock
 
     def attributes(self) -> None:
         inputs = ", ".join(i.path for i in self._trace.inputs)
@@ -99,13 +96,7 @@ class _Writer:
         if self._trace.sampling:
             own["sampled_event"] = self._trace.sampling.event
             own["sampling_interval_ns"] = str(self._trace.sampling.interval_ns)
-        attributes = {**own, **self._trace.attributes}
-        self._packets.write(
-            message(
-                Packet.TRACE_ATTRIBUTES,
-                *(message(1, text(1, key), text(3, value)) for key, value in attributes.items()),
-            )
-        )
+        self._packets.write_attributes({**own, **self._trace.attributes})
 
     def sources(self) -> None:
         write_sources(self._numbered, self._packets)
@@ -122,34 +113,26 @@ class _Writer:
         )
 
     def process(self, process: Process) -> None:
-        track = self._packets.write_track(
-            message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
-        )
+        track = self._packets.write_process(process)
         self._process_tracks[process.pid] = track
         # The first part of a counter's name, "Mono GC: collections", is a track around all that have it.
         groups: dict[str, int] = {}
         for counter in shown_counters(self._trace, process):
             section, _, rest = counter.name.partition(": ")
             if rest and section not in groups:
-                parent = integer(Descriptor.PARENT_UUID, track)
-                groups[section] = self._packets.write_track(parent, text(Descriptor.NAME, section))
+                groups[section] = self._packets.write_track(parent=track, name=section)
             counter_track = self._counter(counter, groups[section] if rest else track)
             groups.setdefault(counter.name, counter_track)
 
     def _counter(self, counter: Counter, parent: int) -> int:
         unit, divisor = COUNTER_UNITS.get(counter.unit, (text(6, counter.unit), 1.0))
-        track = self._packets.write_track(
-            integer(Descriptor.PARENT_UUID, parent),
-            text(Descriptor.NAME, counter.name),
-            message(Descriptor.COUNTER, unit),
-        )
+        track = self._packets.write_track(message(Descriptor.COUNTER, unit), parent=parent, name=counter.name)
         lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._packets.sequence())
         lead += integer(Packet.TIMESTAMP_CLOCK_ID, self._packets.clock)
         event = integer(Event.TYPE, EventType.COUNTER) + integer(Event.TRACK_UUID, track)
         bits = (counter.values["value"] / divisor).view(np.uint64)
         kernel = partial(records_kernel.counter_values, counter.values["ts"], bits, lead, event)
-        for piece, _ in filled(kernel, len(bits)):
-            self._packets.out.write(piece)
+        self._packets.write_filled(kernel, len(bits))
         return track
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
@@ -157,15 +140,11 @@ class _Writer:
         # The viewer shows the number beside the name.
         if thread.name != f"thread {thread.tid}":
             identity.append(text(5, thread.name))  # thread_name
-        fields = [
-            integer(Descriptor.PARENT_UUID, self._process_tracks[process.pid]),
-            message(Descriptor.THREAD, *identity),
-            integer(Descriptor.SIBLING_ORDER_RANK, index),
-        ]
+        fields = [message(Descriptor.THREAD, *identity), integer(Descriptor.SIBLING_ORDER_RANK, index)]
         recorded = self._recorded_tids[index]
         if recorded != thread.tid:
             fields.append(text(Descriptor.DESCRIPTION, f"recorded thread number {recorded:#x}"))
-        return self._packets.write_track(*fields)
+        return self._packets.write_track(*fields, parent=self._process_tracks[process.pid])
 
     def threads(self, progress: Callable[[int], None]) -> None:
         for index, (process, thread) in enumerate(self._numbered.threads):
