@@ -46,7 +46,7 @@ from traceferry.fleet.work import Aggregation, Reading, Result, result_of, row_o
 from traceferry.fleet.work import _names_beside as names_beside
 from traceferry.model import laws
 from traceferry.summary.info import summarize
-from traceferry.totals.portable import Amounts, Rows, Totals, Tree
+from traceferry.totals.portable import Amounts, Totals, Tree
 
 FIXTURES = REPO / "fixtures"
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
@@ -353,8 +353,8 @@ def test_a_site_of_which_only_the_file_is_known_is_read_back(tmp_path: Path) -> 
     sites = {("", "/src/a.c", 7, "", "Node"): [2, 64, 0, 0], ("f", "", 0, "", "Node"): [1, 32, 0, 0]}
     totals = replace(
         none,
-        sites=Rows.of(none.sites.columns, [*sites], [*sites.values()]),
-        classes=Rows.of(none.classes.columns, [("Node",)], [[5, 160, 0, 0]]),
+        sites=none.sites.of([*sites], [*sites.values()]),
+        classes=none.classes.of([("Node",)], [[5, 160, 0, 0]]),
     )
     [found] = combinations(written(tmp_path, Share(("p",), totals, ())))
     assert dict(zip(found.totals.sites.keys, found.totals.sites.amounts.tolist(), strict=True)) == sites

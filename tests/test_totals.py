@@ -106,7 +106,7 @@ def totals(draw: st.DrawFn) -> Totals:
     def rows(kind: Rows, key: Any) -> Rows:
         keys = draw(st.lists(key, max_size=4))
         amounts = [[draw(AMOUNT) for _ in kind.columns] for _ in keys]
-        return Rows.of(kind.columns, keys, amounts, kind.largest)
+        return kind.of(keys, amounts)
 
     frames = draw(st.lists(st.tuples(NAMED, st.integers(0, 2)), min_size=1, max_size=4))
     n = draw(st.integers(0, 8))

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from traceferry.calls import paths_kernel as stacks_kernel
-from traceferry.kernels import tables_kernel
-from traceferry.kernels.tables import Interned
+from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, Table
 
 FOREVER = 2**63 - 1
@@ -23,29 +22,10 @@ MOST = 1 << 26
 ROW, N_OUT, LAST, LAST_TS, N_SAMPLES, SAMPLE_TS, SAMPLE, N_STACKS = 0, 1, 3, 4, 5, 6, 7, 8
 
 
-class CallPaths:
+class CallPaths(Nodes):
     """Interns the call paths of any number of threads. A prefix is always smaller than its stack."""
 
-    def __init__(self) -> None:
-        self.n = 0
-        self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
-        self._table.grow(0, 1 << 12)
-
-    @property
-    def prefix(self) -> Array:
-        return self._table.columns[0][: self.n]
-
-    @property
-    def frame(self) -> Array:
-        return self._table.columns[1][: self.n]
-
-    def append(self, prefix: Array, frame: Array) -> None:
-        """Adds rows of another table, as they are; their prefixes must be stacks of this one."""
-        first, self.n = self.n, self.n + len(prefix)
-        if self.n >= self._table.size:
-            self._table.grow(first, self.n + 1)
-        self.prefix[first:], self.frame[first:] = prefix, frame
-        self._table.enter(first, self.n)
+    prefix, frame = Nodes.parent, Nodes.key
 
     def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
         """(int64 ts in ns, int32 stack) after each change that lasts, in pieces; stack -1 while no call is open. A
@@ -56,16 +36,14 @@ class CallPaths:
             out_ts, out_stack = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32)
             state[ROW], state[N_OUT], state[N_STACKS] = 0, 0, self.n
             while True:
-                prefix, frame = self._table.columns
                 stacks_kernel.walk_calls(
-                    piece["ts"], piece["frame"], piece["flags"], longest, state, path, prefix, frame,
-                    self._table.slots, out_ts, out_stack,
-                )  # fmt: skip
+                    piece["ts"], piece["frame"], piece["flags"], longest, state, path, *self.columns, out_ts, out_stack
+                )
                 self.n = int(state[N_STACKS])
                 if state[ROW] == n:
                     break
-                if self.n == self._table.size:
-                    self._table.grow(self.n, self.n + 1)
+                if self.n == self.capacity:
+                    self.reserve(self.n + 1)
                 else:
                     path = np.concatenate((path, np.empty(len(path), np.int32)))
             yield out_ts[: state[N_OUT]], out_stack[: state[N_OUT]]

@@ -141,30 +141,28 @@ def _rows(kind: Rows, table: Any, names: Any) -> Rows:
     """Rows that the names tell apart; other columns of the table are added up over."""
     keys = _keys(table, list(names))
     amounts = np.stack([_ints(table, name) for name in kind.columns], axis=1)
-    return Rows.of(kind.columns, keys, amounts, kind.largest)
+    return kind.of(keys, amounts)
 
 
 def _marker_groups(kind: Rows, table: Any) -> Rows:
     keys = [(name, *orjson.loads(values)) for name, values in _keys(table, ["marker", "values"])]
-    return Rows.of(kind.columns, keys, np.stack([_ints(table, name) for name in kind.columns], axis=1), kind.largest)
+    return kind.of(keys, np.stack([_ints(table, name) for name in kind.columns], axis=1))
 
 
 def _marker_sums(kind: Rows, table: Any) -> Rows:
-    rows = [
+    return kind.of_pairs(
         ((name, *orjson.loads(values), field), amount)
         for name, values, n_bytes in _keys(table, ["marker", "values", "bytes"])
         for field, amount in orjson.loads(n_bytes).items()
-    ]
-    return Rows.of(kind.columns, [key for key, _ in rows], [amount for _, amount in rows])
+    )
 
 
 def _durations(kind: Rows, table: Any) -> Rows:
-    rows = [
+    return kind.of_pairs(
         ((name, bucket), count)
         for name, buckets, counts in _keys(table, ["marker", "bucket", "bucket_count"])
         for bucket, count in zip(buckets, counts, strict=True)
-    ]
-    return Rows.of(kind.columns, [key for key, _ in rows], [count for _, count in rows])
+    )
 
 
 def _forest(table: Any) -> Tree:

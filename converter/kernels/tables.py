@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceferry.kernels import tables_kernel
+
 Array = NDArray[Any]
 
 
@@ -38,6 +40,45 @@ class Interned:
     def enter(self, first: int, n: int) -> None:
         """The rows from `first` to n, which were written into the columns."""
         self._enter(*self.columns[: self._n_keys], first, n, self.slots)
+
+
+class Nodes:
+    """Pairs of a parent, which is a smaller node, -1 is none, and a key; n: how many a kernel has entered."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
+        self._table.grow(0, 1 << 10)
+
+    @property
+    def capacity(self) -> int:
+        return self._table.size
+
+    @property
+    def parent(self) -> Array:
+        return self._table.columns[0][: self.n]
+
+    @property
+    def key(self) -> Array:
+        return self._table.columns[1][: self.n]
+
+    @property
+    def columns(self) -> tuple[Array, Array, Array]:
+        """parent, key and slots, with capacity for more."""
+        parent, key = self._table.columns
+        return parent, key, self._table.slots
+
+    def reserve(self, wanted: int) -> None:
+        if wanted > self.capacity:
+            self._table.grow(self.n, wanted)
+
+    def append(self, parent: Array, key: Array) -> None:
+        """Adds other pairs than there are, as they are."""
+        first = self.n
+        self.reserve(first + len(parent))
+        self.n += len(parent)
+        self.parent[first:], self.key[first:] = parent, key
+        self._table.enter(first, self.n)
 
 
 class Growing:

@@ -57,16 +57,13 @@ class Details:
         self.durations: dict[str, Counter[int]] = {}
         # By process and thread, without numbers: ns waiting and preempted.
         self.off_cpu: dict[Key, list[int]] = {}
-        # int64 for each row of the trace's stacks: how many samples end there.
-        self._of_stack = np.zeros(0, np.int64)
         self.sample_weight = 0
 
     def add(self, process: Process, thread: Thread, data: ThreadData) -> None:
         for marker_type, table in data.markers.items():
             self._add_events(marker_type, table)
         self._add_off_cpu(process, thread, data.scheduling)
-        if len(data.samples):
-            self._add_samples(data.samples)
+        self.sample_weight = sums.limited(self.sample_weight + sums.total(data.samples["weight"]))
 
     def _add_events(self, marker_type: MarkerType, table: Table) -> None:
         if not len(table):
@@ -88,23 +85,6 @@ class Details:
         known = self.off_cpu.setdefault((name_pattern(process.name), name_pattern(thread.name)), [0] * len(OFF_CPU))
         for nth, wanted in enumerate(OFF_CPU):
             known[nth] = sums.limited(known[nth] + sums.total(lasts[state == wanted]))
-
-    def _add_samples(self, samples: Table) -> None:
-        stack = samples["stack"]
-        counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
-        counts[: len(self._of_stack)] += self._of_stack
-        self._of_stack = counts
-        self.sample_weight = sums.limited(self.sample_weight + sums.total(samples["weight"]))
-
-    def samples_by_tier(self) -> dict[tuple[int, int], int]:
-        """By function and tier, rows of the trace, -1 is no tier: how many samples end there."""
-        trace, n = self._trace, len(self._of_stack)
-        frame = trace.stacks["frame"][:n]
-        func, tier = trace.frames["func"][frame], trace.frames["tier"][frame]
-        has = (self._of_stack > 0) & (tier >= 0)
-        places, group = np.unique(func[has].astype(np.int64) << 32 | tier[has], return_inverse=True)
-        counts = sums.total_by(group, self._of_stack[has], len(places))
-        return {(p >> 32, p & 0xFFFFFFFF): n for p, n in zip(places.tolist(), counts.tolist(), strict=True)}
 
 
 def retained_by_class(trace: Trace) -> dict[str, list[int]]:

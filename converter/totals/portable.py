@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,22 +35,22 @@ class Rows:
     amounts: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     largest: frozenset[str] = frozenset()
 
-    @classmethod
-    def of(
-        cls, columns: tuple[str, ...], keys: Sequence[Key], amounts: Any, largest: frozenset[str] = frozenset()
-    ) -> Rows:
-        """Keys in any order, also repeated."""
-        given = np.asarray(amounts, np.int64).reshape(len(keys), len(columns))
-        distinct = sorted(set(keys), key=_order)
-        place = {key: row for row, key in enumerate(distinct)}
-        group = np.array([place[key] for key in keys], np.int64)
-        summed = np.zeros((len(distinct), len(columns)), np.int64)
-        for nth, column in enumerate(columns):
-            if column in largest:
+    def of(self, keys: Sequence[Key], amounts: Any) -> Rows:
+        """Totals of this kind: keys in any order, also repeated, each with a row of amounts."""
+        given = np.asarray(amounts, np.int64).reshape(len(keys), len(self.columns))
+        distinct, group = _sorted_places(keys)
+        summed = np.zeros((len(distinct), len(self.columns)), np.int64)
+        for nth, column in enumerate(self.columns):
+            if column in self.largest:
                 np.maximum.at(summed[:, nth], group, given[:, nth])
             else:
                 summed[:, nth] = sums.total_by(group, given[:, nth], len(distinct))
-        return cls(columns, tuple(distinct), summed, largest)
+        return replace(self, keys=tuple(distinct), amounts=summed)
+
+    def of_pairs(self, rows: Iterable[tuple[Key, Any]]) -> Rows:
+        """The same, of (key, amounts)."""
+        pairs = list(rows)
+        return self.of([key for key, _ in pairs], [amounts for _, amounts in pairs])
 
     def merged(self, *others: Rows) -> Rows:
         for other in others:
@@ -60,7 +60,7 @@ class Rows:
         if len(filled) <= 1:
             return filled[0] if filled else self
         keys = [key for rows in filled for key in rows.keys]
-        return Rows.of(self.columns, keys, np.concatenate([rows.amounts for rows in filled]), self.largest)
+        return self.of(keys, np.concatenate([rows.amounts for rows in filled]))
 
 
 @dataclass(frozen=True)
@@ -196,26 +196,18 @@ def portable(collected: Collected) -> Totals:
         for marker_type, found in collected.markers.groups.items()
         for values, group in found.items()
     ]
-    tiers = code_by_tier(trace)
+    named_classes = [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()]
+    by_bytes = [
+        ((*key, name), [total])
+        for marker_type, key, group in groups
+        for name, total in zip(byte_fields(marker_type), group.sums, strict=True)
+    ]
     return Totals(
-        Rows.of(none.functions.columns, functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
-        Rows.of(
-            none.classes.columns,
-            [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()],
-            by_class[classes],
-        ),
-        Rows.of(
-            none.markers.columns,
-            [key for _, key, _ in groups],
-            [(group.count, group.total_ns, group.longest_ns) for _, _, group in groups],
-            none.markers.largest,
-        ),
-        Rows.of(
-            none.marker_sums.columns,
-            [(*key, name) for marker_type, key, _ in groups for name in byte_fields(marker_type)],
-            [total for _, _, group in groups for total in group.sums],
-        ),
-        Rows.of(none.tiers.columns, [(name,) for name in tiers], list(tiers.values())),
+        none.functions.of(functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
+        none.classes.of(named_classes, by_class[classes]),
+        none.markers.of_pairs((key, [group.count, group.total_ns, group.longest_ns]) for _, key, group in groups),
+        none.marker_sums.of_pairs(by_bytes),
+        none.tiers.of_pairs(((name,), amounts) for name, amounts in code_by_tier(trace).items()),
         Tree() if collected.trees is None else tree_of(trace, collected.trees, _measure),
         **({} if collected.details is None else _details(collected, collected.details)),
     )
@@ -252,15 +244,15 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
     retained = retained_by_class(trace)
     return {
         "sites": _sites(collected),
-        "events": _rows(none.events, [((name,), amounts) for name, amounts in details.events.items()]),
-        "durations": _rows(
-            none.durations, [((name, b), [n]) for name, of in details.durations.items() for b, n in of.items()]
+        "events": none.events.of_pairs(((name,), amounts) for name, amounts in details.events.items()),
+        "durations": none.durations.of_pairs(
+            ((name, b), [n]) for name, of in details.durations.items() for b, n in of.items()
         ),
-        "code": _rows(none.code, _code(trace, details)),
-        "retained": _rows(none.retained, [((name,), amounts) for name, amounts in retained.items()]),
-        "threads": _rows(none.threads, threads),
-        "colors": _rows(none.colors, [(key, [1]) for key in _colors(trace)]),
-        "losses": _rows(none.losses, [((issue.kind,), [issue.count]) for issue in losses]),
+        "code": none.code.of_pairs(_code(collected)),
+        "retained": none.retained.of_pairs(((name,), amounts) for name, amounts in retained.items()),
+        "threads": none.threads.of_pairs(threads),
+        "colors": none.colors.of_pairs((key, [1]) for key in _colors(trace)),
+        "losses": none.losses.of_pairs(((issue.kind,), [issue.count]) for issue in losses),
     }
 
 
@@ -273,10 +265,6 @@ def _colors(trace: Trace) -> list[Key]:
     return sorted(set(found))
 
 
-def _rows(kind: Rows, rows: Sequence[tuple[Key, list[int]]]) -> Rows:
-    return Rows.of(kind.columns, [key for key, _ in rows], [amounts for _, amounts in rows], kind.largest)
-
-
 def _sites(collected: Collected) -> Rows:
     """Allocations by the function that allocated and the class: the two innermost frames of their stacks."""
     trace, none = collected.trace, Totals()
@@ -287,11 +275,12 @@ def _sites(collected: Collected) -> Rows:
         (*_function(trace, site), trace.func_name(name))
         for site, name in zip(func[prefix[used]].tolist(), func[used].tolist(), strict=True)
     ]
-    return Rows.of(none.sites.columns, keys, by_stack[used])
+    return none.sites.of(keys, by_stack[used])
 
 
-def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
+def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
     """By function and tier: code objects, their bytes, samples, and when the last one was loaded, since the start."""
+    trace = collected.trace
     strings, code, names = trace.strings, trace.code.table(), trace.tiers["name"]
     loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
     rows: list[tuple[Key, list[int]]] = [
@@ -303,7 +292,7 @@ def _code(trace: Trace, details: Details) -> list[tuple[Key, list[int]]]:
     ]
     return rows + [
         ((*_function(trace, func), strings[int(names[tier])]), [0, 0, n, 0])
-        for (func, tier), n in details.samples_by_tier().items()
+        for (func, tier), n in collected.samples.by_tier().items()
     ]
 
 

@@ -40,6 +40,16 @@ class SampleTotals:
         )  # fmt: skip
         return own.astype(np.int64), total
 
+    def by_tier(self) -> dict[tuple[int, int], int]:
+        """By function and tier, rows of the trace, -1 is no tier: how many samples end there."""
+        trace, n = self._trace, len(self._of_stack)
+        frame = trace.stacks["frame"][:n]
+        func, tier = trace.frames["func"][frame], trace.frames["tier"][frame]
+        has = (self._of_stack > 0) & (tier >= 0)
+        places, group = np.unique(func[has].astype(np.int64) << 32 | tier[has], return_inverse=True)
+        counts = sums.total_by(group, self._of_stack[has], len(places))
+        return {(p >> 32, p & 0xFFFFFFFF): n for p, n in zip(places.tolist(), counts.tolist(), strict=True)}
+
 
 # The columns of an array of amounts, and where `tally` has them.
 AMOUNTS = [2, 0, 3, 1]

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceferry import sums
-from traceferry.kernels import tables_kernel
-from traceferry.kernels.tables import Interned
+from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, Table, Thread, ThreadData, Trace
 from traceferry.totals import tree_kernel
 
@@ -53,36 +52,6 @@ class Keys:
             keys = [self._index.setdefault(tuple(row), len(self._index)) for row in distinct.tolist()]
             self.of_frame = np.concatenate((self.of_frame, np.array(keys, np.int32)[place.reshape(-1)]))
         return self.of_frame
-
-
-class Nodes:
-    """Call paths: a parent, always a smaller node, -1 is none; and a key."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
-        self._table.grow(0, 1 << 10)
-
-    @property
-    def capacity(self) -> int:
-        return self._table.size
-
-    @property
-    def parent(self) -> Array:
-        return self._table.columns[0][: self.n]
-
-    @property
-    def key(self) -> Array:
-        return self._table.columns[1][: self.n]
-
-    @property
-    def columns(self) -> tuple[Array, Array, Array]:
-        """parent, key and slots, with capacity for more."""
-        return *self._table.columns, self._table.slots  # type: ignore[return-value]
-
-    def reserve(self, wanted: int) -> None:
-        if wanted > self.capacity:
-            self._table.grow(self.n, wanted)
 
 
 @dataclass(frozen=True)
