@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from traceferry.calls import paths_kernel as stacks_kernel
-from traceferry.kernels.tables import Nodes
+from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table
 
 FOREVER = 2**63 - 1
@@ -45,7 +45,7 @@ class CallPaths(Nodes):
                 if self.n == self.capacity:
                     self.reserve(self.n + 1)
                 else:
-                    path = np.concatenate((path, np.empty(len(path), np.int32)))
+                    path = doubled(path)
             yield out_ts[: state[N_OUT]], out_stack[: state[N_OUT]]
         if state[LAST]:
             again = int(state[N_SAMPLES] and state[LAST_TS] - state[SAMPLE_TS] > longest)

@@ -100,11 +100,7 @@ def _tables(trace: Trace, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
         )
         return trace.frames.intern(
             func=func,
-            category=trace.categories.intern(
-                name=strings.intern(category), color=strings.intern(colors.color("category", category))
-            )
-            if category
-            else -1,
+            category=trace.add_category(category, colors.color("category", category)) if category else -1,
             tier=trace.tiers.intern(
                 name=strings.intern(tier),
                 family=strings.intern(colors.family(tier)),

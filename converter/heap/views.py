@@ -19,7 +19,7 @@ def views_of(trace: Trace, process: Process) -> list[Thread]:
     """A thread for each heap snapshot whose samples are the tree of classes and weigh bytes; and one of the stacks that
     allocated the objects, where they are known. Loads each snapshot once, to see if they are."""
     for category in (OBJECTS, ROOTS):
-        _category(trace, category)
+        trace.add_category(*category)
     threads: list[Thread] = []
     for nth, snapshot in enumerate(process.heap_snapshots, 1):
         name = f"heap shot {nth}"
@@ -89,9 +89,4 @@ def class_frame(trace: Trace, class_name: int) -> int:
 
 def _frame(trace: Trace, name: str, category: tuple[str, str]) -> int:
     func = trace.funcs.intern(name=trace.strings.intern(name))
-    return trace.frames.intern(func=func, category=_category(trace, category))
-
-
-def _category(trace: Trace, category: tuple[str, str]) -> int:
-    name, color = (trace.strings.intern(word) for word in category)
-    return trace.categories.intern(name=name, color=color)
+    return trace.frames.intern(func=func, category=trace.add_category(*category))

@@ -13,8 +13,7 @@ from traceferry.model import Array, Trace
 
 def add_category(trace: Trace, name: str) -> int:
     """A row of `categories` for one of CATEGORY_COLORS."""
-    intern = trace.strings.intern
-    return trace.categories.intern(name=intern(name), color=intern(CATEGORY_COLORS[name]))
+    return trace.add_category(name, CATEGORY_COLORS[name])
 
 
 def add_tier(trace: Trace, tier: Tier) -> int:

@@ -107,3 +107,8 @@ class Growing:
 def longer(column: Array, size: int) -> Array:
     """A copy with space for more rows."""
     return np.concatenate((column, np.empty(size - len(column), column.dtype)))
+
+
+def doubled(column: Array) -> Array:
+    """A copy with space for as much again."""
+    return longer(column, 2 * len(column))

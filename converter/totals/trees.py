@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceferry import sums
-from traceferry.kernels.tables import Nodes
+from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table, Thread, ThreadData, Trace
 from traceferry.totals import tree_kernel
 
@@ -212,7 +212,7 @@ class Trees:
                 if state[ROW] == len(piece):
                     break
                 if state[DEPTH] == len(path):
-                    path = np.concatenate((path, np.empty(len(path), np.int32)))
+                    path = doubled(path)
         if state[N_TOUCHED]:
             node = own.touched[: state[N_TOUCHED]].copy()
             yield np.full(len(node), state[BUCKET], np.int32), node, own.ns[node], own.calls[node]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.model import Array
+from traceferry.model import Array, positions
 from traceferry.unwind import cfi_inlined, cfi_kernel, records_kernel
 from traceferry.unwind.machine import Machine
 from traceferry.unwind.rows import ENTRY_COLUMNS, RULE_COLUMNS, Rows, RuleSets
@@ -61,7 +61,7 @@ def rows_of(section: Section, machine: Machine, big: bool, rules: RuleSets) -> t
         for begin, stop in zip(start[is_cie].tolist(), end[is_cie].tolist(), strict=True)
     ]
     fde = np.flatnonzero(~is_cie)
-    number = _numbers(place[is_cie], cie_at[fde])
+    number = positions(place[is_cie], cie_at[fde])
     usable = np.array([cie is not None for cie in cies] + [False], bool)[number]
     n_bad = int((~usable).sum())
     fde, number = fde[usable], number[usable]
@@ -83,14 +83,6 @@ def rows_of(section: Section, machine: Machine, big: bool, rules: RuleSets) -> t
         section, data, big, machine, columns, (first[kept], last[kept], code[kept], stop[kept], number[kept]), rules
     )
     return rows, Problems(n_bad + n_unreadable, is_cut)
-
-
-def _numbers(places: Array, wanted: Array) -> Array:
-    """Which of the places, rising, each of the wanted ones is; -1: none."""
-    if not len(places):
-        return np.full(len(wanted), -1, np.int64)
-    nth = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    return np.where(places[nth] == wanted, nth, -1)
 
 
 def _records(data: Array, big: bool, is_debug: bool) -> tuple[list[Array], bool]:

@@ -9,7 +9,7 @@ import numpy as np
 from traceferry.calls.paths import CallPaths
 from traceferry.exporters.firefox.meta import Categories
 from traceferry.exporters.json.stream import JsonWriter
-from traceferry.model import Array, Table, Trace
+from traceferry.model import Array, Table, Trace, positions
 
 # Frame addresses go through an Int32Array.
 MAX_ADDRESS = 2**31 - 1
@@ -188,9 +188,8 @@ def _with_code(trace: Trace, frames: Table) -> Table:
     placeless[stacks["frame"][stacks["prefix"][inlined]]] = False
     rows = np.flatnonzero(placeless)
     wanted = frames["func"][rows].astype(np.int64) << 32 | frames["tier"][rows] + 1
-    nth = np.searchsorted(keys, wanted)
-    found = np.append(keys, -1)[nth] == wanted
-    rows, symbol = rows[found], code["symbol"][first[nth[found]]]
+    nth = positions(keys, wanted)
+    rows, symbol = rows[nth >= 0], code["symbol"][first[nth[nth >= 0]]]
     rows, symbol = rows[symbol >= 0], symbol[symbol >= 0]
     address, lib, symbols = frames["address"].copy(), frames["lib"].copy(), frames["symbol"].copy()
     address[rows], lib[rows] = trace.symbols["address"][symbol], trace.symbols["lib"][symbol]

@@ -199,10 +199,7 @@ class _Maker:
     def _category(self, name: str) -> int:
         row = self._categories.get(name)
         if row is None:
-            intern = self.trace.strings.intern
-            row = self._categories[name] = self.trace.categories.intern(
-                name=intern(name), color=intern(CATEGORY_COLORS[name])
-            )
+            row = self._categories[name] = self.trace.add_category(name, CATEGORY_COLORS[name])
         return row
 
 

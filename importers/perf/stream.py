@@ -13,6 +13,7 @@ from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordT
 from traceferry.importers.perf.recording import Problem
 from traceferry.io.decompress import Limit, decompress_stream
 from traceferry.io.source import release
+from traceferry.kernels.tables import doubled
 from traceferry.model import Array
 
 SLOT = perf_kernel.STATE_SLOTS
@@ -92,9 +93,9 @@ def _walk(stream: Stream, span: Span) -> None:
         perf_kernel.walk(stream.data, stream.big, state, stream.counts, sample_at, other_at, other_type)
         status = STATUS_NAMES[int(state[SLOT["status"]])]
         if status == "samples_full":
-            sample_at = _doubled(sample_at)
+            sample_at = doubled(sample_at)
         elif status == "others_full":
-            other_at, other_type = _doubled(other_at), _doubled(other_type)
+            other_at, other_type = doubled(other_at), doubled(other_type)
         elif status == "bad_size" or state[SLOT["end"]] == end:
             break
         else:  # the window's end is inside of a record, which may be longer than the window
@@ -116,10 +117,6 @@ def _walk(stream: Stream, span: Span) -> None:
 def has_payloads(n_samples: int, n_bytes: int) -> bool:
     """Whether samples are so long that reading their fields alone leaves most of a file's pages unused."""
     return n_bytes > LONG_SAMPLE * n_samples
-
-
-def _doubled(array: Array) -> Array:
-    return np.concatenate([array, np.empty_like(array)])
 
 
 def _joined(one: Array, other: Array) -> Array:

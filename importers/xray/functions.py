@@ -239,7 +239,7 @@ def _categories(trace: Trace, functions: Sequence[Function]) -> list[int]:
     dropped = {("folder", name) for name in folders[MAX_FOLDERS:]}
     dropped |= {("library", name) for name in libraries[MAX_FOLDERS:]}
     return [
-        trace.categories.intern(name=trace.strings.intern(name[1]), color=trace.strings.intern(colors[name]))
+        trace.add_category(name[1], colors[name])
         for name in (("rest", "Other") if name in dropped else name for name in names)
     ]
 
