@@ -4,9 +4,10 @@
     python benchmarks/growth.py [PART...]
 
 PART: only the runs whose case and output, as in "perf: threads, info", contain it. An exponent of 1 is proportional
-growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted; what is less than NOTICEABLE at
-16x has no exponent ("small"). What is above LIMIT is measured again up to ROUNDS times, and the least counts. The exit
-status is 1 if an exponent is above LIMIT, but for those in EXPLAINED, whose reason is printed.
+growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted, and UNSURE added to what is
+left at 4x: so much is noise, or memory that the run with one element used and gave back. What is less than NOTICEABLE
+at 16x has no exponent ("small"). What is above LIMIT is measured again up to ROUNDS times, and the least counts. The
+exit status is 1 if an exponent is above LIMIT, but for those in EXPLAINED, whose reason is printed.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
 growth_cases."""
@@ -31,8 +32,8 @@ from growth_cases.case import BESIDE, INPUT, OUTPUT, SEVERAL, Case, Run
 import traceferry.cli
 
 LIMIT = 1.1
-CPU_NOTICEABLE = 0.5  # seconds: of less, noise is too large a part
-PEAK_NOTICEABLE = 24 * MB
+CPU_NOTICEABLE, CPU_UNSURE = 0.5, 0.03  # seconds
+PEAK_NOTICEABLE, PEAK_UNSURE = 24 * MB, 3 * MB
 FACTORS = (1, 4, 16)
 ROUNDS = 5
 FOLDER = WORK / "growth"
@@ -93,11 +94,11 @@ def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
     return child(lambda: traceferry.cli.main(words), given if given.exists() else Path(os.devnull))
 
 
-def exponent(small: float, large: float, noticeable: float) -> float:
+def exponent(small: float, large: float, noticeable: float, unsure: float) -> float:
     """Of the growth from 4x to 16x; NaN where the larger is too little to tell."""
     if large < noticeable:
         return math.nan
-    return math.log(large / max(small, noticeable / 16)) / math.log(FACTORS[2] / FACTORS[1])
+    return math.log(large / (max(small, 0) + unsure)) / math.log(FACTORS[2] / FACTORS[1])
 
 
 def shown(value: float) -> str:
@@ -109,8 +110,8 @@ def measured(case: Case, run: list[str] | Run, folders: list[Path]) -> tuple[lis
     costs = [cost(case, run, folder) for folder in folders]
     for _ in range(ROUNDS):
         base, *sizes = costs
-        times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE)
-        peaks = exponent(*(float(size.peak - base.peak) for size in sizes[1:]), PEAK_NOTICEABLE)
+        times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE, CPU_UNSURE)
+        peaks = exponent(*(float(size.peak - base.peak) for size in sizes[1:]), PEAK_NOTICEABLE, PEAK_UNSURE)
         if not (times > LIMIT or peaks > LIMIT):
             break
         again = [cost(case, run, folder) for folder in folders]

@@ -23,7 +23,7 @@ import traceferry
 from traceferry import cli
 from traceferry.compare import figures, statistics
 from traceferry.compare.comparison import Comparison, Options, Row, compare
-from traceferry.compare.factors import Factors, factors_of
+from traceferry.compare.factors import METHODS, Factors, factors_of
 from traceferry.compare.gate import evaluate, parse
 from traceferry.compare.markdown import as_markdown, code
 from traceferry.compare.matching import Function, Renames, matched
@@ -107,12 +107,13 @@ def test_a_change_of_everything_is_one_of_the_whole(run_of: Callable[..., Run]) 
     assert {row.verdict for row in rows(as_recorded, "self").values()} == {"slower"}
 
 
-def heap(n_orders: int = 3, pause_ns: int = 1000) -> Any:
+def heap(n_orders: int = 3, pause_ns: int = 1000, n_lines: int = 1) -> Any:
     log = Log(17).buffer(tid=0x7F30)
     log.class_(0x3000, "Order").vtable(0x2000, 0x3000).class_(0x3100, "Line").vtable(0x2100, 0x3100)
     for nth in range(n_orders):
         log.alloc(0x2000, 0x9000 + 64 * nth, 24)
-    log.alloc(0x2100, 0xF000, 24)
+    for nth in range(n_lines):
+        log.alloc(0x2100, 0xF000 + 64 * nth, 24)
     for nth in range(4):
         ts = (nth + 1) * 1_000_000_000
         log.gc_event(mono.PRE_STOP_WORLD, ts=ts).gc_event(mono.POST_STOP_WORLD, ts=ts + 10)
@@ -125,6 +126,36 @@ def test_an_allocation_is_found_by_its_class(run_of: Callable[..., Run]) -> None
     assert changed(found) == {("allocated_bytes", "Order", "more"), ("allocated_objects", "Order", "more")}
     order = rows(found, "allocated_bytes")["Order"]
     assert (order.base, order.new, order.is_exact) == (72, 96, True)
+
+
+def test_what_one_side_allocates_none_of_is_gone(run_of: Callable[..., Run]) -> None:
+    """Also where shares of the whole are compared: nothing has no shares."""
+    for method in METHODS:
+        found = compare([run_of(heap(3))], [run_of(heap(0, n_lines=0))], Options(method=method))
+        order = rows(found, "allocated_bytes")["Order"]
+        assert (order.base, order.new, order.verdict, order.change) == (72, 0, "gone", -1)
+        back = compare([run_of(heap(0, n_lines=0))], [run_of(heap(3))], Options(method=method))
+        assert {row.verdict for row in rows(back, "allocated_bytes").values()} == {"new"}
+
+
+def test_a_function_that_only_allocates_matches_under_its_new_name(run_of: Callable[..., Run]) -> None:
+    def run(name: str, size: int) -> Run:
+        log = Log(17).buffer(tid=0x7F30).class_(0x3000, "Order").vtable(0x2000, 0x3000)
+        return run_of(log.jit(0x900, name).alloc(0x2000, 0x9000, size, [0x900]))
+
+    renames = Renames(["Shop.Old:*=Shop.New:*"])
+    found = compare([run("Shop.Old:Fill ()", 24)], [run("Shop.New:Fill ()", 32)], Options(renames=renames))
+    assert {name: (row.base, row.new) for name, row in rows(found, "site_bytes").items()} == {
+        "Shop.New:Fill ()": (24, 32)
+    }
+
+
+def test_recordings_of_one_moment_are_compared(run_of: Callable[..., Run]) -> None:
+    """They have no times, and so no whole."""
+    found = compare(*([run_of(JitDump.v8().load("JS:*f a.js:1:1", 0x1000, n), "jit-1.dump")] for n in (64, 96)))
+    assert found.whole.rows == ()
+    assert ("code_size", "f", "more") in changed(found)
+    assert "code size by function" in as_text(found, 20)
 
 
 def test_a_longer_pause_is_found_by_its_kind(run_of: Callable[..., Run]) -> None:

@@ -75,7 +75,7 @@ class Sides:
         kept = {name: values for name, values in rows.items() if values.any()}
         return Amounts(
             "time", "whole", "ns" if all(run.sample_ns for run in runs) or not sampled.any() else "samples", "measured",
-            tuple((name,) for name in kept), np.array(list(kept.values())),
+            tuple((name,) for name in kept), np.array(list(kept.values())).reshape(len(kept), len(runs)),
         )  # fmt: skip
 
     def function_of(self, nth: int, function: Function) -> Function:
