@@ -14,6 +14,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.importers.mono import objects
 from traceferry.importers.mono.objects import ObjectTracker
 
 NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_4000_0000
@@ -180,6 +181,27 @@ def test_the_table_grows() -> None:
     places = [f"m{nth}" for nth in range(200_000)]
     assert allocate(tracker, places) == range(200_000)
     assert np.array_equal(tracker.seen(addresses(places)), np.arange(200_000))
+
+
+@pytest.mark.parametrize("most_places", [0, 1 << 19])
+def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found and what died is the same."""
+    monkeypatch.setattr(objects, "FIRST_WITH_PLACES", 1)
+    monkeypatch.setattr(objects, "MOST_PLACES", most_places)
+    tracker = ObjectTracker(moves_recorded=True)
+    nursery, heap = ([f"{region}{nth}" for nth in range(5000)] for region in "nm")
+    allocate(tracker, nursery[::2])
+    tracker.collect(0, addresses(nursery[:200:2]), addresses(heap[:100]))
+    allocate(tracker, nursery[1::2] + nursery[::2] + heap[4000:])
+    assert (tracker.n_slots > 1 << 19) == (most_places > 0)
+    assert tracker.seen(addresses([heap[7], nursery[1], nursery[4], nursery[4999], heap[4000]])).tolist() == [
+        7, 2500, 5002, 4999, 7500,
+    ]  # fmt: skip
+    tracker.collect(0, addresses([]), addresses([]))
+    died = tracker.finish()
+    assert np.flatnonzero(died[:2500] != 0).tolist() == list(range(100))
+    assert np.all(died[2500:7500] == 1)
+    assert np.all(died[7500:] == -1)
 
 
 def use_tracker() -> None:

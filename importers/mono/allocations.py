@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -48,51 +47,40 @@ class Numbers:
             row, part = until, part + 1
 
 
-class ClassSites:
-    """Where allocated and of which class: pairs of a stack and the frame of a class, numbered."""
+class ClassSites(Nodes):
+    """Where allocated and of which type: pairs of a stack and the number of a type, numbered."""
 
     def __init__(self, trace: Trace, frames: Frames) -> None:
+        super().__init__()
         self._trace = trace
         self._frames = frames
-        self._nodes = Nodes()
         self._leaf = self._class_name = np.empty(0, np.int32)
-
-    @property
-    def n(self) -> int:
-        return self._nodes.n
-
-    def of(self, stacks: Array, classes: Array) -> Array:
-        return self._nodes.of(stacks, classes)
-
-    def sites(self, pairs: Array) -> Array:
-        """The stacks without the class."""
-        return self._nodes.parent[pairs]
 
     def intern(self, pairs: Array) -> None:
         """Makes their stacks now: a table must not add stacks when its columns are read."""
-        self.stacks(np.flatnonzero(np.bincount(pairs)))
-
-    def stacks(self, pairs: Array) -> Array:
-        """The stacks with the class as the leaf."""
-        self._leaf = np.append(self._leaf, np.full(self._nodes.n - len(self._leaf), -1, np.int32))
-        used = np.zeros(len(self._leaf), bool)
-        used[pairs] = True
-        new = np.flatnonzero(used & (self._leaf < 0))
-        prefix, frame = self._nodes.parent[new], self._nodes.number[new]
+        if len(self._leaf) == len(self) and self._leaf.min() >= 0:
+            return
+        self._leaf = np.append(self._leaf, np.full(len(self) - len(self._leaf), -1, np.int32))
+        new = np.flatnonzero((np.bincount(pairs, minlength=len(self)) > 0) & (self._leaf < 0))
+        prefix, frame = self.parent[new], self._frames.types.frames[self.number[new]]
         for nth in np.lexsort((frame, prefix)).tolist():
             self._leaf[new[nth]] = self._trace.stacks.intern(prefix=int(prefix[nth]), frame=int(frame[nth]))
+
+    def stacks(self, pairs: Array) -> Array:
+        """The stacks with the class as the leaf, of pairs that `intern` knows."""
         return self._leaf.take(pairs)
 
     def class_names(self, pairs: Array) -> Array:
         """Strings."""
-        if len(self._class_name) < self._nodes.n:
-            self._class_name = self._frames.class_names(self._nodes.number)
+        if len(self._class_name) < len(self):
+            self._class_name = self._frames.class_names(self._frames.types.frames[self.number])
         return self._class_name.take(pairs)
 
 
 @dataclass(frozen=True)
 class Made:
-    """A piece of a thread's allocations. ts: int64 on the event clock; size: in bytes; pair: of ClassSites."""
+    """A piece of a thread's allocations. ts: int64 on the event clock; size: in bytes, int64, or uint32 if all are
+    small; pair: of ClassSites."""
 
     ts: Array
     size: Array
@@ -112,17 +100,15 @@ class ThreadAllocations:
     numbers: Numbers = field(default_factory=lambda: Numbers(NONE, NONE))
     _kept: list[Made] | None = None
 
-    def decoded(self) -> Iterator[tuple[Sites, Made]]:
+    def decoded(self) -> Iterator[Sites]:
         """As they are decoded, with what else there is."""
         blocks, kept = _Blocks(), list[Made]()
         buffers = self.log.buffers[self.thread.buffers].ravel()
-        for sites in site_pieces(self.log, buffers, self.frames.methods, self.stacks):
-            classes = self.frames.types.at(sites.type, sites.ts)
-            size = sites.size.astype(np.uint32 if sites.size.max(initial=0) < 1 << 32 else np.int64)
-            made = Made(sites.ts, size, self.pairs.of(sites.stack, classes))
+        methods, types = self.frames.methods, self.frames.types
+        for sites in site_pieces(self.log, buffers, methods, types, self.stacks, self.pairs):
             if self.keeps:
-                kept += blocks.add(sites, made)
-            yield sites, made
+                kept += blocks.add(sites)
+            yield sites
         self._kept = kept if self.keeps else None
 
     def pieces(self) -> Iterator[Made]:
@@ -131,8 +117,8 @@ class ThreadAllocations:
             yield from self._kept
         else:
             blocks = _Blocks()
-            for sites, made in self.decoded():
-                yield from blocks.add(sites, made)
+            for sites in self.decoded():
+                yield from blocks.add(sites)
 
 
 class _Blocks:
@@ -140,29 +126,34 @@ class _Blocks:
 
     def __init__(self) -> None:
         self._parts: list[Made] = []
-        self._n_rows = self._block = 0
+        self._n = 0
 
-    def add(self, sites: Sites, made: Made) -> Iterator[Made]:
+    def add(self, sites: Sites) -> Iterator[Made]:
         """The blocks that are complete now."""
-        rows = np.arange(len(made.ts))
-        block = (self._n_rows + rows + np.searchsorted(sites.row, rows, side="right")) // PIECE
-        edges = np.flatnonzero(np.diff(block, prepend=self._block)).tolist()
-        for begin, end in pairwise([0, *edges, len(rows)]):
-            if begin in edges:
-                yield from self._taken()
-            if begin < end:
-                self._parts.append(Made(made.ts[begin:end], made.size[begin:end], made.pair[begin:end]))
-                self._block = int(block[begin])
-        self._n_rows += len(rows) + len(sites.row)
+        edge, left = 0, PIECE - self._n
+        self._n += len(sites.ts) + len(sites.row)
+        if self._n > PIECE:
+            edge = left - int(np.searchsorted(sites.row + np.arange(len(sites.row)), left))
+            yield from self._taken(sites, 0, edge)
+            self._n -= PIECE
         if sites.is_last:
-            yield from self._taken()
-            self._n_rows = self._block = 0
+            yield from self._taken(sites, edge, len(sites.ts))
+            self._n = 0
+        else:
+            self._put(sites, edge, len(sites.ts))
 
-    def _taken(self) -> Iterator[Made]:
+    def _put(self, sites: Sites, begin: int, end: int) -> None:
+        if begin < end:
+            size = sites.size[begin:end]
+            size = size.astype(np.uint32 if size.max() < 1 << 32 else np.int64)
+            self._parts.append(Made(sites.ts[begin:end], size, sites.pair[begin:end]))
+
+    def _taken(self, sites: Sites, begin: int, end: int) -> Iterator[Made]:
+        """With these rows, one block."""
+        self._put(sites, begin, end)
         if self._parts:
-            yield Made(
-                *(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in self._parts), strict=True))
-            )
+            columns = zip(*(vars(part).values() for part in self._parts), strict=True)
+            yield Made(*(np.concatenate(column) for column in columns))
             self._parts = []
 
 
@@ -209,11 +200,10 @@ class Allocations:
             size = made.size.astype(np.int64)
             died = self.made.numbers.taken(self.died, row, len(size))
             row += len(size)
-            dead = np.flatnonzero(died >= 0)
-            pairs.intern(made.pair)
-            amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
+            amounts = np.concatenate((amounts, np.zeros((len(pairs) - len(amounts), 4), np.int64)))
             heap_kernel.tally(made.pair, size, amounts)
-            heap_kernel.tally(made.pair[dead], -size[dead], amounts)
+            pairs.intern(np.flatnonzero(amounts.any(axis=1)))
+            heap_kernel.tally(made.pair, np.where(died >= 0, -size, 0), amounts)
         used = np.flatnonzero(amounts.any(axis=1))
         return np.column_stack((pairs.class_names(used), pairs.stacks(used), amounts[used]))
 

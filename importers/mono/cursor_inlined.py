@@ -2,10 +2,11 @@
 
 import cython
 
-from traceferry.importers.mono.packed_inlined import decode_packed, load8
+from traceferry.importers.mono.packed_inlined import decode_packed, load8, short_leb
 from traceferry.kernels.functions import c_function, c_inline
+from traceferry.kernels.hashing import ALL_BITS, GOLDEN
 from traceferry.kernels.integers import LOW_32, wrapped
-from traceferry.kernels.leb128 import CUT
+from traceferry.kernels.leb128 import CUT, leb
 from traceferry.kernels.position import Position
 
 # ---------------------------------------------------------------- encodings: steps of a declaration
@@ -31,7 +32,6 @@ REPEAT = cython.declare(cython.int, 15)  # the next `parameter` steps as often a
 SECTION = cython.declare(cython.int, 16)  # of a counter, and its name's offset; 0 where it has no name
 VALUES = cython.declare(cython.int, 17)  # of counters: index, type, value; a text as its offset, or 0
 SELECT = cython.declare(cython.int, 18)  # a byte that chooses among the starts from `parameter` on
-N_LIST = cython.declare(cython.longlong, 64)  # methods that are kept of a list
 N_SELECTED = cython.declare(cython.int, 9)
 STEP = cython.declare(cython.int, 3)  # a step's encoding, parameter and whether its value is kept
 ENCODINGS = {
@@ -54,10 +54,18 @@ N_ROWS = cython.declare(cython.int, 9)
 N_POOL = cython.declare(cython.int, 10)
 N_OTHERS = cython.declare(cython.int, 11)
 N_MOVES = cython.declare(cython.int, 12)
-N_NODES = cython.declare(cython.int, 13)
-N_IGNORED = cython.declare(cython.int, 14)  # leaves of methods that nothing enters
-DEPTH = cython.declare(cython.int, 15)
-N_STATE = cython.declare(cython.int, 16)
+N_IGNORED = cython.declare(cython.int, 13)  # leaves of methods that nothing enters
+DEPTH = cython.declare(cython.int, 14)
+N_STATE = cython.declare(cython.int, 15)
+
+# Behind the state may stand the lists of methods that are known, a power of two of rows: the first method, how many
+# there are, 0 in a free row, the last one, a number that the caller has given it, and the bytes in between.
+L_FIRST = cython.declare(cython.int, 0)
+L_COUNT = cython.declare(cython.int, 1)
+L_LAST = cython.declare(cython.int, 2)
+L_NUMBER = cython.declare(cython.int, 3)
+L_BYTES = cython.declare(cython.int, 4)
+L_WIDTH = cython.declare(cython.int, 12)
 
 # A row of `buffers`: where its events begin and end, and the bases of its header.
 B_AT = cython.declare(cython.int, 0)
@@ -81,15 +89,24 @@ NAMES = cython.declare(cython.int, 3)
 NODES = cython.declare(cython.int, 4)
 CALLS = cython.declare(cython.int, 5)
 MOVES = cython.declare(cython.int, 6)
-IRREGULAR = cython.declare(cython.int, 7)  # calls that are not nested, or fall in time
+PAIRS = cython.declare(cython.int, 7)
+IRREGULAR = cython.declare(cython.int, 8)  # calls that are not nested, or fall in time
 
 # First bytes.
 ALLOC = cython.declare(cython.uint, 0x00)
+ALLOC_BT = cython.declare(cython.uint, 0x10)
 LEAVE = cython.declare(cython.uint, 0x13)
 ENTER = cython.declare(cython.uint, 0x23)
 EXC_LEAVE = cython.declare(cython.uint, 0x33)
 
 BIT_63 = cython.declare(cython.ulonglong, 0x8000000000000000)
+# Of each of eight bytes the highest bit, and the lowest.
+HIGHEST = cython.declare(cython.ulonglong, 0x8080808080808080)
+LOWEST = cython.declare(cython.ulonglong, 0x0101010101010101)
+# An allocation has no more bytes than this where its numbers take at most ten, and of the list seven words are read.
+LONGEST_KNOWN = cython.declare(cython.longlong, 128)
+# No clock gets there: see decode.MAX_TS.
+LATEST_TS = cython.declare(cython.ulonglong, 1 << 62)
 
 # ---------------------------------------------------------------- events
 
@@ -103,8 +120,8 @@ class Cursor(Position):
 
     After `next`: kind, the event's first byte; event_at; ts; method, the latest one of the buffer; event_ts; declared,
     the number of its declaration; timed, whether it has a time; items[first:n_items], its values, of which the first
-    n_single are of single fields, those of lists follow. damage: why not. n_same: set by the caller after a list of
-    methods, it falls to how many of a later one's first methods are that list's.
+    n_single are of single fields, those of lists follow. damage: why not. known: of an allocation whose backtrace is
+    known the number that it has, and then its list is not among the values; -1 of others.
     """
 
     buffers: cython.const[cython.ulonglong][::1]
@@ -130,12 +147,17 @@ class Cursor(Position):
     first: cython.Py_ssize_t
     n_items: cython.Py_ssize_t
     n_room: cython.Py_ssize_t
-    # The latest list of methods, as far as it is kept: where its second one begins, and where each ends from there on.
+    lists: cython.ulonglong[::1]
+    n_lists: cython.Py_ssize_t
+    known: cython.longlong
+    # The list that was looked for and is not known: its row or -1, where its second method begins, how many words it
+    # has and the last of them.
+    list_row: cython.Py_ssize_t
     list_at: cython.longlong
-    n_list: cython.longlong
-    list_method: cython.ulonglong[64]
-    list_after: cython.longlong[64]
-    n_same: cython.longlong
+    list_first: cython.ulonglong
+    list_count: cython.longlong
+    list_words: cython.Py_ssize_t
+    list_end: cython.ulonglong
 
     def __init__(
         self,
@@ -171,12 +193,15 @@ class Cursor(Position):
         self.declared = 0
         self.n_single = 0
         self.damage = 0
-        if not cython.compiled:
-            self.list_method, self.list_after = [0] * N_LIST, [0] * N_LIST
-        self.list_after[0] = 0
-        self.list_at = 0
-        self.n_list = 0
-        self.n_same = 0
+        self.known = -1
+        self.list_row = -1
+        self.lists = s[N_STATE:]
+        self.n_lists = self.lists.shape[0] // L_WIDTH
+        if self.n_lists & (self.n_lists - 1):
+            raise ValueError("an array has the wrong length")
+        i = STEP * starts[ALLOC_BT]
+        if i + 7 * STEP >= steps.shape[0] or steps[i + 4 * STEP] != COUNT or steps[i + 6 * STEP] != METHOD:
+            self.n_lists = 0
         self.row = s[ROW]
         self.at = s[AT]
         self.end = s[STOP]
@@ -278,6 +303,8 @@ class Cursor(Position):
         self.method_before = self.method
         self.first = first
         self.n_items = first
+        self.known = -1
+        self.list_row = -1
         if self.at + 8 <= self.end:
             w = load8(self.data, self.at)
             if w & 0xCF == 3 and w & 0x30 != 0:
@@ -292,7 +319,125 @@ class Cursor(Position):
                     self.declared = self.steps[STEP * self.starts[self.kind] + 7]
                     self.keep(self.method)
                     return True
+            if w & 0xEF == ALLOC and self.allocation():
+                return True
         return self.interpret()
+
+    @c_function
+    def allocation(self) -> cython.bint:
+        """Reads an allocation that has no backtrace, or one that is known. False: it has to be interpreted."""
+        p: cython.longlong = self.at + 1
+        kind: cython.uint = self.data[self.at]
+        method: cython.ulonglong = self.method
+        n: cython.longlong = 0
+        row: cython.Py_ssize_t
+        delta: cython.ulonglong
+        pointer: cython.ulonglong
+        place: cython.ulonglong
+        size: cython.ulonglong
+        difference: cython.ulonglong
+        if self.end - p < LONGEST_KNOWN or (kind == ALLOC_BT and self.n_lists == 0):
+            return False
+        delta, p = short_leb(self.data, p, self.end, False)
+        if p < 0:
+            return False
+        pointer, p = short_leb(self.data, p, self.end, True)
+        if p < 0:
+            return False
+        place, p = short_leb(self.data, p, self.end, True)
+        if p < 0:
+            return False
+        size, p = short_leb(self.data, p, self.end, False)
+        if p < 0:
+            return False
+        if kind == ALLOC_BT:
+            n = self.data[p]
+            p += 1
+        if n > 0:
+            difference, p = short_leb(self.data, p, self.end, True)
+            if p < 0 or n >= 0x80:
+                return False
+            row, p = self.find_list(p, n, (method + difference) & self.mask)
+            if row < 0:
+                return False
+            method = self.lists[row + L_LAST]
+            self.known = self.lists[row + L_NUMBER]
+        self.at = p
+        self.ts = wrapped(self.ts + delta)
+        self.method = method
+        self.kind = kind
+        self.event_ts = self.ts
+        self.timed = True
+        self.declared = self.steps[STEP * (self.starts[kind] + (7 if kind == ALLOC_BT else 4)) + 1]
+        self.n_single = 3
+        self.keep((self.base_pointer + pointer) & self.mask)
+        self.keep(((self.base_object + place) << 3) & self.mask)
+        self.keep(size & LOW_32 if size >= BIT_63 else size)
+        return True
+
+    @c_inline
+    @cython.returns((cython.Py_ssize_t, cython.longlong))
+    def find_list(self, p: cython.longlong, n: cython.longlong, first: cython.ulonglong):
+        """The row of a list of n methods, of which the second begins at p, and where it ends. -1: it is not known, and
+        `remember` may be called when it has been read."""
+        h: cython.ulonglong = wrapped((first ^ n) * GOLDEN)
+        left: cython.longlong = n - 1
+        count: cython.longlong
+        w: cython.ulonglong
+        ends: cython.ulonglong
+        row: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        n_words: cython.Py_ssize_t = 0
+        # Each method ends with a byte below 0x80. So many words are whole, and have `left` ends less.
+        while True:
+            w = load8(self.data, p + 8 * n_words)
+            ends = ~w & HIGHEST
+            count = ((ends >> 7) * LOWEST & ALL_BITS) >> 56
+            if count >= left:
+                break
+            left -= count
+            h = wrapped((h ^ w) * GOLDEN)
+            h = h ^ h >> 32
+            n_words += 1
+            if n_words == L_WIDTH - L_BYTES - 1:
+                return -1, 0
+        # Of the last word the bytes up to the last end.
+        while left > 1:
+            ends &= ends - 1
+            left -= 1
+        ends = ends & (~ends + 1)
+        ends = ends | (ends - 1) if left > 0 else 0
+        w &= ends
+        h = wrapped((h ^ w) * GOLDEN)
+        row = L_WIDTH * ((h >> 32) & (self.n_lists - 1))
+        k = n_words if self.lists[row + L_FIRST] == first and self.lists[row + L_COUNT] == n else -1
+        if k >= 0 and self.lists[row + L_BYTES + k] == w:
+            while k > 0 and self.lists[row + L_BYTES + k - 1] == load8(self.data, p + 8 * (k - 1)):
+                k -= 1
+            if k == 0:
+                return row, p + 8 * n_words + (((ends & LOWEST) * LOWEST & ALL_BITS) >> 56)
+        self.list_row = row
+        self.list_at = p
+        self.list_first = first
+        self.list_count = n
+        self.list_words = n_words
+        self.list_end = w
+        return -1, 0
+
+    @c_function
+    def remember(self, number: cython.longlong) -> cython.void:
+        """After an allocation: its backtrace, if it is one that can be known, with a number."""
+        row: cython.Py_ssize_t = self.list_row
+        k: cython.Py_ssize_t
+        if row < 0:
+            return
+        self.lists[row + L_FIRST] = self.list_first
+        self.lists[row + L_COUNT] = self.list_count
+        self.lists[row + L_LAST] = self.method
+        self.lists[row + L_NUMBER] = number
+        for k in range(self.list_words):
+            self.lists[row + L_BYTES + k] = load8(self.data, self.list_at + 8 * k)
+        self.lists[row + L_BYTES + self.list_words] = self.list_end
 
     @c_function
     def interpret(self) -> cython.bint:
@@ -310,15 +455,6 @@ class Cursor(Position):
         self.event_ts = self.ts
         self.kind = self.byte()
         step = STEP * self.starts[self.kind]
-        if self.kind & 0xEF == ALLOC:
-            # The steps that all allocations begin with: most events are these.
-            self.ts = wrapped(self.ts + self.leb(False))
-            self.event_ts = self.ts
-            self.timed = True
-            self.keep((self.base_pointer + self.leb(True)) & self.mask)
-            self.keep(((self.base_object + self.leb(True)) << 3) & self.mask)
-            self.keep(self.size32())
-            step += 4 * STEP
         while self.damage == 0:
             if step == group_end:
                 left -= 1
@@ -353,7 +489,6 @@ class Cursor(Position):
                 if parameter == 1 and self.steps[group_at] == METHOD:
                     self.methods(left)
                 elif left > 0:
-                    self.n_same = 0
                     group_end = step
                     left += 1
                 continue
@@ -397,81 +532,25 @@ class Cursor(Position):
     @c_function
     def methods(self, n: cython.longlong) -> cython.void:
         """A list of methods, as most backtraces are, the outermost first."""
-        method: cython.ulonglong
+        method: cython.ulonglong = self.method
         difference: cython.ulonglong
-        w: cython.ulonglong
-        p: cython.longlong
-        begin: cython.longlong
+        p: cython.longlong = self.at
         i: cython.longlong
-        known: cython.longlong
         k: cython.Py_ssize_t = self.n_items
-        if n <= 0:
-            return
-        method = (self.method + self.leb(True)) & self.mask
-        if self.damage != 0:
-            return
-        begin = self.at
-        known = self.known_methods(method, n)
-        for i in range(known if known < self.n_room - k else self.n_room - k):
-            self.items[k + i] = self.list_method[i]
-        method = self.list_method[known - 1]
-        p = begin + self.list_after[known - 1]
-        for i in range(known, n):
-            w = load8(self.data, p) if p + 8 <= self.end else 0x808080
-            if not w & 0x80:
-                difference = (w & 0x7F ^ 0x40) - 0x40
-                p += 1
-            elif not w & 0x8000:
-                difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
-                p += 2
-            elif not w & 0x800000:
-                difference = ((w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000) ^ 0x100000) - 0x100000
-                p += 3
+        for i in range(n):
+            if p + 8 <= self.end:
+                difference, p = short_leb(self.data, p, self.end, True)
             else:
-                self.at = p
-                difference = self.leb(True)
-                if self.damage != 0:
-                    return
-                p = self.at
+                difference, p = leb(self.data, p, self.end, True)
+            if p < 0:
+                self.damage = -p
+                return
             method = (method + difference) & self.mask
             if k + i < self.n_room:
                 self.items[k + i] = method
-            if i < N_LIST:
-                self.list_method[i] = method
-                self.list_after[i] = p - begin
-                self.n_list = i + 1
         self.at = p
         self.method = method
         self.n_items = k + n
-
-    @c_function
-    def known_methods(self, method: cython.ulonglong, n: cython.longlong) -> cython.longlong:
-        """Begins a list of n methods with this one; how many of them, 1 or more, are known. What begins with the bytes
-        of the list before begins with its methods."""
-        begin: cython.longlong = self.at
-        before: cython.longlong = self.list_at
-        n_bytes: cython.longlong
-        p: cython.longlong = 0
-        i: cython.longlong = 1
-        self.list_at = begin
-        if self.n_list == 0 or self.list_method[0] != method:
-            self.n_same = 0
-            self.n_list = 1
-            self.list_method[0] = method
-            return 1
-        n_bytes = self.list_after[self.n_list - 1]
-        if n_bytes > self.end - begin:
-            n_bytes = self.end - begin
-        while p + 8 <= n_bytes and load8(self.data, begin + p) == load8(self.data, before + p):
-            p += 8
-        while p < n_bytes and self.data[begin + p] == self.data[before + p]:
-            p += 1
-        while i < n and i < self.n_list and self.list_after[i] <= p:
-            i += 1
-        if i < self.n_same:
-            self.n_same = i
-        self.n_list = i
-        return i
 
     @c_function
     def values(self, in_bytes: cython.bint) -> cython.void:

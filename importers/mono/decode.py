@@ -46,6 +46,7 @@ PIECE = 1 << 16
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 27
+N_LISTS = 1 << 12
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
 NEVER = (1 << 64) - 1
@@ -291,7 +292,8 @@ def read(
     call_sums: CallSums | None = None, most: int = 0,
 ) -> Iterator[Records]:  # fmt: skip
     """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
-    sums, state = (call_sums or CallSums(NOTHING)).arrays, program.state()
+    # Backtraces of allocations are known by their bytes, unless they are kept.
+    sums, state = (call_sums or CallSums(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
     records, pool = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS

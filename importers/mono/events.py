@@ -185,9 +185,9 @@ class Program:
         self.steps = np.array(self._steps, np.int32).ravel()
         self._places: dict[str, Array] = {}
 
-    def state(self) -> Array:
-        """What a kernel begins with."""
-        state = np.zeros(cursor.N_STATE, np.uint64)
+    def state(self, n_lists: int = 0) -> Array:
+        """What a kernel begins with; n_lists: so many backtraces may be known by their bytes."""
+        state = np.zeros(cursor.N_STATE + n_lists * cursor.L_WIDTH, np.uint64)
         state[cursor.MASK] = self._layout.pointer_mask
         return state
 

@@ -10,19 +10,19 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from traceferry.importers.mono.allocations import END_OF_LOG, KEPT, ClassSites, Made, Numbers, ThreadAllocations
+from traceferry.importers.mono.allocations import END_OF_LOG, KEPT, ClassSites, Numbers, ThreadAllocations
 from traceferry.importers.mono.decode import Log, times
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
 from traceferry.importers.mono.objects import ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
-from traceferry.importers.mono.walks import StackTable
+from traceferry.importers.mono.walks import Sites, StackTable
 from traceferry.model import Array, Trace, positions
 
 UNKNOWN = -1
 NO_MOVES = np.empty((0, 3), np.uint64)
-NOTHING_MADE = Made(NONE, NONE, NONE)
+NO_SITES = Sites(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NO_MOVES, True)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def follow(
         _Feed(ThreadAllocations(log, frames, stacks, pairs, thread, n_allocations <= KEPT), stack)
         for thread in _with_sites(log, threads)
     ]
-    tracker = ObjectTracker(moves_recorded=n_allocations > 0 and bool(log.stats["moves"].any()))
+    tracker = ObjectTracker(n_allocations > 0 and bool(log.stats["moves"].any()), n_allocations)
     asked_ts, asked_at = log.records.ts[asked_rows], log.records["object"][asked_rows]
     asked = np.full(len(asked_rows), UNKNOWN, np.int64)
     shot_numbers: list[Array] = [np.empty(0, np.int64)] * len(shots)
@@ -115,7 +115,7 @@ class _LookedUp:
             places = self.places(made.numbers.of(row, len(piece.ts)))
             row += len(piece.ts)
             found = np.flatnonzero(places >= 0)
-            self.sites[places[found]] = made.pairs.sites(piece.pair[found])
+            self.sites[places[found]] = made.pairs.parent[piece.pair[found]]
             self.classes[places[found]] = made.pairs.class_names(piece.pair[found])
 
     def places(self, numbers: Array) -> Array:
@@ -157,7 +157,7 @@ class _Rows:
     """Rows of a thread in pieces, taken in the order of time. A row counts as no earlier than those before it."""
 
     def __init__(self, ts: Array) -> None:
-        self._ts = np.maximum.accumulate(ts)
+        self._ts = ts if np.all(ts[1:] >= ts[:-1]) else np.maximum.accumulate(ts)
         self._at = 0
 
     @property
@@ -207,16 +207,15 @@ class _Feed:
     def _next_piece(self) -> None:
         """The next one that has allocations, or moves if the thread allocates nothing; with the moves that are left."""
         moves = [self._moved[self._moves.until(END_OF_LOG)]]
-        made = NOTHING_MADE
-        while len(made.ts) == 0 and (self._allocates or len(moves[-1]) == 0) and not self._is_done:
-            sites, made = next(self._pieces, (None, NOTHING_MADE))
+        self._sites = NO_SITES
+        while len(self._sites.ts) == 0 and (self._allocates or len(moves[-1]) == 0) and not self._is_done:
+            sites = next(self._pieces, None)
             self._is_done = sites is None
-            if sites is not None:
-                self._stack[np.searchsorted(self.made.log.records.at, sites.at)] = sites.other_stack
-                moves.append(sites.moves)
-                self._sites = sites
-        self._made, self._moved = made, np.concatenate(moves)
-        self._rows, self._moves = _Rows(made.ts), _Rows(times(self._moved[:, 0]))
+            self._sites = sites or NO_SITES
+            self._stack[np.searchsorted(self.made.log.records.at, self._sites.at)] = self._sites.other_stack
+            moves.append(self._sites.moves)
+        self._moved = np.concatenate(moves)
+        self._rows, self._moves = _Rows(self._sites.ts), _Rows(times(self._moved[:, 0]))
 
     @property
     def next_ts(self) -> int | None:
@@ -234,8 +233,7 @@ class _Feed:
 
     def _allocate(self, rows: slice, tracker: ObjectTracker) -> None:
         if rows.start < rows.stop:
-            size = self._sites.size[rows].astype(np.int64)
-            classes = self.made.pairs.class_names(self._made.pair[rows])
+            size, classes = self._sites.size[rows], self.made.pairs.class_names(self._sites.pair[rows])
             given = tracker.allocate(self._sites.address[rows], size, classes)
             self._given.append(given)
             self.empty += (given.start + np.flatnonzero(size == 0)).tolist()

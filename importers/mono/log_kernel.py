@@ -111,6 +111,7 @@ def read(
                     stats[of + BAD_AT] = c.event_at
                 c.at = c.end
                 continue
+            c.remember(0)
             column = columns[c.kind]
             if column == 0:
                 if n == room or c.n_items > c.n_room:

@@ -42,11 +42,16 @@ class Names:
         return self._n_named - self._n_defined
 
     def name(self) -> None:
-        """Makes frames for the pointers that kernels have added, in their order, and longer arrays if they are full."""
+        """Makes frames for the pointers that kernels have added, in their order, and room for more."""
         n = int(self._n[0])
         new = slice(self._n_named, n)
         self.frames[new] = [self._nameless(pointer) for pointer in self._pointers[new].tolist()]
         self._n_named = n
+        self.make_room()
+
+    def make_room(self) -> None:
+        """For more pointers, if the arrays are full."""
+        n = int(self._n[0])
         if n == len(self.frames):
             self.frames, self._last = grown(self.frames), grown(self._last)
             self._ts, self._pointers = grown(self._ts), grown(self._pointers)

@@ -31,6 +31,7 @@ from traceferry.model import Array
 MAJOR = 1
 FIRST_SLOTS = 1 << 12
 FIRST_ROOM = 1 << 16
+FIRST_WITH_PLACES, MOST_PLACES = 1 << 17, 1 << 23
 
 
 class ObjectTracker:
@@ -39,14 +40,15 @@ class ObjectTracker:
     Collections and heap shots are events, numbered together from 0 in the order in which they are added. Addresses are
     uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64.
 
-    moves_recorded: whether the log records the moves of collections. n_slots: of the table of live and suspected
-    objects.
+    moves_recorded: whether the log records the moves of collections; n_expected: how many objects there may be, more
+    take more time. n_slots: of the table of live and suspected objects.
     """
 
-    def __init__(self, moves_recorded: bool) -> None:
+    def __init__(self, moves_recorded: bool, n_expected: int = FIRST_ROOM) -> None:
         self._objects = Objects(moves_recorded)
-        self._use_slots(FIRST_SLOTS)
-        self._died = np.full(FIRST_ROOM, -1, np.int32)
+        self._n_hashed = FIRST_SLOTS
+        self._use_slots(0, 0)
+        self._died = np.full(n_expected, -1, np.int32)
         self._objects.use_died(self._died)
 
     @property
@@ -96,18 +98,22 @@ class ObjectTracker:
             raise ValueError("more objects than int32 can number")
         room = len(self._died)
         if n_objects > room:
-            grown = np.full(max(n_objects, room + room // 2), -1, np.int32)
+            grown = np.full(max(n_objects, 2 * room), -1, np.int32)
             grown[:room] = self._died
             self._died = grown
             self._objects.use_died(grown)
 
     def _rehash(self) -> None:
-        """Into a table in which at most half of the slots are used."""
-        n_slots = FIRST_SLOTS
-        while n_slots < 2 * self._objects.n_alive():
-            n_slots *= 2
-        self._use_slots(n_slots)
+        """Into a table in which at most half of the hashed slots are used. Where there are many objects, the places in
+        the nursery have slots of their own, if it is known and not too large."""
+        places = self._objects.nursery
+        if self.n_slots < FIRST_WITH_PLACES or places[1] > MOST_PLACES:
+            places = 0, 0
+        n_alive = self._objects.n_alive(*places)
+        while self._n_hashed < 2 * n_alive:
+            self._n_hashed *= 2
+        self._use_slots(*places)
 
-    def _use_slots(self, n_slots: int) -> None:
-        self.n_slots = n_slots
-        self._objects.use_rows(np.zeros(ROW_WIDTH * n_slots, np.uint64))
+    def _use_slots(self, first_place: int, n_places: int) -> None:
+        self.n_slots = self._n_hashed + n_places
+        self._objects.use_rows(np.zeros(ROW_WIDTH * self.n_slots, np.uint64), self._n_hashed, first_place, n_places)

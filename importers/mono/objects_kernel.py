@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A hash table of the objects of a moving heap, by address. Cython's pure-Python mode: also runs interpreted.
 
-The table is open addressing: a power of two of slots, rows of WIDTH: the address; the object's number, and its class
-<< 32; since, the first event of the heap that it is not known to have survived, and a status << 32. A collection and a
-heap shot are events, numbered from 0. died has the event in which each object died. See importers/mono/objects.py for
-the rules.
+The table is open addressing: a power of two of slots, and behind them one for each place in the nursery, where in time
+something was allocated everywhere. Rows of WIDTH: the address; the object's number, and its class << 32; since, the
+first event of the heap that it is not known to have survived, and a status << 32. A collection and a heap shot are
+events, numbered from 0. died has the event in which each object died. See importers/mono/objects.py for the rules.
 """
 
 import cython
@@ -30,17 +30,11 @@ LARGE = cython.declare(cython.uint, 4)
 # sgen-conf.h: SGEN_MAX_SMALL_OBJ_SIZE, DEFAULT_NURSERY_BITS (the nursery is aligned to its size).
 MAX_SMALL = cython.declare(cython.longlong, 8000)
 NURSERY_BITS = cython.declare(cython.int, 22)
+PLACE_BITS = cython.declare(cython.int, 3)  # objects are aligned
 
 UNKNOWN_CLASS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 # So many objects ahead, slots are asked for from memory: the table is larger than a processor's cache.
 AHEAD = cython.declare(cython.Py_ssize_t, 16)
-
-
-@c_inline
-def slot_at(address: cython.ulonglong, mask: cython.ulonglong) -> cython.Py_ssize_t:
-    """Where to look first. Objects beside one another may have slots far apart: dense runs would grow into another."""
-    h: cython.ulonglong = address * GOLDEN & ALL_BITS
-    return (h ^ h >> 32) & mask
 
 
 @cython.final
@@ -52,7 +46,9 @@ class Objects:
     rows: cython.ulonglong[::1]
     died: cython.int[::1]
     n_slots: cython.Py_ssize_t
-    mask: cython.ulonglong
+    n_hashed: cython.Py_ssize_t
+    n_places: cython.ulonglong
+    first_place: cython.ulonglong
     moves_recorded: cython.bint
     now: cython.longlong  # how many events there were
     last_major: cython.longlong
@@ -64,7 +60,9 @@ class Objects:
     def __init__(self, moves_recorded: cython.bint):
         self.moves_recorded = moves_recorded
         self.n_slots = 0
-        self.mask = 0
+        self.n_hashed = 0
+        self.n_places = 0
+        self.first_place = 0
         self.now = 0
         self.last_major = -1
         self.nursery_first = -1
@@ -80,34 +78,62 @@ class Objects:
     def n_objects(self) -> int:
         return self.n_numbered
 
-    def n_alive(self) -> int:
+    @property
+    def nursery(self) -> tuple[int, int]:
+        """Its first place and how many there are, as far as it is known."""
+        n: cython.longlong = self.nursery_last - self.nursery_first + 1 if self.nursery_last >= 0 else 0
+        bits: cython.int = NURSERY_BITS - PLACE_BITS
+        return max(self.nursery_first, 0) << bits, n << bits
+
+    def n_alive(self, first_place: cython.longlong, n_places: cython.longlong) -> int:
+        """How many objects are not known to be dead, outside these places."""
         n: cython.Py_ssize_t = 0
+        is_same: cython.bint = self.first_place == first_place and self.n_places == n_places
         slot: cython.Py_ssize_t
-        for slot in range(self.n_slots):
-            n += self.status(slot) > VACATED
+        place: cython.longlong
+        with cython.nogil:
+            for slot in range(self.n_hashed if is_same else self.n_slots):
+                place = self.rows[WIDTH * slot + ADDRESS] >> PLACE_BITS
+                n += self.status(slot) > VACATED and not 0 <= place - first_place < n_places
         return n
 
     # ------------------------------------------------------------ slots
 
     @c_inline
+    def slot_at(self, address: cython.ulonglong) -> cython.Py_ssize_t:
+        """Where to look first. Outside the nursery, objects beside one another may have slots far apart: dense runs
+        would grow into another."""
+        place: cython.ulonglong = (address >> PLACE_BITS) - self.first_place
+        h: cython.ulonglong
+        if 0 <= place < self.n_places:
+            return self.n_hashed + place
+        h = address * GOLDEN & ALL_BITS
+        return (h ^ h >> 32) & (self.n_hashed - 1)
+
+    @c_inline
     def find(self, address: cython.ulonglong) -> cython.Py_ssize_t:
         """The slot of the address, or the FREE one where it belongs."""
-        slot: cython.Py_ssize_t = slot_at(address, self.mask)
+        slot: cython.Py_ssize_t = self.slot_at(address)
         while self.rows[WIDTH * slot + LIFE] != 0 and self.rows[WIDTH * slot + ADDRESS] != address:
-            slot = (slot + 1) & self.mask
+            slot = (slot + 1) & (self.n_hashed - 1)
         return slot
+
+    @c_inline
+    def take(self, slot: cython.Py_ssize_t) -> cython.void:
+        """Counts it, if it is FREE and hashed."""
+        self.n_used += slot < self.n_hashed and self.status(slot) == FREE
 
     @c_inline
     def ask_for(self, address: cython.ulonglong) -> cython.void:
         if cython.compiled:
-            prefetch(cython.address(self.rows[WIDTH * slot_at(address, self.mask)]))  # noqa: F821
+            prefetch(cython.address(self.rows[WIDTH * self.slot_at(address)]))  # noqa: F821
 
     @c_inline
     def ask_for_death(self, address: cython.ulonglong) -> cython.void:
         """Of what lies there, for which `ask_for` has asked before."""
         slot: cython.Py_ssize_t
         if cython.compiled:
-            slot = slot_at(address, self.mask)
+            slot = self.slot_at(address)
             if self.rows[WIDTH * slot + ADDRESS] == address:
                 prefetch(cython.address(self.died[self.number(slot)]))  # noqa: F821
 
@@ -166,16 +192,29 @@ class Objects:
             raise ValueError("use_died: an array has the wrong length")
         self.died = died
 
-    def use_rows(self, rows: cython.ulonglong[::1]) -> None:
-        """Enters the objects into an empty table with more slots than there are objects."""
+    def use_rows(
+        self,
+        rows: cython.ulonglong[::1],
+        n_hashed: cython.Py_ssize_t,
+        first_place: cython.longlong,
+        n_places: cython.longlong,
+    ) -> None:
+        """Enters the objects into an empty table. n_hashed: a power of two, more slots than there are objects; places:
+        those that have slots of their own."""
         before: cython.ulonglong[::1] = rows if self.n_slots == 0 else self.rows
         n_before: cython.Py_ssize_t = self.n_slots
-        size: cython.Py_ssize_t = rows.shape[0] // WIDTH
-        if size < 4 or size & (size - 1) or rows.shape[0] != size * WIDTH or size <= self.n_alive():
+        if (
+            n_hashed < 4
+            or n_hashed & (n_hashed - 1)
+            or not 0 <= n_places <= rows.shape[0]
+            or rows.shape[0] != WIDTH * (n_hashed + n_places)
+        ):
             raise ValueError("use_rows: an array has the wrong length")
         self.rows = rows
-        self.n_slots = size
-        self.mask = size - 1
+        self.n_slots = n_hashed + n_places
+        self.n_hashed = n_hashed
+        self.n_places = n_places
+        self.first_place = first_place
         self.n_used = 0
         nth: cython.Py_ssize_t
         at: cython.Py_ssize_t
@@ -183,12 +222,16 @@ class Objects:
         with cython.nogil:
             for nth in range(n_before):
                 at = WIDTH * nth
+                if self.n_used == n_hashed - 1:
+                    break
                 if before[at + LIFE] >> 32 > VACATED:
-                    slot = WIDTH * self.find(before[at + ADDRESS])
-                    rows[slot + ADDRESS] = before[at + ADDRESS]
-                    rows[slot + OBJECT] = before[at + OBJECT]
-                    rows[slot + LIFE] = before[at + LIFE]
-                    self.n_used += 1
+                    slot = self.find(before[at + ADDRESS])
+                    self.take(slot)
+                    rows[WIDTH * slot + ADDRESS] = before[at + ADDRESS]
+                    rows[WIDTH * slot + OBJECT] = before[at + OBJECT]
+                    rows[WIDTH * slot + LIFE] = before[at + LIFE]
+        if self.n_used == n_hashed - 1:
+            raise ValueError("use_rows: too few slots")
 
     # ------------------------------------------------------------ events
 
@@ -204,7 +247,7 @@ class Objects:
         n: cython.Py_ssize_t = addresses.shape[0]
         if sizes.shape[0] != n or classes.shape[0] != n or i < 0 or self.died.shape[0] < self.n_numbered + n - i:
             raise ValueError("allocate: an array has the wrong length")
-        limit: cython.longlong = self.n_slots // 4 * 3
+        limit: cython.longlong = self.n_hashed // 4 * 3
         slot: cython.Py_ssize_t
         of_class: cython.ulonglong
         number: cython.ulonglong
@@ -214,7 +257,7 @@ class Objects:
                     self.ask_for(addresses[i + AHEAD])
                     self.ask_for_death(addresses[i + AHEAD // 2])
                 slot = self.find(addresses[i])
-                self.n_used += self.status(slot) == FREE
+                self.take(slot)
                 self.bury(slot, self.now - 1)
                 of_class = classes[i] & LOW_32
                 number = self.n_numbered
@@ -236,7 +279,7 @@ class Objects:
         n: cython.Py_ssize_t = old.shape[0]
         if new.shape[0] != n or i < 0:
             raise ValueError("move: an array has the wrong length")
-        limit: cython.longlong = self.n_slots // 4 * 3
+        limit: cython.longlong = self.n_hashed // 4 * 3
         place: cython.longlong
         moved: cython.ulonglong
         is_known: cython.bint
@@ -260,7 +303,7 @@ class Objects:
                 slot = self.find(new[i])
                 self.bury(slot, self.now - 1)
                 if is_known:
-                    self.n_used += self.status(slot) == FREE
+                    self.take(slot)
                     self.rows[WIDTH * slot + ADDRESS] = new[i]
                     self.rows[WIDTH * slot + OBJECT] = moved
                     self.set_life(slot, self.now + 1, OLD)

@@ -5,6 +5,7 @@ import sys
 import cython
 
 from traceferry.kernels.functions import c_inline
+from traceferry.kernels.leb128 import leb
 
 FOURTH_ENDS = cython.declare(cython.ulonglong, 0x80000000)
 LITTLE_ENDIAN = cython.declare(cython.bint, sys.byteorder == "little")
@@ -62,3 +63,20 @@ def decode_packed(w: cython.ulonglong):
         w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000 | (w >> 3) & 0xFE00000
         return delta, (w ^ 0x8000000) - 0x8000000, length + 4
     return 0, 0, 0
+
+
+@c_inline
+@cython.returns((cython.ulonglong, cython.longlong))
+def short_leb(d: cython.const[cython.uchar][::1], p: cython.longlong, end: cython.longlong, signed: cython.bint):
+    """As `leb`, where there are eight bytes from p on."""
+    w: cython.ulonglong = load8(d, p)
+    if not w & 0x80:
+        w = w & 0x7F
+        return (w ^ 0x40) - 0x40 if signed else w, p + 1
+    if not w & 0x8000:
+        w = w & 0x7F | (w >> 1) & 0x3F80
+        return (w ^ 0x2000) - 0x2000 if signed else w, p + 2
+    if not w & 0x800000:
+        w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000
+        return (w ^ 0x100000) - 0x100000 if signed else w, p + 3
+    return leb(d, p, end, signed)

@@ -9,19 +9,21 @@ from traceferry.importers.mono.cursor_inlined import (
     DONE,
     ENTER,
     EXC_LEAVE,
+    LATEST_TS,
     MOVES,
     N_MOVES,
-    N_NODES,
     N_OTHERS,
     N_ROWS,
     NAMES,
     NODES,
+    PAIRS,
     POOL,
     ROWS,
     Cursor,
 )
 from traceferry.importers.mono.names_inlined import NameTable
-from traceferry.kernels.functions import c_function, c_inline
+from traceferry.kernels.functions import c_inline
+from traceferry.kernels.hashing import mix_pair
 from traceferry.kernels.interning import intern_pair
 
 # First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.
@@ -38,68 +40,80 @@ METHOD_TYPE = cython.declare(cython.uint, 3)
 MONITOR_TYPE = cython.declare(cython.uint, 5)
 
 
-@c_inline
-def node_of(
-    parent: cython.int,
-    number: cython.int,
-    node_parent: cython.int[::1],
-    node_number: cython.int[::1],
-    slots: cython.int[::1],
-    s: cython.ulonglong[::1],
-) -> cython.int:
-    """The row of a pair; -1 where the table is full."""
-    n: cython.int = s[N_NODES]
-    node: cython.int
-    if n >= node_parent.shape[0]:
-        return -1
-    node = intern_pair(node_parent, node_number, slots, n, parent, number)
-    s[N_NODES] = n + (node == n)
-    return node
+# Pairs of a stack and a type that are kept at hand.
+N_AT_HAND = cython.declare(cython.ulonglong, 1024)
 
 
-@c_function
-def is_node_table(
-    node_parent: cython.const[cython.int][::1],
-    node_number: cython.const[cython.int][::1],
-    slots: cython.const[cython.int][::1],
-    s: cython.const[cython.ulonglong][::1],
-) -> cython.bint:
-    """Whether the lengths fit together."""
-    room: cython.Py_ssize_t = node_parent.shape[0]
-    n: cython.Py_ssize_t = s[N_NODES]
-    size: cython.Py_ssize_t = slots.shape[0]
-    return node_number.shape[0] == room and n <= room and size >= 2 * room and size > 0 and size & (size - 1) == 0
+@cython.final
+@cython.cclass
+class NodeTable:
+    """Pairs of a parent, which may be a node, and a number. slots: their hash table; n_nodes: how many there are, at
+    most the length of the columns."""
+
+    parent: cython.int[::1]
+    number: cython.int[::1]
+    slots: cython.int[::1]
+    n_nodes: cython.longlong[::1]
+
+    def __init__(self, arrays: tuple):
+        """Of the arrays in that order. Raises ValueError where their lengths do not fit together."""
+        self.parent, self.number, self.slots, self.n_nodes = arrays
+        room: cython.Py_ssize_t = self.parent.shape[0]
+        size: cython.Py_ssize_t = self.slots.shape[0]
+        if (
+            self.number.shape[0] != room
+            or self.n_nodes.shape[0] != 1
+            or not 0 <= self.n_nodes[0] <= room
+            or size < 2 * room
+            or size == 0
+            or size & (size - 1)
+        ):
+            raise ValueError("nodes: an array has the wrong length")
+
+    @c_inline
+    def of(self, parent: cython.int, number: cython.int) -> cython.int:
+        """The row of a pair, which is new if it has to be; -1 where the table is full."""
+        n: cython.int = self.n_nodes[0]
+        node: cython.int
+        if n >= self.parent.shape[0]:
+            return -1
+        node = intern_pair(self.parent, self.number, self.slots, n, parent, number)
+        self.n_nodes[0] = n + (node == n)
+        return node
 
 
-def pairs(
-    parent: cython.const[cython.int][::1],
-    number: cython.const[cython.int][::1],
-    node_parent: cython.int[::1],
-    node_number: cython.int[::1],
-    slots: cython.int[::1],
+def lists(
+    numbers: cython.const[cython.int][::1],
+    ends: cython.const[cython.longlong][::1],
+    nodes: tuple,
     found: cython.int[::1],
-    s: cython.ulonglong[::1],
+    nth: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """The nodes of pairs, which are new if they have to be. Returns the row of the first for which nodes are full, or
-    how many they are."""
-    n: cython.Py_ssize_t = parent.shape[0]
-    if (
-        number.shape[0] != n
-        or found.shape[0] != n
-        or s.shape[0] <= N_NODES
-        or not is_node_table(node_parent, node_number, slots, s)
-    ):
-        raise ValueError("pairs: an array has the wrong length")
-    i: cython.Py_ssize_t
+    """The nodes of lists of numbers, one list after the other, the root's number last in each; -1 of an empty one. From
+    the nth list on; returns the one for which the nodes are full, or how many lists there are."""
+    table: NodeTable = NodeTable(nodes)
+    n: cython.Py_ssize_t = ends.shape[0]
+    i: cython.longlong
+    begin: cython.longlong = ends[nth - 1] if 0 < nth <= n else 0
     node: cython.int
+    if found.shape[0] != n or nth < 0:
+        raise ValueError("lists: an array has the wrong length")
+    for i in range(n):
+        if not (ends[i - 1] if i > 0 else 0) <= ends[i] <= numbers.shape[0]:
+            raise ValueError("lists: a list outside the numbers")
     with cython.nogil:
-        for i in range(n):
-            node = node_of(parent[i], number[i], node_parent, node_number, slots, s)
-            if node < 0:
-                n = i
+        while nth < n:
+            node = -1
+            for i in range(ends[nth] - 1, begin - 1, -1):
+                node = table.of(node, numbers[i])
+                if node < 0:
+                    break
+            if node < 0 and begin < ends[nth]:
                 break
-            found[i] = node
-    return n
+            found[nth] = node
+            begin = ends[nth]
+            nth += 1
+    return nth
 
 
 def sites(
@@ -107,42 +121,48 @@ def sites(
     buffers: cython.const[cython.ulonglong][::1],
     steps: cython.const[cython.int][::1],
     starts: cython.const[cython.int][::1],
-    names: tuple,
-    open_key: cython.int[::1],
-    open_frame: cython.int[::1],
-    open_stack: cython.int[::1],
-    n_open: cython.int[::1],
-    prefix: cython.int[::1],
-    frame_of: cython.int[::1],
-    slots: cython.int[::1],
-    stack_before: cython.int[::1],
-    allocation_ts: cython.ulonglong[::1],
-    allocation_type: cython.ulonglong[::1],
-    allocation_object: cython.ulonglong[::1],
-    allocation_size: cython.ulonglong[::1],
-    allocation_stack: cython.int[::1],
-    other_at: cython.longlong[::1],
-    other_row: cython.longlong[::1],
-    other_stack: cython.int[::1],
+    method_names: tuple,
+    type_names: tuple,
+    stack_nodes: tuple,
+    pair_nodes: tuple,
+    open_calls: tuple,
+    allocations: tuple,
+    others: tuple,
     moves: cython.ulonglong[::1],
     items: cython.ulonglong[::1],
     s: cython.ulonglong[::1],
 ):
     """Where things happened in the buffers of one thread, a piece at a time, and what moved.
 
-    allocation_*: time, class or vtable, object, size; others, which are throws, clauses, monitor and handle
-    events: their offsets, and how many allocations come before. The stack of each is its own backtrace, or else the
-    calls that are open then; -1 where neither is known. moves: rows of time, old and new address. s[N_ROWS],
-    s[N_OTHERS], s[N_MOVES] of them are set; there is room for as many allocations and others together as for others.
+    stack_nodes: pairs of a stack and a frame; pair_nodes: of a stack and the number of a type. open_calls: columns of
+    the open calls, method, frame and stack; and of each method how many are open. allocations: columns of time, object,
+    size, pair; others, which are throws, clauses, monitor and handle events: their offsets, how many allocations come
+    before, their stacks. The stack of each is its own backtrace, or else the calls that are open then; -1 where neither
+    is known. moves: rows of time, old and new address. Of each, s[N_ROWS], s[N_OTHERS], s[N_MOVES] rows are set; there
+    is room for as many allocations and others together as for others.
 
-    open_*: the open calls; n_open: of each number. prefix, frame_of: s[N_NODES] stacks, to which new ones are added.
-    stack_before: as long as items: of the backtrace before, of which the next one mostly shares the outer part.
-
-    Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES,
-    CALLS, MOVES, POOL for items.
+    Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES of
+    stacks, PAIRS, also for types, CALLS, MOVES, POOL for items. Types that are not known get numbers, too.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, items, s)
-    table: NameTable = NameTable(names)
+    methods: NameTable = NameTable(method_names)
+    types: NameTable = NameTable(type_names)
+    stacks: NodeTable = NodeTable(stack_nodes)
+    pairs: NodeTable = NodeTable(pair_nodes)
+    open_key: cython.int[::1]
+    open_frame: cython.int[::1]
+    open_stack: cython.int[::1]
+    n_open: cython.int[::1]
+    open_key, open_frame, open_stack, n_open = open_calls
+    out_ts: cython.longlong[::1]
+    out_object: cython.ulonglong[::1]
+    out_size: cython.longlong[::1]
+    out_pair: cython.int[::1]
+    out_ts, out_object, out_size, out_pair = allocations
+    other_at: cython.longlong[::1]
+    other_row: cython.longlong[::1]
+    other_stack: cython.int[::1]
+    other_at, other_row, other_stack = others
     room: cython.Py_ssize_t = other_at.shape[0]
     deepest: cython.Py_ssize_t = open_key.shape[0]
     depth: cython.Py_ssize_t = s[DEPTH]
@@ -153,30 +173,35 @@ def sites(
         depth > deepest
         or open_frame.shape[0] != deepest
         or open_stack.shape[0] != deepest
-        or n_open.shape[0] < table.last.shape[0]
-        or not is_node_table(prefix, frame_of, slots, s)
-        or stack_before.shape[0] != items.shape[0]
+        or n_open.shape[0] < methods.last.shape[0]
         or n + n_others > room
-        or allocation_stack.shape[0] < room
-        or allocation_ts.shape[0] < room
-        or allocation_type.shape[0] < room
-        or allocation_object.shape[0] < room
-        or allocation_size.shape[0] < room
+        or out_ts.shape[0] < room
+        or out_object.shape[0] < room
+        or out_size.shape[0] < room
+        or out_pair.shape[0] < room
         or other_stack.shape[0] < room
         or other_row.shape[0] < room
         or 3 * n_moves > moves.shape[0]
     ):
         raise ValueError("sites: an array has the wrong length")
+    # The latest pairs of types that have one definition.
+    hand_type = cython.declare(cython.ulonglong[1024])
+    hand_stack = cython.declare(cython.int[1024])
+    hand_pair = cython.declare(cython.int[1024])
+    h: cython.Py_ssize_t
+    for h in range(N_AT_HAND):
+        hand_type[h] = 0
+        hand_stack[h] = -1
+        hand_pair[h] = -1
     i: cython.Py_ssize_t
     result: cython.int = DONE
-    n_before: cython.Py_ssize_t = 0
-    n_frames: cython.Py_ssize_t
     q: cython.Py_ssize_t
     number: cython.int
     frame: cython.int
+    pair: cython.int
     stack: cython.int = -1
     low: cython.uint
-    is_same: cython.bint
+    is_lasting: cython.bint
     with cython.nogil:
         while result == DONE and c.begin():
             if not c.next(0):
@@ -184,8 +209,8 @@ def sites(
                 continue
             low = c.kind & 15
             if c.kind == ENTER:
-                number = table.add(c.method)
-                frame = table.frame_at(number, c.ts)
+                number = methods.add(c.method)
+                frame = methods.frame_at(number, c.ts)
                 if frame < 0:
                     result = NAMES
                 elif depth == deepest:
@@ -197,7 +222,7 @@ def sites(
                     n_open[number] += 1
                     depth += 1
             elif low == METHOD_TYPE and c.kind <= EXC_LEAVE:
-                number = table.find(c.method)
+                number = methods.find(c.method)
                 if number >= 0 and n_open[number] > 0:
                     q = -1
                     while depth > 0 and q != number:
@@ -223,52 +248,58 @@ def sites(
                 or low == MONITOR_TYPE
                 or (low == GC_TYPE and HANDLE_CREATED <= c.kind <= HANDLE_DESTROYED_BT)
             ):
-                n_frames = c.n_items - c.n_single
                 if n + n_others == room:
                     result = ROWS
                 elif c.n_items > c.n_room:
                     result = POOL
-                elif n_frames > 0:
-                    # The outer part that is as in the backtrace before needs no look-up.
-                    q = n_before if n_before < c.n_same else c.n_same
-                    q = q if q < n_frames else n_frames
-                    stack = stack_before[q - 1] if q > 0 else -1
-                    n_before = q
-                    is_same = True
-                    while q < n_frames:
-                        number = table.add(items[c.n_single + q])
-                        frame = table.frame_at(number, c.ts)
+                elif c.known >= 0:
+                    stack = c.known
+                elif c.n_items > c.n_single:
+                    stack = -1
+                    is_lasting = True
+                    for q in range(c.n_single, c.n_items):
+                        number = methods.add(items[q])
+                        frame = methods.frame_at(number, c.ts)
                         if frame < 0:
                             result = NAMES
                             break
-                        stack = node_of(stack, frame, prefix, frame_of, slots, s)
+                        stack = stacks.of(stack, frame)
                         if stack < 0:
                             result = NODES
                             break
-                        is_same = is_same and table.last[number] == number
-                        if is_same:
-                            stack_before[q] = stack
-                            n_before = q + 1
-                        q += 1
-                    c.n_same = n_before
+                        is_lasting = is_lasting and methods.last[number] == number
+                    if result == DONE and is_lasting:
+                        c.remember(stack)
                 else:
                     q = depth
                     while q > 0 and open_stack[q - 1] < 0:
                         q -= 1
                     stack = open_stack[q - 1] if q > 0 else -1
                     while q < depth:
-                        stack = node_of(stack, open_frame[q], prefix, frame_of, slots, s)
+                        stack = stacks.of(stack, open_frame[q])
                         if stack < 0:
                             result = NODES
                             break
                         open_stack[q] = stack
                         q += 1
+                pair = -1
                 if result == DONE and low == ALLOC_TYPE:
-                    allocation_ts[n] = c.event_ts
-                    allocation_type[n] = items[0]
-                    allocation_object[n] = items[1]
-                    allocation_size[n] = items[2]
-                    allocation_stack[n] = stack
+                    h = mix_pair(stack, items[0]) & (N_AT_HAND - 1)
+                    pair = hand_pair[h]
+                    if pair < 0 or hand_stack[h] != stack or hand_type[h] != items[0]:
+                        number = types.add(items[0])
+                        pair = pairs.of(stack, types.definition_at(number, c.event_ts)) if number >= 0 else -1
+                        if pair < 0:
+                            result = PAIRS
+                        elif types.last[number] == number:
+                            hand_type[h] = items[0]
+                            hand_stack[h] = stack
+                            hand_pair[h] = pair
+                if result == DONE and low == ALLOC_TYPE:
+                    out_ts[n] = c.event_ts if c.event_ts < LATEST_TS else LATEST_TS
+                    out_object[n] = items[1]
+                    out_size[n] = items[2]
+                    out_pair[n] = pair
                     n += 1
                 elif result == DONE:
                     other_at[n_others] = c.event_at
@@ -288,5 +319,5 @@ def sites(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    pairs = plain_integers(pairs)
+    lists = plain_integers(lists)
     sites = plain_integers(sites)

@@ -2,7 +2,7 @@
 
 import cython
 
-from traceferry.importers.mono.cursor_inlined import ENTER, Cursor
+from traceferry.importers.mono.cursor_inlined import ENTER, LATEST_TS, Cursor
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import wrapped
@@ -33,8 +33,6 @@ SLOT_WIDTH = cython.declare(cython.Py_ssize_t, 5)
 # Of an outermost call: its slot, begin and end. So many of each slot are kept.
 SPAN_WIDTH = cython.declare(cython.Py_ssize_t, 3)
 MOST_SPANS = cython.declare(cython.longlong, 64)
-# No clock gets there: see decode.MAX_TS.
-LATEST_TS = cython.declare(cython.ulonglong, 1 << 62)
 N_AT_HAND = cython.declare(cython.Py_ssize_t, 256)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
-from traceferry.importers.mono.decode import FIRST_ITEMS, PIECE, Log, grown, times, windows
+from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, grown, windows
 from traceferry.importers.mono.names import Names
 from traceferry.kernels import tables_kernel
 from traceferry.model import CALLS, Array, Table, Trace
@@ -99,40 +99,33 @@ class Nodes:
     """Pairs of a parent, which may be a node, and a number, each once: numbered in the order in which they come."""
 
     def __init__(self) -> None:
-        self.n = 0
         self._load(np.empty(0, np.int32), np.empty(0, np.int32), FIRST_NODES)
+
+    def __len__(self) -> int:
+        return int(self._n[0])
 
     @property
     def parent(self) -> Array:
-        return self._parent[: self.n]
+        return self._parent[: len(self)]
 
     @property
     def number(self) -> Array:
-        return self._number[: self.n]
+        return self._number[: len(self)]
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
         """As the kernels take them, and add to them."""
-        return self._parent, self._number, self._slots
+        return self._parent, self._number, self._slots, self._n
 
-    def grow(self) -> None:
-        self._load(self.parent, self.number, 2 * len(self._parent))
-
-    def of(self, parent: Array, number: Array) -> Array:
-        """The nodes of pairs; all int32."""
-        found, row = np.empty(len(parent), np.int32), 0
-        state = np.zeros(cursor.N_STATE, np.uint64)
-        while True:
-            state[cursor.N_NODES] = self.n
-            row += sites_kernel.pairs(parent[row:], number[row:], *self.arrays, found[row:], state)
-            self.n = int(state[cursor.N_NODES])
-            if row == len(parent):
-                return found
-            self.grow()
+    def make_room(self) -> None:
+        """If it is full."""
+        if len(self) == len(self._parent):
+            self._load(self.parent, self.number, 2 * len(self))
 
     def _load(self, parent: Array, number: Array, room: int) -> None:
         more = np.empty(room - len(parent), np.int32)
         self._parent, self._number = np.concatenate((parent, more)), np.concatenate((number, more))
+        self._n = np.array([len(parent)], np.int64)
         self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
         tables_kernel.enter_pairs(self._parent, self._number, 0, len(parent), self._slots)
 
@@ -143,32 +136,31 @@ class StackTable(Nodes):
     def __init__(self, trace: Trace) -> None:
         super().__init__()
         self._stacks = trace.stacks
+        self.refresh()
 
     def refresh(self) -> None:
         """Takes in the rows that others have added."""
-        if len(self._stacks) != self.n:
-            self.n = len(self._stacks)
-            self._load(self._stacks["prefix"], self._stacks["frame"], max(FIRST_NODES, 2 * self.n))
+        n = len(self._stacks)
+        if n != len(self):
+            self._load(self._stacks["prefix"], self._stacks["frame"], max(FIRST_NODES, 2 * n))
 
-    def extend(self, n: int) -> None:
-        """After a kernel has added stacks until there were n."""
-        if n > self.n:
-            new = slice(self.n, n)
+    def publish(self) -> None:
+        """The rows that kernels have added become the trace's."""
+        new = slice(len(self._stacks), len(self))
+        if new.start < new.stop:
             self._stacks.extend(prefix=self._parent[new], frame=self._number[new])
-            self.n = n
 
 
 @dataclass(frozen=True)
 class Sites:
-    """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), type (class or
-    vtable), address, size and stack (int32); of other events at (offsets), row (how many allocations come before) and
-    other_stack; moves: uint64 rows of ts, old and new address. is_last: of a window."""
+    """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address, size
+    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets), row (how many
+    allocations come before) and other_stack; moves: uint64 rows of ts, old and new address. is_last: of a window."""
 
     ts: Array
-    type: Array
     address: Array
     size: Array
-    stack: Array
+    pair: Array
     at: Array
     row: Array
     other_stack: Array
@@ -176,61 +168,55 @@ class Sites:
     is_last: bool
 
 
-def site_pieces(log: Log, buffers: Array, methods: Names, stacks: StackTable) -> Iterator[Sites]:
+def site_pieces(
+    log: Log, buffers: Array, methods: Names, types: Names, stacks: StackTable, pairs: Nodes
+) -> Iterator[Sites]:
     """What happened on stacks in a thread's buffers, at most PIECE rows at a time."""
-    program, state = log.program, log.program.state()
-    keys, frames, open_stacks = (np.empty(FIRST_DEPTH, np.int32) for _ in range(3))
-    n_open = np.zeros(0, np.int32)
+    program, state = log.program, log.program.state(N_LISTS)
+    open_calls, n_open = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)], np.zeros(0, np.int32)
     items, room = np.empty(FIRST_ITEMS, np.uint64), MOVE_WIDTH * PIECE
+    counts = [cursor.N_ROWS, cursor.N_OTHERS, cursor.N_MOVES]
     for window in windows(log.source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
-            ts, type_, address, size, moves = (np.empty(n, np.uint64) for n in (PIECE, PIECE, PIECE, PIECE, room))
-            stack, at, row, other_stack = (np.empty(PIECE, dtype) for dtype in ("i4", "i8", "i8", "i4"))
+            allocations = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "u8", "i8", "i4"))
+            others = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "i8", "i4"))
+            moves = np.empty(room, np.uint64)
             n_open = np.append(n_open, np.zeros(len(methods.frames) - len(n_open), np.int32))
             stacks.refresh()
-            state[cursor.N_NODES] = stacks.n
-            stopped = sites_kernel.sites(
-                log.source.data, window, program.steps, program.starts, methods.arrays, keys, frames, open_stacks,
-                n_open, *stacks.arrays, np.empty(len(items), np.int32), ts, type_, address, size, stack, at, row,
-                other_stack, moves, items, state,
-            )  # fmt: skip
-            stacks.extend(int(state[cursor.N_NODES]))
-            counts = [cursor.N_ROWS, cursor.N_OTHERS, cursor.N_MOVES]
+            stopped = cursor.PAIRS
+            while stopped == cursor.PAIRS:
+                types.make_room()
+                pairs.make_room()
+                stopped = sites_kernel.sites(
+                    log.source.data, window, program.steps, program.starts, methods.arrays, types.arrays, stacks.arrays,
+                    pairs.arrays, (*open_calls, n_open), allocations, others, moves, items, state,
+                )  # fmt: skip
+            stacks.publish()
             n, n_others, n_moves = state[counts].tolist()
             state[counts] = 0
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
-                stacks.grow()
+                stacks.make_room()
             elif stopped == cursor.CALLS:
-                keys, frames, open_stacks = grown(keys), grown(frames), grown(open_stacks)
+                open_calls = [grown(column) for column in open_calls]
             elif stopped == cursor.POOL:
                 items = grown(items)
             elif stopped == cursor.MOVES and n_moves == 0:
                 room *= 2
-            yield Sites(
-                times(ts[:n]), type_[:n], address[:n], size[:n], stack[:n], at[:n_others], row[:n_others],
-                other_stack[:n_others], moves.reshape(-1, MOVE_WIDTH)[:n_moves], stopped == cursor.DONE,
-            )  # fmt: skip
+            types.name()
+            ts, address, size, pair = (column[:n] for column in allocations)
+            at, row, other_stack = (column[:n_others] for column in others)
+            moved = moves.reshape(-1, MOVE_WIDTH)[:n_moves]
+            yield Sites(ts, address, size, pair, at, row, other_stack, moved, stopped == cursor.DONE)
 
 
 def intern_stacks(trace: Trace, frames: Array, lengths: Array) -> Array:
     """The stacks of lists of frames one after the other, the innermost of each first; int32, -1 is none."""
     table = StackTable(trace)
-    table.refresh()
-    n_known = table.n
-    known: dict[bytes, int] = {}
-    stacks = np.full(len(lengths), -1, np.int32)
-    ends = np.cumsum(lengths)
-    for nth, (begin, end) in enumerate(zip((ends - lengths).tolist(), ends.tolist(), strict=True)):
-        key = frames[begin:end].tobytes()
-        if key not in known:
-            stack = np.full(1, -1, np.int32)
-            for at in range(end - 1, begin - 1, -1):
-                stack = table.of(stack, frames[at : at + 1])
-            known[key] = int(stack[0])
-        stacks[nth] = known[key]
-    n, table.n = table.n, n_known
-    table.extend(n)
+    stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0
+    while (done := sites_kernel.lists(frames, ends, table.arrays, stacks, done)) < len(lengths):
+        table.make_room()
+    table.publish()
     return stacks
