@@ -38,8 +38,9 @@ def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> 
     is_known = (type_ != CounterType.STRING) & np.isin(index, np.array(list(known), np.uint64))
     report.note("counter_unknown", int(np.count_nonzero(~is_known)), where=log.source.path)
     made: list[Counter] = []
-    for number, nth in rows_by_key(index[is_known]).items():
-        mine, of = np.flatnonzero(is_known)[nth], known[number]
+    ts, index, type_, value = ts[is_known], index[is_known], type_[is_known], value[is_known]
+    for number, mine in rows_by_key(index).items():
+        of = known[number]
         numbers = _numbers(type_[mine], value[mine], of.is_absolute, log.layout.pointer_size) * of.scale
         title = f"{of.section}: {of.name}" if of.section else of.name
         table = _table(ts[mine], numbers, span, shift_ns)
