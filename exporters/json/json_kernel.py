@@ -107,6 +107,15 @@ def put_millis(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.ulonglong)
     return put_decimals(o, put64(o, p, ns // 1000000), ns % 1000000)
 
 
+@c_inline
+def put_null(o: cython.uchar[::1], p: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    o[p] = 110
+    o[p + 1] = 117
+    o[p + 2] = 108
+    o[p + 3] = 108
+    return p + 4
+
+
 def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ssize_t:
     """int32 values; a negative one is null."""
     if o.shape[0] < 24 * a.shape[0]:
@@ -117,11 +126,7 @@ def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ss
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] < 0:
-                o[p] = 110
-                o[p + 1] = 117
-                o[p + 2] = 108
-                o[p + 3] = 108
-                p += 4
+                p = put_null(o, p)
             else:
                 v = a[i]
                 p = put32(o, p, v)
@@ -145,11 +150,7 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] < 0:
-                o[p] = 110
-                o[p + 1] = 117
-                o[p + 2] = 108
-                o[p + 3] = 108
-                p += 4
+                p = put_null(o, p)
             else:
                 ns = a[i] - ms
                 if ms >= 0 and 0 <= ns < 1000000:
@@ -176,11 +177,7 @@ def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cytho
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] == null:
-                o[p] = 110
-                o[p + 1] = 117
-                o[p + 2] = 108
-                o[p + 3] = 108
-                p += 4
+                p = put_null(o, p)
             else:
                 if a[i] < 0:
                     o[p] = 45
@@ -211,11 +208,7 @@ def sample_rows(
             o[p] = 91
             p += 1
             if stack[i] < 0:
-                o[p] = 110
-                o[p + 1] = 117
-                o[p + 2] = 108
-                o[p + 3] = 108
-                p += 4
+                p = put_null(o, p)
             else:
                 v = stack[i]
                 p = put32(o, p, v)

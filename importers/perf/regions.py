@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ PAIRS_AT_ONCE = 1 << 22
 MAX_PAIRS = 1 << 27
 
 
-@dataclass(frozen=True)
-class Regions:
+class Regions(NamedTuple):
     """Regions of one address space, in columns. begin, end: uint64, [begin, end) of memory; start, until: int64 ns;
     layer: int8. What lies there: kind: int8 and owner: int64, as `spaces` defines them; base: uint64, what is
     subtracted of an address (modulo 2^64) to have the offset in the owner."""
@@ -37,27 +36,23 @@ class Regions:
     base: Array
 
     def take(self, rows: Array) -> Regions:
-        return Regions(*(getattr(self, name)[rows] for name in DTYPES))
+        return Regions._make(column[rows] for column in self)
 
 
-DTYPES = {
-    "begin": np.uint64, "end": np.uint64, "start": np.int64, "until": np.int64, "layer": np.int8, "kind": np.int8,
-    "owner": np.int64, "base": np.uint64,
-}  # fmt: skip
+DTYPES = (np.uint64, np.uint64, np.int64, np.int64, np.int8, np.int8, np.int64, np.uint64)
 
 
 def regions_of(rows: Sequence[tuple[int, ...]]) -> Regions:
     """rows: the columns' values, in their order."""
     columns = zip(*rows, strict=True) if rows else ([] for _ in DTYPES)
-    return Regions(*(np.array(c, dtype) for c, dtype in zip(columns, DTYPES.values(), strict=True)))
+    return Regions._make(np.array(column, dtype) for column, dtype in zip(columns, DTYPES, strict=True))
 
 
 def joined(parts: Sequence[Regions]) -> Regions:
-    return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in DTYPES))
+    return Regions._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True)
-class Versions:
+class Versions(NamedTuple):
     """The meanings of addresses, a row for each change, by address and time: key: int64, the address's number; start:
     int64 ns, from when; region: int64, -1 is none; is_late: code whose load is recorded only after that."""
 
@@ -96,7 +91,7 @@ def versions_of(
     ]
     left_out = np.arange(within, len(addresses))
     parts.append(_single(left_out, np.full(len(left_out), -1)))
-    joint = Versions(*(np.concatenate([getattr(part, name) for part in parts]) for name in Versions.__annotations__))
+    joint = Versions._make(map(np.concatenate, zip(*parts, strict=True)))
     original = np.append(regions_by_start, -1)
     return Versions(joint.key, joint.start, original[joint.region], joint.is_late), len(left_out)
 
@@ -149,8 +144,8 @@ def _of_part(regions: Regions, first: Array, last: Array, part: slice, first_ts:
         changing = np.flatnonzero(is_changing).tolist()
         asked = zip(changing, first_ts[part][is_changing].tolist(), last_ts[part][is_changing].tolist(), strict=True)
         rows = [row for nth, a, b in asked for row in _timeline(regions, region[slice(*at[nth])].tolist(), nth, a, b)]
-        versions.append(Versions(*(np.array(column) for column in zip(*rows, strict=True))))
-    joint = Versions(*(np.concatenate([getattr(v, name) for v in versions]) for name in Versions.__annotations__))
+        versions.append(Versions._make(map(np.array, zip(*rows, strict=True))))
+    joint = Versions._make(map(np.concatenate, zip(*versions, strict=True)))
     order = np.argsort(joint.key, kind="stable")
     return Versions(joint.key[order] + part.start, joint.start[order], joint.region[order], joint.is_late[order])
 

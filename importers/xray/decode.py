@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +66,7 @@ class Gap:
     end: int
 
 
-@dataclass
-class Columns:
+class Columns(NamedTuple):
     """Function records: int64 ticks, int32 value (of the id), uint8 kind (as `Ids.assign` wants
     it). Metadata: see `fdr_kernel.decode`."""
 
@@ -80,30 +80,11 @@ class Columns:
 
     @classmethod
     def empty(cls, n_rows: int, n_aux: int) -> Columns:
-        return cls(
-            np.empty(n_rows, np.int64),
-            np.empty(n_rows, np.int32),
-            np.empty(n_rows, np.uint8),
-            np.empty(n_aux, np.uint8),
-            np.empty(n_aux, np.int64),
-            np.empty(n_aux, np.int64),
-            np.empty(n_aux, np.uint64),
-        )
+        rows, aux = (np.int64, np.int32, np.uint8), (np.uint8, np.int64, np.int64, np.uint64)
+        return cls._make([*(np.empty(n_rows, dtype) for dtype in rows), *(np.empty(n_aux, dtype) for dtype in aux)])
 
     def first(self, n_rows: int, n_aux: int) -> Columns:
-        rows, aux = slice(n_rows), slice(n_aux)
-        return Columns(
-            self.ticks[rows],
-            self.value[rows],
-            self.kind[rows],
-            self.aux_kind[aux],
-            self.aux_row[aux],
-            self.aux_ticks[aux],
-            self.aux_value[aux],
-        )
-
-    def arrays(self) -> tuple[Array, ...]:
-        return (self.ticks, self.value, self.kind, self.aux_kind, self.aux_row, self.aux_ticks, self.aux_value)
+        return Columns._make([*(column[:n_rows] for column in self[:3]), *(column[:n_aux] for column in self[3:])])
 
 
 class Ids:
@@ -229,7 +210,7 @@ def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scra
         state[SLOT["n_rows"]] = state[SLOT["n_aux"]] = 0
         before = int(state[SLOT["pos"]])
         state[SLOT["n_ids"]] = ids.n
-        fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *scratch.arrays())
+        fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *scratch)
         ids.n = int(state[SLOT["n_ids"]])
         n_rows, n_aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
         buffer.n_rows += n_rows
@@ -301,7 +282,7 @@ def decode_pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: 
         status = "rows_full"
         while status in ("rows_full", "aux_full"):
             state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
-            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *columns.arrays())
+            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *columns)
             rows, aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
             status = STATUS_NAMES[int(state[SLOT["status"]])]
             if status in ("rows_full", "aux_full"):
