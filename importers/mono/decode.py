@@ -28,6 +28,7 @@ from traceferry.importers.mono.layout import (
 from traceferry.importers.mono.sums import CallSums
 from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
+from traceferry.kernels.tables import doubled
 from traceferry.model import Array
 
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
@@ -302,12 +303,12 @@ def read(
                 source.data, window, program.steps, program.starts, columns, stats, records, pool, sums, state
             )
             if stopped == cursor.POOL:
-                pool = grown(pool)
+                pool = doubled(pool)
             elif stopped == cursor.ROWS and most:
                 yield _taken(records, pool, program, state)
                 pool = np.empty(len(pool), np.uint64)
             elif stopped == cursor.ROWS:
-                records = grown(records)
+                records = doubled(records)
     yield _taken(records, pool, program, state)
 
 
@@ -332,8 +333,3 @@ def windows(source: Source, buffers: Array) -> Iterator[Array]:
         if len(source.data) > LARGE:
             source.release(*extent)
         first = last
-
-
-def grown(array: Array) -> Array:
-    """Twice as long, with what is in it."""
-    return np.concatenate((array, np.empty(len(array), array.dtype)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,13 +45,12 @@ class Known:
     stack: Array
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A collection or a heap shot: when it was over; generation: -1 for a shot; shot: its index."""
+class _Step(NamedTuple):
+    """A collection or a heap shot: when it was over; shot: its index, -1 for a collection."""
 
     ts: int
-    generation: int
     shot: int
+    generation: int = 0
 
 
 def follow(
@@ -72,7 +72,7 @@ def follow(
     steps = _steps(log, shots)
     answered = 0
     due = _Due(feeds)
-    for step in [*steps, _Step(END_OF_LOG, 0, -1)]:
+    for step in [*steps, _Step(END_OF_LOG, -1)]:
         moved = [NO_MOVES]
         for feed in due.until(step.ts):
             moved += feed.advance(step.ts, tracker)
@@ -94,10 +94,11 @@ def follow(
     if len(looked_up.numbers):
         for feed in feeds:
             looked_up.add(feed.made)
-    class_name[asked_rows] = looked_up.classes[looked_up.places(asked)]
+    class_name[asked_rows] = looked_up.classes[positions(looked_up.numbers, asked)]
     return Known(
         {feed.made.thread: feed.made for feed in feeds}, died, np.array([step.ts for step in steps], np.int64),
-        shot_numbers, [looked_up.sites[looked_up.places(of_shot)] for of_shot in shot_numbers], class_name, stack,
+        shot_numbers, [looked_up.sites[positions(looked_up.numbers, of_shot)] for of_shot in shot_numbers], class_name,
+        stack,
     )  # fmt: skip
 
 
@@ -112,15 +113,11 @@ class _LookedUp:
     def add(self, made: ThreadAllocations) -> None:
         row = 0
         for piece in made.pieces():
-            places = self.places(made.numbers.of(row, len(piece.ts)))
+            places = positions(self.numbers, made.numbers.of(row, len(piece.ts)))
             row += len(piece.ts)
             found = np.flatnonzero(places >= 0)
             self.sites[places[found]] = made.pairs.parent[piece.pair[found]]
             self.classes[places[found]] = made.pairs.class_names(piece.pair[found])
-
-    def places(self, numbers: Array) -> Array:
-        """Where they stand in the columns; -1 for others."""
-        return positions(self.numbers, numbers)
 
 
 def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
@@ -138,19 +135,13 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
     before a collection of its own, ends in between."""
     records = log.records
     rows = records.of(Event.GC_EVENT)
-    ends = rows[records["event"][rows] == Gc.END]
-    overs = np.sort(
-        np.concatenate(
-            (records.ts[rows[records["event"][rows] == Gc.PRE_START_WORLD]], [shot.end_ts for shot in shots])
-        )
-    ).astype(np.int64)
-    place = np.searchsorted(overs, records.ts[ends])
-    over = np.append(overs, END_OF_LOG - 1)[place]
-    steps = [
-        _Step(ts, int(records["generation"][row]), -1) for ts, row in zip(over.tolist(), ends.tolist(), strict=True)
-    ]
-    steps += [_Step(shot.end_ts, -1, i) for i, shot in enumerate(shots)]
-    return sorted(steps, key=lambda step: (step.ts, step.shot))
+    event, ts = records["event"][rows], records.ts[rows]
+    ends = np.array([shot.end_ts for shot in shots], np.int64)
+    overs = np.sort(np.append(ts[event == Gc.PRE_START_WORLD], ends))
+    over = np.append(overs, END_OF_LOG - 1)[np.searchsorted(overs, ts[event == Gc.END])]
+    generation = records["generation"][rows[event == Gc.END]]
+    steps = [_Step(ts, -1, number) for ts, number in zip(over.tolist(), generation.tolist(), strict=True)]
+    return sorted([*steps, *(_Step(shot.end_ts, i) for i, shot in enumerate(shots))], key=lambda step: step[:2])
 
 
 class _Rows:
@@ -161,8 +152,8 @@ class _Rows:
         self._at = 0
 
     @property
-    def next_ts(self) -> int | None:
-        return int(self._ts[self._at]) if self._at < len(self._ts) else None
+    def next_ts(self) -> int:
+        return int(self._ts[self._at]) if self._at < len(self._ts) else END_OF_LOG
 
     def until(self, ts: int) -> slice:
         """The next rows, before the first one later than that."""
@@ -175,7 +166,7 @@ class _Due:
 
     def __init__(self, feeds: Sequence[_Feed]) -> None:
         self._feeds = feeds
-        self._queue = [(ts, nth) for nth, feed in enumerate(feeds) if (ts := feed.next_ts) is not None]
+        self._queue = [(feed.next_ts, nth) for nth, feed in enumerate(feeds) if feed.next_ts < END_OF_LOG]
         heapify(self._queue)
 
     def until(self, ts: int) -> Iterator[_Feed]:
@@ -185,7 +176,7 @@ class _Due:
             due.append(heappop(self._queue)[1])
         for nth in sorted(due):
             yield self._feeds[nth]
-            if (later := self._feeds[nth].next_ts) is not None:
+            if (later := self._feeds[nth].next_ts) < END_OF_LOG:
                 heappush(self._queue, (later, nth))
 
 
@@ -218,8 +209,8 @@ class _Feed:
         self._rows, self._moves = _Rows(self._sites.ts), _Rows(times(self._moved[:, 0]))
 
     @property
-    def next_ts(self) -> int | None:
-        return min((ts for ts in (self._rows.next_ts, self._moves.next_ts) if ts is not None), default=None)
+    def next_ts(self) -> int:
+        return min(self._rows.next_ts, self._moves.next_ts)
 
     def advance(self, ts: int, tracker: ObjectTracker) -> list[Array]:
         """Until that time; returns what was moved: uint64 rows of ts, old and new address."""
@@ -227,7 +218,7 @@ class _Feed:
         while True:
             self._allocate(self._rows.until(ts), tracker)
             moved.append(self._moved[self._moves.until(ts)])
-            if self._is_done or (self._rows if self._allocates else self._moves).next_ts is not None:
+            if self._is_done or (self._rows if self._allocates else self._moves).next_ts < END_OF_LOG:
                 return moved
             self._next_piece()
 

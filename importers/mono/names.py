@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from traceferry.importers.mono import log_kernel
-from traceferry.importers.mono.decode import grown
+from traceferry.kernels.tables import doubled
 from traceferry.model import Array
 
 
@@ -53,8 +53,8 @@ class Names:
         """For more pointers, if the arrays are full."""
         n = int(self._n[0])
         if n == len(self.frames):
-            self.frames, self._last = grown(self.frames), grown(self._last)
-            self._ts, self._pointers = grown(self._ts), grown(self._pointers)
+            self.frames, self._last = doubled(self.frames), doubled(self._last)
+            self._ts, self._pointers = doubled(self._ts), doubled(self._pointers)
             self.frames[n:], self._ts[n:] = -1, 0
             is_key = self._ids >= 0
             self._enter(self._keys[is_key], self._ids[is_key])

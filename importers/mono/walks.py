@@ -10,9 +10,10 @@ import numpy as np
 from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
-from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, grown, windows
+from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
 from traceferry.importers.mono.names import Names
 from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import doubled
 from traceferry.model import CALLS, Array, Table, Trace
 
 # So many records of calls are balanced one by one after one that does not nest.
@@ -200,9 +201,9 @@ def site_pieces(
             elif stopped == cursor.NODES:
                 stacks.make_room()
             elif stopped == cursor.CALLS:
-                open_calls = [grown(column) for column in open_calls]
+                open_calls = [doubled(column) for column in open_calls]
             elif stopped == cursor.POOL:
-                items = grown(items)
+                items = doubled(items)
             elif stopped == cursor.MOVES and n_moves == 0:
                 room *= 2
             types.name()
