@@ -637,10 +637,6 @@ def i64(*values: int) -> Array:
     return np.array(values, np.int64)
 
 
-def reach(starts: Ints = (0, 1), offsets: Ints = (0, 1, 2), references: Ints = (1, 0)) -> Call:
-    return "reach", (i32(*starts), i64(*offsets), i32(*references), np.zeros(2, np.uint8), i32(0, 0), i32(0, 0))
-
-
 def objects(types: Ints = (1, 1), offsets: Ints = (0, 1, 2), references: Ints = (1, 0)) -> Call:
     return "heap_objects", (i32(*types), i64(8, 8), i64(*offsets), i32(*references), 0, bytearray(100))
 
@@ -649,7 +645,7 @@ def heap_samples(stacks: Ints = (0,), iids: Ints = (1, 2)) -> Call:
     return "heap_samples", (i32(*stacks), i32(*iids), np.ones((2, 4), np.int64), 0, bytearray(100))
 
 
-@pytest.mark.parametrize("call", [reach(), objects(), heap_samples()], ids=lambda call: str(call[0]))
+@pytest.mark.parametrize("call", [objects(), heap_samples()], ids=lambda call: str(call[0]))
 def test_what_kernels_take(call: Call) -> None:
     """So that each call below is refused for the one thing that it changes."""
     name, arguments = call
@@ -659,8 +655,6 @@ def test_what_kernels_take(call: Call) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        reach(starts=(9,)), reach(starts=(-1,)), reach(references=(0, 7)), reach(references=(0, -1)),
-        reach(offsets=(0, 1, 9)), reach(offsets=(-1, 1, 2)),
         objects(types=(1, -1)), objects(references=(0, 7)), objects(references=(0, -1)),
         objects(offsets=(0, 1, 9)), objects(offsets=(-1, 1, 2)),
         heap_samples(stacks=(2,)), heap_samples(stacks=(-1,)), heap_samples(iids=(0, 2)),

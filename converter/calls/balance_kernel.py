@@ -8,11 +8,8 @@ the leaves without an enter, and a second pass takes the enters that are missing
 
 import cython
 
+from traceferry.kernels.calls import LEAVE, OPEN_AT_END, UNWOUND
 from traceferry.kernels.functions import c_function
-
-LEAVE = cython.declare(cython.uint, 1)
-UNWOUND = cython.declare(cython.uint, 4)
-OPEN_AT_END = cython.declare(cython.uint, 8)
 
 # Indices into `state`.
 DEPTH = cython.declare(cython.int, 0)

@@ -6,11 +6,9 @@ Every function states what its arrays must hold; the callers in `traceferry.call
 
 import cython
 
+from traceferry.kernels.calls import LEAVE, OPEN_AT_END, OPEN_AT_START
+from traceferry.kernels.functions import c_function
 from traceferry.kernels.saturating import minus, plus
-
-LEAVE = cython.declare(cython.uint, 1)
-OPEN_AT_END = cython.declare(cython.uint, 8)
-OPEN_AT_START = cython.declare(cython.uint, 16)
 
 # Indices into the `state` of the kernels over balanced streams.
 OPEN = cython.declare(cython.int, 0)
@@ -155,8 +153,7 @@ def count_lasting(
         raise ValueError("count_lasting: the stream is not balanced")
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def fit(
     ts: cython.longlong[::1],
     frame: cython.int[::1],

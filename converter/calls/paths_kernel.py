@@ -3,9 +3,8 @@
 
 import cython
 
+from traceferry.kernels.calls import LEAVE
 from traceferry.kernels.interning import intern_pair
-
-LEAVE = cython.declare(cython.uint, 1)
 
 # Of packed times: more ns than fit beside a bit.
 LONG = cython.declare(cython.longlong, 0xFFFE)

@@ -10,6 +10,8 @@ Problems (2005), section 2.3. Its nodes are *numbers*: 1, 2... in the order in w
 
 import cython
 
+from traceferry.kernels.allocations import ALLOCATED, FREED, N_ALLOCATED, N_FREED
+from traceferry.kernels.functions import c_function
 from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.saturating import minus, plus
 
@@ -18,8 +20,7 @@ N_TREE = cython.declare(cython.int, 0)
 N_CUT = cython.declare(cython.int, 1)
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def is_graph(offsets: cython.const[cython.longlong][::1], references: cython.const[cython.int][::1]) -> cython.bint:
     n: cython.Py_ssize_t = offsets.shape[0] - 1
     if n < 0 or offsets[0] != 0 or offsets[n] != references.shape[0]:
@@ -381,13 +382,6 @@ def merge_classes(
     state[N_CUT] = n_cut
     if bad:
         raise ValueError("merge_classes: an object before its dominator")
-
-
-# Columns of the totals of allocations.
-ALLOCATED = cython.declare(cython.int, 0)
-FREED = cython.declare(cython.int, 1)
-N_ALLOCATED = cython.declare(cython.int, 2)
-N_FREED = cython.declare(cython.int, 3)
 
 
 def tally(

@@ -36,6 +36,18 @@ def intern_pair(
 
 
 @c_inline
+def intern_next(
+    first: cython.int[::1], second: KeyPart[::1], slots: cython.int[::1], n: cython.int, a: cython.int, b: KeyPart
+) -> cython.int:
+    """As `intern_pair`, where the first part is a row, or -1: what is entered next mostly refers to the row before. So
+    the row behind it often is the one, and slots, which lie far from each other in memory, need not be looked at."""
+    row: cython.int = a + 1
+    if row < n and first[row] == a and second[row] == b:
+        return row
+    return intern_pair(first, second, slots, n, a, b)
+
+
+@c_inline
 def intern_triple(
     first: cython.int[::1],
     second: cython.int[::1],

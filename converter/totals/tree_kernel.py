@@ -3,10 +3,9 @@
 
 import cython
 
+from traceferry.kernels.calls import LEAVE
 from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.saturating import minus, plus
-
-LEAVE = cython.declare(cython.uint, 1)
 
 # Indices into the `state` of add_calls.
 ROW = cython.declare(cython.int, 0)

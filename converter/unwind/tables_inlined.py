@@ -9,23 +9,10 @@ import cython
 from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.hashing import GOLDEN
 from traceferry.kernels.integers import ALL
+from traceferry.kernels.search import last_at
 from traceferry.unwind.cfi_inlined import EXPRESSION, LENGTH_BITS, VAL_EXPRESSION
 
 NO_RULE = cython.declare(cython.int, -1)
-
-
-@c_inline
-def last_at(column: cython.const[cython.ulonglong][::1], low: cython.longlong, high: cython.longlong,
-            value: cython.ulonglong) -> cython.longlong:  # fmt: skip
-    """The last of column[low:high], which rises, that is not above value; low - 1 for none."""
-    middle: cython.longlong
-    while low < high:
-        middle = (low + high) >> 1
-        if column[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 @cython.final

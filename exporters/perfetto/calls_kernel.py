@@ -7,9 +7,9 @@ messages that it names.
 
 import cython
 
+from traceferry.kernels.calls import LEAVE
 from traceferry.kernels.varints import length4, varint
 
-LEAVE = cython.declare(cython.uint, 1)
 # Copied at once, needed or not: most packets' constant part fits.
 FIXED = cython.declare(cython.int, 32)  # the length of `copied`
 # An argument: 22 len, 08 iid, 18 value.

@@ -18,6 +18,7 @@ import numpy as np
 from traceferry.exporters.perfetto import heap_kernel
 from traceferry.exporters.perfetto.packets import Packet, Packets, filled, in_pieces
 from traceferry.exporters.perfetto.proto import integer, message, text, varints
+from traceferry.heap.heap_kernel import cover
 from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, distinct
 
 ROOT_PIECE = 1 << 14  # objects in a message
@@ -135,7 +136,7 @@ def _without_root(graph: HeapGraph) -> Array:
     def search(starts: Array, reached: Array) -> Array:
         """The starts that no start before leads to."""
         begun = np.empty(len(starts), np.int32)
-        size = heap_kernel.reach(starts, graph.offsets, graph.references, reached, begun, path)
+        size = cover(graph.offsets, graph.references, starts, reached, path, begun)
         return begun[:size]
 
     from_roots = np.zeros(n, np.uint8)

@@ -7,13 +7,8 @@ messages that it names.
 
 import cython
 
+from traceferry.kernels.allocations import ALLOCATED, FREED, N_ALLOCATED, N_FREED
 from traceferry.kernels.varints import size_of, size_of_long, varint
-
-# Columns of the totals of allocations.
-ALLOCATED = cython.declare(cython.int, 0)
-FREED = cython.declare(cython.int, 1)
-N_ALLOCATED = cython.declare(cython.int, 2)
-N_FREED = cython.declare(cython.int, 3)
 
 
 def heap_samples(
@@ -137,70 +132,8 @@ def heap_objects(
     return p, i
 
 
-def reach(
-    starts: cython.const[cython.int][::1],
-    offsets: cython.const[cython.longlong][::1],
-    references: cython.const[cython.int][::1],
-    reached: cython.uchar[::1],
-    begun: cython.int[::1],
-    path: cython.int[::1],
-) -> cython.Py_ssize_t:
-    """Sets reached[i] to 1 for every object that references lead to from `starts`, in turn; into `begun` go those of
-    the starts that were not reached when their turn came; returns how many.
-
-    The rows that object i refers to are references[offsets[i]:offsets[i + 1]]. path: capacity
-    for as many rows as objects.
-    """
-    n: cython.Py_ssize_t = reached.shape[0]
-    n_starts: cython.Py_ssize_t = starts.shape[0]
-    n_references: cython.Py_ssize_t = references.shape[0]
-    if offsets.shape[0] != n + 1 or begun.shape[0] < n_starts or path.shape[0] < n:
-        raise ValueError("reach: an array has the wrong length")
-    i: cython.Py_ssize_t
-    r: cython.Py_ssize_t
-    one: cython.Py_ssize_t
-    found: cython.Py_ssize_t
-    n_begun: cython.Py_ssize_t = 0
-    n_path: cython.Py_ssize_t
-    bad: cython.bint = False
-    with cython.nogil:
-        for i in range(n_starts):
-            one = starts[i]
-            if one < 0 or one >= n:
-                bad = True
-                break
-            if reached[one]:
-                continue
-            reached[one] = 1
-            begun[n_begun] = one
-            n_begun += 1
-            path[0] = one
-            n_path = 1
-            while n_path > 0 and not bad:
-                n_path -= 1
-                one = path[n_path]
-                if offsets[one] < 0 or offsets[one + 1] > n_references:
-                    bad = True
-                    break
-                for r in range(offsets[one], offsets[one + 1]):
-                    found = references[r]
-                    if found < 0 or found >= n:
-                        bad = True
-                        break
-                    if not reached[found]:
-                        reached[found] = 1
-                        path[n_path] = found
-                        n_path += 1
-            if bad:
-                break
-    if bad:
-        raise ValueError("reach: invalid object")
-    return n_begun
-
-
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     heap_objects = plain_integers(heap_objects)
     heap_samples = plain_integers(heap_samples)
-    reach = plain_integers(reach)

@@ -17,11 +17,3 @@ def heap_objects(
     row: int,
     out: bytearray,
 ) -> tuple[int, int]: ...
-def reach(
-    starts: NDArray[Any],
-    offsets: NDArray[Any],
-    references: NDArray[Any],
-    reached: NDArray[Any],
-    begun: NDArray[Any],
-    path: NDArray[Any],
-) -> int: ...

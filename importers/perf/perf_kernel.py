@@ -6,6 +6,7 @@ import cython
 
 from traceferry.kernels.bytes import u16, u32, u64
 from traceferry.kernels.functions import c_function, c_inline
+from traceferry.kernels.search import first_from
 
 # Indices into the `state` of walk, which carries the position from call to call.
 POS = cython.declare(cython.int, 0)
@@ -81,16 +82,8 @@ def event_of(
     wanted: cython.ulonglong, ids: cython.const[cython.ulonglong][::1], id_events: cython.const[cython.int][::1]
 ) -> cython.int:
     """-1 if no event has this id."""
-    low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = ids.shape[0]
-    middle: cython.Py_ssize_t
-    while low < high:
-        middle = (low + high) >> 1
-        if ids[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return id_events[low] if low < ids.shape[0] and ids[low] == wanted else -1
+    nth: cython.Py_ssize_t = first_from(ids, 0, ids.shape[0], wanted)
+    return id_events[nth] if nth < ids.shape[0] and ids[nth] == wanted else -1
 
 
 @c_function

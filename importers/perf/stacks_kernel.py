@@ -11,7 +11,8 @@ the latest stack of some threads, and begin where a sample's differs.
 
 import cython
 
-from traceferry.kernels.interning import intern_pair
+from traceferry.kernels.interning import intern_next, intern_pair
+from traceferry.kernels.search import last_at
 
 # PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
 MARKERS = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
@@ -313,8 +314,6 @@ def compose(
     f: cython.int
     known: cython.int
     v: cython.longlong
-    last: cython.longlong
-    middle: cython.longlong
     change: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
@@ -343,14 +342,7 @@ def compose(
                     path[t, d, UNKNOWN] = known & 1
                     path[t, d, LATE] = known >> 1
                 else:
-                    v = first_version[s]
-                    last = first_version[s + 1] - 1
-                    while v < last:
-                        middle = (v + last + 1) // 2
-                        if version_from[middle] <= ts[i]:
-                            v = middle
-                        else:
-                            last = middle - 1
+                    v = max(first_version[s], last_at(version_from, first_version[s], first_version[s + 1], ts[i]))
                     change = version_from[v + 1] if v + 1 < first_version[s + 1] else NEVER
                     path[t, d, VERSION] = v
                     path[t, d, FRAMES] = first_frame[v + 1] - first_frame[v]
@@ -382,11 +374,11 @@ def compose(
             for d in range(k, depth):
                 v = path[t, d, VERSION]
                 if v < 0:
-                    top = intern_pair(prefix, frame, slots, n_stacks, top, -1 - v)
+                    top = intern_next(prefix, frame, slots, n_stacks, top, -1 - v)
                     n_stacks += top == n_stacks
                 else:
                     for j in range(first_frame[v], first_frame[v + 1]):
-                        top = intern_pair(prefix, frame, slots, n_stacks, top, frames[j])
+                        top = intern_next(prefix, frame, slots, n_stacks, top, frames[j])
                         n_stacks += top == n_stacks
                 path[t, d, STACK] = top
             if depth:

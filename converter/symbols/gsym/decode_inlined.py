@@ -6,7 +6,10 @@ gsym_kernel.py.
 
 import cython
 
-from traceferry.kernels.cursor import ALL, CUT, Cursor, number, wrapped
+from traceferry.kernels.cursor import Cursor, number
+from traceferry.kernels.functions import c_function, c_inline
+from traceferry.kernels.integers import ALL, wrapped
+from traceferry.kernels.leb128 import CUT
 
 # What is damaged in a function info, by Cursor.damage; and what find(), rows() and others return of it.
 DAMAGES = (
@@ -51,9 +54,7 @@ MAX_DEPTH = cython.declare(cython.ulonglong, 128)
 MAX_SPENT = cython.declare(cython.ulonglong, 16)
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
+@c_inline
 def line_of(line: cython.ulonglong) -> cython.int:
     """0 is unknown, as is what a signed number cannot hold."""
     return cython.cast(cython.int, line) if line <= MAX_LINE else 0
@@ -110,21 +111,17 @@ class File:
         ):
             raise ValueError("a table of the layout is outside the data")
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def is_inside(self, at: cython.ulonglong, n: cython.ulonglong, size: cython.ulonglong) -> cython.bint:
         length: cython.ulonglong = self.data.shape[0]
         return at <= length and n <= length and n * size <= length - at
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
+    @c_inline
     def start_of(self, entry: cython.ulonglong) -> cython.ulonglong:
         """Of a function, less the base address."""
         return number(self.data, self.addresses + entry * self.address_size, self.address_size, self.big)
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def first_from(self, offset: cython.ulonglong) -> cython.ulonglong:
         """The first entry of the address table that is not below `offset`."""
         low: cython.ulonglong = 0
@@ -138,20 +135,16 @@ class File:
                 high = middle
         return low
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def first_after(self, offset: cython.ulonglong) -> cython.ulonglong:
         return self.n_addresses if offset == ALL else self.first_from(offset + 1)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
+    @c_inline
     def place_of_info(self, entry: cython.ulonglong) -> cython.ulonglong:
         """Where the offset of an entry's function info stands."""
         return self.offsets + entry * self.offset_size
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def info_of(self, entry: cython.ulonglong) -> cython.longlong:
         """Where the function info of an entry begins; -1: outside."""
         offset: cython.ulonglong = number(self.data, self.place_of_info(entry), self.offset_size, self.big)
@@ -160,9 +153,7 @@ class File:
             return -1
         return cython.cast(cython.longlong, self.infos + offset)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
+    @c_inline
     def has_path(self, file: cython.ulonglong) -> cython.bint:
         """Whether a file of the file table has a directory or a name."""
         at: cython.ulonglong = self.files + file * self.string_size * 2
@@ -195,50 +186,47 @@ class Info:
         self.file = file
         self.cursor = Cursor(file.data, file.big)
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def read(self, at: cython.ulonglong) -> cython.int:
         """The one at `at`. Returns what is damaged, 0: nothing."""
-        file: File = self.file
-        cursor: Cursor = self.cursor
         type_: cython.ulonglong
         length: cython.ulonglong
-        cursor.begin(at, file.infos_end)
+        self.cursor.begin(at, self.file.infos_end)
         self.lines = self.lines_end = self.inlines = self.inlines_end = 0
         self.merged = self.merged_end = self.call_sites = self.call_sites_end = 0
-        self.size = cursor.fixed(4)
-        self.name = cursor.fixed(file.string_size)
-        if cursor.damage == 0 and self.name == 0:
-            cursor.damage = NO_NAME
-        elif cursor.damage == 0 and self.name >= file.n_strings:
-            cursor.damage = NO_STRING
-        while cursor.damage == 0:
-            type_ = cursor.fixed(4)
-            length = cursor.fixed(4)
-            if cursor.damage != 0 or length > cursor.end - cursor.at:
-                cursor.damage = CUT
+        self.size = self.cursor.fixed(4)
+        self.name = self.cursor.fixed(self.file.string_size)
+        if self.cursor.damage == 0 and self.name == 0:
+            self.cursor.damage = NO_NAME
+        elif self.cursor.damage == 0 and self.name >= self.file.n_strings:
+            self.cursor.damage = NO_STRING
+        while self.cursor.damage == 0:
+            type_ = self.cursor.fixed(4)
+            length = self.cursor.fixed(4)
+            if self.cursor.damage != 0 or length > self.cursor.end - self.cursor.at:
+                self.cursor.damage = CUT
                 break
             if type_ == LINE_TABLE:
-                self.lines = cursor.at
-                self.lines_end = cursor.at + length
+                self.lines = self.cursor.at
+                self.lines_end = self.cursor.at + length
             elif type_ == INLINE_TREE:
-                self.inlines = cursor.at
-                self.inlines_end = cursor.at + length
+                self.inlines = self.cursor.at
+                self.inlines_end = self.cursor.at + length
             elif type_ == MERGED_FUNCTIONS:
-                self.merged = cursor.at
-                self.merged_end = cursor.at + length
+                self.merged = self.cursor.at
+                self.merged_end = self.cursor.at + length
             elif type_ == CALL_SITES:
-                self.call_sites = cursor.at
-                self.call_sites_end = cursor.at + length
-            cursor.at += length
+                self.call_sites = self.cursor.at
+                self.call_sites_end = self.cursor.at + length
+            self.cursor.at += length
             if type_ == 0:
-                self.end = cursor.at
+                self.end = self.cursor.at
                 break
-        if cursor.damage == 0:
-            file.spent += self.end - at
-            if file.spent // MAX_SPENT > cython.cast(cython.ulonglong, file.data.shape[0]):
-                cursor.damage = OVERLAP
-        return cursor.damage
+        if self.cursor.damage == 0:
+            self.file.spent += self.end - at
+            if self.file.spent // MAX_SPENT > cython.cast(cython.ulonglong, self.file.data.shape[0]):
+                self.cursor.damage = OVERLAP
+        return self.cursor.damage
 
 
 @cython.final
@@ -258,47 +246,42 @@ class Rows:
         self.cursor = Cursor(file.data, file.big)
         self.n_files = file.n_files
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def begin(self, at: cython.ulonglong, end: cython.ulonglong, start: cython.ulonglong) -> cython.void:
         """The table from `at` to `end`, of a function that starts at `start`."""
-        cursor: Cursor = self.cursor
         max_delta: cython.ulonglong
-        cursor.begin(at, end)
-        self.min_delta = cursor.sleb()
-        max_delta = cursor.sleb()
+        self.cursor.begin(at, end)
+        self.min_delta = self.cursor.sleb()
+        max_delta = self.cursor.sleb()
         self.line_range = wrapped(max_delta - self.min_delta + 1)
-        self.line = cursor.uleb() & LOW32
+        self.line = self.cursor.uleb() & LOW32
         self.file = 1
         self.address = start
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
+    @c_inline
     def next(self) -> cython.bint:
         """Goes on to the next row. False: there is none, or cursor.damage says why not."""
-        cursor: Cursor = self.cursor
         opcode: cython.ulonglong
-        while cursor.damage == 0:
-            opcode = cursor.fixed(1)
+        while self.cursor.damage == 0:
+            opcode = self.cursor.fixed(1)
             if opcode == END_SEQUENCE:
                 return False
             if opcode == SET_FILE:
-                self.file = cursor.uleb() & LOW32
+                self.file = self.cursor.uleb() & LOW32
             elif opcode == ADVANCE_LINE:
-                self.line = wrapped(self.line + cursor.sleb()) & LOW32
+                self.line = wrapped(self.line + self.cursor.sleb()) & LOW32
             else:
                 if opcode == ADVANCE_PC:
-                    self.address = wrapped(self.address + cursor.uleb())
+                    self.address = wrapped(self.address + self.cursor.uleb())
                 elif self.line_range == 0 or self.line_range >= TOP:
-                    cursor.damage = NO_RANGE
+                    self.cursor.damage = NO_RANGE
                 else:
                     opcode -= FIRST_SPECIAL
                     self.line = wrapped(self.line + self.min_delta + opcode % self.line_range) & LOW32
                     self.address = wrapped(self.address + opcode // self.line_range)
-                if cursor.damage == 0 and self.file >= self.n_files:
-                    cursor.damage = NO_FILE
-                return cursor.damage == 0
+                if self.cursor.damage == 0 and self.file >= self.n_files:
+                    self.cursor.damage = NO_FILE
+                return self.cursor.damage == 0
         return False
 
 
@@ -339,8 +322,7 @@ class Nodes:
             self.origins = [0] * (MAX_DEPTH + 1)
             self.parents = [0] * (MAX_DEPTH + 1)
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def begin(self, at: cython.ulonglong, end: cython.ulonglong, start: cython.ulonglong) -> cython.void:
         """The tree from `at` to `end`, of a function that starts at `start`."""
         self.cursor.begin(at, end)
@@ -350,23 +332,21 @@ class Nodes:
         self.origins[0] = start
         self.parents[0] = 0
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
+    @c_function
     def next(self) -> cython.bint:
         """Goes on to the next node, before its ranges. False: there is none, or cursor.damage says why not."""
         if self.number > 0 and self.depth == 0:
             return False
-        cursor: Cursor = self.cursor
-        cursor.at = self.node_end
-        n: cython.ulonglong = cursor.uleb()
-        while n == 0 and cursor.damage == 0:
+        self.cursor.at = self.node_end
+        n: cython.ulonglong = self.cursor.uleb()
+        while n == 0 and self.cursor.damage == 0:
             if self.depth <= 1:
                 return False
             self.depth -= 1
-            n = cursor.uleb()
-        if cursor.damage == 0 and n > (cursor.end - cursor.at) // 2:
-            cursor.damage = CUT
-        if cursor.damage != 0:
+            n = self.cursor.uleb()
+        if self.cursor.damage == 0 and n > (self.cursor.end - self.cursor.at) // 2:
+            self.cursor.damage = CUT
+        if self.cursor.damage != 0:
             return False
         level: cython.ulonglong = self.depth
         self.level = level
@@ -374,38 +354,36 @@ class Nodes:
         self.parent = self.parents[level]
         self.n_ranges = n
         self.number += 1
-        ranges_at: cython.ulonglong = cursor.at
-        first: cython.ulonglong = wrapped(self.origin + cursor.uleb())
-        cursor.uleb()
-        while n > 1 and cursor.damage == 0:
-            cursor.uleb()
-            cursor.uleb()
+        ranges_at: cython.ulonglong = self.cursor.at
+        first: cython.ulonglong = wrapped(self.origin + self.cursor.uleb())
+        self.cursor.uleb()
+        while n > 1 and self.cursor.damage == 0:
+            self.cursor.uleb()
+            self.cursor.uleb()
             n -= 1
-        has_children: cython.bint = cursor.fixed(1) != 0
-        self.name = cursor.fixed(self.file.string_size)
-        self.call_file = cursor.uleb()
-        self.call_line = cursor.uleb()
-        self.node_end = cursor.at
-        cursor.at = ranges_at
-        if cursor.damage != 0:
+        has_children: cython.bint = self.cursor.fixed(1) != 0
+        self.name = self.cursor.fixed(self.file.string_size)
+        self.call_file = self.cursor.uleb()
+        self.call_line = self.cursor.uleb()
+        self.node_end = self.cursor.at
+        self.cursor.at = ranges_at
+        if self.cursor.damage != 0:
             return False
         if self.name >= self.file.n_strings:
-            cursor.damage = NO_STRING
+            self.cursor.damage = NO_STRING
         elif self.call_file >= self.file.n_files:
-            cursor.damage = NO_FILE
+            self.cursor.damage = NO_FILE
         elif has_children and level >= MAX_DEPTH:
-            cursor.damage = TOO_DEEP
+            self.cursor.damage = TOO_DEEP
         else:
             self.is_call = self.file.has_path(self.call_file)
             if has_children:
                 self.depth = level + 1
                 self.origins[level + 1] = first
                 self.parents[level + 1] = self.number
-        return cursor.damage == 0
+        return self.cursor.damage == 0
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
+    @c_inline
     def next_range(self) -> cython.bint:
         """Reads the node's next range: its first address and the one behind it."""
         if self.n_ranges == 0:

@@ -11,35 +11,16 @@ layout is outside the data.
 
 import cython
 
-from traceferry.kernels.cursor import ALL, number, wrapped
+from traceferry.kernels.cursor import number
+from traceferry.kernels.functions import c_function, c_inline
+from traceferry.kernels.integers import ALL, wrapped
+from traceferry.kernels.search import first_from
 from traceferry.symbols.gsym.decode_inlined import DAMAGES, OUTSIDE, File, Info, Nodes, Rows, line_of
 
 __all__ = ["DAMAGES", "count", "fill", "find", "nodes", "parts", "rows"]
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def first_address(
-    addresses: cython.const[cython.ulonglong][::1],
-    low: cython.Py_ssize_t,
-    high: cython.Py_ssize_t,
-    address: cython.ulonglong,
-) -> cython.Py_ssize_t:
-    """The first from low to high that is not below `address`, or high."""
-    middle: cython.Py_ssize_t
-    while low < high:
-        middle = (low + high) // 2
-        if addresses[middle] < address:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
+@c_inline
 def end_of_function(
     infos: cython.const[cython.longlong][::1], starts: cython.const[cython.ulonglong][::1], i: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
@@ -106,8 +87,7 @@ def find(
             entry += 1
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def place_rows(
     table: Rows,
     addresses: cython.const[cython.ulonglong][::1],
@@ -134,8 +114,7 @@ def place_rows(
     return table.cursor.damage
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def begin_inside(
     files: cython.const[cython.uint][::1],
     begin: cython.Py_ssize_t,
@@ -148,8 +127,7 @@ def begin_inside(
         inside[i] = 0 if files[i] != 0 else ALL
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def count_calls(
     tree: Nodes,
     addresses: cython.const[cython.ulonglong][::1],
@@ -163,7 +141,7 @@ def count_calls(
     i: cython.Py_ssize_t
     while tree.next():
         while tree.next_range():
-            i = first_address(addresses, begin, end, tree.first)
+            i = first_from(addresses, begin, end, tree.first)
             while i < end and addresses[i] < tree.end:
                 if inside[i] == tree.parent:
                     inside[i] = tree.number
@@ -172,8 +150,7 @@ def count_calls(
     return tree.cursor.damage
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
+@c_function
 def fill_calls(
     tree: Nodes,
     addresses: cython.const[cython.ulonglong][::1],
@@ -192,7 +169,7 @@ def fill_calls(
     frame: cython.longlong
     while tree.next():
         while tree.next_range():
-            i = first_address(addresses, begin, end, tree.first)
+            i = first_from(addresses, begin, end, tree.first)
             while i < end and addresses[i] < tree.end:
                 if inside[i] == tree.parent:
                     inside[i] = tree.number

@@ -1,0 +1,4 @@
+ALLOCATED: int
+FREED: int
+N_ALLOCATED: int
+N_FREED: int

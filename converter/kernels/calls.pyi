@@ -1,0 +1,4 @@
+LEAVE: int
+UNWOUND: int
+OPEN_AT_END: int
+OPEN_AT_START: int
