@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.dwarf import FUNC, HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, Symbol, die
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from recordings import content, names, path_of
 from support import load_checked
 
@@ -14,6 +18,7 @@ from traceferry.io.source import Source, open_source
 from traceferry.symbols import Binary, Frames
 from traceferry.symbols.build_id import build_id_of
 from traceferry.symbols.elf import ElfSymbols
+from traceferry.symbols.one_by_one import look_up
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]
@@ -56,13 +61,34 @@ def test_no_address() -> None:
     assert opened(elf_with_instr_map(FUNCTIONS)).lookup(np.zeros(0, np.uint64)).first.tolist() == [0]
 
 
-def test_each_distinct_address_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+OBJECT, IFUNC = 1, 10  # STT_*
+STARTS, SIZES = st.integers(0x1000, 0x1030), st.integers(0, 24)
+KINDS = st.sampled_from([FUNC, FUNC, FUNC, OBJECT, IFUNC])
+SYMBOL = st.builds(
+    Symbol, st.sampled_from(["", "a", "b", "c", "_Z1fv"]), STARTS, SIZES, KINDS, st.sampled_from([1, 1, 1, 0])
+)
+
+
+@examples(200)
+@given(st.lists(SYMBOL, max_size=8), st.booleans(), st.booleans())
+def test_symbol_tables_alone_say_what_symbolic_says(rows: list[Symbol], described: bool, big: bool) -> None:
+    """Symbols that overlap, start together, have no size or no name; debug information of a part of the code."""
+    pytest.importorskip("symbolic")
+    dwarf = Dwarf(5, big=big)
+    if described:
+        dwarf.unit(die(SUBPROGRAM, {NAME: "described", LOW_PC: 0x1010, HIGH_PC: 8}), low_pc=0x1010, high_pc=8)
+    symbols = opened(dwarf.elf(rows))
+    addresses = np.arange(0xFF0, 0x1060, dtype=np.uint64)[::-1]
+    found, wanted = symbols.lookup(addresses), look_up(addresses, symbols._answer_of_symbolic)
+    assert stacks(found) == stacks(wanted)
+    assert (found.start == wanted.start).all()
+    assert symbols._was_described == described
+
+
+def test_what_is_nowhere_described_is_not_asked_of_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(ElfSymbols, "_lookup_described")
     symbols = opened(elf_with_instr_map(FUNCTIONS))
-    answer = symbols._answer_of_symbolic
-    monkeypatch.setattr(symbols, "_answer_of_symbolic", lambda address: (asked.append(address), answer(address))[1])
     found = symbols.lookup(np.array([0x3000, 0x2000, 0x3000, 0x2000, 0x2000], np.uint64))
-    assert asked == [0x2000, 0x3000]
     assert [stack[0][0] for stack in stacks(found)] == ["_Z4workiPKc", "main", "_Z4workiPKc", "main", "main"]
 
 

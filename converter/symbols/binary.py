@@ -97,15 +97,28 @@ class Binary:
         headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
         return {self.elf._get_section_name(header): nth for nth, header in enumerate(headers)}
 
+    @cached_property
+    def code_sections(self) -> list[int]:
+        """The numbers of those that can be executed."""
+        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
+        try:
+            return [nth for nth, header in enumerate(headers) if header["sh_flags"] & SHF_EXECINSTR]
+        except ELF_DAMAGE:
+            return []
+
     @property
     def word_size(self) -> int:
         return int(self.elf.elfclass) // 8
 
+    def section_named(self, name: str) -> Any:
+        """As pyelftools has it, whose own look-up by name reads some sections through; None. Raises ELF_DAMAGE."""
+        nth = self._section_numbers.get(name)
+        return self.elf.get_section(nth) if nth is not None else None
+
     def section(self, name: str) -> tuple[int, bytes] | None:
         """(address, bytes) of a section, or None."""
         try:
-            nth = self._section_numbers.get(name)
-            section = self.elf.get_section(nth) if nth is not None else None
+            section = self.section_named(name)
             return None if section is None else (int(section["sh_addr"]), section.data())
         except ELF_DAMAGE as error:
             raise self._unreadable(error) from None
@@ -191,6 +204,7 @@ class Binary:
         return unreadable
 
 
+SHF_EXECINSTR = 0x4
 # What Breakpad hashes where a file has no build id.
 HASHED_BYTES = 4096
 

@@ -143,7 +143,7 @@ class Sections:
 def sections_of(binary: Binary) -> Sections | None:
     """None where there is no debug information. Raises FormatError if a section cannot be read."""
     try:
-        if not binary.elf.has_dwarf_info():
+        if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
             return None
         held = {name: _section(binary, name) for name in SECTIONS}
     except (*ELF_DAMAGE, zlib.error) as error:
@@ -154,9 +154,9 @@ def sections_of(binary: Binary) -> Sections | None:
 
 def _section(binary: Binary, name: str) -> Section:
     """Not copied, unless it is compressed."""
-    section = binary.elf.get_section_by_name(f".debug_{name}")
+    section = binary.section_named(f".debug_{name}")
     if section is None:
-        packed = binary.elf.get_section_by_name(f".zdebug_{name}")
+        packed = binary.section_named(f".zdebug_{name}")
         return Section(f".debug_{name}", memoryview(_inflated(packed.data()) if packed is not None else b""))
     if section.compressed or section["sh_type"] == "SHT_NOBITS":
         return Section(section.name, memoryview(b"" if section["sh_type"] == "SHT_NOBITS" else section.data()))

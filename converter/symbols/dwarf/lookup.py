@@ -13,14 +13,18 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from traceferry.errors import FormatError
 from traceferry.symbols.binary import Binary
 from traceferry.symbols.dwarf.forms import sections_of
 from traceferry.symbols.dwarf.functions import DebugInfo, Lost, Piece, code_ranges
-from traceferry.symbols.dwarf.units import Unit
+from traceferry.symbols.dwarf.units import Unit, units_of
 from traceferry.symbols.interface import Function, Inline
 from traceferry.symbols.one_by_one import NOTHING, Answer
+from traceferry.symbols.ranges import Ranges, merged
 from traceferry.symbols.shown import shown_path
+from traceferry.symbols.symbol_table import SymbolTable
 
 MAX_LINE = (1 << 31) - 1
 
@@ -46,37 +50,40 @@ class Spans(Generic[Held]):
         return None
 
 
+def code_of_units(binary: Binary) -> Ranges | None:
+    """Where units of the debug information have code; None where one does not tell, or is damaged."""
+    ranges: Ranges = []
+    try:
+        sections = sections_of(binary)
+        for unit in units_of(sections) if sections is not None else ():
+            of_unit = unit.root.ranges()
+            if not of_unit:
+                return None
+            ranges += of_unit
+    except FormatError:
+        return None
+    return merged(ranges)
+
+
 class DwarfLookup:
-    """symbols: (start, size, name) of the functions of the symbol table. lost: called for what is damaged or
+    """table: what names functions of which the debug information knows nothing. lost: called for what is damaged or
     missing."""
 
-    def __init__(self, binary: Binary, symbols: Iterable[tuple[int, int, str]], lost: Lost) -> None:
+    def __init__(self, binary: Binary, table: SymbolTable, lost: Lost) -> None:
         self._binary = binary
+        self._table = table
         self._lost = lost
-        # Of those that start together, the first has the name.
-        first: dict[int, tuple[int, int, str]] = {}
-        for symbol in symbols:
-            first.setdefault(symbol[0], symbol)
-        self._starts = sorted(first)
-        self._symbols = [first[start] for start in self._starts]
         self._pieces: dict[int, Spans[Piece]] = {}
         self._functions: dict[tuple[int, int], Function | None] = {}
 
     def answer(self, address: int) -> Answer:
-        symbol = self._symbol_at(address)
+        table = self._table
+        row = int(table.rows(np.array([address], np.uint64))[0])
         function = self._function_at(address)
         if function is None:
-            return Answer(symbol[0], symbol[1], [(symbol[2], "", 0)]) if symbol else NOTHING
-        name = symbol[2] if symbol and symbol[0] == function.start else function.name
+            return Answer(*table.extent(row), [(table.name(row), "", 0)]) if row >= 0 else NOTHING
+        name = table.name(row) if row >= 0 and table.extent(row)[0] == function.start else function.name
         return Answer(function.start, function.size, frames_at(function, name, address))
-
-    def _symbol_at(self, address: int) -> tuple[int, int, str] | None:
-        """The last that starts in front of the address, or there; of size 0, it lasts until the next."""
-        nth = bisect_right(self._starts, address) - 1
-        if nth < 0:
-            return None
-        start, size, _ = found = self._symbols[nth]
-        return found if size == 0 or address - start < size else None
 
     # ------------------------------------------------ the debug information
 
