@@ -495,6 +495,13 @@ def test_what_a_collection_does_not_move_is_freed(new: New) -> None:
     assert allocations(trace)[2:] == [(over, -48, "App.Node", ["App:Work (int)", "App.Node"])]
 
 
+def test_frees_on_a_machine_that_runs_for_months() -> None:
+    """From 104 days on, a float64 does not hold each time in ns."""
+    log = with_names(Log(start=2**53 + 1)).alloc(TEXT, NURSERY, 32).alloc(NODE, NURSERY + 64, 48)
+    trace = read(collected(log, [(NURSERY, MAJOR)]).gc_resize(1))
+    assert [(ts, size) for ts, size, *_ in allocations(trace)][2:] == [(log.now - 2 * mono.STEP, -48)]
+
+
 @versions()
 def test_an_object_that_is_moved_and_replaced_is_freed(new: New) -> None:
     """Its place in the major heap becomes another object's: it died in the last major collection."""
