@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Decodes function infos of GSYM files. Cython's pure-Python mode: also runs interpreted.
 
 `find` says in which function info each address is, `count` how many frames it has, `fill` which: together they decode
