@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.compare.amounts import Key
 from traceferry.compare.comparison import Comparison
 from traceferry.compare.runs import Run
-from traceferry.model import SAMPLES, Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import Array, Process, Trace
 from traceferry.totals import tree_kernel
 from traceferry.totals.portable import Tree
 from traceferry.totals.trees import nearest_kept
@@ -218,8 +218,3 @@ def as_trace(comparison: Comparison, tree: DiffTree) -> Trace:
 
 def process_of(trace: Trace, measured: Measured) -> Process:
     return next(process for process in trace.processes if process.name == (measured.process or "process"))
-
-
-def thread_named(trace: Trace, tid: int, name: str) -> Thread:
-    """A thread of the whole time that has nothing itself."""
-    return Thread(tid, name, False, trace.start_ts, trace.end_ts, lambda: ThreadData(samples=Table(SAMPLES)))

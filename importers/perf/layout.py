@@ -20,7 +20,6 @@ PIPE_HEADER_SIZE = 16  # u64 magic, u64 size
 FILE_HEADER_SIZE = 104  # and u64 attr_size; sections attrs, data, event_types; 256 bits adds_features
 OLD_HEADER_SIZE = 72  # without the bits, which the first versions did not have
 FEATURES_AT = 72
-N_FEATURES = 256
 SECTION_SIZE = 16
 
 
@@ -313,60 +312,40 @@ class RecordType(IntEnum):
 
 RECORD_HEADER_SIZE = 8
 USER_TYPES_FROM = 64
+
+
+class Body(NamedTuple):
+    """The fields of a record of fixed size, with their names; text: that of a NUL-terminated string which follows them,
+    padded to 8, "" for none."""
+
+    fields: str
+    names: str
+    text: str = ""
+
+
 # pid and tid are unsigned in the documents, and -1 in files.
-BODY_FIELDS = {
-    RecordType.MMAP: "iiQQQ",
-    RecordType.LOST: "QQ",
-    RecordType.COMM: "ii",
-    RecordType.EXIT: "iiiiQ",
-    RecordType.THROTTLE: "QQQ",
-    RecordType.UNTHROTTLE: "QQQ",
-    RecordType.FORK: "iiiiQ",
-    RecordType.READ: "ii",
-    RecordType.MMAP2: "iiQQQ24sII",
-    RecordType.AUX: "QQQ",
-    RecordType.ITRACE_START: "ii",
-    RecordType.LOST_SAMPLES: "Q",
-    RecordType.SWITCH: "",
-    RecordType.SWITCH_CPU_WIDE: "ii",
-    RecordType.NAMESPACES: "iiQ",
-    RecordType.KSYMBOL: "QIHH",
-    RecordType.BPF_EVENT: "HHI8s",
-    RecordType.CGROUP: "Q",
-    RecordType.TEXT_POKE: "QHH",
-    RecordType.AUX_OUTPUT_HW_ID: "Q",
-    RecordType.CALLCHAIN_DEFERRED: "QQ",
-}
-BODY_FIELD_NAMES = {
-    RecordType.MMAP: ("pid", "tid", "addr", "len", "pgoff"),
-    RecordType.LOST: ("id", "lost"),
-    RecordType.COMM: ("pid", "tid"),
-    RecordType.EXIT: ("pid", "ppid", "tid", "ptid", "time"),
-    RecordType.THROTTLE: ("time", "id", "stream_id"),
-    RecordType.UNTHROTTLE: ("time", "id", "stream_id"),
-    RecordType.FORK: ("pid", "ppid", "tid", "ptid", "time"),
-    RecordType.READ: ("pid", "tid"),
-    RecordType.MMAP2: ("pid", "tid", "addr", "len", "pgoff", "inode", "prot", "flags"),
-    RecordType.AUX: ("aux_offset", "aux_size", "flags"),
-    RecordType.ITRACE_START: ("pid", "tid"),
-    RecordType.LOST_SAMPLES: ("lost",),
-    RecordType.SWITCH: (),
-    RecordType.SWITCH_CPU_WIDE: ("next_prev_pid", "next_prev_tid"),
-    RecordType.NAMESPACES: ("pid", "tid", "nr_namespaces"),
-    RecordType.KSYMBOL: ("addr", "len", "ksym_type", "flags"),
-    RecordType.BPF_EVENT: ("type", "flags", "id", "tag"),
-    RecordType.CGROUP: ("id",),
-    RecordType.TEXT_POKE: ("addr", "old_len", "new_len"),
-    RecordType.AUX_OUTPUT_HW_ID: ("hw_id",),
-    RecordType.CALLCHAIN_DEFERRED: ("cookie", "nr"),
-}
-# A NUL-terminated string, padded to 8, follows the fields of these.
-TEXT_NAMES = {
-    RecordType.MMAP: "filename",
-    RecordType.MMAP2: "filename",
-    RecordType.COMM: "comm",
-    RecordType.KSYMBOL: "name",
-    RecordType.CGROUP: "path",
+BODIES = {
+    RecordType.MMAP: Body("iiQQQ", "pid tid addr len pgoff", "filename"),
+    RecordType.LOST: Body("QQ", "id lost"),
+    RecordType.COMM: Body("ii", "pid tid", "comm"),
+    RecordType.EXIT: Body("iiiiQ", "pid ppid tid ptid time"),
+    RecordType.THROTTLE: Body("QQQ", "time id stream_id"),
+    RecordType.UNTHROTTLE: Body("QQQ", "time id stream_id"),
+    RecordType.FORK: Body("iiiiQ", "pid ppid tid ptid time"),
+    RecordType.READ: Body("ii", "pid tid"),
+    RecordType.MMAP2: Body("iiQQQ24sII", "pid tid addr len pgoff inode prot flags", "filename"),
+    RecordType.AUX: Body("QQQ", "aux_offset aux_size flags"),
+    RecordType.ITRACE_START: Body("ii", "pid tid"),
+    RecordType.LOST_SAMPLES: Body("Q", "lost"),
+    RecordType.SWITCH: Body("", ""),
+    RecordType.SWITCH_CPU_WIDE: Body("ii", "next_prev_pid next_prev_tid"),
+    RecordType.NAMESPACES: Body("iiQ", "pid tid nr_namespaces"),
+    RecordType.KSYMBOL: Body("QIHH", "addr len ksym_type flags", "name"),
+    RecordType.BPF_EVENT: Body("HHI8s", "type flags id tag"),
+    RecordType.CGROUP: Body("Q", "id", "path"),
+    RecordType.TEXT_POKE: Body("QHH", "addr old_len new_len"),
+    RecordType.AUX_OUTPUT_HW_ID: Body("Q", "hw_id"),
+    RecordType.CALLCHAIN_DEFERRED: Body("QQ", "cookie nr"),
 }
 
 
@@ -388,8 +367,7 @@ BUILD_ID_SIZE = 20
 # EVENT_UPDATE types
 UPDATE_UNIT, UPDATE_SCALE, UPDATE_NAME, UPDATE_CPUS = range(4)
 
-# Entries of a callchain that are none: from here on they say what the entries after them are (-4095 and up).
-CONTEXT_MAX = (1 << 64) - 4095
+# Entries of a callchain that are not addresses: they say what the entries after them are.
 CONTEXTS = {
     (1 << 64) - 32: "hv", (1 << 64) - 128: "kernel", (1 << 64) - 512: "user", (1 << 64) - 640: "user-deferred",
     (1 << 64) - 2048: "guest", (1 << 64) - 2176: "guest-kernel", (1 << 64) - 2560: "guest-user",

@@ -11,7 +11,6 @@ from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Field, decode_fields
 from traceferry.model import Array, FieldFormat, MarkerCategory, MarkerField, MarkerType, Table
 
-INT64 = 1 << 63
 # What the tracepoints of a subsystem of the kernel are about.
 SUBSYSTEMS: dict[MarkerCategory, str] = {
     "I/O": "block ext4 xfs btrfs f2fs nfs jbd2 iomap io_uring writeback filemap scsi nvme net sock skb tcp udp",

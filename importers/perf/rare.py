@@ -13,7 +13,7 @@ from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.fields import until_nul
 from traceferry.importers.perf.layout import (
-    BODY_FIELDS,
+    BODIES,
     BUILD_ID_SIZE,
     KSYMBOL_UNREGISTER,
     MISC_COMM_EXEC,
@@ -320,7 +320,7 @@ READERS: dict[int, Callable[[Rare, Row], None]] = {
     RecordType.THROTTLE: _throttle,
     RecordType.UNTHROTTLE: _throttle,
 }
-LAYOUTS = [{int(kind): struct.Struct(order + BODY_FIELDS[kind]) for kind in BODY_FIELDS} for order in "<>"]
+LAYOUTS = [{int(kind): struct.Struct(order + body.fields) for kind, body in BODIES.items()} for order in "<>"]
 
 
 def _note_lost(rare: Rare, rows: Others) -> None:

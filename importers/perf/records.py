@@ -9,15 +9,13 @@ from traceferry.importers.perf.decode import scan
 from traceferry.importers.perf.events import event_table, sample_id_size
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
-    BODY_FIELD_NAMES,
-    BODY_FIELDS,
+    BODIES,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
     CONTEXTS,
     RECORD_HEADER_SIZE,
     SAMPLE_ID_WORDS,
     SAMPLE_WORDS,
-    TEXT_NAMES,
     USER_TYPES_FROM,
     Header,
     ReadFormat,
@@ -119,15 +117,16 @@ class _Printer:
 
 
 def _body(kind: RecordType, fields: Fields) -> Iterator[str]:
-    at = fields.take(struct.calcsize("=" + BODY_FIELDS[kind]))
-    values = struct.unpack_from(fields.order + BODY_FIELDS[kind], fields.data, at)
-    for name, value in zip(BODY_FIELD_NAMES[kind], values, strict=True):
+    body = BODIES[kind]
+    at = fields.take(struct.calcsize("=" + body.fields))
+    values = struct.unpack_from(fields.order + body.fields, fields.data, at)
+    for name, value in zip(body.names.split(), values, strict=True):
         if isinstance(value, bytes):
             yield f"{name}={value.hex()}"
         else:
             yield f"{name}={value:#x}" if name in HEX_FIELDS else f"{name}={value}"
-    if kind in TEXT_NAMES:
-        yield f"{TEXT_NAMES[kind]}={until_nul(fields.bytes(fields.left))}"
+    if body.text:
+        yield f"{body.text}={until_nul(fields.bytes(fields.left))}"
 
 
 def _user_record(kind: int, fields: Fields) -> Iterator[str]:

@@ -13,24 +13,26 @@ from itertools import pairwise
 from typing import Protocol
 
 from traceferry.errors import UsageError
+from traceferry.symbols.gsym.layout import (
+    ADDRESS_OFFSETS,
+    END_OF_SECTIONS,
+    FILE_TABLE,
+    FUNCTION_INFOS,
+    HEADER_V1,
+    HEADER_V2,
+    INFO_OFFSETS,
+    MAGIC,
+    SECTION,
+    STRING_TABLE,
+    UUID,
+)
 from traceferry.symbols.interface import Function, Inline
 from traceferry.symbols.ranges import holder, merged
 
 # ---------------------------------------------------------------- layout
 
-MAGIC = 0x4753594D
-HEADER_V1 = "IHBBQIII20s"  # magic, version, size of address offsets, of the uuid, base, addresses, string table, uuid
-HEADER_V2 = "IHBBQI"  # magic, version, size of address offsets, kind of string table, base, addresses
-SECTION_V2 = "IQQ"  # type, offset in the file, size
 MAX_UUID_V1 = 20
 MAX_V1 = 1 << 32  # bytes: offsets have 32 bits
-
-SECTION_ADDRESSES = 1
-SECTION_INFO_OFFSETS = 2
-SECTION_STRINGS = 3
-SECTION_FILES = 4
-SECTION_INFOS = 5
-SECTION_UUID = 6
 
 INFO_END = 0
 INFO_LINES = 1
@@ -321,21 +323,21 @@ def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
     """Header, list of sections, sections. Info offsets count from the first info."""
     size = address_size(offsets)
     sections = [
-        *([(SECTION_UUID, 1, uuid)] if uuid else []),
-        (SECTION_ADDRESSES, size, packed(order, ADDRESS_SIZES[size], offsets)),
-        (SECTION_INFO_OFFSETS, 8, packed(order, "Q", infos.offsets)),
-        (SECTION_FILES, 8, infos.tables.packed_files()),
-        (SECTION_STRINGS, 1, bytes(infos.tables.strings)),
-        (SECTION_INFOS, 8, bytes(infos.data)),
+        *([(UUID, 1, uuid)] if uuid else []),
+        (ADDRESS_OFFSETS, size, packed(order, ADDRESS_SIZES[size], offsets)),
+        (INFO_OFFSETS, 8, packed(order, "Q", infos.offsets)),
+        (FILE_TABLE, 8, infos.tables.packed_files()),
+        (STRING_TABLE, 1, bytes(infos.tables.strings)),
+        (FUNCTION_INFOS, 8, bytes(infos.data)),
     ]
     head = bytearray(struct.pack(order + HEADER_V2, MAGIC, 2, size, 0, base, len(offsets)))
-    at = len(head) + struct.calcsize(order + SECTION_V2) * (len(sections) + 1)
+    at = len(head) + struct.calcsize(order + SECTION) * (len(sections) + 1)
     body = bytearray()
     for kind, alignment, data in sections:
         body += bytes(-(at + len(body)) % alignment)
-        head += struct.pack(order + SECTION_V2, kind, at + len(body), len(data))
+        head += struct.pack(order + SECTION, kind, at + len(body), len(data))
         body += data
-    return bytes(head + struct.pack(order + SECTION_V2, 0, 0, 0) + body)
+    return bytes(head + struct.pack(order + SECTION, END_OF_SECTIONS, 0, 0) + body)
 
 
 def address_size(offsets: Sequence[int]) -> int:
