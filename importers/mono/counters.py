@@ -8,7 +8,7 @@ import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table, rows_by_key
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table
 from traceferry.report import Report
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
@@ -37,13 +37,18 @@ def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> 
     known = _described(log)
     is_known = (type_ != CounterType.STRING) & np.isin(index, np.array(list(known), np.uint64))
     report.note("counter_unknown", int(np.count_nonzero(~is_known)), where=log.source.path)
+    order = np.flatnonzero(is_known)[np.argsort(index[is_known], kind="stable")]
+    ts, index, type_, value = (column[order] for column in (ts, index, type_, value))
+    first = np.flatnonzero(np.diff(index, prepend=index[:1] + np.uint64(1)))
+    descriptions, n_values = [known[number] for number in index[first].tolist()], np.diff(first, append=len(index))
+    is_absolute, scale = (
+        np.repeat([getattr(of, name) for of in descriptions], n_values) for name in ("is_absolute", "scale")
+    )
+    numbers = _numbers(type_, value, np.repeat(first, n_values), is_absolute, log.layout.pointer_size) * scale
     made: list[Counter] = []
-    ts, index, type_, value = ts[is_known], index[is_known], type_[is_known], value[is_known]
-    for number, mine in rows_by_key(index).items():
-        of = known[number]
-        numbers = _numbers(type_[mine], value[mine], of.is_absolute, log.layout.pointer_size) * of.scale
+    for of, begin, n in zip(descriptions, first.tolist(), n_values.tolist(), strict=True):
         title = f"{of.section}: {of.name}" if of.section else of.name
-        table = _table(ts[mine], numbers, span, shift_ns)
+        table = _table(ts[begin : begin + n], numbers[begin : begin + n], span, shift_ns)
         made.append(Counter(title, of.unit, f"counter of the runtime, section {of.section}", table))
     return [*made, *_heap_size(log, span, shift_ns)]
 
@@ -72,12 +77,13 @@ def _times(log: Log, rows: Array) -> Array:
     return times
 
 
-def _numbers(type_: Array, value: Array, is_absolute: bool, pointer_size: int) -> Array:
-    """float64. type_, value: uint64, of one counter. Whole numbers are differences from the one before, unless they are
-    absolute, and wrap around at the size of their type."""
+def _numbers(type_: Array, value: Array, first: Array, is_absolute: Array, pointer_size: int) -> Array:
+    """float64. type_, value: uint64; first: the row of the first value of the same counter. Whole numbers are
+    differences from the one before, unless they are absolute, and wrap around at the size of their type."""
     doubles = np.nan_to_num(value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     is_double = type_ == CounterType.DOUBLE
-    raw = value if is_absolute else np.cumsum(np.where(is_double, 0, value), dtype=np.uint64)
+    sums = np.cumsum(np.append(np.uint64(0), np.where(is_double, 0, value)), dtype=np.uint64)
+    raw = np.where(is_absolute, value, sums[1:] - sums[first])
     is_32 = np.isin(type_, (CounterType.INT, CounterType.UINT)) | (pointer_size == 4) & (type_ == CounterType.WORD)
     unused = np.where(is_32, 32, 0).astype(np.uint64)
     signed = (raw << unused).view(np.int64) >> unused.astype(np.int64)
