@@ -18,13 +18,15 @@ from traceferry.model import Array
 from traceferry.symbols.binary import Binary
 from traceferry.symbols.interface import Frames, Function
 from traceferry.symbols.one_by_one import NOTHING, Answer, look_up, with_answers
-from traceferry.symbols.symbol_table import LAST, MAX_RELATIVE, SymbolTable
+from traceferry.symbols.symbol_table import LAST, SymbolTable
 
 if TYPE_CHECKING:
     from traceferry.symbols.dwarf.lookup import DwarfLookup
     from traceferry.symbols.gsym.reader import Gsym
     from traceferry.symbols.ranges import Ranges
 
+# symbolic's addresses have 32 bits.
+MAX_RELATIVE = 1 << 32
 # What it gives as the address of an inlined function.
 NO_START = (1 << 32) - 1
 GSYM_SECTION = ".gsym"

@@ -21,8 +21,6 @@ TYPE_BITS = 15
 STT_FUNC, STT_GNU_IFUNC = 2, 10
 MAX_NAME = 1 << 16
 FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
-# symbolic's addresses have 32 bits.
-MAX_RELATIVE = 1 << 32
 
 
 class SymbolTable:
@@ -64,7 +62,6 @@ class SymbolTable:
     def rows(self, addresses: Array) -> Array:
         """int64: the function that holds each address (uint64), -1 where none does."""
         found: Array = self._holder[np.searchsorted(self._bounds, addresses, "right")]
-        found[addresses - np.uint64(self._binary.base) >= MAX_RELATIVE] = -1
         return found
 
     def surroundings(self, addresses: Array) -> tuple[Array, Array]:
