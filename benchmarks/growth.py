@@ -7,7 +7,7 @@ PART: only the runs whose case and output, as in "perf: threads, info", contain 
 growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted, and UNSURE added to what is
 left at 4x: so much is noise, or memory that the run with one element used and gave back. What is less than NOTICEABLE
 at 16x has no exponent ("small"). What is above LIMIT is measured again up to ROUNDS times, and the least counts. The
-exit status is 1 if an exponent is above LIMIT, but for those in EXPLAINED, whose reason is printed.
+exit status is 1 if an exponent is above LIMIT.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
 growth_cases."""
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import MB, WORK, note
-from growth_cases import CASES, EXPLAINED, LEFT_OUT
+from growth_cases import CASES, LEFT_OUT
 from growth_cases.case import BESIDE, INPUT, OUTPUT, SEVERAL, Case, Run
 
 import traceferry.cli
@@ -144,9 +144,7 @@ def main() -> int:
             memory = " ".join(f"{size.peak / MB:5.0f}" for size in sizes)
             exponents = f"{shown(times):>10}{memory:>20}{shown(peaks):>10}"
             print(f"{case.name:30}{output:>12}{seconds:>24}{exponents}", flush=True)
-            if (times > LIMIT or peaks > LIMIT) and names[output] in EXPLAINED:
-                print(f"{names[output]}: {EXPLAINED[names[output]]}", flush=True)
-            elif times > LIMIT or peaks > LIMIT:
+            if times > LIMIT or peaks > LIMIT:
                 above.append(f"{case.name}, {output}: exponents {shown(times)} and {shown(peaks)}, limit {LIMIT}")
         for folder in folders:
             for path in folder.iterdir():

@@ -11,11 +11,6 @@ from traceferry.errors import UsageError
 from traceferry.fleet import check_installed
 
 CASES = [case for each in (xray, mono, jitdump, perf, unwinding, symbols, comparisons) for case in each.CASES]
-# What has an exponent above the limit for a reason, by case and output.
-PAGE_AGAIN = "a page that is too large is made again with less detail, at most 14 times: a step, behind it proportional"
-EXPLAINED = dict.fromkeys(
-    ("mono: functions, html", "mono: counters, html", "mono: allocations, html", "jitdump: sources, html"), PAGE_AGAIN
-)
 # What cannot be measured here, and why.
 LEFT_OUT: list[str] = []
 try:

@@ -24,5 +24,5 @@ CASES = [
     compared("thread names", "data", 100, perf_thread_names),
     compared("stacks", "data", 500, perf_stacks),
     compared("code", "dump", 2_000, jitdump_functions),
-    compared("markers", "data", 2_000, perf_markers),
+    compared("markers", "data", 10_000, perf_markers),
 ]

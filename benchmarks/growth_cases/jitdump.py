@@ -83,10 +83,10 @@ SEVERAL_DUMPS: dict[str, list[str] | Run] = {
 CASES = [
     Case("jitdump: functions", "dump", 2_000, jitdump_functions, CONVERTED | TO_GSYM),
     Case("jitdump: depth", "dump", 512, jitdump_depth, CONVERTED | TO_GSYM),
-    Case("jitdump: lines", "dump", 2_000, jitdump_lines, CONVERTED | TO_GSYM),
-    Case("jitdump: markers", "dump", 2_000, jitdump_moves, CONVERTED),
+    Case("jitdump: lines", "dump", 8_000, jitdump_lines, CONVERTED | TO_GSYM),
+    Case("jitdump: markers", "dump", 8_000, jitdump_moves, CONVERTED),
     Case("jitdump: sources", "dump", 1_000, jitdump_sources, CONVERTED),
     Case("jitdump: threads", "dump", 500, jitdump_threads, CONVERTED),
-    Case("jitdump: code replaced", "dump", 2_000, jitdump_again, CONVERTED),
+    Case("jitdump: code replaced", "dump", 6_000, jitdump_again, CONVERTED),
     Case("jitdump: processes", "dump", 50, jitdump_threads, SEVERAL_DUMPS, several=jitdumps),
 ]

@@ -130,17 +130,17 @@ def mono_threads_and_records(n: int) -> bytes:
 
 CASES = [
     Case("mono: threads", "mlpd", 50, mono_threads, CONVERTED),
-    Case("mono: depth", "mlpd", 2_000, mono_depth, CONVERTED),
+    Case("mono: depth", "mlpd", 20_000, mono_depth, CONVERTED),
     Case("mono: functions", "mlpd", 2_000, mono_functions, CONVERTED),
     Case("mono: vtables", "mlpd", 2_000, mono_vtables, CONVERTED),
-    Case("mono: uncaught exceptions", "mlpd", 1_000, mono_exceptions, CONVERTED),
+    Case("mono: uncaught exceptions", "mlpd", 4_000, mono_exceptions, CONVERTED),
     Case("mono: markers", "mlpd", 2_000, mono_markers, CONVERTED),
     Case("mono: counters", "mlpd", 1_000, mono_counters, CONVERTED),
     Case("mono: heap snapshots", "mlpd", 50, mono_snapshots, CONVERTED),
     Case("mono: heap snapshots in one buffer", "mlpd", 50, partial(mono_snapshots, in_one_buffer=True), CONVERTED),
-    Case("mono: objects", "mlpd", 4_000, mono_objects, CONVERTED),
+    Case("mono: objects", "mlpd", 20_000, mono_objects, CONVERTED),
     Case("mono: allocations", "mlpd", 2_000, mono_allocations, CONVERTED),
-    Case("mono: samples", "mlpd", 4_000, mono_samples, CONVERTED),
+    Case("mono: samples", "mlpd", 20_000, mono_samples, CONVERTED),
     Case("mono: threads x collections", "mlpd", 1_000, mono_threads_and_collections, CONVERTED),
     Case("mono: threads x records", "mlpd", 2_000, mono_threads_and_records, CONVERTED),
 ]

@@ -78,10 +78,10 @@ def xray_binary(n: int) -> bytes:
 CASES = [
     Case("xray: threads", "xray", 50, xray_threads, CONVERTED),
     Case("xray: processes", "xray", 50, xray_processes, CONVERTED),
-    Case("xray: depth", "xray", 4_000, xray_depth, CONVERTED),
+    Case("xray: depth", "xray", 20_000, xray_depth, CONVERTED),
     Case("xray: functions", "xray", 4_000, xray_functions, CONVERTED),
     Case("xray: markers", "xray", 4_000, xray_markers, CONVERTED),
-    Case("xray: leaves without enters", "xray", 10_000, xray_leaves, CONVERTED),
+    Case("xray: leaves without enters", "xray", 40_000, xray_leaves, CONVERTED),
     Case("xray: threads x buffers", "xray", 2_000, xray_buffers, CONVERTED),
     Case("xray: basic", "xray", 10_000, xray_basic, CONVERTED),
     Case("xray: symbols", "xray", 1_000, xray_functions, converted("--symbols", "app"), {"app": xray_binary}),
