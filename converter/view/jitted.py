@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,12 +44,12 @@ class CodeObjects:
 
     def at(self, lib: int, address: int) -> CodeObject | None:
         """What holds a byte of a library of code objects; address: relative to the library's start."""
-        begin, end = np.searchsorted(self._lib, [lib, lib + 1])
-        nth = int(np.searchsorted(self._address[begin:end], address, "right")) - 1
+        begin, end = bisect_left(self._lib, lib), bisect_right(self._lib, lib)
         # Code objects without bytes share their address with the next one.
-        if nth < 0:
+        nth = bisect_right(self._address, address, begin, end) - 1
+        if nth < begin:
             return None
-        row, start = int(self._rows[begin + nth]), int(self._address[begin + nth])
+        row, start = int(self._rows[nth]), int(self._address[nth])
         size = int(self._trace.code["size"][row])
         return CodeObject(row, start, size) if address < start + size else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -63,7 +64,8 @@ class Lines:
     def at(self, record: int, offset: int) -> tuple[int, int, int]:
         """(file, line, column) of a byte; (-1, 0, 0) before the first entry."""
         begin, end = int(self.starts[record]), int(self.stops[record])
-        row = begin + int(np.searchsorted(self.offsets[begin:end], offset, "right")) - 1
+        # numpy's own would make a copy of all offsets, as 64-bit numbers, for each look-up.
+        row = bisect_right(self.offsets, offset, begin, end) - 1
         if row < begin:
             return -1, 0, 0
         return int(self.files[row]), int(self.lines[row]), int(self.columns[row])
