@@ -20,12 +20,13 @@ FIELDS = {
 TYPE_BITS = 15
 STT_FUNC, STT_GNU_IFUNC = 2, 10
 MAX_NAME = 1 << 16
+LONGEST = np.uint64(1 << 32)
 FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
 
 class SymbolTable:
     """A function has the name of the first symbol that starts there. It lasts until the next one starts, or one whose
-    size is known ends."""
+    size is known ends; the last one, where that is not known, for LONGEST bytes."""
 
     def __init__(self, binary: Binary) -> None:
         self._binary = binary
@@ -48,7 +49,9 @@ class SymbolTable:
         first = -_largest(-np.where(is_named[order], np.arange(len(order)), len(order)), groups)
         self._start = self._value[first < len(order)]
         self._name_at = name[order][first[first < len(order)]]
-        self._bounds = distinct(np.concatenate((self._start, (value + size)[is_named & (size > 0)])))
+        ends = (value + size)[is_named & (size > 0)]
+        last_end = np.minimum(self._start[-1:], LAST - LONGEST) + LONGEST
+        self._bounds = distinct(np.concatenate((self._start, ends, last_end)))
         self._holder = np.full(len(self._bounds) + 1, -1)
         has_name = np.frombuffer(self._texts, np.uint8)[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
