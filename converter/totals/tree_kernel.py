@@ -4,6 +4,7 @@
 import cython
 
 from traceferry.kernels.calls import LEAVE
+from traceferry.kernels.functions import c_function
 from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.saturating import minus, plus
 
@@ -216,26 +217,29 @@ def add_calls(
         raise ValueError("add_calls: the stream is not balanced")
 
 
+@c_function
+def come_after_parents(parent: cython.const[cython.int][::1]) -> cython.bint:
+    """Whether each node's parent is a smaller node, or -1."""
+    i: cython.Py_ssize_t
+    for i in range(parent.shape[0]):
+        if parent[i] < -1 or parent[i] >= i:
+            return False
+    return True
+
+
 def add_to_ancestors(
     parent: cython.const[cython.int][::1],
     amount: cython.longlong[::1],
 ) -> None:
     """Adds to each node's amount those of all nodes below it, at most 2^63 - 1. parent: always a smaller node; amount:
     not negative, changed in place."""
-    n: cython.Py_ssize_t = parent.shape[0]
-    if amount.shape[0] != n:
-        raise ValueError("add_to_ancestors: an array has the wrong length")
+    if amount.shape[0] != parent.shape[0] or not come_after_parents(parent):
+        raise ValueError("add_to_ancestors: an array has the wrong length, or a node an invalid parent")
     i: cython.Py_ssize_t
-    bad: cython.bint = False
     with cython.nogil:
-        for i in range(n - 1, -1, -1):
-            if parent[i] < -1 or parent[i] >= i:
-                bad = True
-                break
+        for i in range(parent.shape[0] - 1, -1, -1):
             if parent[i] >= 0:
                 amount[parent[i]] = plus(amount[parent[i]], amount[i])
-    if bad:
-        raise ValueError("add_to_ancestors: a node with an invalid parent")
 
 
 def mark_ancestors(
@@ -280,20 +284,13 @@ def add_parts_to_ancestors(
 ) -> None:
     """Adds to each node's amount those of all nodes below it. parent: always a smaller node; amount: changed in
     place."""
-    n: cython.Py_ssize_t = parent.shape[0]
-    if amount.shape[0] != n:
-        raise ValueError("add_parts_to_ancestors: an array has the wrong length")
+    if amount.shape[0] != parent.shape[0] or not come_after_parents(parent):
+        raise ValueError("add_parts_to_ancestors: an array has the wrong length, or a node an invalid parent")
     i: cython.Py_ssize_t
-    bad: cython.bint = False
     with cython.nogil:
-        for i in range(n - 1, -1, -1):
-            if parent[i] < -1 or parent[i] >= i:
-                bad = True
-                break
+        for i in range(parent.shape[0] - 1, -1, -1):
             if parent[i] >= 0:
                 amount[parent[i]] += amount[i]
-    if bad:
-        raise ValueError("add_parts_to_ancestors: a node with an invalid parent")
 
 
 def add_to_callers(
