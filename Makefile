@@ -66,8 +66,9 @@ $(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
 	@touch $@
 
 # Compiles what changed. An editable install would compile all kernels each time.
-$(VENV)/.kernels: $(VENV)/.installed $(KERNELS)
+$(VENV)/.kernels: $(VENV)/.installed kernel_stubs.py $(KERNELS)
 	@echo "compiling the kernels, if there is a C compiler (about a minute, the first time)"
+	@$(BIN)/python kernel_stubs.py
 	@mkdir -p build; $(BIN)/python setup.py -q build_ext --inplace 2>build/kernels.log || { tail -20 build/kernels.log; exit 1; }
 	@touch $@
 

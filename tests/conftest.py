@@ -27,11 +27,11 @@ def module_of(path: Path) -> str:
     return ".".join([package, *rest]).removesuffix(".__init__")
 
 
-def path_of(module: str, suffix: str = ".py") -> Path:
+def path_of(module: str) -> Path:
     """traceferry.calls.balance → converter/calls/balance.py"""
     package = max((name for name in PACKAGES if f"{module}.".startswith(f"{name}.")), key=len)
     parts = module.removeprefix(package).strip(".").split(".")
-    return REPO.joinpath(PACKAGES[package], *parts).with_suffix(suffix)
+    return REPO.joinpath(PACKAGES[package], *parts).with_suffix(".py")
 
 
 # ---------------------------------------------------------------- Hypothesis

@@ -236,7 +236,7 @@ def site(nth: int) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     for package, source in FOLDERS.items():
         for path in (REPO / source).rglob("*"):
-            if path.suffix in (".py", ".so", ".pyi", ".pxd"):
+            if path.suffix in (".py", ".so", ".pxd"):
                 target = folder / package / path.relative_to(REPO / source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.symlink_to(path)

@@ -1,4 +1,0 @@
-ALLOCATED: int
-FREED: int
-N_ALLOCATED: int
-N_FREED: int

@@ -1,4 +1,0 @@
-LEAVE: int
-UNWOUND: int
-OPEN_AT_END: int
-OPEN_AT_START: int

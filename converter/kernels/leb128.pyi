@@ -1,6 +1,0 @@
-from typing_extensions import Buffer
-
-CUT: int
-ENDLESS: int
-
-def leb(d: Buffer, p: int, end: int, signed: bool) -> tuple[int, int]: ...

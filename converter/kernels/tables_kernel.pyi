@@ -1,9 +1,0 @@
-from typing import Any
-
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
-
-def enter_pairs(one: Array, other: Array, first: int, n: int, slots: Array) -> None: ...
-def enter_addresses(spaces: Array, addresses: Array, first: int, n: int, slots: Array) -> None: ...
-def enter_triples(one: Array, other: Array, third: Array, first: int, n: int, slots: Array) -> None: ...

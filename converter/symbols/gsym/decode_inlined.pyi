@@ -1,1 +1,0 @@
-DAMAGES: tuple[str, ...]

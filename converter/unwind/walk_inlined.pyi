@@ -1,4 +1,0 @@
-GOES_ON: int
-ENDED: int
-IS_WANTED: int
-INVALID: int

@@ -1,3 +1,0 @@
-ENCODINGS: dict[str, int]
-
-def __getattr__(name: str) -> int: ...

@@ -1,4 +1,0 @@
-OPEN_WIDTH: int
-SLOT_WIDTH: int
-SPAN_WIDTH: int
-THREAD_COLUMNS: dict[str, int]
