@@ -138,6 +138,37 @@ def test_what_one_side_allocates_none_of_is_gone(run_of: Callable[..., Run]) -> 
         assert {row.verdict for row in rows(back, "allocated_bytes").values()} == {"new"}
 
 
+def test_twice_as_many_of_all_classes_are_the_same_shares(run_of: Callable[..., Run]) -> None:
+    found = compare([run_of(heap(3))], [run_of(heap(6, n_lines=2))], Options(method="whole"))
+    assert changed(found) == set()
+    assert len(changed(compare(found.sides.base, found.sides.new))) == 4
+
+
+def test_times_without_noise_have_tests_and_a_new_function_needs_none(run_of: Callable[..., Run]) -> None:
+    sides = [[run_of(fdr(stream))] * 3 for stream in ("A 100 a B 300 b", "A 100 a B 360 b C 50 c")]
+    found = rows(compare(*sides), "self")
+    assert {row.name: (row.verdict, row.p is None, row.is_exact) for row in found.values()} == {
+        "function 1": ("same", False, False), "function 2": ("slower", False, False), "function 3": ("new", True, True),
+    }  # fmt: skip
+
+
+def test_a_time_that_is_anything_needs_more_runs_than_are_counted(run_of: Callable[..., Run]) -> None:
+    side = [run_of(fdr(f"A {ns} a")) for ns in (1, 4_000_000_000)]
+    row = rows(compare(side, side, Options(method="none")), "self")["function 1"]
+    assert (row.verdict, row.runs) == ("unknown", 1_000_000)
+
+
+def test_a_share_is_of_the_side_with_more_of_it(run_of: Callable[..., Run]) -> None:
+    """A has 120 ns of 430, and of 1030; B 310 and 910. Total times are parts of the same wholes, calls of none."""
+    found = compare([run_of(fdr("A 100 B 300 b a"))], [run_of(fdr("A 100 B 900 b a"))], Options(method="none"))
+    shares = {table.name: {row.name: found.share_of(table, row) for row in table.rows} for table in found.tables}
+    assert shares == {
+        "self": {"function 1": 120 / 430, "function 2": 910 / 1030},
+        "total": {"function 1": 1, "function 2": 910 / 1030},
+        "calls": {"function 1": None, "function 2": None},
+    }
+
+
 def test_a_function_that_only_allocates_matches_under_its_new_name(run_of: Callable[..., Run]) -> None:
     def run(name: str, size: int) -> Run:
         log = Log(17).buffer(tid=0x7F30).class_(0x3000, "Order").vtable(0x2000, 0x3000)
@@ -198,6 +229,12 @@ def test_one_run_each_is_judged_by_the_poisson_model() -> None:
     assert found.p[:2] == pytest.approx(exact[:2], rel=0.02)
     assert found.p[2] == pytest.approx(exact[2], rel=1)
     assert np.exp([found.low[0], found.high[0]]) == pytest.approx([1.25 * 0.8768, 1.25 / 0.8768], rel=0.01)
+
+
+def test_a_run_without_samples_is_far_from_the_mean_of_its_side() -> None:
+    """20 and none: deviance 2 * 20 * ln 2 with two degrees of freedom, whose median is 2 * ln 2: 20 times Poisson's."""
+    found = statistics.of_counts(np.array([[20.0, 0, 20, 20]]), 2, Factors(np.ones(4), "none"))
+    assert found.variance == pytest.approx([20 * (1 / 20 + 1 / 40)])
 
 
 def test_a_longer_run_is_brought_to_the_level_of_the_base() -> None:
@@ -328,6 +365,16 @@ def test_figures_as_text() -> None:
     row = Row(("f",), 100, 101, (100, 101), "same", within=0.05)
     assert figures.verdict(row, (5, 5)) == "same within 5%"
     assert figures.verdict(replace(row, within=None), (5, 5)) == "same"
+
+
+def test_samples_are_shown_as_time(run_of: Callable[..., Run]) -> None:
+    """A sample of the recording stands for 1.003 ms. Bytes and numbers are shown as they are."""
+    run = Run.of("java", traceferry.load(JAVA), with_trees=False)
+    found = compare([run], [run])
+    row = Row(("f",), 100, 200, (100, 200), "slower")
+    assert {table.amounts.unit: figures.base_and_new(row, table, found) for table in found.tables} == {
+        "samples": ("100ms", "201ms"), "bytes": ("100 B", "200 B"), "count": ("100", "200"),
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- the command

@@ -29,6 +29,8 @@ DISTURBED_SPREADS = 5.0
 FEWEST_TO_JUDGE_A_RUN = 4
 # In a deterministic program nearly all exact amounts are the same in every run.
 DETERMINISTIC = 0.9
+# Equal shares of wholes of different size differ by so much of themselves at most.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,9 @@ def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effect
         return replace(effect, p=np.where(few, np.nan, effect.p))
     effect = statistics.of_amounts(table.values, n_base, factors)
     if table.model == "exact":
-        return replace(effect, p=np.where(_constant(table, n_base), np.nan, effect.p))
+        is_equal = np.isclose(effect.new, effect.base, rtol=ROUNDING if factors.method == "whole" else 0, atol=0)
+        p = np.where(_constant(table, n_base), np.nan, effect.p)
+        return replace(effect, new=np.where(is_equal, effect.base, effect.new), p=p)
     return effect
 
 
@@ -276,7 +280,7 @@ def _constant(table: Amounts, n_base: int) -> Array:
     equal runs are chance."""
     sides = (table.values[:, :n_base], table.values[:, n_base:])
     found: Array = np.logical_and(*(np.ptp(side, axis=1) == 0 for side in sides))
-    return found if table.values.shape[1] == 2 or found.mean() >= DETERMINISTIC else np.zeros(len(found), bool)
+    return found if found.mean() >= DETERMINISTIC else np.zeros(len(found), bool)
 
 
 def _compared(
