@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.heap import heap_kernel
-from traceferry.importers.mono.decode import PIECE, Log
+from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
-from traceferry.importers.mono.threads import NONE, ThreadLifetime
+from traceferry.importers.mono.threads import ThreadLifetime
 from traceferry.importers.mono.walks import Nodes, Sites, StackTable, site_pieces
-from traceferry.model import ALLOCATIONS, Array, Table, Trace
+from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
 KEPT = 1 << 23
-END_OF_LOG = (1 << 63) - 1
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of one thread's allocations, in their order: ranges, as numbers are given from collection to
-    collection. first: of each range; until: how many allocations lie in it and those before."""
-
-    first: Array
-    until: Array
-
-    def of(self, row: int, n: int) -> Array:
-        """Those of n allocations from `row` on; int64."""
-        return np.concatenate([NONE, *(np.arange(*part) for part in self.ranges(row, n))])
-
-    def taken(self, column: Array, row: int, n: int) -> Array:
-        """The values of a column of all numbers for those."""
-        return np.concatenate([column[:0], *(column[first:after] for first, after in self.ranges(row, n))])
-
-    def ranges(self, row: int, n: int) -> Iterator[tuple[int, int]]:
-        """The same as (first number, the one after the last)."""
-        part = int(np.searchsorted(self.until, row, side="right"))
-        end = row + n
-        while row < end:
-            until = int(self.until[part])
-            after = int(self.first[part]) + until - (int(self.until[part - 1]) if part else 0)
-            yield after - (until - row), after - max(until - end, 0)
-            row, part = until, part + 1
 
 
 class ClassSites(Nodes):
@@ -58,7 +32,7 @@ class ClassSites(Nodes):
 
     def intern(self, pairs: Array) -> None:
         """Makes their stacks now: a table must not add stacks when its columns are read."""
-        if len(self._leaf) == len(self) and self._leaf.min() >= 0:
+        if len(self._leaf) == len(self) and self._leaf.min(initial=0) >= 0:
             return
         self._leaf = np.append(self._leaf, np.full(len(self) - len(self._leaf), -1, np.int32))
         new = np.flatnonzero((np.bincount(pairs, minlength=len(self)) > 0) & (self._leaf < 0))
@@ -70,26 +44,31 @@ class ClassSites(Nodes):
         """The stacks with the class as the leaf, of pairs that `intern` knows."""
         return self._leaf.take(pairs)
 
-    def class_names(self, pairs: Array) -> Array:
-        """Strings."""
+    @property
+    def class_name(self) -> Array:
+        """A string for each pair."""
         if len(self._class_name) < len(self):
             self._class_name = self._frames.class_names(self._frames.types.frames[self.number])
-        return self._class_name.take(pairs)
+        return self._class_name
 
 
-@dataclass(frozen=True)
-class Made:
-    """A piece of a thread's allocations. ts: int64 on the event clock; size: in bytes, int64, or uint32 if all are
-    small; pair: of ClassSites."""
+class Rows(NamedTuple):
+    """Allocations, or frees, which have negative sizes. ts: int64; size: int64, in bytes; pair: of ClassSites; number:
+    int64, that of the object."""
 
     ts: Array
     size: Array
     pair: Array
+    number: Array
+
+    def take(self, rows: Array) -> Rows:
+        return Rows._make(column[rows] for column in self)
 
 
 @dataclass
 class ThreadAllocations:
-    """The allocations of one thread, decoded once if they are kept. numbers: those of the objects."""
+    """The allocations of one thread, decoded once if they are kept. given: for each block the numbers of its objects,
+    in ranges, as they are given from collection to collection."""
 
     log: Log
     frames: Frames
@@ -97,64 +76,27 @@ class ThreadAllocations:
     pairs: ClassSites
     thread: ThreadLifetime
     keeps: bool
-    numbers: Numbers = field(default_factory=lambda: Numbers(NONE, NONE))
-    _kept: list[Made] | None = None
+    given: list[list[range]] = field(default_factory=list)
+    _kept: list[tuple[Array, ...]] | None = None
 
     def decoded(self) -> Iterator[Sites]:
         """As they are decoded, with what else there is."""
-        blocks, kept = _Blocks(), list[Made]()
+        kept: list[tuple[Array, ...]] = []
         buffers = self.log.buffers[self.thread.buffers].ravel()
         methods, types = self.frames.methods, self.frames.types
         for sites in site_pieces(self.log, buffers, methods, types, self.stacks, self.pairs):
-            if self.keeps:
-                kept += blocks.add(sites)
+            if self.keeps and sites.block:
+                ts, size, pair = sites.block
+                kept.append((ts, size.astype(np.uint32) if size.max() < 1 << 32 else size, pair))
             yield sites
         self._kept = kept if self.keeps else None
 
-    def pieces(self) -> Iterator[Made]:
-        """In blocks."""
-        if self._kept is not None:
-            yield from self._kept
-        else:
-            blocks = _Blocks()
-            for sites in self.decoded():
-                yield from blocks.add(sites)
-
-
-class _Blocks:
-    """Allocations in blocks of PIECE rows, counting with them the other events, and none longer than a window."""
-
-    def __init__(self) -> None:
-        self._parts: list[Made] = []
-        self._n = 0
-
-    def add(self, sites: Sites) -> Iterator[Made]:
-        """The blocks that are complete now."""
-        edge, left = 0, PIECE - self._n
-        self._n += len(sites.ts) + len(sites.row)
-        if self._n > PIECE:
-            edge = left - int(np.searchsorted(sites.row + np.arange(len(sites.row)), left))
-            yield from self._taken(sites, 0, edge)
-            self._n -= PIECE
-        if sites.is_last:
-            yield from self._taken(sites, edge, len(sites.ts))
-            self._n = 0
-        else:
-            self._put(sites, edge, len(sites.ts))
-
-    def _put(self, sites: Sites, begin: int, end: int) -> None:
-        if begin < end:
-            size = sites.size[begin:end]
-            size = size.astype(np.uint32 if size.max() < 1 << 32 else np.int64)
-            self._parts.append(Made(sites.ts[begin:end], size, sites.pair[begin:end]))
-
-    def _taken(self, sites: Sites, begin: int, end: int) -> Iterator[Made]:
-        """With these rows, one block."""
-        self._put(sites, begin, end)
-        if self._parts:
-            columns = zip(*(vars(part).values() for part in self._parts), strict=True)
-            yield Made(*(np.concatenate(column) for column in columns))
-            self._parts = []
+    def pieces(self) -> Iterator[Rows]:
+        """ts: on the event clock."""
+        blocks = self._kept or (sites.block for sites in self.decoded() if sites.block)
+        for (ts, size, pair), given in zip(blocks, self.given, strict=True):
+            numbers = np.concatenate([np.arange(part.start, part.stop) for part in given])
+            yield Rows(ts, size.astype(np.int64), pair, numbers)
 
 
 @dataclass(frozen=True)
@@ -170,55 +112,60 @@ class Allocations:
 
     @property
     def n_rows(self) -> int:
-        n = int(self.made.log.stats["alloc"][self.made.thread.buffers].sum())
-        ranges = self.made.numbers.ranges(0, n)
-        return n + sum(int(np.count_nonzero(self.died[first:after] >= 0)) for first, after in ranges)
+        died = (self.died[part.start : part.stop] for parts in self.made.given for part in parts)
+        return sum(len(part) + int(np.count_nonzero(part >= 0)) for part in died)
 
     def pieces(self) -> Iterator[Table]:
         """ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
-        row = 0
-        waiting = _Waiting()
+        # Frees that are later than what was yielded, by time: a collection frees many objects at once.
+        waiting: defaultdict[int, list[Rows]] = defaultdict(list)
         now = self.span[0] + self.shift_ns
-        for made in self.made.pieces():
-            ts = np.maximum.accumulate(np.maximum(np.clip(made.ts, *self.span) + self.shift_ns, now))
-            now = int(ts[-1])
-            numbers = self.made.numbers.of(row, len(ts))
-            died = self.made.numbers.taken(self.died, row, len(ts))
-            row += len(ts)
-            allocated = (ts, made.size.astype(np.int64), made.pair, numbers)
+        for rows in self.made.pieces():
+            made = rows._replace(ts=np.maximum.accumulate(np.maximum(self._on_trace(rows.ts), now)))
+            now = int(made.ts[-1])
             self.made.pairs.intern(made.pair)
-            waiting.add(*self._frees(*allocated, died))
-            yield self._table(list(_merged(allocated, waiting.until(now))))
-        if left := waiting.until(END_OF_LOG):
-            yield self._table(left)
+            freed = self._freed(made)
+            for ts, of_ts in rows_by_key(freed.ts).items():
+                waiting[ts].append(freed.take(of_ts))
+            due = sorted(ts for ts in waiting if ts <= now)
+            yield self._table([made, *(part for ts in due for part in waiting.pop(ts))])
+        if waiting:
+            yield self._table([part for ts in sorted(waiting) for part in waiting[ts]])
 
     def totals(self) -> Array:
         """See `Table.totals`: by pair, without bringing allocations and frees in the order of time."""
-        pairs, row = self.made.pairs, 0
-        amounts = np.zeros((0, 4), np.int64)
+        pairs, amounts = self.made.pairs, np.zeros((0, 4), np.int64)
         for made in self.made.pieces():
-            size = made.size.astype(np.int64)
-            died = self.made.numbers.taken(self.died, row, len(size))
-            row += len(size)
             amounts = np.concatenate((amounts, np.zeros((len(pairs) - len(amounts), 4), np.int64)))
-            heap_kernel.tally(made.pair, size, amounts)
+            heap_kernel.tally(made.pair, made.size, amounts)
             pairs.intern(np.flatnonzero(amounts.any(axis=1)))
-            heap_kernel.tally(made.pair, np.where(died >= 0, -size, 0), amounts)
+            heap_kernel.tally(made.pair, np.where(self.died.take(made.number) >= 0, -made.size, 0), amounts)
         used = np.flatnonzero(amounts.any(axis=1))
-        return np.column_stack((pairs.class_names(used), pairs.stacks(used), amounts[used]))
+        return np.column_stack((pairs.class_name[used], pairs.stacks(used), amounts[used]))
 
-    def _frees(self, ts: Array, size: Array, pair: Array, numbers: Array, died: Array) -> Rows:
-        dead = np.flatnonzero(died >= 0)
-        step_ts = np.clip(self.step_ts, *self.span) + self.shift_ns
-        return np.maximum(step_ts[died[dead]], ts[dead]), -size[dead], pair[dead], numbers[dead]
+    def _freed(self, made: Rows) -> Rows:
+        died = self.died.take(made.number)
+        dead = made.take(np.flatnonzero(died >= 0))
+        step_ts = self._on_trace(self.step_ts)[died[died >= 0]]
+        return dead._replace(ts=np.maximum(step_ts, dead.ts), size=-dead.size)
+
+    def _on_trace(self, ts: Array) -> Array:
+        return np.clip(ts, *self.span) + self.shift_ns
 
     def _table(self, parts: Sequence[Rows]) -> Table:
+        """By time; of the same time in the order of the parts."""
+        order = np.argsort(np.concatenate([part.ts for part in parts]), kind="stable")
+        ts, size, pair, number = (partial(_in_order, columns, order) for columns in zip(*parts, strict=True))
         pairs = self.made.pairs
-        ts, size, pair, numbers = (partial(_joined, columns) for columns in zip(*parts, strict=True))
-        return _LazyTable(sum(len(part[0]) for part in parts), {
-            "ts": ts, "size": size, "class_name": lambda: pairs.class_names(pair()),
-            "stack": lambda: pairs.stacks(pair()), "object": numbers,
+        return _LazyTable(len(order), {
+            "ts": ts, "size": size, "class_name": lambda: pairs.class_name[pair()],
+            "stack": lambda: pairs.stacks(pair()), "object": number,
         })  # fmt: skip
+
+
+def _in_order(parts: Sequence[Array], order: Array) -> Array:
+    ordered: Array = np.concatenate(parts)[order]
+    return ordered
 
 
 class _LazyTable(Table):
@@ -241,43 +188,3 @@ class _LazyTable(Table):
     @property
     def columns(self) -> dict[str, Array]:  # type: ignore[override]
         return {column.name: self[column.name] for column in self.spec.columns}
-
-
-def _joined(columns: Sequence[Array]) -> Array:
-    return np.concatenate(columns)
-
-
-Rows = tuple[Array, Array, Array, Array]  # ts on the trace's clock, size, pair, number
-
-
-def _merged(allocated: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:
-    """By time; the rows of each part of freed have one time, which rises from part to part. What is allocated comes
-    before what is freed at the same time."""
-    begin = 0
-    for part in freed:
-        end = int(np.searchsorted(allocated[0], part[0][0], side="right"))
-        ts, size, pair, numbers = (column[begin:end] for column in allocated)
-        yield ts, size, pair, numbers
-        yield part
-        begin = end
-    ts, size, pair, numbers = (column[begin:] for column in allocated)
-    yield ts, size, pair, numbers
-
-
-class _Waiting:
-    """Frees that are later than what was yielded, by their time: a collection frees many objects at once. Of each part
-    all rows have one time."""
-
-    def __init__(self) -> None:
-        self._at: dict[int, list[Rows]] = {}
-
-    def add(self, ts: Array, *others: Array) -> None:
-        order = np.argsort(ts, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(ts[order])) + 1) if len(order) else []:
-            size, pair, numbers = (column[rows] for column in others)
-            self._at.setdefault(int(ts[rows[0]]), []).append((ts[rows], size, pair, numbers))
-
-    def until(self, ts: int) -> list[Rows]:
-        """Those of up to this time, which wait no longer."""
-        due = sorted(time for time in self._at if time <= ts)
-        return [rows for time in due for rows in self._at.pop(time)]

@@ -62,13 +62,3 @@ def has_code(log: Log, rows: Array) -> Array:
     code, size = log.records["code"][rows], log.records["size"][rows]
     highest = min(log.layout.pointer_mask, 1 << 47)
     return (code >= LOWEST_CODE) & (code < highest) & (size > 0) & (size < LARGEST_CODE)
-
-
-def leaves(trace: Trace, stacks: Array, frames: Array) -> Array:
-    """The stacks with one more frame each; int32."""
-    keys = (stacks.astype(np.int64) << 32) | frames
-    different, which = np.unique(keys, return_inverse=True)
-    intern = trace.stacks.intern
-    made = [intern(prefix=key >> 32, frame=key & 0xFFFFFFFF) for key in different.tolist()]
-    leaves_of: Array = np.array(made, np.int32)[which.ravel()]
-    return leaves_of

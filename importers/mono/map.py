@@ -93,8 +93,8 @@ class _Process:
         main = next((life for life in known if MAIN in life.names), known[0] if known else None)
         process.threads += [self._thread(life, life is main, name) for life in self.threads]
         process.counters += counters(log, trace.report, self.span, shift_ns)
-        for shot, *of_shot in zip(self.shots, self.known.shot_numbers, self.known.shot_sites, strict=True):
-            load = partial(self.reader.graph, shot, *of_shot)
+        for shot, found in zip(self.shots, self.known.shots, strict=True):
+            load = partial(self.reader.graph, shot, found, self.known.pairs)
             process.heap_snapshots.append(HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))
         return process
 

@@ -23,6 +23,8 @@ string's size at its allocation is that of an empty one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from traceferry.importers.mono.objects_kernel import ROW_WIDTH, Objects
@@ -34,11 +36,24 @@ FIRST_ROOM = 1 << 16
 FIRST_WITH_PLACES, MOST_PLACES = 1 << 17, 1 << 23
 
 
+class Found(NamedTuple):
+    """Objects: their numbers (int64) and sites (int32); -1: not one of those allocated."""
+
+    number: Array
+    site: Array
+
+    @staticmethod
+    def of(found: Array) -> Found:
+        """See `objects_kernel`."""
+        return Found(np.where(found < 0, -1, found & 0xFFFFFFFF), (found >> 32).astype(np.int32))
+
+
 class ObjectTracker:
     """Numbers objects in the order of their allocation and tracks them over the events of the heap.
 
     Collections and heap shots are events, numbered together from 0 in the order in which they are added. Addresses are
-    uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64.
+    uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64; sites int32, numbers
+    that the caller gives, for where and of which class objects are allocated.
 
     moves_recorded: whether the log records the moves of collections; n_expected: how many objects there may be, more
     take more time. n_slots: of the table of live and suspected objects.
@@ -56,12 +71,12 @@ class ObjectTracker:
         """How many collections and shots there were."""
         return self._objects.n_events
 
-    def allocate(self, addresses: Array, sizes: Array, classes: Array) -> range:
+    def allocate(self, addresses: Array, sizes: Array, sites: Array) -> range:
         """New objects, in the order of time: their numbers. sizes: int64, in bytes."""
         first = self._objects.n_objects
         self._make_room(first + len(addresses))
         done = 0
-        while (done := self._objects.allocate(addresses, sizes, classes, done)) < len(addresses):
+        while (done := self._objects.allocate(addresses, sizes, sites, done)) < len(addresses):
             self._rehash()
         return range(first, first + len(addresses))
 
@@ -72,19 +87,19 @@ class ObjectTracker:
             self._rehash()
         self._objects.end_event(generation >= MAJOR)
 
-    def seen(self, addresses: Array) -> Array:
-        """The objects at these addresses, which are alive now; -1: not one of those allocated."""
+    def seen(self, addresses: Array) -> Found:
+        """The objects at these addresses, which are alive now."""
         found = np.empty(len(addresses), np.int64)
         self._objects.seen(addresses, found)
-        return found
+        return Found.of(found)
 
-    def shot(self, addresses: Array, classes: Array) -> Array:
-        """A heap shot: the objects that it lists; -1: not one of those allocated."""
+    def shot(self, addresses: Array, classes: Array, class_of: Array) -> Found:
+        """A heap shot: the objects that it lists. class_of: for each site."""
         found = np.empty(len(addresses), np.int64)
-        self._objects.list_alive(addresses, classes, found)
+        self._objects.list_alive(addresses, classes, class_of, found)
         self._objects.bury_unlisted()
         self._objects.end_event(False)
-        return found
+        return Found.of(found)
 
     def finish(self) -> Array:
         """For each object the event in which it died, int32; -1: it survived, or unknown."""

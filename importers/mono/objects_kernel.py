@@ -2,7 +2,7 @@
 """A hash table of the objects of a moving heap, by address. Cython's pure-Python mode: also runs interpreted.
 
 The table is open addressing: a power of two of slots, and behind them one for each place in the nursery, where in time
-something was allocated everywhere. Rows of WIDTH: the address; the object's number, and its class << 32; since, the
+something was allocated everywhere. Rows of WIDTH: the address; the object's number, and its site << 32; since, the
 first event of the heap that it is not known to have survived, and a status << 32. A collection and a heap shot are
 events, numbered from 0. died has the event in which each object died. See importers/mono/objects.py for the rules.
 """
@@ -32,7 +32,7 @@ MAX_SMALL = cython.declare(cython.longlong, 8000)
 NURSERY_BITS = cython.declare(cython.int, 22)
 PLACE_BITS = cython.declare(cython.int, 3)  # objects are aligned
 
-UNKNOWN_CLASS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+UNKNOWN_CLASS = cython.declare(cython.int, -1)
 # So many objects ahead, slots are asked for from memory: the table is larger than a processor's cache.
 AHEAD = cython.declare(cython.Py_ssize_t, 16)
 
@@ -41,7 +41,8 @@ AHEAD = cython.declare(cython.Py_ssize_t, 16)
 @cython.cclass
 class Objects:
     """rows, died: given by `use_rows` and `use_died`. moves_recorded: whether the log records the moves of collections.
-    All addresses are uint64, classes int32, numbers int64."""
+    All addresses are uint64. site: int32, a number of the caller's, for where an object was allocated. What is found
+    at an address is int64: the object's number, and its site << 32; -1 where none is known to lie."""
 
     rows: cython.ulonglong[::1]
     died: cython.int[::1]
@@ -239,17 +240,17 @@ class Objects:
         self,
         addresses: cython.const[cython.ulonglong][::1],
         sizes: cython.const[cython.longlong][::1],
-        classes: cython.const[cython.int][::1],
+        sites: cython.const[cython.int][::1],
         i: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
         """Enters new objects from row i on, with the next numbers; what lay there is dead. Returns the row to go on at:
         before the end when three quarters of the slots are used; enlarge the table and call again."""
         n: cython.Py_ssize_t = addresses.shape[0]
-        if sizes.shape[0] != n or classes.shape[0] != n or i < 0 or self.died.shape[0] < self.n_numbered + n - i:
+        if sizes.shape[0] != n or sites.shape[0] != n or i < 0 or self.died.shape[0] < self.n_numbered + n - i:
             raise ValueError("allocate: an array has the wrong length")
         limit: cython.longlong = self.n_hashed // 4 * 3
         slot: cython.Py_ssize_t
-        of_class: cython.ulonglong
+        site: cython.ulonglong
         number: cython.ulonglong
         with cython.nogil:
             while i < n and self.n_used < limit:
@@ -259,10 +260,10 @@ class Objects:
                 slot = self.find(addresses[i])
                 self.take(slot)
                 self.bury(slot, self.now - 1)
-                of_class = classes[i] & LOW_32
+                site = sites[i] & LOW_32
                 number = self.n_numbered
                 self.rows[WIDTH * slot + ADDRESS] = addresses[i]
-                self.rows[WIDTH * slot + OBJECT] = of_class << 32 | number
+                self.rows[WIDTH * slot + OBJECT] = site << 32 | number
                 self.set_life(slot, self.now, LARGE if sizes[i] > MAX_SMALL else YOUNG)
                 self.n_numbered += 1
                 i += 1
@@ -317,7 +318,7 @@ class Objects:
         self.now += 1
 
     def seen(self, addresses: cython.const[cython.ulonglong][::1], out: cython.longlong[::1]) -> None:
-        """out: the number of the object that lies at each address, -1 where none is known to."""
+        """out: the object that lies at each address."""
         n: cython.Py_ssize_t = addresses.shape[0]
         if out.shape[0] != n:
             raise ValueError("seen: an array has the wrong length")
@@ -336,23 +337,24 @@ class Objects:
                         continue
                     status = OLD
                 self.set_life(slot, self.now, status)
-                out[i] = self.number(slot)
+                out[i] = self.rows[WIDTH * slot + OBJECT]
 
     def list_alive(
         self,
         addresses: cython.const[cython.ulonglong][::1],
         classes: cython.const[cython.int][::1],
+        class_of: cython.const[cython.int][::1],
         out: cython.longlong[::1],
     ) -> None:
-        """out: the number of the object of that class that lies at each address, -1 where none is known to."""
+        """out: the object of that class that lies at each address. class_of: for each site; -1 is unknown."""
         n: cython.Py_ssize_t = addresses.shape[0]
         if classes.shape[0] != n or out.shape[0] != n:
             raise ValueError("list_alive: an array has the wrong length")
         i: cython.Py_ssize_t
         slot: cython.Py_ssize_t
         status: cython.uint
-        listed: cython.ulonglong
-        known: cython.ulonglong
+        site: cython.longlong
+        known: cython.int
         with cython.nogil:
             for i in range(n):
                 slot = self.find(addresses[i])
@@ -360,14 +362,14 @@ class Objects:
                 out[i] = -1
                 if status <= VACATED:
                     continue
-                listed = classes[i] & LOW_32
-                known = self.rows[WIDTH * slot + OBJECT] >> 32
-                if listed != known and listed != UNKNOWN_CLASS and known != UNKNOWN_CLASS:
+                site = self.rows[WIDTH * slot + OBJECT] >> 32
+                known = class_of[site] if site < class_of.shape[0] else UNKNOWN_CLASS
+                if classes[i] != known and classes[i] != UNKNOWN_CLASS and known != UNKNOWN_CLASS:
                     continue
                 if self.since(slot) < self.now and status == YOUNG:
                     status = OLD
                 self.set_life(slot, self.now + 1, status)
-                out[i] = self.number(slot)
+                out[i] = self.rows[WIDTH * slot + OBJECT]
 
     def bury_unlisted(self) -> None:
         """After `list_alive`: what was not listed is dead."""

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.importers.mono.allocations import ClassSites
 from traceferry.importers.mono.decode import Log, Records
-from traceferry.importers.mono.frames import Frames, leaves
+from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
+from traceferry.importers.mono.objects import Found
 from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, positions, rows_by_key
 
 ROOT_BITS = (1, 2, 4, 8, 16)
@@ -111,18 +113,19 @@ class Shots:
         first = Addresses(rows.address).rows
         return rows.address[first], self._frames.class_names(self._frames.types.at(rows.type[first], rows.ts[first]))
 
-    def graph(self, shot: Shot, numbers: Array, sites: Array) -> HeapGraph:
-        """numbers: int64, for each object which one it is, -1 is unknown; sites: int32, where each was allocated, -1 is
-        unknown."""
+    def graph(self, shot: Shot, found: Found, pairs: ClassSites) -> HeapGraph:
+        """found: which object each is; pairs: of their sites."""
         rows = self._rows(shot)
         known = Addresses(rows.address)
         first, n = known.rows, len(known.rows)
         classes = self._frames.types.at(rows.type[first], rows.ts[first])
-        stacks, has_site = sites.copy(), sites >= 0
-        stacks[has_site] = leaves(self._trace, sites[has_site], classes[has_site])
+        stacks = np.full(n, -1, np.int32)
+        has_stack = np.append(pairs.parent, -1)[found.site] >= 0
+        pairs.intern(found.site[has_stack])
+        stacks[has_stack] = pairs.stacks(found.site[has_stack])
         size = np.bincount(known.of_row, rows.size.astype(np.float64), n).astype(np.int64)
         class_name = self._frames.class_names(classes)
-        columns = {"object": numbers, "address": rows.address[first], "class_name": class_name, "size": size}
+        columns = {"object": found.number, "address": rows.address[first], "class_name": class_name, "size": size}
         owner, target = np.repeat(known.of_row, np.diff(rows.end, prepend=0)), known.find(rows.references)
         kept = target >= 0
         dangling, where = int(np.count_nonzero(~kept)), f"{self._log.source.path} {shot.start_ts}"

@@ -136,10 +136,10 @@ def sites(
 
     stack_nodes: pairs of a stack and a frame; pair_nodes: of a stack and the number of a type. open_calls: columns of
     the open calls, method, frame and stack; and of each method how many are open. allocations: columns of time, object,
-    size, pair; others, which are throws, clauses, monitor and handle events: their offsets, how many allocations come
-    before, their stacks. The stack of each is its own backtrace, or else the calls that are open then; -1 where neither
-    is known. moves: rows of time, old and new address. Of each, s[N_ROWS], s[N_OTHERS], s[N_MOVES] rows are set; there
-    is room for as many allocations and others together as for others.
+    size, pair; others, which are throws, clauses, monitor and handle events: their offsets and stacks. The stack of
+    each is its own backtrace, or else the calls that are open then; -1 where neither is known. moves: rows of time, old
+    and new address. Of each, s[N_ROWS], s[N_OTHERS], s[N_MOVES] rows are set; there is room for as many allocations and
+    others together as for others.
 
     Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES of
     stacks, PAIRS, also for types, CALLS, MOVES, POOL for items. Types that are not known get numbers, too.
@@ -160,9 +160,8 @@ def sites(
     out_pair: cython.int[::1]
     out_ts, out_object, out_size, out_pair = allocations
     other_at: cython.longlong[::1]
-    other_row: cython.longlong[::1]
     other_stack: cython.int[::1]
-    other_at, other_row, other_stack = others
+    other_at, other_stack = others
     room: cython.Py_ssize_t = other_at.shape[0]
     deepest: cython.Py_ssize_t = open_key.shape[0]
     depth: cython.Py_ssize_t = s[DEPTH]
@@ -180,7 +179,6 @@ def sites(
         or out_size.shape[0] < room
         or out_pair.shape[0] < room
         or other_stack.shape[0] < room
-        or other_row.shape[0] < room
         or 3 * n_moves > moves.shape[0]
     ):
         raise ValueError("sites: an array has the wrong length")
@@ -303,7 +301,6 @@ def sites(
                     n += 1
                 elif result == DONE:
                     other_at[n_others] = c.event_at
-                    other_row[n_others] = n
                     other_stack[n_others] = stack
                     n_others += 1
             if result != DONE:

@@ -155,24 +155,24 @@ class StackTable(Nodes):
 @dataclass(frozen=True)
 class Sites:
     """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address, size
-    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets), row (how many
-    allocations come before) and other_stack; moves: uint64 rows of ts, old and new address. is_last: of a window."""
+    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets) and other_stack; moves:
+    uint64 rows of ts, old and new address. block: ts, size and pair of all allocations since the last block; () until
+    they are PIECE with the others, or a window of the file ends."""
 
     ts: Array
     address: Array
     size: Array
     pair: Array
     at: Array
-    row: Array
     other_stack: Array
     moves: Array
-    is_last: bool
+    block: tuple[Array, ...]
 
 
 def site_pieces(
     log: Log, buffers: Array, methods: Names, types: Names, stacks: StackTable, pairs: Nodes
 ) -> Iterator[Sites]:
-    """What happened on stacks in a thread's buffers, at most PIECE rows at a time."""
+    """What happened on stacks in a thread's buffers, in pieces."""
     program, state = log.program, log.program.state(N_LISTS)
     open_calls, n_open = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)], np.zeros(0, np.int32)
     items, room = np.empty(FIRST_ITEMS, np.uint64), MOVE_WIDTH * PIECE
@@ -180,9 +180,12 @@ def site_pieces(
     for window in windows(log.source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
-            allocations = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "u8", "i8", "i4"))
-            others = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "i8", "i4"))
-            moves = np.empty(room, np.uint64)
+            if stopped == cursor.ROWS:
+                allocations = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "u8", "i8", "i4"))
+                others = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "i4"))
+                state[counts] = 0
+            first, first_other, _ = state[counts].tolist()
+            moves, state[cursor.N_MOVES] = np.empty(room, np.uint64), 0
             n_open = np.append(n_open, np.zeros(len(methods.frames) - len(n_open), np.int32))
             stacks.refresh()
             stopped = cursor.PAIRS
@@ -195,7 +198,6 @@ def site_pieces(
                 )  # fmt: skip
             stacks.publish()
             n, n_others, n_moves = state[counts].tolist()
-            state[counts] = 0
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
@@ -207,10 +209,12 @@ def site_pieces(
             elif stopped == cursor.MOVES and n_moves == 0:
                 room *= 2
             types.name()
-            ts, address, size, pair = (column[:n] for column in allocations)
-            at, row, other_stack = (column[:n_others] for column in others)
+            ts, address, size, pair = (column[first:n] for column in allocations)
+            at, other_stack = (column[first_other:n_others] for column in others)
             moved = moves.reshape(-1, MOVE_WIDTH)[:n_moves]
-            yield Sites(ts, address, size, pair, at, row, other_stack, moved, stopped == cursor.DONE)
+            is_block = stopped in (cursor.ROWS, cursor.DONE) and n > 0
+            block = tuple(_cut(allocations[nth], n) for nth in (0, 2, 3)) if is_block else ()
+            yield Sites(ts, address, size, pair, at, other_stack, moved, block)
 
 
 def intern_stacks(trace: Trace, frames: Array, lengths: Array) -> Array:
