@@ -162,6 +162,7 @@ bench: $(VENV)/.kernels
 	$(BIN)/python benchmarks/unwind.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/view.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/page.py --rounds $(BENCH_ROUNDS)
+	$(BIN)/python benchmarks/writers.py --rounds $(BENCH_ROUNDS)
 	$(BIN)/python benchmarks/growth.py
 
 bench-fleet: $(VENV)/.dev
