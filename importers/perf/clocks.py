@@ -52,7 +52,7 @@ def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
 
 
 def clock_of(event: Event) -> ClockKind:
-    return CLOCKS.get(event.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
+    return CLOCKS.get(event.attr.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
 
 
 @dataclass(frozen=True)

@@ -151,24 +151,10 @@ def _event(nth: int, attr: Attr, ids: tuple[int, ...], features: Features, updat
     return Event(
         index=nth,
         name=named or features.names_of_indexes.get(nth, "") or default_name(attr, features),
-        type=attr.type,
-        config=attr.config,
-        sample_type=SampleType(attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1)),
-        read_format=attr.read_format,
-        flags=attr.flags,
-        is_freq="freq" in attr.flags,
-        period_or_freq=attr.sample_period,
-        precise_ip=attr.precise_ip,
-        sample_id_all="sample_id_all" in attr.flags,
-        use_clockid="use_clockid" in attr.flags,
-        clockid=attr.clockid,
-        ids=ids,
-        branch_sample_type=attr.branch_sample_type,
-        sample_regs_user=attr.sample_regs_user,
-        sample_stack_user=attr.sample_stack_user,
-        sample_regs_intr=attr.sample_regs_intr,
-        tracepoint=features.formats.get(attr.config) if attr.type == AttrType.TRACEPOINT else None,
         attr=attr,
+        sample_type=SampleType(attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1)),
+        ids=ids,
+        tracepoint=features.formats.get(attr.config) if attr.type == AttrType.TRACEPOINT else None,
     )
 
 
@@ -186,19 +172,20 @@ def event_table(events: list[Event]) -> EventTable:
         np.array(list(event_of_id.values()), np.int32)[order],
         id_at(first),
         id_before_end(first),
-        events[0].sample_id_all,
+        "sample_id_all" in events[0].attr.flags,
     )
 
 
 def _layout(event: Event) -> list[int]:
-    branches = event.branch_sample_type
+    attr = event.attr
+    branches = attr.branch_sample_type
     return [
         int(event.sample_type),
-        event.read_format,
-        event.sample_regs_user.bit_count(),
-        event.sample_regs_intr.bit_count(),
+        attr.read_format,
+        attr.sample_regs_user.bit_count(),
+        attr.sample_regs_intr.bit_count(),
         bool(branches & BRANCH_HW_INDEX) + 2 * bool(branches & BRANCH_COUNTERS),
-        0 if event.is_freq or event.period_or_freq > COUNTED else event.period_or_freq,
+        0 if event.is_freq or attr.sample_period > COUNTED else attr.sample_period,
         sample_id_size(event),
         words_size(event.sample_type, SAMPLE_WORDS),
     ]
@@ -209,7 +196,7 @@ def words_size(sample_type: SampleType, words: tuple[SampleType, ...]) -> int:
 
 
 def sample_id_size(event: Event) -> int:
-    return words_size(event.sample_type, SAMPLE_ID_WORDS) if event.sample_id_all else 0
+    return words_size(event.sample_type, SAMPLE_ID_WORDS) if "sample_id_all" in event.attr.flags else 0
 
 
 def id_at(sample_type: SampleType) -> int:

@@ -227,10 +227,8 @@ class Attr:
     precise_ip: int
     bp_type: int
     config1: int
-    config2: int
     branch_sample_type: int
     sample_regs_user: int
-    sample_stack_user: int
     clockid: int
     sample_regs_intr: int
 
@@ -242,12 +240,12 @@ def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
     kind, own_size, config, period, sample_type, read_format, bits, _, bp_type, *rest = struct.unpack(
         order + ATTR_FIELDS, whole
     )
-    config1, config2, branch, regs_user, stack_user, clockid, regs_intr, *_ = rest
+    config1, _, branch, regs_user, _, clockid, regs_intr, *_ = rest
     precise_ip = _bit_field(bits, PRECISE_AT, 2, big)
     flags = tuple(name for nth, name in enumerate(FLAGS) if name and _bit_field(bits, nth, 1, big))
     return Attr(
         kind, own_size or ATTR_SIZE_VER0, config, period, sample_type, read_format, flags, precise_ip, bp_type,
-        config1, config2, branch, regs_user, stack_user, clockid, regs_intr,
+        config1, branch, regs_user, clockid, regs_intr,
     )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ class _Mapper:
         of_code = [p for p in self._trace.processes if any(thread.sample_unit for thread in p.threads)]
         n_strangers = sum(process.pid not in memory.pids for process in of_code)
         report.note("code_of_other_process", n_strangers, where=where)
-        report.note("throttled", sum(not throttle.on for throttle in recording.throttles), where=where)
+        report.note("throttled", recording.n_throttled, where=where)
 
 
 def _place_timeless(recording: Recording) -> None:
@@ -142,19 +142,19 @@ def sampling_event(recording: Recording) -> Event | None:
 
 
 def _is_clock(event: Event) -> bool:
-    return event.type == AttrType.SOFTWARE and event.config in CLOCK_EVENTS
+    return event.attr.type == AttrType.SOFTWARE and event.attr.config in CLOCK_EVENTS
 
 
 def _is_dummy(event: Event) -> bool:
-    return event.type == AttrType.SOFTWARE and event.config == DUMMY_EVENT
+    return event.attr.type == AttrType.SOFTWARE and event.attr.config == DUMMY_EVENT
 
 
 def sampling_of(event: Event) -> Sampling:
     unit = "ns" if _is_clock(event) else "cycles" if "cycles" in event.name else "count"
     if event.is_freq:
-        interval = 1_000_000_000 // max(event.period_or_freq, 1)
+        interval = 1_000_000_000 // max(event.attr.sample_period, 1)
     else:
-        interval = event.period_or_freq if _is_clock(event) else 0
+        interval = event.attr.sample_period if _is_clock(event) else 0
     return Sampling(event.name, unit, interval)
 
 

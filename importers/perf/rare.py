@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,10 @@ from traceferry.importers.perf.recording import (
     Exit,
     Fork,
     Ksymbol,
-    Lost,
     Mmap,
     Problem,
     Switches,
     Task,
-    Throttle,
 )
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import Array
@@ -51,9 +49,8 @@ PIECE = 1 << 16
 
 @dataclass
 class Others:
-    """Columns of records that are not samples, by time. at, body_end: int64 offsets of the record and of its sample_id;
-    first, second: int32, the numbers that its body begins with, -1 where it is shorter. What sample_id says, int32 -1
-    where it does not: pid, tid, cpu; ts: int64, 0; event: int32, -1 where no event has the id."""
+    """Columns of records that are not samples, by time. at, body_end: int64 offsets of the record and of its sample_id.
+    What sample_id says: int32 pid, tid, cpu, -1 where it does not; int64 ts, 0 where it does not."""
 
     type: Array
     at: Array
@@ -61,11 +58,8 @@ class Others:
     pid: Array
     tid: Array
     cpu: Array
-    event: Array
     misc: Array
     body_end: Array
-    first: Array
-    second: Array
 
     def take(self, rows: Array) -> Others:
         return Others(*(getattr(self, column.name)[rows] for column in fields(self)))
@@ -80,22 +74,19 @@ class Rare:
     tasks: list[Task] = field(default_factory=list)
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
-    throttles: list[Throttle] = field(default_factory=list)
+    n_lost: int = 0
+    n_throttled: int = 0
     problems: list[Problem] = field(default_factory=list)
 
 
 class Row(NamedTuple):
-    """One record: the numbers that its body begins with, the text after them, and what sample_id says."""
+    """One record: the numbers that its body begins with, the text after them, and the time in its sample_id."""
 
     type: int
-    numbers: tuple[int, ...]
-    inode: bytes
+    numbers: tuple[Any, ...]
     text: str
     misc: int
     ts: int
-    cpu: int
-    event: int
 
 
 def read_rare(stream: Stream, table: EventTable) -> Rare:
@@ -106,9 +97,9 @@ def read_rare(stream: Stream, table: EventTable) -> Rare:
     rare = Rare(_switches(rows), _deferred(stream, rows, problems), problems=problems)
     first_bad, n_bad = None, 0
     decoded = np.isin(rows.type, list(READERS))
-    columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts, rows.cpu, rows.event)
-    for kind, at, body_end, *shared in zip(*(column[decoded].tolist() for column in columns), strict=True):
-        row = _row(stream, kind, at, body_end, shared)
+    columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts)
+    for kind, at, body_end, misc, ts in zip(*(column[decoded].tolist() for column in columns), strict=True):
+        row = _row(stream, kind, at, body_end, misc, ts)
         if row is None:
             n_bad += 1
             first_bad = at if first_bad is None else first_bad
@@ -130,10 +121,8 @@ def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems
     kinds, id_size = layout[:, 0], layout[:, perf_kernel.SAMPLE_ID_SIZE_AT].astype(np.int64)
     is_whole = end - at - RECORD_HEADER_SIZE >= id_size
     misc = read(at + 4, "u2").astype(np.int32)
-    rows = Others(types, at, np.zeros(n, np.int64), no, no.copy(), no.copy(), event, misc,
-                  np.where(is_whole, end - id_size, -1), no.copy(), no.copy())  # fmt: skip
-    body = np.flatnonzero(is_whole & (rows.body_end - at >= RECORD_HEADER_SIZE + 8))
-    rows.first[body], rows.second[body] = read(at[body] + 8, "i4"), read(at[body] + 12, "i4")
+    body_end = np.where(is_whole, end - id_size, -1)
+    rows = Others(types, at, np.zeros(n, np.int64), no, no.copy(), no.copy(), misc, body_end)
     word_at = rows.body_end.copy()
     for kind in SAMPLE_ID_WORDS:
         has = np.flatnonzero(is_whole & (id_size > 0) & (kinds & np.uint64(kind) != 0))
@@ -201,8 +190,7 @@ def _take_times_of_bodies(stream: Stream, rows: Others) -> None:
 
 
 def _switches(rows: Others) -> Switches:
-    wide = rows.type == RecordType.SWITCH_CPU_WIDE
-    mask = wide | (rows.type == RecordType.SWITCH)
+    mask = np.isin(rows.type, (RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE))
     misc = rows.misc[mask]
     return Switches(
         rows.ts[mask],
@@ -211,9 +199,6 @@ def _switches(rows: Others) -> Switches:
         rows.cpu[mask],
         misc & MISC_SWITCH_OUT != 0,
         (misc & MISC_SWITCH_OUT != 0) & (misc & MISC_SWITCH_OUT_PREEMPT != 0),
-        np.where(wide[mask], rows.first[mask], np.int32(-1)),
-        np.where(wide[mask], rows.second[mask], np.int32(-1)),
-        rows.at[mask],
     )
 
 
@@ -233,18 +218,14 @@ def _deferred(stream: Stream, rows: Others, problems: list[Problem]) -> Deferred
     )  # fmt: skip
 
 
-def _row(stream: Stream, kind: int, at: int, body_end: int, shared: list[int]) -> Row | None:
-    """None where the body is too short. shared: misc, ts, cpu, event"""
+def _row(stream: Stream, kind: int, at: int, body_end: int, misc: int, ts: int) -> Row | None:
+    """None where the body is too short."""
     layout = LAYOUTS[stream.big][kind]
     text_at = at + RECORD_HEADER_SIZE + layout.size
     if body_end < text_at:
         return None
     values = layout.unpack_from(stream.data, at + RECORD_HEADER_SIZE)
-    inode = b""
-    if kind == RecordType.MMAP2:
-        *place, inode, prot, flags = values
-        values = (*place, prot, flags)
-    return Row(kind, values, inode, until_nul(bytes(stream.data[text_at:body_end])), *shared)
+    return Row(kind, values, until_nul(bytes(stream.data[text_at:body_end])), misc, ts)
 
 
 # ---------------------------------------------------------------- one function for each type
@@ -261,51 +242,41 @@ def _fork(rare: Rare, row: Row) -> None:
 
 
 def _exit(rare: Rare, row: Row) -> None:
-    pid, ppid, tid, ptid, _ = row.numbers
-    rare.tasks.append(Exit(row.ts, pid, ppid, tid, ptid))
+    pid, _, tid, _, _ = row.numbers
+    rare.tasks.append(Exit(row.ts, pid, tid))
 
 
 def _mmap(rare: Rare, row: Row) -> None:
-    pid, tid, start, length, pgoff = row.numbers
-    _add_map(rare, row, (pid, tid, start, length, pgoff, 0, 0), not row.misc & MISC_MMAP_DATA, "")
+    _add_map(rare, row, not row.misc & MISC_MMAP_DATA, "")
 
 
 def _mmap2(rare: Rare, row: Row) -> None:
-    prot = row.numbers[5]
+    *_, inode, prot, _ = row.numbers
     # perf gives no prot to the kernel and its modules.
     of_kernel = row.misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES and not row.misc & MISC_MMAP_DATA
     build_id = ""
     if row.misc & MISC_MMAP_BUILD_ID:
-        build_id = row.inode[4 : 4 + min(row.inode[0], BUILD_ID_SIZE)].hex()
-    _add_map(rare, row, row.numbers, bool(prot & PROT_EXEC) or of_kernel, build_id)
+        build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
+    _add_map(rare, row, bool(prot & PROT_EXEC) or of_kernel, build_id)
 
 
-def _add_map(rare: Rare, row: Row, numbers: tuple[int, ...], is_exec: bool, build_id: str) -> None:
-    pid, tid, start, length, pgoff, prot, flags = numbers
-    cpumode = row.misc & MISC_CPUMODE_MASK
-    rare.maps.append(
-        Mmap(
-            row.ts, pid, tid, start, length, pgoff, row.text, prot, flags, is_exec, cpumode,
-            build_id, len(rare.maps),
-        )
-    )  # fmt: skip
+def _add_map(rare: Rare, row: Row, is_exec: bool, build_id: str) -> None:
+    pid, _, start, length, pgoff, *_ = row.numbers
+    rare.maps.append(Mmap(row.ts, pid, start, length, pgoff, row.text, is_exec, build_id, len(rare.maps)))
 
 
 def _ksymbol(rare: Rare, row: Row) -> None:
-    address, length, kind, flags = row.numbers
-    rare.ksymbols.append(Ksymbol(row.ts, address, length, row.text, kind, bool(flags & KSYMBOL_UNREGISTER)))
+    address, length, _, flags = row.numbers
+    rare.ksymbols.append(Ksymbol(row.ts, address, length, row.text, bool(flags & KSYMBOL_UNREGISTER)))
 
 
 def _lost(rare: Rare, row: Row) -> None:
-    rare.lost.append(Lost(row.ts, row.cpu, row.event, row.numbers[1], False))
-
-
-def _lost_samples(rare: Rare, row: Row) -> None:
-    rare.lost.append(Lost(row.ts, row.cpu, row.event, row.numbers[0], True))
+    """LOST counts records of any type, LOST_SAMPLES samples; both end with the number."""
+    rare.n_lost += row.numbers[-1]
 
 
 def _throttle(rare: Rare, row: Row) -> None:
-    rare.throttles.append(Throttle(row.ts, row.cpu, row.event, row.type == RecordType.UNTHROTTLE))
+    rare.n_throttled += row.type == RecordType.THROTTLE
 
 
 READERS: dict[int, Callable[[Rare, Row], None]] = {
@@ -316,7 +287,7 @@ READERS: dict[int, Callable[[Rare, Row], None]] = {
     RecordType.MMAP2: _mmap2,
     RecordType.KSYMBOL: _ksymbol,
     RecordType.LOST: _lost,
-    RecordType.LOST_SAMPLES: _lost_samples,
+    RecordType.LOST_SAMPLES: _lost,
     RecordType.THROTTLE: _throttle,
     RecordType.UNTHROTTLE: _throttle,
 }
@@ -324,7 +295,6 @@ LAYOUTS = [{int(kind): struct.Struct(order + body.fields) for kind, body in BODI
 
 
 def _note_lost(rare: Rare, rows: Others) -> None:
-    n = sum(lost.count for lost in rare.lost)
-    if n:
+    if rare.n_lost:
         at = rows.at[np.isin(rows.type, (RecordType.LOST, RecordType.LOST_SAMPLES))]
-        rare.problems.append(Problem("lost_samples", n, int(at.min())))
+        rare.problems.append(Problem("lost_samples", rare.n_lost, int(at.min())))

@@ -28,33 +28,25 @@ class Problem:
 
 @dataclass(frozen=True)
 class Event:
-    """A recorded event: a perf_event_attr, by its place in the file.
-
-    name: perf's, with modifiers ("cycles:u"); flags: the names in layout.FLAGS that are set; period_or_freq: samples
-    per second if is_freq, else the count from sample to sample; clockid: what the clock of all times is, where
-    use_clockid; without it it is the kernel's sched_clock; ids: what records call it.
-    """
+    """A recorded event. index: its place in the file; name: as perf has it ("cycles:u"); sample_type: those bits
+    of attr.sample_type that are known; ids: what records call it."""
 
     index: int
     name: str
-    type: int
-    config: int
-    sample_type: SampleType
-    read_format: int
-    flags: tuple[str, ...]
-    is_freq: bool
-    period_or_freq: int
-    precise_ip: int
-    sample_id_all: bool
-    use_clockid: bool
-    clockid: int
-    ids: tuple[int, ...]
-    branch_sample_type: int
-    sample_regs_user: int
-    sample_stack_user: int
-    sample_regs_intr: int
-    tracepoint: Format | None
     attr: Attr
+    sample_type: SampleType
+    ids: tuple[int, ...]
+    tracepoint: Format | None
+
+    @property
+    def is_freq(self) -> bool:
+        """Whether attr.sample_period is samples per second, not the count from sample to sample."""
+        return "freq" in self.attr.flags
+
+    @property
+    def use_clockid(self) -> bool:
+        """Whether all times are of the clock attr.clockid; else they are of the kernel's sched_clock."""
+        return "use_clockid" in self.attr.flags
 
 
 @dataclass
@@ -132,7 +124,7 @@ class Samples:
 @dataclass
 class Switches:
     """Columns of SWITCH and SWITCH_CPU_WIDE, by time: ts int64; pid, tid, cpu int32 (-1 not recorded); out, preempt
-    bool; next_prev_pid, next_prev_tid int32 (-1 where SWITCH does not say it); offset int64."""
+    bool."""
 
     ts: Array
     pid: Array
@@ -140,9 +132,6 @@ class Switches:
     cpu: Array
     out: Array
     preempt: Array
-    next_prev_pid: Array
-    next_prev_tid: Array
-    offset: Array
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -187,9 +176,7 @@ class Fork:
 class Exit:
     ts: int
     pid: int
-    ppid: int
     tid: int
-    ptid: int
 
 
 Task = Comm | Fork | Exit
@@ -198,59 +185,34 @@ Task = Comm | Fork | Exit
 @dataclass(frozen=True)
 class Mmap:
     """A mapping, of MMAP or MMAP2. pid -1: of the kernel. is_exec: prot has PROT_EXEC, or MMAP says no data; build_id:
-    hex, "" where it is not recorded here; prot and flags 0 in MMAP; order: among all maps by time."""
+    hex, "" where it is not recorded here; order: among all maps by time."""
 
     ts: int
     pid: int
-    tid: int
     start: int
     length: int
     pgoff: int
     path: str
-    prot: int
-    flags: int
     is_exec: bool
-    cpumode: int
     build_id: str
     order: int
 
 
 @dataclass(frozen=True)
 class Ksymbol:
-    """kind: 1 BPF, 2 out of line code; unregister: it goes."""
+    """unregister: it goes."""
 
     ts: int
     address: int
     length: int
     name: str
-    kind: int
     unregister: bool
-
-
-@dataclass(frozen=True)
-class Lost:
-    """event: the index, -1 if unknown; of_samples: LOST_SAMPLES counts samples, LOST any records."""
-
-    ts: int
-    cpu: int
-    event: int
-    count: int
-    of_samples: bool
-
-
-@dataclass(frozen=True)
-class Throttle:
-    """Sampling stopped (on: went on) on this CPU because there were too many interrupts."""
-
-    ts: int
-    cpu: int
-    event: int
-    on: bool
 
 
 @dataclass
 class Recording:
-    """mode: "file", "pipe" or "directory"; unfinalized: the recorder was killed, so features are missing.
+    """mode: "file", "pipe" or "directory"; n_throttled: how often sampling stopped on a CPU because there were too many
+    interrupts.
 
     counter: of TIME_CONV, which converts the processor's counter; stream: what all offsets refer to: the file itself,
     then the directory's other files, then what was compressed; spans: (name, begin, end) of the records in it; counts:
@@ -259,8 +221,6 @@ class Recording:
 
     byte_order: str
     mode: str
-    compressed: bool
-    unfinalized: bool
     features: Features
     events: list[Event]
     samples: Samples
@@ -269,8 +229,7 @@ class Recording:
     tasks: list[Task]
     maps: list[Mmap]
     ksymbols: list[Ksymbol]
-    lost: list[Lost]
-    throttles: list[Throttle]
+    n_throttled: int
     counter: Counter | None
     problems: list[Problem]
     stream: memoryview

@@ -174,20 +174,20 @@ def _sample(fields: Fields, event: Event) -> Iterator[str]:
     kinds = event.sample_type
     yield from _words(fields, SAMPLE_WORDS, event)
     if SampleType.READ in kinds:
-        yield f"read={_read_values(fields, ReadFormat(event.read_format & 31))}"
+        yield f"read={_read_values(fields, ReadFormat(event.attr.read_format & 31))}"
     if SampleType.CALLCHAIN in kinds:
         yield f"callchain={_callchain(fields)}"
     if SampleType.RAW in kinds:
         yield f"raw={_shown(fields, fields.u32())}"
     if SampleType.BRANCH_STACK in kinds:
-        yield _branch_stack(fields, event.branch_sample_type)
+        yield _branch_stack(fields, event.attr.branch_sample_type)
     if SampleType.REGS_USER in kinds:
-        yield _registers("regs_user", fields, event.sample_regs_user)
+        yield _registers("regs_user", fields, event.attr.sample_regs_user)
     if SampleType.STACK_USER in kinds:
         yield _stack_user(fields)
     yield from _words(fields, MIDDLE_WORDS, event)
     if SampleType.REGS_INTR in kinds:
-        yield _registers("regs_intr", fields, event.sample_regs_intr)
+        yield _registers("regs_intr", fields, event.attr.sample_regs_intr)
     yield from _words(fields, LAST_WORDS, event)
     if SampleType.AUX in kinds:
         yield f"aux={_shown(fields, fields.u64())}"

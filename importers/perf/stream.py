@@ -52,10 +52,6 @@ class Stream:
     sample_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
 
-    @property
-    def is_compressed(self) -> bool:
-        return any(span.compressed for span in self.spans)
-
 
 def open_stream(
     data: memoryview, header: Header, begin: int, end: int, extra: Sequence[tuple[str, memoryview]] = ()

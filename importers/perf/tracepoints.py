@@ -31,14 +31,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Format:
-    """One tracepoint, as its `format` file describes it. fields: without those that all tracepoints have, which
-    common_fields are."""
+    """One tracepoint, as its `format` file describes it. fields: without those that all tracepoints have."""
 
     system: str
     name: str
     id: int
     fields: tuple[Field, ...]
-    common_fields: tuple[Field, ...]
 
     @property
     def full_name(self) -> str:
@@ -90,9 +88,8 @@ def parse_format(system: str, text: str) -> Format | None:
             fields += _field(*match.groups())
     if not name or number is None:
         return None
-    common = tuple(field for field in fields if field.name.startswith("common_"))
     own = tuple(field for field in fields if not field.name.startswith("common_"))
-    return Format(system, name, number, own, common)
+    return Format(system, name, number, own)
 
 
 def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Field]:

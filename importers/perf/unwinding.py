@@ -92,7 +92,7 @@ class _Run:
         """The stacks of each machine and set of registers, and the rows of the samples that have them."""
         samples, recording = self.recording.samples, self.recording
         data = np.frombuffer(recording.stream, np.uint8)
-        masks = np.array([event.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
+        masks = np.array([event.attr.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
         abi = samples.user_abi[rows]
         for mask in distinct(masks).tolist():
             bits = [bit for bit in range(64) if mask >> bit & 1]
