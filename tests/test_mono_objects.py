@@ -21,6 +21,8 @@ NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_40
 REGIONS = {"n": NURSERY, "m": MAJOR_HEAP, "l": LARGE_SPACE}
 SMALL, LARGE = 8000, 8008
 CLASS, OTHER_CLASS, UNKNOWN_CLASS = 3, 4, -1
+# Objects in a test.
+MOST = 300_000
 # One site for each class.
 CLASS_OF = np.array([CLASS, OTHER_CLASS, UNKNOWN_CLASS], np.int32)
 
@@ -51,7 +53,7 @@ def shot(tracker: ObjectTracker, listed: list[str]) -> list[int]:
 
 def run(story: str, moves_recorded: bool = True) -> tuple[str, str]:
     """(what was found by sights and shots, in which event each object died): numbers, - for none."""
-    tracker = ObjectTracker(moves_recorded)
+    tracker = ObjectTracker(moves_recorded, MOST)
     found: list[int] = []
     words = story.replace("[", "[ ").replace("]", " ]").split()
     while words:
@@ -165,7 +167,7 @@ def test_found(story: str, found: str) -> None:
 
 
 def test_numbers_are_given_in_order() -> None:
-    tracker = ObjectTracker(moves_recorded=True)
+    tracker = ObjectTracker(True, MOST)
     assert [allocate(tracker, ["n0", "n1"]), allocate(tracker, []), allocate(tracker, ["n2"])] == [
         range(2), range(2, 2), range(2, 3),
     ]  # fmt: skip
@@ -173,7 +175,7 @@ def test_numbers_are_given_in_order() -> None:
 
 def test_the_table_is_bounded_by_what_lives() -> None:
     """A nursery is filled a hundred times, and everything in it dies."""
-    tracker = ObjectTracker(moves_recorded=True)
+    tracker = ObjectTracker(True, MOST)
     nursery = [f"n{nth}" for nth in range(3000)]
     for nth in range(100):
         allocate(tracker, nursery)
@@ -185,7 +187,7 @@ def test_the_table_is_bounded_by_what_lives() -> None:
 
 
 def test_the_table_grows() -> None:
-    tracker = ObjectTracker(moves_recorded=True)
+    tracker = ObjectTracker(True, MOST)
     places = [f"m{nth}" for nth in range(200_000)]
     assert allocate(tracker, places) == range(200_000)
     assert np.array_equal(tracker.seen(addresses(places)).number, np.arange(200_000))
@@ -196,7 +198,7 @@ def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeyp
     """What is found and what died is the same."""
     monkeypatch.setattr(objects, "FIRST_WITH_PLACES", 1)
     monkeypatch.setattr(objects, "MOST_PLACES", most_places)
-    tracker = ObjectTracker(moves_recorded=True)
+    tracker = ObjectTracker(True, MOST)
     nursery, heap = ([f"{region}{nth}" for nth in range(5000)] for region in "nm")
     allocate(tracker, nursery[::2])
     tracker.collect(0, addresses(nursery[:200:2]), addresses(heap[:100]))
@@ -215,7 +217,7 @@ def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeyp
 def use_tracker() -> None:
     """Every kernel of objects is called, also with a table that grows."""
     run("+n0 +l0 +n1 +m9 gc n0>m0 ?n1 ?n7 GC n1>m1 m0>m2 +m0 +l0 [m1 l0:other m5] +n2 gc n2>m1 +n3 gc")
-    tracker = ObjectTracker(moves_recorded=True)
+    tracker = ObjectTracker(True, MOST)
     allocate(tracker, [f"n{nth}" for nth in range(3100)])
 
 
@@ -326,7 +328,7 @@ EVENTS = st.lists(
 @examples(400)
 @given(EVENTS)
 def test_as_the_rules_say(events: list[tuple[str, object]]) -> None:
-    model, tracker = Model(), ObjectTracker(moves_recorded=True)
+    model, tracker = Model(), ObjectTracker(True, MOST)
     for what, places in events:
         match what, places:
             case "allocate", str(place):

@@ -30,11 +30,10 @@ class Interned:
         """How many rows fit."""
         return len(self.columns[0])
 
-    def grow(self, n: int, wanted: int) -> None:
-        """Makes the table at least `wanted` rows long, and the slots for it; n rows are there."""
-        size = 1 << max(wanted - 1, 1).bit_length()
+    def grow(self, n: int, size: int) -> None:
+        """Makes the table that long, and slots for it; n rows are there."""
         self.columns = tuple(longer(column, size) for column in self.columns)
-        self.slots = np.full(2 * size, -1, np.int32)
+        self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
         self.enter(0, n)
 
     def enter(self, first: int, n: int) -> None:
@@ -43,12 +42,21 @@ class Interned:
 
 
 class Nodes:
-    """Pairs of a parent, which is a smaller node, -1 is none, and a key; n: how many a kernel has entered."""
+    """Pairs of a parent, which is a smaller node, -1 is none, and a key; n: how many a kernel has entered, which some
+    write to `count`, int64 [1]."""
 
     def __init__(self) -> None:
-        self.n = 0
+        self.count = np.zeros(1, np.int64)
         self._table = Interned(tables_kernel.enter_pairs, 2, (np.empty(0, np.int32), np.empty(0, np.int32)))
         self._table.grow(0, 1 << 10)
+
+    @property
+    def n(self) -> int:
+        return int(self.count[0])
+
+    @n.setter
+    def n(self, n: int) -> None:
+        self.count[0] = n
 
     @property
     def capacity(self) -> int:
@@ -68,9 +76,17 @@ class Nodes:
         parent, key = self._table.columns
         return parent, key, self._table.slots
 
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """The columns and the count, for kernels that count."""
+        return *self.columns, self.count
+
     def reserve(self, wanted: int) -> None:
         if wanted > self.capacity:
-            self._table.grow(self.n, wanted)
+            self.grow(1 << (wanted - 1).bit_length())
+
+    def grow(self, size: int) -> None:
+        self._table.grow(self.n, size)
 
     def append(self, parent: Array, key: Array) -> None:
         """Adds other pairs than there are, as they are."""

@@ -14,7 +14,8 @@ from traceferry.heap import heap_kernel
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
-from traceferry.importers.mono.walks import Nodes, Sites, StackTable, site_pieces
+from traceferry.importers.mono.walks import Sites, StackTable, site_pieces
+from traceferry.kernels.tables import Nodes
 from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
@@ -32,11 +33,11 @@ class ClassSites(Nodes):
 
     def intern(self, pairs: Array) -> None:
         """Makes their stacks now: a table must not add stacks when its columns are read."""
-        if len(self._leaf) == len(self) and self._leaf.min(initial=0) >= 0:
+        if len(self._leaf) == self.n and self._leaf.min(initial=0) >= 0:
             return
-        self._leaf = np.append(self._leaf, np.full(len(self) - len(self._leaf), -1, np.int32))
-        new = np.flatnonzero((np.bincount(pairs, minlength=len(self)) > 0) & (self._leaf < 0))
-        prefix, frame = self.parent[new], self._frames.types.frames[self.number[new]]
+        self._leaf = np.append(self._leaf, np.full(self.n - len(self._leaf), -1, np.int32))
+        new = np.flatnonzero((np.bincount(pairs, minlength=self.n) > 0) & (self._leaf < 0))
+        prefix, frame = self.parent[new], self._frames.types.frames[self.key[new]]
         for nth in np.lexsort((frame, prefix)).tolist():
             self._leaf[new[nth]] = self._trace.stacks.intern(prefix=int(prefix[nth]), frame=int(frame[nth]))
 
@@ -47,8 +48,8 @@ class ClassSites(Nodes):
     @property
     def class_name(self) -> Array:
         """A string for each pair."""
-        if len(self._class_name) < len(self):
-            self._class_name = self._frames.class_names(self._frames.types.frames[self.number])
+        if len(self._class_name) < self.n:
+            self._class_name = self._frames.class_names(self._frames.types.frames[self.key])
         return self._class_name
 
 
@@ -136,7 +137,7 @@ class Allocations:
         """See `Table.totals`: by pair, without bringing allocations and frees in the order of time."""
         pairs, amounts = self.made.pairs, np.zeros((0, 4), np.int64)
         for made in self.made.pieces():
-            amounts = np.concatenate((amounts, np.zeros((len(pairs) - len(amounts), 4), np.int64)))
+            amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
             heap_kernel.tally(made.pair, made.size, amounts)
             pairs.intern(np.flatnonzero(amounts.any(axis=1)))
             heap_kernel.tally(made.pair, np.where(self.died.take(made.number) >= 0, -made.size, 0), amounts)

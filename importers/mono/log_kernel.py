@@ -203,6 +203,7 @@ def calls(
     c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
     table: NameTable = NameTable(names)
     pointers: cython.ulonglong[::1] = table.pointers
+    frames: cython.const[cython.int][::1] = table.frames
     room: cython.Py_ssize_t = out_ts.shape[0]
     balanced: cython.bint = open_key.shape[0] > 0
     depth: cython.Py_ssize_t = s[DEPTH] if balanced else 0
@@ -214,14 +215,10 @@ def calls(
     ):
         raise ValueError("calls: an array has the wrong length")
     # The latest methods that have one definition, and so one frame.
-    known_method = cython.declare(cython.ulonglong[256])
-    known_number = cython.declare(cython.int[256])
-    known_frame = cython.declare(cython.int[256])
+    known = cython.declare(cython.int[256])
     h: cython.Py_ssize_t
     for h in range(N_KNOWN):
-        known_method[h] = 0
-        known_number[h] = -1
-        known_frame[h] = -1
+        known[h] = -1
     result: cython.int = DONE
     n: cython.Py_ssize_t = 0
     number: cython.int
@@ -285,18 +282,17 @@ def calls(
                 break
             if kind == ENTER:
                 h = (new_method >> 3) & (N_KNOWN - 1)
-                number = known_number[h]
-                frame = known_frame[h]
-                if known_method[h] != new_method or number < 0:
+                number = known[h]
+                if number >= 0 and pointers[number] == new_method:
+                    frame = frames[number]
+                else:
                     number = table.add(new_method)
                     frame = table.frame_at(number, new_ts)
                     if frame < 0:
                         result = NAMES
                         break
                     if table.last[number] == number:
-                        known_method[h] = new_method
-                        known_number[h] = number
-                        known_frame[h] = frame
+                        known[h] = number
                 if balanced:
                     open_key[depth] = number
                     open_frame[depth] = frame
@@ -343,24 +339,17 @@ def calls(
 # ---------------------------------------------------------------- names
 
 
-def enter_names(
-    distinct: cython.const[cython.ulonglong][::1],
-    numbers: cython.const[cython.int][::1],
-    keys: cython.ulonglong[::1],
-    ids: cython.int[::1],
-):
-    """Enters distinct pointers with their numbers into an empty hash table: a power of two, more than them."""
-    n: cython.Py_ssize_t = distinct.shape[0]
-    size: cython.Py_ssize_t = keys.shape[0]
-    if numbers.shape[0] != n or ids.shape[0] != size or size <= n or size & (size - 1):
-        raise ValueError("enter_names: an array has the wrong length")
+def enter_names(names: tuple) -> None:
+    """Enters the pointers of a table without used slots, each with its first definition."""
+    table: NameTable = NameTable(names)
     h: cython.Py_ssize_t
     i: cython.Py_ssize_t
     with cython.nogil:
-        for i in range(n):
-            h = slot_of(keys, ids, distinct[i])
-            keys[h] = distinct[i]
-            ids[h] = numbers[i]
+        for i in range(table.n_names[0]):
+            h = slot_of(table.keys, table.ids, table.pointers[i])
+            if table.ids[h] < 0:
+                table.keys[h] = table.pointers[i]
+                table.ids[h] = i
 
 
 def find_names(

@@ -25,12 +25,11 @@ class Names:
         self.frames, self._last = np.full(room, -1, np.int32), np.empty(room, np.int32)
         self._ts, self._pointers = np.zeros(room, np.int64), np.zeros(room, np.uint64)
         self.frames[:n], self._ts[:n], self._pointers[:n] = frames[order], ts[order], pointers[order]
-        distinct, n_times = np.unique(pointers, return_counts=True)
-        after = np.cumsum(n_times)
-        self._last[:n] = np.repeat(after - 1, n_times)
+        _, n_times = np.unique(pointers, return_counts=True)
+        self._last[:n] = np.repeat(np.cumsum(n_times) - 1, n_times)
         self._n = np.array([n], np.int64)
         self._n_defined = self._n_named = n
-        self._enter(distinct, (after - n_times).astype(np.int32))
+        self._enter()
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
@@ -56,8 +55,7 @@ class Names:
             self.frames, self._last = doubled(self.frames), doubled(self._last)
             self._ts, self._pointers = doubled(self._ts), doubled(self._pointers)
             self.frames[n:], self._ts[n:] = -1, 0
-            is_key = self._ids >= 0
-            self._enter(self._keys[is_key], self._ids[is_key])
+            self._enter()
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
@@ -78,7 +76,7 @@ class Names:
         self.name()
         return found
 
-    def _enter(self, pointers: Array, numbers: Array) -> None:
+    def _enter(self) -> None:
         size = 1 << (2 * len(self._last)).bit_length()
         self._keys, self._ids = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-        log_kernel.enter_names(pointers, numbers, self._keys, self._ids)
+        log_kernel.enter_names(self.arrays)

@@ -32,7 +32,6 @@ from traceferry.model import Array
 
 MAJOR = 1
 FIRST_SLOTS = 1 << 12
-FIRST_ROOM = 1 << 16
 FIRST_WITH_PLACES, MOST_PLACES = 1 << 17, 1 << 23
 
 
@@ -55,16 +54,17 @@ class ObjectTracker:
     uint64, classes int32 (-1 is unknown, and agrees with every class), numbers of objects int64; sites int32, numbers
     that the caller gives, for where and of which class objects are allocated.
 
-    moves_recorded: whether the log records the moves of collections; n_expected: how many objects there may be, more
-    take more time. n_slots: of the table of live and suspected objects.
+    moves_recorded: whether the log records the moves of collections; most: how many objects there may be. n_slots: of
+    the table of live and suspected objects. Raises ValueError for more objects than int32 can number.
     """
 
-    def __init__(self, moves_recorded: bool, n_expected: int = FIRST_ROOM) -> None:
-        self._objects = Objects(moves_recorded)
+    def __init__(self, moves_recorded: bool, most: int) -> None:
+        if most > np.iinfo(np.int32).max:
+            raise ValueError("more objects than int32 can number")
+        self._died = np.full(most, -1, np.int32)
+        self._objects = Objects(moves_recorded, self._died)
         self._n_hashed = FIRST_SLOTS
         self._use_slots(0, 0)
-        self._died = np.full(n_expected, -1, np.int32)
-        self._objects.use_died(self._died)
 
     @property
     def n_events(self) -> int:
@@ -74,7 +74,6 @@ class ObjectTracker:
     def allocate(self, addresses: Array, sizes: Array, sites: Array) -> range:
         """New objects, in the order of time: their numbers. sizes: int64, in bytes."""
         first = self._objects.n_objects
-        self._make_room(first + len(addresses))
         done = 0
         while (done := self._objects.allocate(addresses, sizes, sites, done)) < len(addresses):
             self._rehash()
@@ -107,16 +106,6 @@ class ObjectTracker:
         died = self._died[: self._objects.n_objects]
         died[died >= self.n_events] = -1
         return died
-
-    def _make_room(self, n_objects: int) -> None:
-        if n_objects > np.iinfo(np.int32).max:
-            raise ValueError("more objects than int32 can number")
-        room = len(self._died)
-        if n_objects > room:
-            grown = np.full(max(n_objects, 2 * room), -1, np.int32)
-            grown[:room] = self._died
-            self._died = grown
-            self._objects.use_died(grown)
 
     def _rehash(self) -> None:
         """Into a table in which at most half of the hashed slots are used. Where there are many objects, the places in

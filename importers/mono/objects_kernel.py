@@ -40,7 +40,8 @@ AHEAD = cython.declare(cython.Py_ssize_t, 16)
 @cython.final
 @cython.cclass
 class Objects:
-    """rows, died: given by `use_rows` and `use_died`. moves_recorded: whether the log records the moves of collections.
+    """rows: given by `use_rows`. moves_recorded: whether the log records the moves of collections. died: as long as
+    there may be objects, -1 at first.
     All addresses are uint64. site: int32, a number of the caller's, for where an object was allocated. What is found
     at an address is int64: the object's number, and its site << 32; -1 where none is known to lie."""
 
@@ -58,8 +59,9 @@ class Objects:
     n_numbered: cython.longlong
     n_used: cython.longlong
 
-    def __init__(self, moves_recorded: cython.bint):
+    def __init__(self, moves_recorded: cython.bint, died: cython.int[::1]):
         self.moves_recorded = moves_recorded
+        self.died = died
         self.n_slots = 0
         self.n_hashed = 0
         self.n_places = 0
@@ -186,12 +188,6 @@ class Objects:
         self.set_life(slot, 0, VACATED)
 
     # ------------------------------------------------------------ arrays
-
-    def use_died(self, died: cython.int[::1]) -> None:
-        """Longer than before, with what was in it, then -1."""
-        if died.shape[0] < self.n_numbered:
-            raise ValueError("use_died: an array has the wrong length")
-        self.died = died
 
     def use_rows(
         self,
@@ -391,5 +387,5 @@ class Objects:
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    for name in ("use_died", "use_rows", "allocate", "move", "seen", "list_alive"):
+    for name in ("__init__", "use_rows", "allocate", "move", "seen", "list_alive"):
         setattr(Objects, name, plain_integers(getattr(Objects, name)))

@@ -12,8 +12,7 @@ from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
 from traceferry.importers.mono.names import Names
-from traceferry.kernels import tables_kernel
-from traceferry.kernels.tables import doubled
+from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import CALLS, Array, Table, Trace
 
 # So many records of calls are balanced one by one after one that does not nest.
@@ -96,41 +95,6 @@ def _cut(column: Array, n: int) -> Array:
 # ---------------------------------------------------------------- sites
 
 
-class Nodes:
-    """Pairs of a parent, which may be a node, and a number, each once: numbered in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._load(np.empty(0, np.int32), np.empty(0, np.int32), FIRST_NODES)
-
-    def __len__(self) -> int:
-        return int(self._n[0])
-
-    @property
-    def parent(self) -> Array:
-        return self._parent[: len(self)]
-
-    @property
-    def number(self) -> Array:
-        return self._number[: len(self)]
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """As the kernels take them, and add to them."""
-        return self._parent, self._number, self._slots, self._n
-
-    def make_room(self) -> None:
-        """If it is full."""
-        if len(self) == len(self._parent):
-            self._load(self.parent, self.number, 2 * len(self))
-
-    def _load(self, parent: Array, number: Array, room: int) -> None:
-        more = np.empty(room - len(parent), np.int32)
-        self._parent, self._number = np.concatenate((parent, more)), np.concatenate((number, more))
-        self._n = np.array([len(parent)], np.int64)
-        self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-        tables_kernel.enter_pairs(self._parent, self._number, 0, len(parent), self._slots)
-
-
 class StackTable(Nodes):
     """The trace's stacks: pairs of a prefix and a frame."""
 
@@ -141,15 +105,16 @@ class StackTable(Nodes):
 
     def refresh(self) -> None:
         """Takes in the rows that others have added."""
-        n = len(self._stacks)
-        if n != len(self):
-            self._load(self._stacks["prefix"], self._stacks["frame"], max(FIRST_NODES, 2 * n))
+        new = slice(self.n, len(self._stacks))
+        if new.start < new.stop:
+            self.grow(max(FIRST_NODES, 2 * new.stop))
+            self.append(self._stacks["prefix"][new], self._stacks["frame"][new])
 
     def publish(self) -> None:
         """The rows that kernels have added become the trace's."""
-        new = slice(len(self._stacks), len(self))
+        new = slice(len(self._stacks), self.n)
         if new.start < new.stop:
-            self._stacks.extend(prefix=self._parent[new], frame=self._number[new])
+            self._stacks.extend(prefix=self.parent[new], frame=self.key[new])
 
 
 @dataclass(frozen=True)
@@ -191,7 +156,7 @@ def site_pieces(
             stopped = cursor.PAIRS
             while stopped == cursor.PAIRS:
                 types.make_room()
-                pairs.make_room()
+                pairs.reserve(pairs.n + 1)
                 stopped = sites_kernel.sites(
                     log.source.data, window, program.steps, program.starts, methods.arrays, types.arrays, stacks.arrays,
                     pairs.arrays, (*open_calls, n_open), allocations, others, moves, items, state,
@@ -201,7 +166,7 @@ def site_pieces(
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
-                stacks.make_room()
+                stacks.grow(2 * stacks.n)
             elif stopped == cursor.CALLS:
                 open_calls = [doubled(column) for column in open_calls]
             elif stopped == cursor.POOL:
@@ -222,6 +187,6 @@ def intern_stacks(trace: Trace, frames: Array, lengths: Array) -> Array:
     table = StackTable(trace)
     stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0
     while (done := sites_kernel.lists(frames, ends, table.arrays, stacks, done)) < len(lengths):
-        table.make_room()
+        table.grow(2 * table.n)
     table.publish()
     return stacks
