@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.dwarf import FUNC, HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, Symbol, die
+from builders.dwarf import FUNC, HIGH_PC, LOW_PC, NAME, RANGES, SUBPROGRAM, Dwarf, Symbol, die
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from conftest import examples
 from hypothesis import given
@@ -127,6 +127,23 @@ def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPat
             debug_id = archive.debug_id.replace("-", "").upper() + "0"
             assert (symbols.binary.build_id, symbols.binary.debug_id) == (archive.code_id, debug_id)
     assert n_inlined > 100
+
+
+def test_each_part_of_a_function_has_its_symbol_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compilers move the code of f that hardly ever runs to f.cold, in front of all hot code. Of g that part has no
+    symbol."""
+    dwarf = Dwarf(5)
+    f, g = (dwarf.ranges((hot, hot + 32), (cold, cold + 16)) for hot, cold in ((0x1100, 0x1000), (0x1200, 0x1010)))
+    dwarf.unit(
+        die(SUBPROGRAM, {NAME: "f", RANGES: f}), die(SUBPROGRAM, {NAME: "g", RANGES: g}), low_pc=0x1000, high_pc=0x220
+    )
+    data = dwarf.elf([Symbol("f", 0x1100, 32), Symbol("f.cold", 0x1000, 16), Symbol("g", 0x1200, 32)])
+    addresses = np.array([0x1000, 0x100F, 0x1010, 0x1100, 0x111F, 0x1200], np.uint64)
+    for installed in (True, False):
+        monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda installed=installed: installed)
+        found = opened(data).lookup(addresses)
+        assert [stack[-1][0] for stack in stacks(found)] == ["f.cold", "f.cold", "g", "f", "f", "g"]
+        assert found.start.tolist() == [0x1000, 0x1000, 0x1010, 0x1100, 0x1100, 0x1200]
 
 
 @pytest.mark.usefixtures("without_symbolic")

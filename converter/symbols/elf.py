@@ -4,7 +4,7 @@ from DWARF."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from traceferry.io.source import Source
 from traceferry.model import Array
 from traceferry.symbols.binary import Binary
 from traceferry.symbols.interface import Frames, Function
-from traceferry.symbols.one_by_one import NOTHING, Answer, look_up, with_answers
+from traceferry.symbols.one_by_one import NOTHING, Answer, frames_of, look_up, taken, with_answers
 from traceferry.symbols.symbol_table import LAST, SymbolTable
 
 if TYPE_CHECKING:
@@ -92,9 +92,16 @@ class ElfSymbols:
         self._was_described = True
         if not has_symbolic():
             return look_up(addresses, self._own.answer)
-        found = look_up(addresses, self._answer_of_symbolic)
-        sizes = self._table.sizes_at(found.start)
-        return replace(found, size=np.where(np.diff(found.first) > 0, sizes, np.uint64(0)))
+        distinct, which = np.unique(addresses, return_inverse=True)
+        found = frames_of([self._answer_of_symbolic(address) for address in distinct.tolist()])
+        named = self._table.lookup(distinct)
+        has_frames, has_name = np.diff(found.first) > 0, np.diff(named.first) > 0
+        # symbolic calls all parts of a function by the symbol of one of them, as the hot part f by that of f.cold.
+        renamed = has_frames & has_name & (found.start == named.start)
+        name = found.name.copy()
+        name[found.first[1:][renamed] - 1] = named.name[renamed[has_name]] + np.int32(len(found.texts))
+        size = np.where(has_frames, self._table.sizes_at(found.start), np.uint64(0))
+        return taken(replace(found, name=name, size=size, texts=[*found.texts, *named.texts]), which)
 
     @cached_property
     def _table(self) -> SymbolTable:
@@ -130,22 +137,28 @@ class ElfSymbols:
         embedded = self.embedded.problems if self.embedded is not None else ()
         return [*sorted(self._problems), *embedded]
 
-    def _answer_of_symbolic(self, address: int) -> Answer:
+    @cached_property
+    def _answer_of_symbolic(self) -> Callable[[int], Answer]:
         """Without the size."""
         from symbolic.exceptions import SymbolicError
 
-        relative = address - self.base
-        if self.binary.symcache is None or not 0 <= relative < MAX_RELATIVE:
-            return NOTHING
-        try:
-            found = [frame for frame in self.binary.symcache.lookup(relative) if frame.symbol]
-        except SymbolicError:
-            return NOTHING
-        if not found:
-            return NOTHING
-        outermost = int(found[-1].sym_addr)
-        start = (outermost + self.base) % (1 << 64) if outermost != NO_START else 0
-        return Answer(start, 0, [(frame.symbol, frame.full_path or "", _line(frame.line)) for frame in found])
+        base, symcache = self.base, self.binary.symcache
+
+        def answer(address: int) -> Answer:
+            relative = address - base
+            if symcache is None or not 0 <= relative < MAX_RELATIVE:
+                return NOTHING
+            try:
+                found = [frame for frame in symcache.lookup(relative) if frame.symbol]
+            except SymbolicError:
+                return NOTHING
+            if not found:
+                return NOTHING
+            outermost = int(found[-1].sym_addr)
+            start = (outermost + base) % (1 << 64) if outermost != NO_START else 0
+            return Answer(start, 0, [(frame.symbol, frame.full_path or "", _line(frame.line)) for frame in found])
+
+        return answer
 
     def names_at(self, starts: Array) -> list[str]:
         """What look-ups call the functions that start there, of several names one; "" where none starts. starts:

@@ -26,18 +26,27 @@ NOTHING = Answer(0, 0, ())
 def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
     """addresses: uint64, in any order."""
     distinct, which = np.unique(np.asarray(addresses, np.uint64), return_inverse=True)
-    answers = [answer_of(address) for address in distinct.tolist()]
+    return taken(frames_of([answer_of(address) for address in distinct.tolist()]), which)
+
+
+def frames_of(answers: Sequence[Answer]) -> Frames:
     texts: dict[str, int] = {"": -1}
     rows = [_row(texts, *frame) for answer in answers for frame in answer.frames]
-    columns = np.array(rows, np.int32).reshape(-1, 3)
-    n_frames = np.array([len(answer.frames) for answer in answers], np.int64)
-    begin = np.cumsum(n_frames) - n_frames
-    first = np.concatenate(([0], np.cumsum(n_frames[which])))
-    taken = np.arange(first[-1]) + np.repeat(begin[which] - first[:-1], n_frames[which])
-    name, source, line = np.ascontiguousarray(columns[taken].T)
+    name, source, line = np.ascontiguousarray(np.array(rows, np.int32).reshape(-1, 3).T)
+    first = np.cumsum([0, *(len(answer.frames) for answer in answers)])
     del texts[""]
-    start, size = (np.array([answer[nth] for answer in answers], np.uint64)[which] for nth in (0, 1))
+    start, size = (np.array([answer[nth] for answer in answers], np.uint64) for nth in (0, 1))
     return Frames(first, name, source, line, start, size, list(texts))
+
+
+def taken(found: Frames, which: Array) -> Frames:
+    """The frames of so many addresses; which: the row in `found` of each."""
+    n_frames = np.diff(found.first)[which]
+    first = np.concatenate(([0], np.cumsum(n_frames)))
+    at = np.arange(first[-1]) + np.repeat(found.first[which] - first[:-1], n_frames)
+    return Frames(
+        first, found.name[at], found.source[at], found.line[at], found.start[which], found.size[which], found.texts
+    )
 
 
 def with_answers(others: Frames, which: Array, found: Frames) -> Frames:

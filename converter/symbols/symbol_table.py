@@ -74,8 +74,12 @@ class SymbolTable:
         return bounds[nth], bounds[nth + 1]
 
     def name(self, row: int) -> str:
-        at = int(self._name_at[row])
-        return self._texts[at : max(self._texts.find(b"\0", at, at + MAX_NAME), at)].decode("utf-8", "replace")
+        return self.names(np.array([row]))[0]
+
+    def names(self, rows: Array) -> list[str]:
+        texts = self._texts
+        ends = ((at, max(texts.find(b"\0", at, at + MAX_NAME), at)) for at in self._name_at[rows].tolist())
+        return [texts[at:end].decode("utf-8", "replace") for at, end in ends]
 
     def extent(self, row: int) -> tuple[int, int]:
         """(start, size) of a function."""
@@ -96,7 +100,6 @@ class SymbolTable:
         start[known] = self._start[rows[known]]
         size = np.where(known, self.sizes_at(start), np.uint64(0))
         n, first = len(name), np.concatenate(([0], np.cumsum(known)))
-        texts = [self.name(row) for row in used.tolist()]
         return Frames(
             first,
             name.reshape(-1).astype(np.int32),
@@ -104,7 +107,7 @@ class SymbolTable:
             np.zeros(n, np.int32),
             start,
             size,
-            texts,
+            self.names(used),
         )
 
 
