@@ -54,21 +54,12 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Breach:
-    """A row beyond the threshold."""
-
-    table: Compared
-    row: Row
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """lines: the reasons, one for each breach, or for what could not be decided."""
+    """lines: the reasons, one for each row beyond the threshold, or for what could not be decided."""
 
     gate: Gate
     status: Literal["passed", "failed", "undecided"]
     lines: tuple[str, ...]
-    breaches: tuple[Breach, ...] = ()
 
     @property
     def line(self) -> str:
@@ -166,14 +157,12 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
     if not rows:
         named = f" of {gate.name!r}" if gate.name else ""
         return Outcome(gate, "undecided", (f"neither side has {_words(gate)}{named}",))
-    breaches = [
-        Breach(table, row) for table, row in rows if row.is_changed and _is_beyond(gate, table, row, comparison)
-    ]
-    breaches.sort(key=lambda breach: -abs(breach.row.difference))
+    breaches = [(table, row) for table, row in rows if row.is_changed and _is_beyond(gate, table, row, comparison)]
+    breaches.sort(key=lambda breach: -abs(breach[1].difference))
     if breaches:
-        lines = [_reason(gate, breach, comparison) for breach in breaches[:MOST_REASONS]]
+        lines = [_reason(gate, table, row, comparison) for table, row in breaches[:MOST_REASONS]]
         more = len(breaches) - MOST_REASONS
-        return Outcome(gate, "failed", (*lines, *([f"{more} more"] if more > 0 else [])), tuple(breaches))
+        return Outcome(gate, "failed", (*lines, *([f"{more} more"] if more > 0 else [])))
     open_rows = [(table, row) for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
     if open_rows:
         shown = [f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows[:MOST_REASONS]]
@@ -252,8 +241,7 @@ def _known(row: Row, comparison: Comparison) -> str:
     return f"{change}, {figures.verdict(row, comparison.n_runs)}"
 
 
-def _reason(gate: Gate, breach: Breach, comparison: Comparison) -> str:
-    row, table = breach.row, breach.table
+def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> str:
     base, new = figures.base_and_new(row, table, comparison)
     change = figures.change(row) or "new"
     between = figures.interval(row)

@@ -35,7 +35,7 @@ OWN_BEYOND = 0.05
 class Effects:
     """Of each row. base, new: float64, what a run has on average, at the level of the base; change: the logarithm of
     new / base; low, high: its interval of confidence; p: without correction for their number, nan where there is no
-    test; variance: of the logarithm of one run's amount; freedom: with how many degrees of freedom it is known."""
+    test; variance: of the logarithm of one run's amount."""
 
     base: Array
     new: Array
@@ -44,7 +44,6 @@ class Effects:
     high: Array
     p: Array
     variance: Array
-    freedom: Array
 
 
 def special() -> Any:
@@ -85,7 +84,7 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     reach = _t(freedom) * error
     n_runs = amounts.shape[1]
     variance = variance_of_change * n_base * (n_runs - n_base) / n_runs
-    return Effects(base, new, change, change - reach, change + reach, p, variance, freedom)
+    return Effects(base, new, change, change - reach, change + reach, p, variance)
 
 
 def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
@@ -99,9 +98,9 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     change, variance = np.full(n_rows, np.nan), np.full(n_rows, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.log(new) - np.log(base)
-    low, high, p, freedom = (np.full(n_rows, np.nan) for _ in range(4))
+    low, high, p = (np.full(n_rows, np.nan) for _ in range(3))
     if not np.any(testable):
-        return Effects(base, new, change, low, high, p, variance, freedom)
+        return Effects(base, new, change, low, high, p, variance)
     logs = np.log(level[testable])
     centers = [logs[:, :n_base].mean(axis=1), logs[:, n_base:].mean(axis=1)]
     residuals = ((logs[:, :n_base] - centers[0][:, None]) ** 2).sum(axis=1)
@@ -115,10 +114,10 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     difference = centers[1] - centers[0]
     error = np.sqrt(moderated * (1 / n_base + 1 / n_new))
     reach = _t(degrees) * error
-    change[testable], variance[testable], freedom[testable] = difference, moderated, degrees
+    change[testable], variance[testable] = difference, moderated
     low[testable], high[testable] = difference - reach, difference + reach
     p[testable] = _p_of_squares(np.square(difference / error), degrees)
-    return Effects(base, new, change, low, high, p, variance, freedom)
+    return Effects(base, new, change, low, high, p, variance)
 
 
 def adjusted(p: Array) -> Array:
