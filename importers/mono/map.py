@@ -19,7 +19,7 @@ from traceferry.importers.mono.markers import ASKED, Markers
 from traceferry.importers.mono.samples import read_samples
 from traceferry.importers.mono.shots import Shots, find_shots
 from traceferry.importers.mono.threads import UNKNOWN_TID, ThreadLifetime, ThreadLifetimes
-from traceferry.importers.mono.walks import CallCounts, call_pieces
+from traceferry.importers.mono.walks import call_pieces
 from traceferry.model import (
     ALLOCATIONS,
     CALLS,
@@ -155,27 +155,22 @@ class _Process:
         return StreamedTable(CALLS, make, 2 * n, partial(self._call_totals, life, end_ts))
 
     def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[Table]:
-        counts, buffers = CallCounts(), self.log.buffers[life.buffers].ravel()
+        losses, buffers = dict[str, int](), self.log.buffers[life.buffers].ravel()
         span = life.start_ts, end_ts
-        yield from call_pieces(self.log, buffers, self.frames.methods, span, self.shift_ns, counts)
-        self._note(life, counts)
+        yield from call_pieces(self.log, buffers, self.frames.methods, span, self.shift_ns, losses)
+        self._note(life, losses)
 
     def _call_totals(self, life: ThreadLifetime, end_ts: int) -> Array | None:
         summed = self.log.call_sums.closed(life.tid, end_ts) if life.is_only else None
         frames = self.frames.methods.lasting(summed.methods) if summed is not None else None
         totals = summed.by_func(self.trace.frames["func"][frames]) if summed and frames is not None else None
         if summed is not None and totals is not None:
-            counts = summed.counts
-            self._note(life, CallCounts(counts["ignored"], counts["unwound"], counts["backwards"], counts["depth"]))
+            self._note(life, summed.losses)
         return totals
 
-    def _note(self, life: ThreadLifetime, counts: CallCounts) -> None:
-        where = f"{self.log.source.path} {life.tid} {life.number}"
-        report = self.trace.report
-        report.note("leave_without_enter", counts.ignored, where=where)
-        report.note("unwound", counts.unwound, where=where)
-        report.note("clock_backwards", counts.backwards, where=where)
-        report.note("open_at_end", counts.open_at_end, where=where)
+    def _note(self, life: ThreadLifetime, losses: dict[str, int]) -> None:
+        for kind, n in losses.items():
+            self.trace.report.note(kind, n, where=f"{self.log.source.path} {life.tid} {life.number}")
         self.note_nameless()
 
 

@@ -37,73 +37,6 @@ def _type(name: str, meaning: str, fields: str = "", **more: Any) -> MarkerType:
     return MarkerType(name, meaning, tuple(MarkerField(key, label, kind) for key, kind, label in made), **more)
 
 
-PAUSE = _type(
-    "GC pause", "The garbage collector stopped all threads, from before it asked them to until they ran again",
-    "generation integer Generation; stopping duration Until all had stopped",
-    label="generation {generation}", group_by=("generation",), category="GC",
-)  # fmt: skip
-COLLECTION = _type(
-    "GC collection", "A garbage collection, from its start to its end",
-    "generation integer Generation",
-    label="generation {generation}", group_by=("generation",), category="GC",
-)  # fmt: skip
-PHASE = _type(
-    "GC phase", "What the garbage collector did in a collection",
-    "phase text Phase; generation integer Generation",
-    label="{phase}", group_by=("phase",), category="GC",
-)  # fmt: skip
-CONTENTION = _type(
-    "Lock contention", "A thread waited for a monitor that another one held",
-    "class_name text Class; object hex Object; outcome text Outcome",
-    label="{class_name} {object} {outcome}", group_by=("class_name", "object", "outcome"), category="Locks",
-)  # fmt: skip
-EXCEPTION = _type(
-    "Exception", "An exception was thrown, and until when it was caught",
-    "type_name text Type; caught_in text Caught in; object hex Object",
-    label="{type_name}", group_by=("type_name",), category="Exceptions",
-)  # fmt: skip
-CLAUSE = _type(
-    "Exception clause", "A clause that handles exceptions was run",
-    "kind text Kind; method text Method; index integer Clause number; type_name text Type of the exception",
-    label="{kind} in {method}", group_by=("kind",), category="Exceptions",
-)  # fmt: skip
-JIT = _type(
-    "JIT compilation", "A method was compiled; from data version 11 on: was seen for the first time",
-    "method text Method; size bytes Size; address hex Address",
-    label="{method}", category="JIT", named_by="method",
-)  # fmt: skip
-HELPER = _type(
-    "JIT helper", "The runtime generated code of its own",
-    "kind text Kind; helper text Name; size bytes Size; address hex Address",
-    label="{kind} {helper}", group_by=("kind",), category="JIT",
-)  # fmt: skip
-METADATA = _type(
-    "Metadata", "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
-    "what text What; event text Event; title text Name; pointer hex Pointer",
-    label="{what} {event}: {title}", group_by=("what", "event"), category="Loader",
-)  # fmt: skip
-HANDLE = _type(
-    "GC handle", "A handle to an object was created or destroyed",
-    "event text Event; kind text Kind; handle integer Handle; class_name text Class; object hex Object",
-    label="{kind} handle {event}", group_by=("kind", "event"), category="GC",
-)  # fmt: skip
-FINALIZERS = _type("Finalizers", "Objects were finalized, one after the other", category="GC")
-FINALIZER = _type(
-    "Finalizer", "An object was finalized",
-    "class_name text Class; object hex Object",
-    label="{class_name}", group_by=("class_name",), category="GC",
-)  # fmt: skip
-ROOT = _type(
-    "GC root", "A region of memory that keeps objects alive was registered or given up",
-    "event text Event; kind text Kind; title text Name; size bytes Size; address hex Address",
-    label="{kind} {event}", group_by=("event", "kind"), category="GC",
-)  # fmt: skip
-SHOT = _type("Heap shot", "The profiler walked the heap", category="Memory")
-SYNC = _type(
-    "Sync point", "The profiler flushed its buffers: what follows in the file is later",
-    "kind text Kind",
-    label="{kind}", group_by=("kind",),
-)  # fmt: skip
 METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
 # Their names come in events of their own.
 NAMED_APART = (Metadata.DOMAIN, Metadata.THREAD)
@@ -131,7 +64,7 @@ class Markers:
         records = self._log.records
         rows = records.in_time(self._rows_of.get(life, NONE))
         tables: dict[MarkerType, Table] = {}
-        for marker_type, kinds, find in MARKERS:
+        for find, kinds, marker_type in MARKERS:
             mine = rows[np.isin(records.kind[rows], kinds)]
             if len(mine):
                 first, end_ts, columns = find(self, mine)
@@ -283,23 +216,65 @@ class Markers:
         return [self._trace.func_name(func) for func in self._trace.frames["func"][frames].tolist()]
 
 
-MARKERS: tuple[tuple[MarkerType, tuple[int, ...], Callable[[Markers, Array], Found]], ...] = (
-    (PAUSE, (Event.GC_EVENT,), Markers._pauses),
-    (COLLECTION, (Event.GC_EVENT,), Markers._collections),
-    (PHASE, (Event.GC_EVENT,), Markers._phases),
-    (SHOT, (Event.HEAP_START, Event.HEAP_END), Markers._intervals),
-    (CONTENTION, MONITOR_EVENTS, Markers._contentions),
-    (EXCEPTION, (*THROWS, Event.CLAUSE), Markers._exceptions),
-    (CLAUSE, (Event.CLAUSE,), Markers._clauses),
-    (JIT, (Event.JIT,), Markers._jit),
-    (HELPER, (Event.JITHELPER,), Markers._helpers),
-    (METADATA, tuple(METADATA_EVENTS), Markers._metadata),
-    (HANDLE, HANDLES, Markers._handles),
-    (FINALIZERS, (Event.FINALIZE_START, Event.FINALIZE_END), Markers._intervals),
-    (FINALIZER, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), Markers._finalized),
-    (ROOT, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), Markers._roots),
-    (SYNC, (Event.SYNC_POINT,), Markers._sync_points),
-)
+# How markers are found, among which records, and of which type they are.
+MARKERS: tuple[tuple[Callable[[Markers, Array], Found], tuple[int, ...], MarkerType], ...] = (
+    (Markers._pauses, (Event.GC_EVENT,), _type(
+        "GC pause", "The garbage collector stopped all threads, from before it asked them to until they ran again",
+        "generation integer Generation; stopping duration Until all had stopped",
+        label="generation {generation}", group_by=("generation",), category="GC")),
+    (Markers._collections, (Event.GC_EVENT,), _type(
+        "GC collection", "A garbage collection, from its start to its end",
+        "generation integer Generation",
+        label="generation {generation}", group_by=("generation",), category="GC")),
+    (Markers._phases, (Event.GC_EVENT,), _type(
+        "GC phase", "What the garbage collector did in a collection",
+        "phase text Phase; generation integer Generation",
+        label="{phase}", group_by=("phase",), category="GC")),
+    (Markers._intervals, (Event.HEAP_START, Event.HEAP_END), _type(
+        "Heap shot", "The profiler walked the heap", category="Memory")),
+    (Markers._contentions, MONITOR_EVENTS, _type(
+        "Lock contention", "A thread waited for a monitor that another one held",
+        "class_name text Class; object hex Object; outcome text Outcome",
+        label="{class_name} {object} {outcome}", group_by=("class_name", "object", "outcome"), category="Locks")),
+    (Markers._exceptions, (*THROWS, Event.CLAUSE), _type(
+        "Exception", "An exception was thrown, and until when it was caught",
+        "type_name text Type; caught_in text Caught in; object hex Object",
+        label="{type_name}", group_by=("type_name",), category="Exceptions")),
+    (Markers._clauses, (Event.CLAUSE,), _type(
+        "Exception clause", "A clause that handles exceptions was run",
+        "kind text Kind; method text Method; index integer Clause number; type_name text Type of the exception",
+        label="{kind} in {method}", group_by=("kind",), category="Exceptions")),
+    (Markers._jit, (Event.JIT,), _type(
+        "JIT compilation", "A method was compiled; from data version 11 on: was seen for the first time",
+        "method text Method; size bytes Size; address hex Address",
+        label="{method}", category="JIT", named_by="method")),
+    (Markers._helpers, (Event.JITHELPER,), _type(
+        "JIT helper", "The runtime generated code of its own",
+        "kind text Kind; helper text Name; size bytes Size; address hex Address",
+        label="{kind} {helper}", group_by=("kind",), category="JIT")),
+    (Markers._metadata, tuple(METADATA_EVENTS), _type(
+        "Metadata", "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
+        "what text What; event text Event; title text Name; pointer hex Pointer",
+        label="{what} {event}: {title}", group_by=("what", "event"), category="Loader")),
+    (Markers._handles, HANDLES, _type(
+        "GC handle", "A handle to an object was created or destroyed",
+        "event text Event; kind text Kind; handle integer Handle; class_name text Class; object hex Object",
+        label="{kind} handle {event}", group_by=("kind", "event"), category="GC")),
+    (Markers._intervals, (Event.FINALIZE_START, Event.FINALIZE_END), _type(
+        "Finalizers", "Objects were finalized, one after the other", category="GC")),
+    (Markers._finalized, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), _type(
+        "Finalizer", "An object was finalized",
+        "class_name text Class; object hex Object",
+        label="{class_name}", group_by=("class_name",), category="GC")),
+    (Markers._roots, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), _type(
+        "GC root", "A region of memory that keeps objects alive was registered or given up",
+        "event text Event; kind text Kind; title text Name; size bytes Size; address hex Address",
+        label="{kind} {event}", group_by=("event", "kind"), category="GC")),
+    (Markers._sync_points, (Event.SYNC_POINT,), _type(
+        "Sync point", "The profiler flushed its buffers: what follows in the file is later",
+        "kind text Kind",
+        label="{kind}", group_by=("kind",))),
+)  # fmt: skip
 
 
 def _pairs(opens: Array, closes: Array, *key: Array) -> tuple[Array, Array]:

@@ -12,15 +12,18 @@ from traceferry.model import Array
 
 # So many threads, open calls of each, and pairs of thread and method are added up; what goes beyond is decoded again.
 MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 256, 256, 1 << 14, 1 << 16
+LOSSES = {
+    "open_at_end": "depth", "leave_without_enter": "ignored", "unwound": "unwound", "clock_backwards": "backwards",
+}  # fmt: skip
 ENTERS, TOTAL_NS, SELF_NS, N_OUTERMOST = 0, 1, 2, 4
 
 
 @dataclass(frozen=True)
 class ThreadSums:
-    """methods: uint64 pointers; counts: how many calls were open at the end (depth), ignored, unwound, backwards."""
+    """methods: uint64 pointers; losses: by kind, as of `walks.call_pieces`."""
 
     methods: Array
-    counts: dict[str, int]
+    losses: dict[str, int]
     _sums: Array
     _spans: Array
     _n_spans: Array
@@ -72,7 +75,7 @@ class CallSums:
         if nth >= len(self._threads) or self._tids[nth] != tid or self._threads[nth, THREAD_COLUMNS["left_out"]]:
             return None
         if tid not in self._closed:
-            counts = dict(zip(THREAD_COLUMNS, self._threads[nth].tolist(), strict=False))
+            losses = {kind: int(self._threads[nth, THREAD_COLUMNS[name]]) for kind, name in LOSSES.items()}
             log_kernel.end_calls(nth, end_ts, self.arrays)
             n_slots, n_spans = self._counts.tolist()
             slots = np.flatnonzero(self._owner[:n_slots] == nth)
@@ -82,5 +85,5 @@ class CallSums:
             spans = self._spans[:n_spans]
             spans = np.column_stack((rank[spans[:, 0]], spans[:, 1:]))[rank[spans[:, 0]] >= 0]
             kept = np.bincount(spans[:, 0], minlength=len(slots))
-            self._closed[tid] = ThreadSums(self._method[slots], counts, self._sums[slots], spans, kept)
+            self._closed[tid] = ThreadSums(self._method[slots], losses, self._sums[slots], spans, kept)
         return self._closed[tid]

@@ -25,22 +25,11 @@ MOVE_WIDTH = 3
 # ---------------------------------------------------------------- calls
 
 
-@dataclass
-class CallCounts:
-    """Irregularities in the calls of a thread: leaves without an enter, calls closed by a leave below them, time stamps
-    that fell, calls open at the end."""
-
-    ignored: int = 0
-    unwound: int = 0
-    backwards: int = 0
-    open_at_end: int = 0
-
-
 def call_pieces(
-    log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, counts: CallCounts
+    log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, losses: dict[str, int]
 ) -> Iterator[Table]:
     """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock,
-    which becomes the trace's by adding shift_ns. counts are set when the last piece has been made.
+    which becomes the trace's by adding shift_ns. losses: by kind, are set when the last piece has been made.
 
     Leaves without an enter are left out: methods of the runtime have leaves without enters.
     """
@@ -73,10 +62,10 @@ def call_pieces(
                 n_read, parts = 0, []
             if stopped == cursor.DONE:
                 break
-    counts.ignored = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
-    counts.unwound, counts.backwards = balancer["n_unwound"], balancer["n_backwards"]
-    counts.open_at_end = balancer["depth"]
-    if counts.open_at_end:
+    losses["leave_without_enter"] = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
+    losses["unwound"], losses["clock_backwards"] = balancer["n_unwound"], balancer["n_backwards"]
+    losses["open_at_end"] = balancer["depth"]
+    if losses["open_at_end"]:
         yield balancer.close(span[1] + shift_ns)
 
 
