@@ -19,6 +19,7 @@ from traceferry.symbols import Binary, Frames
 from traceferry.symbols.build_id import build_id_of
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.one_by_one import look_up
+from traceferry.symbols.tool import debug_bytes
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]
@@ -226,6 +227,18 @@ def test_damaged_symbol_tables_have_no_sizes() -> None:
     damaged[row + 8 : row + 16] = b"\xff" * 7 + b"\x0f"
     found = opened(bytes(damaged)).lookup(np.array([0x2000], np.uint64))
     assert found.size.tolist() == [0]
+
+
+@pytest.mark.parametrize(("at", "field"), [(40, "e_shoff"), (58, "e_shentsize"), (60, "e_shnum"), (62, "e_shstrndx")])
+def test_damaged_section_headers(at: int, field: str) -> None:
+    """Whatever is asked of the file, there is an answer, or none."""
+    damaged = bytearray(elf_with_instr_map(FUNCTIONS))
+    for value in (0, 1, 0x7FFF, 0xFFFF):
+        damaged[at : at + 2] = value.to_bytes(2, "little")
+        symbols = opened(bytes(damaged))
+        assert len(symbols.lookup(np.array([0x1000, 0x2000], np.uint64)).first) == 3
+        assert len([*symbols.functions()]) <= len(FUNCTIONS)
+        assert debug_bytes(symbols.binary) == 0
 
 
 def test_files_cut_anywhere() -> None:

@@ -100,8 +100,8 @@ class Binary:
     @cached_property
     def code_sections(self) -> list[int]:
         """The numbers of those that can be executed."""
-        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
         try:
+            headers = [self.elf._get_section_header(nth) for nth in range(self.elf.num_sections())]
             return [nth for nth, header in enumerate(headers) if header["sh_flags"] & SHF_EXECINSTR]
         except ELF_DAMAGE:
             return []

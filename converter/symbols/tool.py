@@ -15,7 +15,7 @@ from traceferry.errors import FormatError, UsageError
 from traceferry.io.output import open_output
 from traceferry.io.source import Source
 from traceferry.model import Array, Trace
-from traceferry.symbols.binary import Binary, demangle
+from traceferry.symbols.binary import ELF_DAMAGE, Binary, demangle
 from traceferry.symbols.choose import open_symbols
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym import writer as gsym_writer
@@ -77,9 +77,12 @@ def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
 
 
 def debug_bytes(binary: Binary) -> int:
-    """How many bytes of an ELF file are debug information."""
-    sections = binary.elf.iter_sections()
-    return sum(int(section["sh_size"]) for section in sections if section.name.startswith(DEBUG_SECTIONS))
+    """How many bytes of an ELF file are debug information; 0 where its sections are unreadable."""
+    try:
+        sections = binary.elf.iter_sections()
+        return sum(int(section["sh_size"]) for section in sections if section.name.startswith(DEBUG_SECTIONS))
+    except ELF_DAMAGE:
+        return 0
 
 
 # ---------------------------------------------------------------- making
