@@ -139,7 +139,7 @@ class Unwound:
                 place = bisect_right(starts, look) - 1
                 known = place >= 0 and look < ends[place] and module[place] >= 0
                 address = pc - bias[place] & (1 << 64) - 1 if known else None
-                is_jit = known and (found := self.modules[module[place]]) is not None and found.is_jit
+                is_jit = known and (found := self.modules[module[place]]) is not None and not found.segments
                 frames.append((None if is_jit else address, how))
             event = samples[row]
             stack = (ENDS[int(chains.end[nth])], frames)

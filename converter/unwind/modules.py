@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +24,7 @@ JIT_ADDRESS = 1 << 32
 class Module:
     """sections: call-frame information, the first that knows an address answers; segments: (offset in the file, link
     address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt: [start, end)
-    link addresses of PLT sections; is_jit: link addresses begin at JIT_ADDRESS."""
+    link addresses of PLT sections."""
 
     name: str
     machine: Machine
@@ -33,7 +33,6 @@ class Module:
     segments: tuple[tuple[int, int, int], ...] = ()
     entry_point: int = 0
     plt: tuple[tuple[int, int], ...] = ()
-    is_jit: bool = field(default=False)
 
     def bias(self, start: int, file_offset: int) -> int | None:
         """What addresses have more than link addresses, where the byte at file_offset is mapped at start; None if no
@@ -84,7 +83,7 @@ def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, 
     """Code of a JIT compiler with the call-frame information of its jitdump: `.eh_frame` counts as placed behind the
     code, at a multiple of 8. Link addresses begin at JIT_ADDRESS."""
     section = Section(blob[:eh_frame_size], JIT_ADDRESS + -(-code_size // 8) * 8)
-    return Module(name, machine, big, (section,), is_jit=True)
+    return Module(name, machine, big, (section,))
 
 
 def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:

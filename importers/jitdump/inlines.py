@@ -49,7 +49,6 @@ POSITION_B = (
 class InlineTable(Protocol):
     """The inlined functions at each byte, from one record or the records of one code object."""
 
-    variant: str
     n_cycles: int
 
     def stack_at(self, offset: int) -> Stack:
@@ -102,7 +101,6 @@ class TableA:
     line_starts: list[int]
     line_places: list[tuple[str, int, int]]
     edges: list[int]
-    variant: str = "A"
     n_cycles: int = 0
 
     def stack_at(self, offset: int) -> Stack:
@@ -208,7 +206,6 @@ class TableC:
 
     offsets: list[int]
     stacks: list[Stack]
-    variant: str = "C"
     n_cycles: int = 0
 
     def stack_at(self, offset: int) -> Stack:
@@ -252,7 +249,6 @@ class TableB:
     positions: Array
     strings: list[str]
     n_cycles: int
-    variant: str = "B"
 
     def stack_at(self, offset: int) -> Stack:
         nth = int(np.searchsorted(self.offsets, offset, "right")) - 1
