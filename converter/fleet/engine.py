@@ -50,6 +50,8 @@ def cluster(workers: int, memory: str, scheduler: str | None) -> Iterator[Any]:
         "distributed.scheduler.allowed-failures": DEATHS,
         # A kernel does not let other threads run: a worker may be silent while it reads a large recording.
         "distributed.scheduler.worker-ttl": None,
+        # A worker that ends is started again; where that takes longer than this, the cluster would give up the place.
+        "distributed.deploy.lost-worker-timeout": "1h",
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
@@ -99,7 +101,8 @@ class Counts:
 
 @dataclass
 class Step:
-    """A part, or a file, that waits for its children. number: of the file, -1 is a part."""
+    """A part, or a file, that waits for its children. number: of the file, -1 is a part; is_alone: nothing else is
+    given to the workers while it is made."""
 
     key: str
     parent: Step | None
@@ -107,6 +110,7 @@ class Step:
     recordings: Sequence[Recording] = ()
     children: list[str] = field(default_factory=list)
     waits_for: int = 0
+    is_alone: bool = False
 
 
 class Engine:
@@ -118,6 +122,7 @@ class Engine:
         self._progress = progress
         self._running: dict[Any, Step] = {}
         self._ready: deque[Step] = deque()
+        self._suspects: deque[Step] = deque()
         self._known: frozenset[str] = frozenset()
         # Keys of the parts that the files are made of, and of those that the next run must make again.
         self._used: set[str] = set()
@@ -144,7 +149,9 @@ class Engine:
                     break
                 self._submit(self._ready.popleft(), pending)
             if not self._running:
-                return
+                if not self._suspects:
+                    return
+                self._submit(self._suspects.popleft(), pending)
             future = next(pending)
             step = self._running.pop(future.key)
             self._ended(step, future)
@@ -221,7 +228,8 @@ class Engine:
 
     def _submit(self, step: Step, pending: Any) -> None:
         task = self.task_of(step)
-        future = self._client.submit(*task, key=f"{task[0].__name__}-{step.key}", pure=False)
+        name = f"{task[0].__name__}-alone" if step.is_alone else task[0].__name__
+        future = self._client.submit(*task, key=f"{name}-{step.key}", pure=False)
         self._running[future.key] = step
         pending.add(future)
 
@@ -256,10 +264,14 @@ class Engine:
             self._ready.appendleft(parent)
 
     def _divide(self, step: Step) -> None:
-        """A recording has ended the workers that read it: each is read by itself, and the one that does it again is
-        named."""
-        if len(step.recordings) == 1:
+        """A recording has ended the workers that read it: each is read by itself. Where that ends workers, too, it is
+        read once more while they have nothing else: Dask blames all that was given to a worker, also what it has not
+        begun. Then the one that does it again is named."""
+        if len(step.recordings) == 1 and step.is_alone:
             return self._count(step, lost_leaf(self._place, step.key, step.recordings[0]))
+        if len(step.recordings) == 1:
+            step.is_alone = True
+            return self._suspects.append(step)
         place = self._place
         leaves = [leaf_of([each], place.by, place.labels, self._work.description) for each in step.recordings]
         step.recordings = ()
