@@ -191,20 +191,21 @@ def test_a_run_that_is_killed_and_resumed_gives_the_same_bytes(bucket: Bucket) -
 
 
 def test_what_is_done_is_not_done_again(bucket: Bucket) -> None:
-    """After that, a run reads no recording again, and then those only whose partition has one that changed."""
+    """A run that resumes a whole one reads no recording; then those only whose partition has one that changed."""
     words = "--workers", 1, "--partition-size", max(bucket.n // 50, 1), "--resume"
+    bucket.run("again", *words)
     bucket.s3.read.clear()
-    bucket.run("resumed", *words)
+    bucket.run("again", *words)
     assert not [name for name in bucket.s3.read if name.startswith("in/")]
     changed, data = next(iter(recordings(bucket.n, DAMAGED)))
     bucket.s3.put(f"in/{changed}", data + b"more")
-    bucket.run("resumed", *words)
+    bucket.run("again", *words)
     read = {name for name in bucket.s3.read if name.startswith("in/")}
     assert f"in/{changed}" in read
     assert len(read) <= 3 * max(bucket.n // 50, 1)
     bucket.s3.put(f"in/{changed}", data)
-    bucket.run("resumed", *words)
-    assert bucket.content("resumed") == bucket.content("reference")
+    bucket.run("again", *words)
+    assert bucket.content("again") == bucket.content("reference")
 
 
 @pytest.mark.large
