@@ -236,7 +236,7 @@ def site(nth: int) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     for package, source in FOLDERS.items():
         for path in (REPO / source).rglob("*"):
-            if path.suffix in (".py", ".so", ".pxd"):
+            if path.is_file() and path.parent.name != "__pycache__":
                 target = folder / package / path.relative_to(REPO / source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.symlink_to(path)
@@ -256,7 +256,7 @@ def limited() -> None:
 
 
 def notices(folder: Path, mutant: Mutant, tests: Sequence[str], seconds: float, nth: int) -> bool:
-    """Whether one of the tests fails; one that takes much longer than usual does, too."""
+    """Whether one of the tests fails while the code has the change."""
     text = mutated(mutant)
     assert text is not None
     module = put(folder, mutant.path)
@@ -264,6 +264,16 @@ def notices(folder: Path, mutant: Mutant, tests: Sequence[str], seconds: float, 
     module.write_text(text, encoding="utf-8")
     # Python knows by the time in seconds and the size whether what it has compiled is of this text.
     os.utime(module, (1_000_000_000 + nth, 1_000_000_000 + nth))
+    try:
+        return fails(folder, tests, seconds)
+    finally:
+        module.unlink()
+        module.symlink_to(REPO / mutant.path)
+
+
+def fails(folder: Path, tests: Sequence[str], seconds: float) -> bool:
+    """Whether one of the tests does, with the packages in the folder; one that takes much longer than usual does,
+    too."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder)}
     child = subprocess.Popen(
@@ -277,8 +287,6 @@ def notices(folder: Path, mutant: Mutant, tests: Sequence[str], seconds: float, 
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-        module.unlink()
-        module.symlink_to(REPO / mutant.path)
 
 
 def difference(mutant: Mutant) -> str:
@@ -309,10 +317,14 @@ def main() -> None:
     sites: SimpleQueue[Path] = SimpleQueue()
     for nth in range(given.jobs):
         sites.put(site(nth))
+    chosen = {mutant: executed.tests(mutant, given.seconds) for mutant in mutants}
+    needed = sorted({test for tests in chosen.values() for test in tests})
+    if needed and fails(site(given.jobs), needed, sum(executed.seconds[test] for test in needed)):
+        sys.exit(f"tests fail where nothing is changed: pytest with PYTHONPATH={BUILD}/site-{given.jobs} shows which")
 
     def survives(numbered: tuple[int, Mutant]) -> tuple[Mutant, int, bool]:
         nth, mutant = numbered
-        tests = executed.tests(mutant, given.seconds)
+        tests = chosen[mutant]
         if not tests:
             return mutant, 0, True
         folder = sites.get()
