@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from builders.xray import Fdr
 from clients import firefox
@@ -18,7 +19,8 @@ from support import Call, calls_of, events_of, report_of, states_of
 
 import traceferry
 from traceferry.exporters.counters import MANY, shown_counters
-from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, Trace
+from traceferry.exporters.firefox.tables import Stacks
+from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, ThreadData, Trace
 from traceferry.summary.info import summarize
 
 Load = Callable[..., Trace]
@@ -480,3 +482,14 @@ def test_of_many_counters_those_that_never_change_are_left_out() -> None:
     assert shown_counters(trace, Process(7, "app", 0, 9, counters=counters[:MANY])) == counters[:MANY]
     assert shown_counters(trace, Process(7, "app", 0, 9, counters=counters)) == counters[11:]
     assert report_of(trace) == {"counters_dropped": 11}
+
+
+def test_stacks_that_are_added_while_calls_are_written_keep_their_frames() -> None:
+    """Samples of threads that are made after the first calls: several times, each time some more."""
+    trace = Trace()
+    stacks = Stacks(trace)
+    list(stacks.of_calls(ThreadData().calls, 1))
+    for n in (2, 5, 9):
+        added = [trace.stacks.intern(prefix=-1, frame=frame) for frame in range(n)]
+        here = stacks.of_column(np.array([*added, -1], np.int32)).tolist()
+        assert [*stacks.frame[here[:-1]].tolist(), here[-1]] == [*range(n), -1]
