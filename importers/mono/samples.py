@@ -67,22 +67,16 @@ def _add_native_stacks(trace: Trace, log: Log, frames: Frames, hits: Hits, stack
     rows = np.flatnonzero((stack < 0) & (hits.n > 0))
     if len(rows) == 0:
         return
-    code = _Code(log, frames)
-    symbols = _Symbols(log)
-    known: dict[tuple[int, ...], int] = {}
-    at, n, ts = (np.cumsum(hits.n) - hits.n)[rows].tolist(), hits.n[rows].tolist(), hits.ts[rows].tolist()
-    for row, first, length, time in zip(rows.tolist(), at, n, ts, strict=True):
-        addresses = hits.addresses[first : first + length][::-1].tolist()
-        found = tuple(
-            frame if (frame := code.frame_at(address, time)) >= 0 else frames.native(symbols.name_of(address))
-            for address in addresses
-        )
-        if found not in known:
-            prefix = -1
-            for frame in found:
-                prefix = trace.stacks.intern(prefix=prefix, frame=frame)
-            known[found] = prefix
-        stack[row] = known[found]
+    code, symbols, n = _Code(log, frames), _Symbols(log), hits.n[rows]
+    # The addresses of these samples, the outermost first.
+    nth = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    at = np.repeat(np.cumsum(hits.n)[rows] - 1, n) - nth
+    frame_of = np.full(len(hits.addresses), -1, np.int32)
+    frame_of[at] = [
+        frame if (frame := code.frame_at(address, ts)) >= 0 else frames.native(symbols.name_of(address))
+        for address, ts in zip(hits.addresses[at].tolist(), np.repeat(hits.ts[rows], n).tolist(), strict=True)
+    ]
+    stack[rows] = intern_stacks(trace, frame_of[frame_of >= 0], n)
 
 
 class _Code:
