@@ -63,7 +63,7 @@ class Rows(NamedTuple):
     number: Array
 
     def take(self, rows: Array) -> Rows:
-        return Rows._make(column[rows] for column in self)
+        return Rows._make(column.take(rows) for column in self)
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Allocations:
             for ts, of_ts in rows_by_key(freed.ts).items():
                 waiting[ts].append(freed.take(of_ts))
             due = sorted(ts for ts in waiting if ts <= now)
-            yield self._table([made, *(part for ts in due for part in waiting.pop(ts))])
+            yield self._table(list(_merged(made, [part for ts in due for part in waiting.pop(ts)])))
         if waiting:
             yield self._table([part for ts in sorted(waiting) for part in waiting[ts]])
 
@@ -154,19 +154,27 @@ class Allocations:
         return np.clip(ts, *self.span) + self.shift_ns
 
     def _table(self, parts: Sequence[Rows]) -> Table:
-        """By time; of the same time in the order of the parts."""
-        order = np.argsort(np.concatenate([part.ts for part in parts]), kind="stable")
-        ts, size, pair, number = (partial(_in_order, columns, order) for columns in zip(*parts, strict=True))
+        ts, size, pair, number = (partial(_joined, columns) for columns in zip(*parts, strict=True))
         pairs = self.made.pairs
-        return _LazyTable(len(order), {
+        return _LazyTable(sum(len(part.ts) for part in parts), {
             "ts": ts, "size": size, "class_name": lambda: pairs.class_name[pair()],
             "stack": lambda: pairs.stacks(pair()), "object": number,
         })  # fmt: skip
 
 
-def _in_order(parts: Sequence[Array], order: Array) -> Array:
-    ordered: Array = np.concatenate(parts)[order]
-    return ordered
+def _joined(columns: Sequence[Array]) -> Array:
+    return np.concatenate(columns)
+
+
+def _merged(made: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:
+    """By time; the rows of each part of freed have one time, which rises from part to part. What is allocated comes
+    before what is freed at the same time."""
+    begin = 0
+    for part in freed:
+        end = int(np.searchsorted(made.ts, part.ts[0], side="right"))
+        yield from (Rows._make(column[begin:end] for column in made), part)
+        begin = end
+    yield Rows._make(column[begin:] for column in made)
 
 
 class _LazyTable(Table):
