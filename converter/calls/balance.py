@@ -24,10 +24,10 @@ from traceferry.report import Report
 SLOT = balance_kernel.STATE_SLOTS
 ORPHAN = balance_kernel.ORPHAN_COLUMNS
 FIRST_DEPTH = 1 << 8
-BLOCK_ROWS = 1 << 20
 # Balanced calls of a thread that are kept; of longer threads they are made again each time.
 KEPT_ROWS = 1 << 24
 NO_ROWS = np.empty(0, np.int64)
+CALL_COLUMNS = [column.name for column in CALLS.columns]
 
 
 class Raw(NamedTuple):
@@ -43,11 +43,6 @@ class Raw(NamedTuple):
     frame: Array
     flags: Array
     marks: Array = NO_ROWS
-
-
-def _rows_of_calls(n: int) -> list[Array]:
-    """Arrays for ts, frame and flags."""
-    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]
 
 
 class Balancer:
@@ -69,7 +64,6 @@ class Balancer:
         self._n_open = np.zeros(0, np.int32)
         self._orphans = NO_ROWS
         self._marks: list[Array] = []
-        self._block, self._n_used = _rows_of_calls(0), 0
 
     def __getitem__(self, name: str) -> int:
         """What `balance_kernel` counts: depth, n_written (rows so far), n_unwound, n_backwards, max_backwards,
@@ -84,13 +78,12 @@ class Balancer:
         self._reserve(n, n_keys)
         depth = self["depth"]
         capacity = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
-        ts, frame, flags = self._rows(capacity)
+        ts, frame, flags = _call_columns(capacity)
         marks = np.empty(len(raw.marks), np.int64)
         n_rows = balance_kernel.balance(
             raw.ts, raw.key, raw.frame, raw.flags, raw.marks, self._missing, self._key, self._frame, self._row,
             self._n_open, self._lists, self._orphans, ts, frame, flags, marks, self._state,
         )  # fmt: skip
-        self._n_used += n_rows
         if len(marks):
             self._marks.append(marks)
         return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
@@ -113,7 +106,7 @@ class Balancer:
     def close(self, end_ts: int) -> Table:
         """CALLS: open calls are closed at end_ts."""
         depth = self["depth"]
-        ts, frame, flags = np.empty(depth, np.int64), np.empty(depth, np.int32), np.empty(depth, np.uint8)
+        ts, frame, flags = _call_columns(depth)
         balance_kernel.close(end_ts, self._frame, self._row, self._lists, self._orphans, ts, frame, flags, self._state)
         return Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
 
@@ -125,13 +118,6 @@ class Balancer:
     def orphans(self) -> Array:
         """int64 [n, 6], after `close`: the leaves without an enter; the columns are ORPHAN."""
         return self._orphans[: len(ORPHAN) * self["n_orphans"]].reshape(-1, len(ORPHAN))
-
-    def _rows(self, n: int) -> list[Array]:
-        """ts, frame and flags of n rows. Pieces that are kept are parts of large arrays, for which the system gives
-        large pages: pages of 4 kB took a seventh of the time of a conversion."""
-        if n > len(self._block[0]) - self._n_used:
-            self._block, self._n_used = _rows_of_calls(max(n, min(2 * len(self._block[0]), BLOCK_ROWS))), 0
-        return [column[self._n_used : self._n_used + n] for column in self._block]
 
     def _reserve(self, n: int, n_keys: int) -> None:
         deepest = self["depth"] + n + len(self._missing) // 4 - self["n_inserted"]
@@ -161,9 +147,13 @@ def missing_enters(orphans: Array) -> Array:
 
 @dataclass(frozen=True)
 class RecordedCalls:
-    """The calls of one thread of a recording that can be read repeatedly. n_keys: one more than the largest key."""
+    """The calls of one thread of a recording that can be read repeatedly.
+
+    n_rows: how many rows `read` yields; n_keys: one more than the largest key.
+    """
 
     read: Callable[[], Iterator[Raw]]
+    n_rows: int
     n_keys: int
     end_ts: int
 
@@ -188,20 +178,24 @@ class RecordedCalls:
         kept = self._kept(second, self.read())
         return self._table(kept, second["n_written"], missing), second.marks
 
-    def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> list[Table] | None:
+    def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
         """The calls, None where they are too many to keep."""
-        kept: list[Table] = []
+        columns, n_kept = _call_columns(min(self.n_rows, KEPT_ROWS)), 0
         for piece in self._pass(balancer, pieces):
-            if balancer["n_written"] <= KEPT_ROWS:
-                kept.append(piece)
-            else:
-                kept.clear()
-        return kept if balancer["n_written"] <= KEPT_ROWS else None
+            if balancer["n_written"] > KEPT_ROWS:
+                columns, n_kept = _call_columns(0), 0
+                continue
+            start, n_kept = n_kept, n_kept + len(piece)
+            columns = [_longer(column, n_kept) for column in columns]
+            for column, name in zip(columns, CALL_COLUMNS, strict=True):
+                column[start:n_kept] = piece[name]
+        if balancer["n_written"] > KEPT_ROWS:
+            return None
+        return Table(CALLS, {name: column[:n_kept] for name, column in zip(CALL_COLUMNS, columns, strict=True)})
 
-    def _table(self, kept: list[Table] | None, n_rows: int, missing: Array) -> Table:
+    def _table(self, kept: Table | None, n_rows: int, missing: Array) -> Table:
         if kept is not None:
-            names = [column.name for column in CALLS.columns]
-            return Table(CALLS, {name: np.concatenate([t[name] for t in kept]) for name in names} if kept else None)
+            return kept
         return StreamedTable(CALLS, lambda: self._pass(Balancer(missing=missing), self.read()), n_rows)
 
     def _pass(self, balancer: Balancer, pieces: Iterable[Raw]) -> Iterator[Table]:
@@ -289,13 +283,14 @@ def calls_lasting(calls: Table, min_ns: int) -> Part:
 
 
 def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
-    """kernel: takes the columns of a piece, the limits, the columns of open calls, those of the output, the state."""
+    """kernel: takes the columns of a piece, the limits, the columns of open calls, those of the output, the state; the
+    last of the columns is the row."""
     state = np.zeros(4, np.int64)
-    open_calls = _call_columns(0)
+    open_calls = [*_call_columns(0), NO_ROWS]
     for piece in calls.pieces():
         capacity = int(state[0]) + len(piece)
         open_calls = [_longer(column, capacity) for column in open_calls]
-        out = _call_columns(capacity)
+        out = [*_call_columns(capacity), np.empty(capacity, np.int64)]
         kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
         ts, frame, flags, row = (column[: state[2]] for column in out)
         if len(ts):
@@ -304,8 +299,8 @@ def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
 
 
 def _call_columns(n: int) -> list[Array]:
-    """Arrays for ts, frame, flags and row of n rows of calls."""
-    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64)]
+    """Arrays for ts, frame and flags of n rows of calls."""
+    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]
 
 
 def _longer(array: Array, n: int) -> Array:

@@ -236,7 +236,9 @@ class ThreadLoader:
 
     def __call__(self) -> ThreadData:
         side = _Side()
-        recorded = RecordedCalls(lambda: map(self._raw, self.log.pieces()), len(self.trace.frames), self.end_ts)
+        recorded = RecordedCalls(
+            lambda: map(self._raw, self.log.pieces()), self.log.n_rows, len(self.trace.frames), self.end_ts
+        )
         calls, rows = recorded.balanced(self._first(side), self.trace.report, self.where)
         start_ts = self.rate.tick_to_ns(self.log.min_tick)
         cpu_ts = self.rate.to_ns_within(np.concatenate(side.cpu_ticks), start_ts, self.end_ts)
