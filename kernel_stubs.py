@@ -23,6 +23,7 @@ def kernels() -> list[Path]:
 
 
 def stub_of(text: str) -> str:
+    """The .pyi text for the text of a module. Raises ValueError for a parameter without a type."""
     body = ast.parse(text).body
     lists = [node.value for node in body if isinstance(node, ast.Assign) and _name(node) == "__all__"]
     declared = [stub for node in body for stub in _declared(node)]
@@ -36,7 +37,8 @@ def stub_of(text: str) -> str:
 
 
 def _declared(node: ast.stmt) -> Iterator[ast.stmt]:
-    """A function, class, attribute or constant without its text; nothing of other statements."""
+    """A function, class, attribute or constant without its body; nothing for other statements. Raises ValueError for a
+    parameter without a type."""
     if isinstance(node, ast.FunctionDef):
         node.returns = _returned(node)
         for argument in node.args.args:
@@ -87,14 +89,18 @@ def _python_type(annotation: ast.expr | None) -> ast.expr:
 def _type_name(annotation: ast.expr) -> str:
     if isinstance(annotation, ast.Tuple):
         return f"tuple[{', '.join(map(_type_name, annotation.elts))}]"
+    if isinstance(annotation, ast.Subscript):
+        value = ast.unparse(annotation.value)
+        if "::1" in ast.unparse(annotation.slice):
+            item = value.removeprefix("cython.const[").removesuffix("]").removeprefix("cython.")
+            return ARRAYS.get(item, "NDArray[Any]")
+        if value == "cython.const":
+            return _type_name(annotation.slice)
+        if value.startswith("cython."):
+            return "list[int]"
     text = ast.unparse(annotation)
-    item = text.replace("cython.const[", "").removeprefix("cython.").partition("[")[0].rstrip("]")
-    if "::1]" in text:
-        return ARRAYS.get(item, "NDArray[Any]")
-    if text.startswith("cython.const"):
-        return _type_name(annotation.slice) if isinstance(annotation, ast.Subscript) else "int"
     if text.startswith("cython."):
-        return SCALARS.get(item, "list[int]" if "[" in text else "int")
+        return SCALARS.get(text.removeprefix("cython."), "int")
     return "tuple[Any, ...]" if text == "tuple" else text
 
 

@@ -120,7 +120,8 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
 @pytest.fixture(scope="session")
 def trace_processor() -> Callable[[Path], Any]:
     """Opens a trace in trace_processor; skips where it cannot be started."""
-    perfetto = pytest.importorskip("perfetto.trace_processor", reason="the package perfetto is not installed")
+    missing = "the package perfetto is not installed (pip install perfetto)"
+    perfetto = pytest.importorskip("perfetto.trace_processor", reason=missing)
     binary = os.environ.get("PERFETTO_TP_BIN")
     failed: list[str] = []
 

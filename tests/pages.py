@@ -35,7 +35,7 @@ from traceferry.model import (
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium)"
-NO_DRIVER = "no page is opened: the package playwright is not installed"
+NO_DRIVER = "no page is opened: the package playwright is not installed (pip install playwright)"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Of the text of embedded bytes, from low to high.
 ALPHABET = "".join(c for c in map(chr, range(33, 127)) if c not in "<>&")

@@ -267,7 +267,7 @@ class Engine:
         """A recording has ended the workers that read it: each is read by itself. Where that ends workers, too, it is
         read once more while they have nothing else: Dask blames all that was given to a worker, also what it has not
         begun. Then the one that does it again is named."""
-        if len(step.recordings) == 1 and step.is_alone:
+        if step.is_alone:
             return self._count(step, lost_leaf(self._place, step.key, step.recordings[0]))
         if len(step.recordings) == 1:
             step.is_alone = True

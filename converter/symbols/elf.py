@@ -139,7 +139,7 @@ class ElfSymbols:
 
     @cached_property
     def _answer_of_symbolic(self) -> Callable[[int], Answer]:
-        """Without the size."""
+        """What symbolic says of an address (as the linker wrote it): all but the size of the function, which is 0."""
         from symbolic.exceptions import SymbolicError
 
         base, symcache = self.base, self.binary.symcache

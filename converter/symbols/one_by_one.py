@@ -30,6 +30,7 @@ def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
 
 
 def frames_of(answers: Sequence[Answer]) -> Frames:
+    """The frames of one address for each answer."""
     texts: dict[str, int] = {"": -1}
     rows = [_row(texts, *frame) for answer in answers for frame in answer.frames]
     name, source, line = np.ascontiguousarray(np.array(rows, np.int32).reshape(-1, 3).T)
@@ -40,7 +41,7 @@ def frames_of(answers: Sequence[Answer]) -> Frames:
 
 
 def taken(found: Frames, which: Array) -> Frames:
-    """The frames of so many addresses; which: the row in `found` of each."""
+    """The frames of len(which) addresses; which: int64, for each of them its row in `found`."""
     n_frames = np.diff(found.first)[which]
     first = np.concatenate(([0], np.cumsum(n_frames)))
     at = np.arange(first[-1]) + np.repeat(found.first[which] - first[:-1], n_frames)
