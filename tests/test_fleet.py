@@ -11,9 +11,11 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -28,6 +30,7 @@ import duckdb
 import fsspec
 import numpy as np
 import pyarrow
+from distributed.scheduler import KilledWorker
 from pyarrow import csv, parquet
 
 import traceferry
@@ -512,6 +515,70 @@ def test_what_could_not_be_reached_is_tried_again_by_the_next_run(
     assert len(read) <= 2 * 3
     statuses(set())
     assert read == []
+
+
+class WorkerEnded(BaseException):
+    """A worker process is gone."""
+
+
+class Fatal(Unsteady):
+    """Those in `failing` end the worker that reads them."""
+
+    def of(self, recording: Recording, labels: Sequence[str]) -> Result:
+        if recording.urls[0] in self.failing:
+            raise WorkerEnded
+        return Result(row_of(recording))
+
+
+class OneWorker:
+    """A client with one worker, and what its tasks end with, in the order in which they were given. As Dask's scheduler
+    does, it blames all that a worker has been given for its end."""
+
+    loop = None
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+        self.ended: list[Any] = []
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 1}
+
+    def submit(self, task: Callable[..., Any], *arguments: Any, key: str, pure: bool) -> Any:
+        return SimpleNamespace(key=key, run=partial(task, *arguments))
+
+    def add(self, future: Any) -> None:
+        self.given.append(future)
+
+    def __next__(self) -> Any:
+        if not self.ended:
+            self.ended = self._ended()
+        return self.ended.pop(0)
+
+    def _ended(self) -> list[Any]:
+        future = self.given[0]
+        try:
+            done = future.run()
+        except WorkerEnded:
+            blamed, self.given = self.given, []
+            error = KilledWorker(future.key, None, 3)
+            return [SimpleNamespace(key=each.key, exception=lambda: error) for each in blamed]
+        self.given.remove(future)
+        return [SimpleNamespace(key=future.key, exception=lambda: None, result=lambda: done)]
+
+
+def test_what_waited_at_a_worker_that_ended_is_not_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = OneWorker()
+    monkeypatch.setattr("traceferry.fleet.run.cluster", lambda *_: nullcontext(worker))
+    monkeypatch.setattr("distributed.as_completed", lambda loop: worker)
+    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    names = [f"/r/{nth}" for nth in range(8)]
+    bad = {names[0], names[4]}
+    monkeypatch.setattr(Fatal, "failing", bad)
+    recordings = Found((), tuple(Recording((name,), (), 1, "", name) for name in names))
+    run_all(recordings, (), Fatal(), str(tmp_path / "out"), Pool(1), leaf_size=4, quiet=True)
+    rows = parquet.read_table(tmp_path / "out" / "recordings").to_pylist()
+    statuses = {row["recording"]: row["status"] for row in rows}
+    assert statuses == dict.fromkeys(names, "done") | dict.fromkeys(bad, "killed")
 
 
 def test_nothing_but_damaged_recordings(tmp_path: Path) -> None:
