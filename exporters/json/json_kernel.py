@@ -8,60 +8,56 @@ import cython
 
 from traceferry.kernels.functions import c_inline
 
-PAIRS = cython.declare(cython.uchar[200])
-# Three digits, and how many of them there are without zeros at the end.
-DECIMALS = cython.declare(cython.uchar[4000])
+# Texts of the numbers below 1000, the first character in the lowest byte: without zeros in front, with three digits,
+# and without zeros at the end, as after a decimal point; and how long the first and the last are.
+FIRST = cython.declare(cython.uint[1000])
+MIDDLE = cython.declare(cython.uint[1000])
+LAST = cython.declare(cython.uint[1000])
+FIRST_LENGTH = cython.declare(cython.uchar[1000])
+LAST_LENGTH = cython.declare(cython.uchar[1000])
 
-for _i in range(100):
-    PAIRS[2 * _i] = 48 + _i // 10
-    PAIRS[2 * _i + 1] = 48 + _i % 10
 for _i in range(1000):
-    DECIMALS[4 * _i] = 48 + _i // 100
-    DECIMALS[4 * _i + 1] = 48 + _i // 10 % 10
-    DECIMALS[4 * _i + 2] = 48 + _i % 10
-    DECIMALS[4 * _i + 3] = 1 if _i % 100 == 0 else 2 if _i % 10 == 0 else 3
+    MIDDLE[_i] = 48 + _i // 100 | 48 + _i // 10 % 10 << 8 | 48 + _i % 10 << 16
+    LAST[_i] = MIDDLE[_i]
+    FIRST_LENGTH[_i] = 1 if _i < 10 else 2 if _i < 100 else 3
+    LAST_LENGTH[_i] = 1 if _i % 100 == 0 else 2 if _i % 10 == 0 else 3
+    FIRST[_i] = MIDDLE[_i] >> 8 * (3 - FIRST_LENGTH[_i])
+
+
+@c_inline
+def put4(o: cython.uchar[::1], p: cython.Py_ssize_t, text: cython.uint) -> cython.void:
+    """Four bytes, of which the text may need less: cheaper than to branch by its length, which is as good as random."""
+    o[p] = text & 255
+    o[p + 1] = text >> 8 & 255
+    o[p + 2] = text >> 16 & 255
+    o[p + 3] = text >> 24
 
 
 @c_inline
 def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.Py_ssize_t:
-    n: cython.Py_ssize_t
-    r: cython.uint
-    q: cython.Py_ssize_t
-    if v < 10:
-        o[p] = 48 + v
-        return p + 1
-    if v < 100:
-        n = 2
-    elif v < 1000:
-        n = 3
-    elif v < 10000:
-        n = 4
-    elif v < 100000:
-        n = 5
-    elif v < 1000000:
-        n = 6
-    elif v < 10000000:
-        n = 7
-    elif v < 100000000:
-        n = 8
-    elif v < 1000000000:
-        n = 9
+    high: cython.uint
+    if v < 1000:
+        put4(o, p, FIRST[v])
+        return p + FIRST_LENGTH[v]
+    if v < 1000000:
+        high = v // 1000
+        put4(o, p, FIRST[high])
+        p += FIRST_LENGTH[high]
+        put4(o, p, MIDDLE[v - 1000 * high])
+        return p + 3
+    high = v // 1000000
+    v -= 1000000 * high
+    if high < 1000:
+        put4(o, p, FIRST[high])
+        p += FIRST_LENGTH[high]
     else:
-        n = 10
-    q = p + n
-    p = q
-    while v >= 100:
-        r = v % 100
-        v //= 100
-        p -= 2
-        o[p] = PAIRS[2 * r]
-        o[p + 1] = PAIRS[2 * r + 1]
-    if v < 10:
-        o[p - 1] = 48 + v
-    else:
-        o[p - 2] = PAIRS[2 * v]
-        o[p - 1] = PAIRS[2 * v + 1]
-    return q
+        o[p] = 48 + high // 1000
+        put4(o, p + 1, MIDDLE[high % 1000])
+        p += 4
+    high = v // 1000
+    put4(o, p, MIDDLE[high])
+    put4(o, p + 3, MIDDLE[v - 1000 * high])
+    return p + 6
 
 
 @c_inline
@@ -84,21 +80,18 @@ def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cy
 
 @c_inline
 def put_decimals(o: cython.uchar[::1], p: cython.Py_ssize_t, ns: cython.uint) -> cython.Py_ssize_t:
-    """The decimals of ns below 1000000 as ms, as many as they need. Writes up to 7 bytes."""
+    """The decimals of ns below 1000000 as ms, as many as they need. Writes up to 8 bytes."""
     high: cython.uint = ns // 1000
-    low: cython.uint = ns % 1000
+    low: cython.uint = ns - 1000 * high
     if ns == 0:
         return p
     o[p] = 46
-    o[p + 1] = DECIMALS[4 * high]
-    o[p + 2] = DECIMALS[4 * high + 1]
-    o[p + 3] = DECIMALS[4 * high + 2]
     if low == 0:
-        return p + 1 + DECIMALS[4 * high + 3]
-    o[p + 4] = DECIMALS[4 * low]
-    o[p + 5] = DECIMALS[4 * low + 1]
-    o[p + 6] = DECIMALS[4 * low + 2]
-    return p + 4 + DECIMALS[4 * low + 3]
+        put4(o, p + 1, LAST[high])
+        return p + 1 + LAST_LENGTH[high]
+    put4(o, p + 1, MIDDLE[high])
+    put4(o, p + 4, LAST[low])
+    return p + 4 + LAST_LENGTH[low]
 
 
 @c_inline
@@ -141,26 +134,29 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
         raise ValueError("millis: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    # The whole ms of the value before, which mostly are those of the next, too: where they are, and until which ns.
-    begin: cython.Py_ssize_t = 0
+    # The whole ms of the value before, which mostly are those of the next, too, and their text.
+    digits = cython.declare(cython.uchar[16])
     n_digits: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
-    ms: cython.longlong = -1
+    ms: cython.longlong = -1000000
     ns: cython.longlong
+    for k in range(16):
+        digits[k] = 0
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] < 0:
                 p = put_null(o, p)
             else:
                 ns = a[i] - ms
-                if ms >= 0 and 0 <= ns < 1000000:
-                    for k in range(n_digits):
-                        o[p + k] = o[begin + k]
+                if 0 <= ns < 1000000:
+                    for k in range(16):
+                        o[p + k] = digits[k]
                 else:
                     ns = a[i] % 1000000
                     ms = a[i] - ns
                     n_digits = put64(o, p, ms // 1000000) - p
-                begin = p
+                    for k in range(16):
+                        digits[k] = o[p + k]
                 p = put_decimals(o, p + n_digits, ns)
             o[p] = 44
             p += 1
