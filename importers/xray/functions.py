@@ -161,21 +161,23 @@ def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]
 
 
 def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
-    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Only every
-    eighth byte is asked for, and then those before the first that has a line."""
-    lines = np.zeros(len(addresses), np.int64)
-    near = np.arange(1 - LINE_STEP, 1)
+    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Every eighth
+    byte is asked for, and between the last without a line and the first with one, the middle, again and again."""
+    lines, reached = np.zeros((2, len(addresses)), np.int64)
     pending = np.arange(len(addresses))
     for step in range(LINE_STEP, LINE_REACH, LINE_STEP):
         found, _, line = _outermost(symbols, addresses[pending] + np.uint64(step))
         pending, line = pending[found == names[pending]], line[found == names[pending]]
-        lined = pending[line > 0]
-        at = (addresses[lined, None] + np.uint64(step) + near.astype(np.uint64)).ravel()
-        found, _, line_there = _outermost(symbols, at)
-        usable = (line_there > 0) & (found == names[lined].repeat(LINE_STEP))
-        first = usable.reshape(-1, LINE_STEP).argmax(axis=1)
-        lines[lined] = line_there.reshape(-1, LINE_STEP)[np.arange(len(lined)), first]
+        lines[pending], reached[pending] = line, step
         pending = pending[line == 0]
+    lined = np.flatnonzero(lines)
+    half = LINE_STEP // 2
+    while half:
+        before = reached[lined] - half
+        found, _, line = _outermost(symbols, addresses[lined] + before.astype(np.uint64))
+        usable = (line > 0) & (found == names[lined])
+        lines[lined[usable]], reached[lined[usable]] = line[usable], before[usable]
+        half //= 2
     return lines
 
 
