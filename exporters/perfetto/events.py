@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from traceferry.exporters.perfetto.packets import Annotation, Event, EventType, Packets
-from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, message, text, varint, varints
+from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, messages, text, texts, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace, distinct
 
@@ -44,16 +45,15 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
     otherwise = "" if marker_type.named_by else marker_type.category
     colors = _texts(Event.CORRELATION_ID_STR, table, marker_type.colored_by, otherwise)
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
-    heads = (name + category + color for name, color in zip(names, colors, strict=True))
-    for fields, callstack, flow in zip(
-        zip(heads, *columns, strict=True), callstacks, table["flow"].tolist(), strict=True
-    ):
-        event = b"".join(fields)
-        if callstack:
-            event += integer(Event.CALLSTACK_IID, callstack)
-        if flow > 0:
-            event += fixed64(Event.FLOW_IDS, flow)
-        yield event
+    stacks = _optional(lambda iid: integer(Event.CALLSTACK_IID, iid), callstacks)
+    flows = _optional(lambda flow: fixed64(Event.FLOW_IDS, flow), np.maximum(table["flow"], 0).tolist())
+    return map(b"".join, zip(names, repeat(category), colors, *columns, stacks, flows))
+
+
+def _optional(write: Callable[[int], bytes], values: list[int]) -> Iterator[bytes]:
+    """Of each value what is written for it, which is nothing for 0."""
+    written = {value: write(value) if value else b"" for value in dict.fromkeys(values)}
+    return map(written.__getitem__, values)
 
 
 def _texts(field: Event, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
@@ -115,16 +115,16 @@ def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     """Of each row, empty where it is unknown. Values come again and again, so each is written once."""
     name = text(Annotation.NAME, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
     distinct = dict.fromkeys(values.tolist())
-    written = dict(zip(distinct, _shown(field.format, distinct), strict=True))
-    whole = {value: message(Event.DEBUG_ANNOTATIONS, name, shown) for value, shown in written.items()}
+    shown = messages(Event.DEBUG_ANNOTATIONS, [name + value for value in _shown(field.format, distinct)])
+    written = dict(zip(distinct, shown, strict=True))
     if field.optional:
-        whole |= {0: b"", "": b""}
-    return map(whole.__getitem__, values.tolist())
+        written |= {0: b"", "": b""}
+    return map(written.__getitem__, values.tolist())
 
 
-def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterator[bytes]:
+def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterable[bytes]:
     if shown_as == "text":
-        return (text(Annotation.STRING_VALUE, value) for value in values)
+        return texts(Annotation.STRING_VALUE, values)
     field = Annotation.POINTER_VALUE if shown_as == "hex" else Annotation.INT_VALUE
     numbers = np.array(list(values), np.uint64 if shown_as == "hex" else np.int64)
     tag = varint(field << 3 | VARINT)

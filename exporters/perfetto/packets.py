@@ -5,10 +5,22 @@ Field numbers: protos/perfetto/trace of google/perfetto, v59.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import chain, islice, repeat
 
-from traceferry.exporters.perfetto.proto import LENGTH, VARINT, integer, message, text, varint, varints
+from traceferry.exporters.perfetto.proto import (
+    LENGTH,
+    VARINT,
+    integer,
+    lengths,
+    message,
+    messages,
+    text,
+    texts,
+    varint,
+    varints,
+)
 from traceferry.io.output import Output
 from traceferry.model import Array, ClockKind, Process, Thread
 
@@ -22,6 +34,7 @@ INCREMENTAL, RELATIVE = 64, 65
 CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 PIECE = 1 << 18
+ROWS = 1 << 14  # that are put together at once
 PACKET_TAG = varint(1 << 3 | LENGTH)  # Trace.packet
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
@@ -140,6 +153,12 @@ def interned_text(field: Interned, iid: int, value: str) -> bytes:
     return message(field, integer(1, iid), text(2, value))
 
 
+def interned_texts(field: Interned, iids: Sequence[int], values: Iterable[str]) -> list[bytes]:
+    """`interned_text` of each of them."""
+    heads = (integer(1, iid) for iid in iids)
+    return messages(field, list(map(b"".join, zip(heads, texts(2, values), strict=True))))
+
+
 def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:
     """For packets of moderate size."""
     piece: list[bytes] = []
@@ -205,9 +224,17 @@ class Packets:
         lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence)
         lead += integer(Packet.TIMESTAMP_CLOCK_ID, self.clock) + varint(Packet.TIMESTAMP << 3 | VARINT)
         event_tag = varint(Packet.TRACK_EVENT << 3 | LENGTH)
-        for time, fields in zip(varints(ts), events, strict=True):
-            tail = b"".join((time, event_tag, varint(len(head) + len(fields)), head, fields))
-            self.out.write(b"".join((PACKET_TAG, varint(len(lead) + len(tail)), lead, tail)))
+        rest = iter(events)
+        for at in range(0, len(ts), ROWS):
+            times, fields = varints(ts[at : at + ROWS]), list(islice(rest, ROWS))
+            n_event = lengths(fields) + len(head)
+            event_lengths = varints(n_event)
+            n_packet = len(lead) + lengths(times) + len(event_tag) + lengths(event_lengths) + n_event
+            packets = zip(
+                repeat(PACKET_TAG), varints(n_packet), repeat(lead), times,
+                repeat(event_tag), event_lengths, repeat(head), fields,
+            )  # fmt: skip
+            self.out.write(b"".join(chain.from_iterable(packets)))
 
     def write_at(self, ts: int, *fields: bytes, sequence: int) -> None:
         """At a time on the trace's clock, whatever clock the sequence has."""

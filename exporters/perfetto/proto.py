@@ -7,6 +7,8 @@ every packet back with the protobuf library.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -67,3 +69,18 @@ def message(field: int, *parts: bytes) -> bytes:
     """A field of a message or bytes type, from its serialised fields."""
     data = b"".join(parts)
     return varint(field << 3 | LENGTH) + varint(len(data)) + data
+
+
+def lengths(texts: Sequence[bytes]) -> Array:
+    """int64"""
+    return np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def messages(field: int, datas: Sequence[bytes]) -> list[bytes]:
+    """`message` of each of them."""
+    return list(map(b"".join, zip(repeat(varint(field << 3 | LENGTH)), varints(lengths(datas)), datas)))
+
+
+def texts(field: int, values: Iterable[str]) -> list[bytes]:
+    """`text` of each of them."""
+    return messages(field, [value.encode("utf-8", "replace") for value in values])

@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.exporters.perfetto import stacks_kernel
-from traceferry.exporters.perfetto.packets import Interned, Packet, Packets, filled, in_pieces, interned_text
+from traceferry.exporters.perfetto.packets import (
+    Interned,
+    Packet,
+    Packets,
+    filled,
+    in_pieces,
+    interned_text,
+    interned_texts,
+)
 from traceferry.exporters.perfetto.proto import VARINT, integer, message, text, varint
 from traceferry.model import Array, GrowingTable, Table, Trace, distinct
 
@@ -427,8 +435,10 @@ class Callstacks:
             mapping_of_lib[used] = self._mapping(self._runs.lib_module(used), entries)
         mappings = mapping_of_lib[lib]
         for field, strings in ((Interned.FUNCTION_NAMES, names), (Interned.SOURCE_PATHS, paths)):
-            for index in _distinct(strings[strings >= 0], len(self._trace.strings)).tolist():
-                self._string(field, index, entries)
+            used = _distinct(strings[strings >= 0], len(self._trace.strings)).tolist()
+            new = [index for index in used if index not in self._sent[field]]
+            self._sent[field].update(new)
+            entries += interned_texts(field, [index + 1 for index in new], map(self._trace.strings.__getitem__, new))
         self._packets.intern(self._sequence, entries)
         for at in range(0, len(frames), PLAIN_PIECE):
             piece = slice(at, at + PLAIN_PIECE)
