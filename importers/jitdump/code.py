@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from traceferry.symbols.build_id import debug_id_of
 NO_COLOR = "grey"
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(NamedTuple):
     """What all frames of a code object share: rows of funcs, categories and tiers; source: the function's own."""
 
     func: int

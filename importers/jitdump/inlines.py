@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,8 +16,7 @@ MAX_DEPTH = 128  # of inlined calls; what is deeper is cut
 FLAG_IS_JS = 1
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """file: "" is unknown; line and column: of its start, from 1, 0 is unknown; is_js: None if unknown."""
 
     name: str
@@ -27,8 +26,7 @@ class Function:
     is_js: bool | None = None
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a function runs. file "", line 0 and column 0 are unknown; both count from 1."""
 
     function: Function

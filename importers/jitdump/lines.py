@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ NAMED_PLACE = re.compile(r":\d+:\d+$")
 Note = Callable[[str, int, int | None, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A DEBUG_INFO record and the load it describes: entries in [begin, end)."""
 
     begin: int

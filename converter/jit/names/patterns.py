@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 ANONYMOUS = "(anonymous)"
 
@@ -24,8 +25,7 @@ CATEGORY_COLORS = {
 }
 
 
-@dataclass(frozen=True)
-class Tier:
+class Tier(NamedTuple):
     """name: the producer's word for it, as Turbofan (OSR); family: what is one colour and one category in the viewer,
     as Turbofan; color: one of the Firefox Profiler's colour names.
 
@@ -37,8 +37,7 @@ class Tier:
     color: str
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(NamedTuple):
     """function: never empty; kind: function, builtin, stub, trampoline, regexp, inline cache or wasm; category: one of
     CATEGORY_COLORS; file: as the producer writes it; line, column: from 1, 0 is unknown; is_js: belongs into the
     viewer's JavaScript-only view, as functions of any scripting language do."""
