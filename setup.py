@@ -28,7 +28,9 @@ SANITIZE = bool(os.environ.get("TRACEFERRY_SANITIZE"))
 BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
 SOURCES = BUILD / "kernels"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
-FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS] if SANITIZE else ["-O3", "-g0"]
+# What is declared inline is, also where the C compiler holds it for too long: loops over records call it.
+INLINE = "-DCYTHON_INLINE=__inline__ __attribute__((always_inline))"
+FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS] if SANITIZE else ["-O3", "-g0", INLINE]
 CONSTANT = re.compile(
     r"^([A-Z][A-Z0-9_]*) = cython\.declare\(\s*"
     r'(cython\.\w+), (-?0x[0-9A-Fa-f]+|-?[0-9]+|sys\.byteorder == "little")\s*\)',
@@ -147,6 +149,7 @@ class BuildKernels(build_ext):
             build_dir=str(BUILD / "cython"),
             nthreads=self.parallel if sys.platform == "linux" else 0,
             shared_utility_qualified_name=MEMORYVIEWS,
+            compiler_directives={"auto_pickle": False},
         )
         for extension, translated in zip(self.extensions, made, strict=True):
             extension.sources = translated.sources

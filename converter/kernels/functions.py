@@ -14,5 +14,5 @@ def c_function(function: Function) -> Function:
 
 
 def c_inline(function: Function) -> Function:
-    """One that the C compiler shall put in place of its calls."""
+    """One that is compiled in place of each of its calls, however long it is."""
     return function

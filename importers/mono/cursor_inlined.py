@@ -291,7 +291,7 @@ class Cursor(Position):
             self.items[self.n_items] = value
         self.n_items += 1
 
-    @c_inline
+    @c_function
     def next(self, first: cython.Py_ssize_t) -> cython.bint:
         """Reads the event at `at`, and its values to items[first] and on. False: `damage` says why not."""
         w: cython.ulonglong
