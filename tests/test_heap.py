@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.heap.classes import by_class, growth, live_sites
-from traceferry.heap.dominators import BY_NOTHING, BY_ROOTS, dominators, retained_sizes
+from traceferry.heap.dominators import bottom_up, immediate_holders, root_kinds
 from traceferry.heap.views import class_frame, views_of
 from traceferry.model import (
     ALLOCATIONS,
@@ -65,6 +65,28 @@ def graph_of(text: str, trace: Trace | None = None, sites: dict[str, int] | None
     )
 
 
+# What `dominators` says of an object that no object dominates: roots hold it; no recorded root reaches it.
+BY_ROOTS = -1
+BY_NOTHING = -2
+
+
+def dominators(graph: HeapGraph) -> Array:
+    """int32: for each object the row of the one that dominates it most closely, BY_ROOTS or BY_NOTHING."""
+    holders, n = immediate_holders(graph), len(graph.objects)
+    assert holders.dtype == np.int32
+    above = np.where(holders == n + len(root_kinds(graph)), BY_NOTHING, BY_ROOTS)
+    return np.where((holders < 0) | (holders >= n), above, holders).astype(np.int32)
+
+
+def retained_sizes(graph: HeapGraph, dominator: Array) -> list[int]:
+    """For each object its own size and the sizes of all that it dominates."""
+    retained: list[int] = graph.objects["size"].tolist()
+    for row in bottom_up(dominator).tolist():
+        if dominator[row] >= 0:
+            retained[dominator[row]] += retained[row]
+    return retained
+
+
 def in_words(text: str, dominator: Array) -> str:
     """The dominator of each object: a letter, "*" for roots, "-" for nothing."""
     names = {row: name for name, row in objects_of(text).items()} | {BY_ROOTS: "*", BY_NOTHING: "-"}
@@ -96,9 +118,7 @@ DOMINATORS = {
 
 @pytest.mark.parametrize(("text", "wanted"), DOMINATORS.values(), ids=DOMINATORS)
 def test_dominators(text: str, wanted: str) -> None:
-    found = dominators(graph_of(text))
-    assert found.dtype == np.int32
-    assert in_words(text, found) == wanted
+    assert in_words(text, dominators(graph_of(text))) == wanted
 
 
 def test_a_long_list() -> None:
@@ -110,7 +130,7 @@ def test_a_long_list() -> None:
     graph = HeapGraph(objects, offsets, np.arange(1, n, dtype=np.int32), roots)
     dominator = dominators(graph)
     assert np.array_equal(dominator, np.arange(-1, n - 1))
-    assert np.array_equal(retained_sizes(graph, dominator), np.arange(n, 0, -1))
+    assert retained_sizes(graph, dominator) == list(range(n, 0, -1))
 
 
 NODES = "abcdefghij"
@@ -324,8 +344,7 @@ def use_heap() -> None:
     trace, process = a_trace_with_sites()
     for view in views_of(trace, process):
         view.load()
-    graph = graph_of("static>a stack>b a>c b>c c>d,e d>c e>e f>g g>f h>f", trace)
-    retained_sizes(graph, dominators(graph))
+    by_class(trace, graph_of("static>a stack>b a>c b>c c>d,e d>c e>e f>g g>f h>f", trace))
 
 
 # ---------------------------------------------------------------- laws

@@ -18,6 +18,7 @@ from mono_recordings import LARGE, names, path_of, trace_of
 from outputs import saved
 from readers import perfetto
 from support import calls_of, load_checked
+from test_heap import dominators, retained_sizes
 from test_jit_clients import Paths, Sums, functions_of, needs_client, sums
 from test_perfetto import NOTES, STATS
 from test_perfetto_heap import UNKNOWN_ROOT, classes_of, recorded_roots, references_of
@@ -25,7 +26,6 @@ from test_perfetto_samples import CALLSITES
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.heap.classes import UNKNOWN_CLASS
-from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.heap.views import NO_SITE
 from traceferry.model import LEAVE, HeapGraph, MarkerType, Process, Table, Thread, ThreadData, Trace
 from traceferry.model import Counter as ModelCounter
@@ -526,7 +526,7 @@ def test_trace_processor_has_the_heap_shots(converted: Converted, processor: Any
 def test_trace_processor_retains_the_same(converted: Converted, processor: Any) -> None:
     for pid, ts, graph in graphs_of(converted.trace):
         found = Counter((row.class_name, row.retained) for row in processor.query(RETAINED.format(pid=pid, ts=ts)))
-        retained = retained_sizes(graph, dominators(graph)).tolist()
+        retained = retained_sizes(graph, dominators(graph))
         assert found == Counter(zip(classes_of(converted.trace, graph), retained, strict=True))
 
 

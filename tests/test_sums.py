@@ -15,9 +15,8 @@ from test_info import Built
 from test_kernels import interpreted
 
 from traceferry import sums
-from traceferry.heap.dominators import dominators, retained_sizes
 from traceferry.jit.places import live_bytes
-from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table
+from traceferry.model import CALLS, LEAVE, Table
 from traceferry.report import Report
 from traceferry.summary.info import summarize
 
@@ -88,12 +87,6 @@ def test_allocations_and_markers_and_code() -> None:
     ]  # fmt: skip
     never = np.array([-1, -1])
     assert live_bytes(np.array([1, 2]), never, np.array([2**62, 2**62]))[1].tolist() == [2**62, LARGEST]
-
-
-def test_retained_sizes() -> None:
-    objects = Table(HEAP_OBJECTS, {"size": [2**62, 2**62, 2**62]})
-    graph = HeapGraph(objects, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), Table(HEAP_ROOTS, {"object": [0]}))
-    assert retained_sizes(graph, dominators(graph)).tolist() == [LARGEST, LARGEST, 2**62]
 
 
 def test_the_recording_that_was_found_by_fuzzing() -> None:

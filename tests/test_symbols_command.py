@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from builders.breakpad import BUILD_ID, SymFile
 from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, die
-from builders.gsym import SHT_PROGBITS, Body, Call, ElfPart, GsymFile, elf
+from builders.gsym import SHT_PROGBITS, Body, Call, ElfPart, GsymFile, Site, elf
 from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content as dump_content
 from jit_recordings import dumps
@@ -206,8 +206,20 @@ def test_look_ups_as_data(run: Run) -> None:
             "function": {**f, "start": "0x1000", "size": 8},
             "frames": [{**f, "source": None, "line": None, "inlined": False}],
             "merged": [g],
+            "calls": [],
         }
     ]
+
+
+def test_look_ups_as_data_have_the_calls_of_the_function() -> None:
+    data = GsymFile().function("f", 0x1000, 8, sites=[Site(4, ["g", "h.*"], 1), Site(6, [], 2)]).bytes()
+    source = Source("app.gsym", memoryview(data))
+    inside, outside = lookup_data(Gsym(source), source, [0x1001, 0x2000])
+    assert inside["calls"] == [
+        {"returns_to": "0x1004", "callees": ["g", "h.*"], "internal": True, "external": False},
+        {"returns_to": "0x1006", "callees": [], "internal": False, "external": True},
+    ]
+    assert outside["calls"] == []
 
 
 @of_each_kind

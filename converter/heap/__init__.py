@@ -1,1 +1,1 @@
-"""Heap snapshots: dominators, retained sizes, growth, allocation sites."""
+"""Heap snapshots: dominators, trees by class, growth, allocation sites."""

@@ -1,4 +1,4 @@
-"""What keeps a heap's objects alive: immediate dominators and retained sizes.
+"""What keeps a heap's objects alive: immediate dominators.
 
 An object *dominates* another if every path from a root to the other goes through it: without it, the other would be
 freed. Its *retained size* is its own and that of all it dominates.
@@ -10,30 +10,6 @@ import numpy as np
 
 from traceferry.heap import heap_kernel
 from traceferry.model import Array, HeapGraph, distinct
-
-# What dominators() says of an object that no object dominates: roots hold it; no recorded root reaches it.
-BY_ROOTS = -1
-BY_NOTHING = -2
-
-
-def dominators(graph: HeapGraph) -> Array:
-    """int32: for each object the row of the one that dominates it most closely, BY_ROOTS or BY_NOTHING.
-
-    What no root reaches hangs together, too: objects to which nothing refers stand for roots there, and where a circle
-    has none, its first object.
-    """
-    holders = immediate_holders(graph)
-    n, n_kinds = len(graph.objects), len(root_kinds(graph))
-    top = np.where(holders == n + n_kinds, BY_NOTHING, BY_ROOTS)
-    return np.where((holders < 0) | (holders >= n), top, holders).astype(np.int32)
-
-
-def retained_sizes(graph: HeapGraph, dominator: Array) -> Array:
-    """int64: for each object its own size and the sizes of all that it dominates, in bytes. dominator: as found by
-    `dominators`."""
-    retained: Array = graph.objects["size"].astype(np.int64)
-    heap_kernel.add_up(bottom_up(dominator), dominator, retained)
-    return retained
 
 
 def bottom_up(dominator: Array) -> Array:

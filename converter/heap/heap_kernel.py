@@ -285,27 +285,6 @@ def bottom_up(
     return m
 
 
-def add_up(
-    order: cython.const[cython.int][::1],
-    dominator: cython.const[cython.int][::1],
-    size: cython.longlong[::1],
-):
-    """Adds each node's size to its dominator's, in this order. Sizes are not negative; sums end at 2^63 - 1."""
-    n: cython.Py_ssize_t = dominator.shape[0]
-    if size.shape[0] != n:
-        raise ValueError("add_up: an array has the wrong length")
-    i: cython.Py_ssize_t
-    for i in range(order.shape[0]):
-        if order[i] < 0 or order[i] >= n or dominator[order[i]] >= n:
-            raise ValueError("add_up: not a node")
-    node: cython.int
-    with cython.nogil:
-        for i in range(order.shape[0]):
-            node = order[i]
-            if dominator[node] >= 0:
-                size[dominator[node]] = plus(size[dominator[node]], size[node])
-
-
 def merge_classes(
     order: cython.const[cython.int][::1],
     dominator: cython.const[cython.int][::1],
@@ -422,6 +401,5 @@ if not cython.compiled:
     invert = plain_integers(invert)
     dominate = plain_integers(dominate)
     bottom_up = plain_integers(bottom_up)
-    add_up = plain_integers(add_up)
     merge_classes = plain_integers(merge_classes)
     tally = plain_integers(tally)

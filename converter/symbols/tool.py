@@ -19,6 +19,8 @@ from traceferry.symbols.binary import ELF_DAMAGE, Binary, demangle
 from traceferry.symbols.choose import open_symbols
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym import writer as gsym_writer
+from traceferry.symbols.gsym.infos import CallSite
+from traceferry.symbols.gsym.layout import EXTERNAL_CALL, INTERNAL_CALL
 from traceferry.symbols.gsym.reader import Gsym
 from traceferry.symbols.interface import Frames, Symbols
 from traceferry.symbols.jitted import CodeSymbols
@@ -27,7 +29,7 @@ from traceferry.symbols.shown import shown_path
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 17
 MAX_ADDRESS = (1 << 64) - 1
-MERGED = "merged functions"  # a part of a GSYM file
+MERGED, CALL_SITES = "merged functions", "call sites"  # parts of a GSYM file
 
 Shown = tuple[str, str, int]  # a frame: name, source, line
 
@@ -117,7 +119,7 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[str]:
     """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
     name_of = cache(demangle)
-    merged = _merged_of(symbols, source)
+    with_merged = _gsym_with(MERGED, symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
@@ -136,9 +138,9 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
                 calls = [inlined[n] for n in numbers[begin : end - 1]]
                 calls.append(f"{names[last]} + {address - start}{places[last]}")
                 lines.append(lead + ("\n" + " " * len(lead)).join(calls))
-            if merged:
+            if with_merged:
                 lead = " " * len(f"{address:#x}: ")
-                others = merged(address)[1:]
+                others = with_merged.merged(address)[1:]
                 lines += [f"{lead}or, merged with it, {name_of(_outermost(other))}" for other in others]
         lines.append("")
         yield "\n".join(lines)
@@ -148,17 +150,19 @@ def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
     """What `lookup_text` says of each address as plain data, which JSON can hold:
 
     {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
-     "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...]}
+     "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...],
+     "calls": [{"returns_to": "0x1210", "callees": [...], "internal", "external"}, ...]}
 
     frames: the innermost first; a source or line of None is unknown, as are a start and size that the symbols do not
-    tell. merged: functions that a linker merged with this one. addresses: each below 2^64.
+    tell. merged: functions that a linker merged with this one. calls: of the function, as far as they were written
+    down, with names or patterns of what is called. addresses: each below 2^64.
     """
     name_of = cache(demangle)
 
     def named(linkage_name: str) -> dict[str, Any]:
         return {"name": name_of(linkage_name), "linkage_name": linkage_name}
 
-    merged = _merged_of(symbols, source)
+    with_merged, with_calls = _gsym_with(MERGED, symbols, source), _gsym_with(CALL_SITES, symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         found = symbols.lookup(np.array(bunch, np.uint64))
@@ -169,19 +173,28 @@ def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
                 for nth, (name, path, line) in enumerate(stack)
             ]
             place = {"start": f"{start:#x}" if start or size else None, "size": size or None}
-            others = merged(address)[1:] if merged and stack else []
+            others = with_merged.merged(address)[1:] if with_merged and stack else []
+            calls = with_calls.call_sites(address) if with_calls and stack else []
             yield {
                 "address": f"{address:#x}",
                 "function": named(stack[-1][0]) | place if stack else None,
                 "frames": frames,
                 "merged": [named(_outermost(other)) for other in others],
+                "calls": [_call(site) for site in calls],
             }
 
 
-def _merged_of(symbols: Symbols, source: Source) -> Callable[[int], list[Frames]] | None:
-    """What finds merged functions, None where a file has none. Sizes are read by another reader: damage elsewhere in
-    the file does not concern the look-ups."""
-    return symbols.merged if isinstance(symbols, Gsym) and Gsym(source).sizes()[MERGED] else None
+def _gsym_with(part: str, symbols: Symbols, source: Source) -> Gsym | None:
+    """The symbols, if they are a GSYM file that holds data of that type. Sizes are read by another reader: damage
+    elsewhere in the file does not concern the look-ups."""
+    return symbols if isinstance(symbols, Gsym) and Gsym(source).sizes()[part] else None
+
+
+def _call(site: CallSite) -> dict[str, Any]:
+    return {
+        "returns_to": f"{site.address:#x}", "callees": list(site.callees),
+        "internal": bool(site.flags & INTERNAL_CALL), "external": bool(site.flags & EXTERNAL_CALL),
+    }  # fmt: skip
 
 
 def _outermost(frames: Frames) -> str:

@@ -31,7 +31,7 @@ from traceferry.importers.perf.layout import (
 from traceferry.importers.perf.rare import read_rare
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
-from traceferry.importers.perf.stream import N_TYPES, Stream, decompress, open_stream
+from traceferry.importers.perf.stream import Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
 from traceferry.io.decompress import DEFAULT_LIMIT, Limit
 
@@ -67,7 +67,6 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],
         n_records=int(stream.counts.sum()),
-        counts=_counts(stream),
     )
 
 
@@ -135,13 +134,6 @@ def data_section(data: memoryview, header: Header) -> tuple[int, int, bool]:
 
 def _file_mode(header: Header, extra: Sequence[tuple[str, memoryview]]) -> str:
     return "directory" if extra or Feature.DIR_FORMAT in header.features else "file"
-
-
-def _counts(stream: Stream) -> dict[str, int]:
-    counts = {record_name(kind): int(n) for kind, n in enumerate(stream.counts[:-1].tolist()) if n}
-    if stream.counts[-1]:
-        counts[f"type {N_TYPES - 1} or more"] = int(stream.counts[-1])
-    return counts
 
 
 def _unknown_records(stream: Stream) -> list[Problem]:

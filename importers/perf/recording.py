@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from traceferry.clocks.counter import Counter
 from traceferry.importers.perf.layout import Attr, SampleType
@@ -150,8 +151,7 @@ class Deferred:
     addresses: Array
 
 
-@dataclass(frozen=True)
-class Comm:
+class Comm(NamedTuple):
     """ts of this and all that follow: 0 before the start (perf made the record up) or not recorded."""
 
     ts: int
@@ -161,8 +161,7 @@ class Comm:
     is_exec: bool
 
 
-@dataclass(frozen=True)
-class Fork:
+class Fork(NamedTuple):
     """A process where pid is not ppid, else a thread."""
 
     ts: int
@@ -172,8 +171,7 @@ class Fork:
     ptid: int
 
 
-@dataclass(frozen=True)
-class Exit:
+class Exit(NamedTuple):
     ts: int
     pid: int
     tid: int
@@ -182,8 +180,7 @@ class Exit:
 Task = Comm | Fork | Exit
 
 
-@dataclass(frozen=True)
-class Mmap:
+class Mmap(NamedTuple):
     """A mapping, of MMAP or MMAP2. pid -1: of the kernel. is_exec: prot has PROT_EXEC, or MMAP says no data; build_id:
     hex, "" where it is not recorded here; order: among all maps by time."""
 
@@ -198,8 +195,7 @@ class Mmap:
     order: int
 
 
-@dataclass(frozen=True)
-class Ksymbol:
+class Ksymbol(NamedTuple):
     """unregister: it goes."""
 
     ts: int
@@ -215,8 +211,7 @@ class Recording:
     interrupts.
 
     counter: of TIME_CONV, which converts the processor's counter; stream: what all offsets refer to: the file itself,
-    then the directory's other files, then what was compressed; spans: (name, begin, end) of the records in it; counts:
-    how many records of each type, "type N" where it is unknown.
+    then the directory's other files, then what was compressed; spans: (name, begin, end) of the records in it.
     """
 
     byte_order: str
@@ -235,7 +230,6 @@ class Recording:
     stream: memoryview
     spans: list[tuple[str, int, int]]
     n_records: int
-    counts: dict[str, int]
 
     def raw(self, sample: int) -> bytes:
         """What PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""
