@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from traceferry.errors import FormatError, UsageError
 from traceferry.io.decompress import DEFAULT_LIMIT, Limit
@@ -46,8 +46,7 @@ class Options:
     find_symbols: FindSymbols | None = None
 
 
-@dataclass(frozen=True)
-class Companion:
+class Companion(NamedTuple):
     """A file that belongs to a recording. path: as recorded; format: the only importer that may read it, by name."""
 
     path: str
@@ -103,8 +102,7 @@ class ComparingModule(Protocol):
         """Writes what changed, as this format shows it."""
 
 
-@dataclass(frozen=True)
-class Importer:
+class Importer(NamedTuple):
     """finds_symbols: whether it asks Options.find_symbols: its recordings name libraries, by build id. Others have
     their names inside, or need the program itself."""
 
@@ -119,8 +117,7 @@ class Importer:
         return cast(ImporterModule, import_module(f"traceferry.importers.{self.name}"))
 
 
-@dataclass(frozen=True)
-class Exporter:
+class Exporter(NamedTuple):
     """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up; holds:
     the names of other exporters whose outputs are in this one's; compares: whether its package has a module
     `comparison`."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 SHOWN_DETAILS = 3
 MOST = (1 << 63) - 1  # JSON is written with 64 bits
 Severity = Literal["info", "loss", "error"]
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged);
     of_output: the recording has it, but the output's format or viewer does not take it."""
 

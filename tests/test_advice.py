@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +89,7 @@ def test_the_advice_helps(recording: Path, tmp_path: Path, monkeypatch: pytest.M
     output = tmp_path / f"out{suffix}"
     assert [issue for issue in traceferry.convert(recording, output) if issue.kind == "output_too_large"] == []
     limit = output.stat().st_size // 2
-    monkeypatch.setattr(registry, "EXPORTERS", tuple(replace(e, viewer_limit=limit) for e in registry.EXPORTERS))
+    monkeypatch.setattr(registry, "EXPORTERS", tuple(e._replace(viewer_limit=limit) for e in registry.EXPORTERS))
     report = traceferry.convert(recording, output)
     (issue,) = (issue for issue in report if issue.kind == "output_too_large")
     assert re.fullmatch(r"0\.0 GB for \S+, uncompressed", issue.detail)

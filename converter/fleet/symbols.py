@@ -9,7 +9,7 @@ import threading
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -246,7 +246,7 @@ def _functions(symbols: Symbols) -> list[Function]:
     if not isinstance(symbols, ElfSymbols):
         return functions
     names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
-    return [replace(function, name=name or function.name) for function, name in zip(functions, names, strict=True)]
+    return [function._replace(name=name or function.name) for function, name in zip(functions, names, strict=True)]
 
 
 # ---------------------------------------------------------------- what GSYM does not hold

@@ -332,7 +332,7 @@ def _brought(given: Sequence[str], folder: Path) -> list[str]:
 def _rename_inputs(trace: Trace, files: Sequence[Path], recording: Recording) -> None:
     """The trace names its inputs as the user does."""
     named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
-    trace.inputs = [replace(each, path=named.get(each.path, each.path)) for each in trace.inputs]
+    trace.inputs = [each._replace(path=named.get(each.path, each.path)) for each in trace.inputs]
 
 
 def _hash_of(files: Sequence[Path]) -> str:

@@ -10,7 +10,7 @@ function as it runs: with its category, tier, library and address.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """dtype: a NumPy dtype, or "text" for Python strings; refers_to: the table that an index column points into;
     absent: the value of a number that is not known."""
 
@@ -291,8 +290,7 @@ FIELD_DTYPES: dict[FieldFormat, str] = {
 }
 
 
-@dataclass(frozen=True)
-class MarkerField:
+class MarkerField(NamedTuple):
     """key: the column's name; label: for people; format: how to show it; optional: 0 and "" say that it is unknown."""
 
     key: str
@@ -309,8 +307,7 @@ MARKER_COLORS: dict[MarkerCategory, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class MarkerType:
+class MarkerType(NamedTuple):
     """What an importer declares of its own events. label: a template for a short text, fields in braces;
     group_by: the fields by whose values `info` counts them; category: what they are about; named_by, colored_by: the
     fields that name an event, and that choose its colour, in a viewer that shows only names."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from traceferry.model.schema import (
     ALLOCATIONS,
@@ -38,8 +38,7 @@ from traceferry.report import Report
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(NamedTuple):
     """kind: which clock the time stamps are on ("sched": the scheduler's own, close to monotonic; "tsc": a counter with
     an unspecified start).
 
@@ -50,8 +49,7 @@ class Clock:
     unix_zero_ns: int | None = None
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(NamedTuple):
     """What the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as "ns",
     "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
 
@@ -114,8 +112,7 @@ class Counter:
     color: str = "blue"
 
 
-@dataclass(frozen=True)
-class HeapGraph:
+class HeapGraph(NamedTuple):
     """The live objects and what keeps them alive. objects: HEAP_OBJECTS; roots: HEAP_ROOTS; references: int32 rows of
     objects: those of object i are references[offsets[i]:offsets[i + 1]], offsets being int64."""
 
@@ -125,8 +122,7 @@ class HeapGraph:
     roots: Table
 
 
-@dataclass(frozen=True)
-class HeapSnapshot:
+class HeapSnapshot(NamedTuple):
     """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph again at every
     call."""
 
@@ -175,8 +171,7 @@ class CodeReader(Protocol):
         behind the code, at a multiple of 8."""
 
 
-@dataclass(frozen=True)
-class NativeFunction:
+class NativeFunction(NamedTuple):
     """What runs at an address of a library. frames: (name, source, line), the outermost first, "" and 0 are unknown;
     start: of the outermost function, relative to the library's start; size: in bytes, 0 is unknown."""
 
@@ -199,8 +194,7 @@ class LibraryReader(Protocol):
         """(library, address in it) of an absolute address in a process, at a time on the trace's clock."""
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(NamedTuple):
     """The source of a part of the trace: a file's name, its format, the format's version, who wrote it."""
 
     path: str

@@ -6,8 +6,8 @@ Addresses are as the linker wrote them. Names are linkage names: `demangle` conv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.model import Array
 from traceferry.report import Report
@@ -35,8 +35,7 @@ class Frames:
     texts: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Inline:
+class Inline(NamedTuple):
     """A call that was inlined: of which function, where, by which line. ranges: (first address, end); children: what is
     inlined into it."""
 
@@ -47,16 +46,15 @@ class Inline:
     children: tuple[Inline, ...] = ()
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """One function. lines: (address, source, line), rising addresses, each until the next; a line of 0 is known to have
     none. size 0 is unknown."""
 
     name: str
     start: int
     size: int
-    lines: Sequence[tuple[int, str, int]] = field(default_factory=tuple)
-    inlines: Sequence[Inline] = field(default_factory=tuple)
+    lines: Sequence[tuple[int, str, int]] = ()
+    inlines: Sequence[Inline] = ()
 
 
 class Symbols(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,15 +67,13 @@ class Move:
     new_address: int
 
 
-@dataclass(frozen=True, slots=True)
-class TierRecord:
+class TierRecord(NamedTuple):
     tier_id: int
     color_index: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedSource:
+class EmbeddedSource(NamedTuple):
     """nth: its record's number in the file."""
 
     nth: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ class Object:
     addresses: list[int]
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """address and object are None where no binary tells. name: demangled, "" where the symbols have none; source: the
     defining file as the symbols name it, "" is unknown; line: 0 is unknown."""
 
@@ -108,7 +107,7 @@ def resolve(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
         addresses = np.array([functions[row].address for row in rows], np.uint64)
         names = _definitions(one.symbols, addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base))
         for row, (name, source, line) in zip(rows, names, strict=True):
-            functions[row] = replace(functions[row], name=name, source=source, line=line)
+            functions[row] = functions[row]._replace(name=name, source=source, line=line)
     return functions
 
 

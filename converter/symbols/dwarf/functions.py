@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
 
 from elftools.elf.sections import SymbolTableSection
@@ -116,7 +115,7 @@ def is_code(text: Ranges, address: int) -> bool:
 def until_end(function: Function, text: Ranges) -> Function:
     """The last function of a file: with the size that reaches to the end of its section, if it has none."""
     within = holder(text, function.start, function.start + 1)
-    return replace(function, size=within[1] - function.start) if not function.size and within else function
+    return function._replace(size=within[1] - function.start) if not function.size and within else function
 
 
 def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[Function]:
@@ -128,7 +127,7 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
         name = mangled.get((function.start, function.size), "")
         short = function.name.partition("<")[0].rpartition("::")[2]
         fits = not function.name.startswith("_Z") and f"{len(short)}{short}" in name
-        named.append(replace(function, name=name) if fits else function)
+        named.append(function._replace(name=name) if fits else function)
     return named
 
 
