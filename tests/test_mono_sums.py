@@ -85,6 +85,7 @@ def test_methods_of_one_name_that_call_each_other_count_once() -> None:
 
 def beyond(monkeypatch: pytest.MonkeyPatch) -> dict[str, Log]:
     monkeypatch.setattr(sums, "MOST_SLOTS", 64)
+    monkeypatch.setattr(sums, "MOST_THREADS", 16)
     deep, late, many = (Log().buffer() for _ in range(3))
     for nth in range(sums.DEEPEST + 1):
         deep.enter(METHODS[0], ts=START + nth)

@@ -11,7 +11,7 @@ from traceferry.importers.mono.sums_inlined import OPEN_WIDTH, SLOT_WIDTH, SPAN_
 from traceferry.model import Array
 
 # So many threads, open calls of each, and pairs of thread and method are added up; what goes beyond is decoded again.
-MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 256, 256, 1 << 14, 1 << 16
+MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 1 << 12, 256, 1 << 14, 1 << 16
 LOSSES = {
     "open_at_end": "depth", "leave_without_enter": "ignored", "unwound": "unwound", "clock_backwards": "backwards",
 }  # fmt: skip
