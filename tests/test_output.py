@@ -198,7 +198,8 @@ def test_an_input_is_not_written_over(recording: Path, capsys: pytest.CaptureFix
 def test_a_signal_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
     """And the process ends by the signal."""
     code = (
-        "import sys, time; from traceferry import cli; from traceferry.cli import formats\n"
+        "import signal, sys, time; from traceferry import cli; from traceferry.cli import formats\n"
+        "signal.signal(int(sys.argv[2]), signal.SIG_DFL)\n"  # under nohup, SIGHUP is ignored
         "from traceferry.io.output import open_output\n"
         "def run(arguments):\n"
         "    with open_output(sys.argv[1]) as out:\n"
@@ -206,7 +207,7 @@ def test_a_signal_leaves_no_half_written_file(tmp_path: Path, number: signal.Sig
         "formats.run = run\n"
         "sys.exit(cli.main(['formats']))"
     )
-    child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "out"], stdout=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "out", str(int(number))], stdout=subprocess.PIPE)
     assert child.stdout is not None
     with child.stdout:
         assert child.stdout.readline() == b"writing\n"
