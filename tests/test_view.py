@@ -144,7 +144,7 @@ def test_standard_input_is_shown(tmp_path: Path) -> None:
         process.stdin.write(RECORDING)
         process.stdin.close()
         assert b"standard_input.json.gz" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
+        process.terminate()
 
 
 # ---------------------------------------------------------------- to whom
