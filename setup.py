@@ -28,7 +28,8 @@ SANITIZE = bool(os.environ.get("TRACEFERRY_SANITIZE"))
 BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
 SOURCES = BUILD / "kernels"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
-# What is declared inline is, also where the C compiler holds it for too long: loops over records call it.
+# Functions that are declared inline are inlined, also those that the C compiler finds too long: loops over records call
+# them.
 INLINE = "-DCYTHON_INLINE=__inline__ __attribute__((always_inline))"
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS] if SANITIZE else ["-O3", "-g0", INLINE]
 CONSTANT = re.compile(

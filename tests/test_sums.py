@@ -15,8 +15,9 @@ from test_info import Built
 from test_kernels import interpreted
 
 from traceferry import sums
+from traceferry.heap.classes import by_class
 from traceferry.jit.places import live_bytes
-from traceferry.model import CALLS, LEAVE, Table
+from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, Trace
 from traceferry.report import Report
 from traceferry.summary.info import summarize
 
@@ -87,6 +88,14 @@ def test_allocations_and_markers_and_code() -> None:
     ]  # fmt: skip
     never = np.array([-1, -1])
     assert live_bytes(np.array([1, 2]), never, np.array([2**62, 2**62]))[1].tolist() == [2**62, LARGEST]
+
+
+def test_sizes_of_classes() -> None:
+    """Three objects of one class, held by a root."""
+    trace = Trace()
+    objects = Table(HEAP_OBJECTS, {"size": [2**62] * 3})
+    graph = HeapGraph(objects, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), Table(HEAP_ROOTS, {"object": [0]}))
+    assert by_class(trace, graph).bytes.max() == LARGEST
 
 
 def test_the_recording_that_was_found_by_fuzzing() -> None:

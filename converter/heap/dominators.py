@@ -1,7 +1,7 @@
 """What keeps a heap's objects alive: immediate dominators.
 
 An object *dominates* another if every path from a root to the other goes through it: without it, the other would be
-freed. Its *retained size* is its own and that of all it dominates.
+freed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def immediate_holders(graph: HeapGraph) -> Array:
     """int32: what dominates each object most closely: an object; n objects + the row of `root_kinds`, if it is kept
     alive by roots of that kind only; n + the number of kinds, if no root reaches it; -1 for roots of several kinds.
 
-    Each kind is a node that refers to its roots, and so is "nothing": then it is all a question of dominators.
+    Each kind is a node that refers to its roots, and so is "nothing": then it is all a question of dominators. What no
+    root reaches hangs together, too: objects to which nothing refers stand for roots there, and where a circle has
+    none, its first object.
     """
     n, kinds = len(graph.objects), root_kinds(graph)
     roots = graph.roots.take(graph.roots["object"] >= 0)

@@ -47,7 +47,7 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
     stacks = _optional(lambda iid: integer(Event.CALLSTACK_IID, iid), callstacks)
     flows = _optional(lambda flow: fixed64(Event.FLOW_IDS, flow), np.maximum(table["flow"], 0).tolist())
-    return map(b"".join, zip(names, repeat(category), colors, *columns, stacks, flows))
+    return map(b"".join, zip(names, repeat(category, len(table)), colors, *columns, stacks, flows, strict=True))
 
 
 def _optional(write: Callable[[int], bytes], values: list[int]) -> Iterator[bytes]:

@@ -230,9 +230,10 @@ class Packets:
             n_event = lengths(fields) + len(head)
             event_lengths = varints(n_event)
             n_packet = len(lead) + lengths(times) + len(event_tag) + lengths(event_lengths) + n_event
+            n = len(times)
             packets = zip(
-                repeat(PACKET_TAG), varints(n_packet), repeat(lead), times,
-                repeat(event_tag), event_lengths, repeat(head), fields,
+                repeat(PACKET_TAG, n), varints(n_packet), repeat(lead, n), times,
+                repeat(event_tag, n), event_lengths, repeat(head, n), fields, strict=True,
             )  # fmt: skip
             self.out.write(b"".join(chain.from_iterable(packets)))
 

@@ -72,7 +72,7 @@ def message(field: int, *parts: bytes) -> bytes:
 
 
 def lengths(texts: Sequence[bytes]) -> Array:
-    """int64"""
+    """int64, in bytes"""
     return np.fromiter(map(len, texts), np.int64, len(texts))
 
 

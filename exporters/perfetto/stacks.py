@@ -435,10 +435,7 @@ class Callstacks:
             mapping_of_lib[used] = self._mapping(self._runs.lib_module(used), entries)
         mappings = mapping_of_lib[lib]
         for field, strings in ((Interned.FUNCTION_NAMES, names), (Interned.SOURCE_PATHS, paths)):
-            used = _distinct(strings[strings >= 0], len(self._trace.strings)).tolist()
-            new = [index for index in used if index not in self._sent[field]]
-            self._sent[field].update(new)
-            entries += interned_texts(field, [index + 1 for index in new], map(self._trace.strings.__getitem__, new))
+            self._strings(field, _distinct(strings[strings >= 0], len(self._trace.strings)).tolist(), entries)
         self._packets.intern(self._sequence, entries)
         for at in range(0, len(frames), PLAIN_PIECE):
             piece = slice(at, at + PLAIN_PIECE)
@@ -471,11 +468,14 @@ class Callstacks:
 
     def _string(self, field: Interned, index: int, entries: list[bytes]) -> int:
         """Its number is its index + 1."""
-        sent = self._sent[field]
-        if index not in sent:
-            sent.add(index)
-            entries.append(interned_text(field, index + 1, self._trace.strings[index]))
+        self._strings(field, [index], entries)
         return index + 1
+
+    def _strings(self, field: Interned, indices: list[int], entries: list[bytes]) -> None:
+        """Interns those that are not yet."""
+        new = [index for index in indices if index not in self._sent[field]]
+        self._sent[field].update(new)
+        entries += interned_texts(field, [index + 1 for index in new], map(self._trace.strings.__getitem__, new))
 
     def _mapping(self, module: Module, entries: list[bytes]) -> int:
         iid = self._mapping_iids.get(module)

@@ -160,8 +160,9 @@ def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]
 
 
 def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
-    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Every eighth
-    byte is asked for, and between the last without a line and the first with one, the middle, again and again."""
+    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Looks every
+    eighth byte up, then bisects the eight before the first that has a line. A line of fewer bytes than eight, with line
+    0 behind it, may be passed over."""
     lines, reached = np.zeros((2, len(addresses)), np.int64)
     pending = np.arange(len(addresses))
     for step in range(LINE_STEP, LINE_REACH, LINE_STEP):
