@@ -15,7 +15,7 @@ from traceferry.importers.mono.allocations import KEPT, ClassSites, ThreadAlloca
 from traceferry.importers.mono.decode import Log, times
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
-from traceferry.importers.mono.objects import Found, ObjectTracker
+from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
 from traceferry.importers.mono.walks import StackTable

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.mono.objects_kernel import ROW_WIDTH, Objects
+from traceferry.heap.objects_kernel import ROW_WIDTH, Objects
 from traceferry.model import Array
 
 MAJOR = 1

@@ -4,7 +4,7 @@
 The table is open addressing: a power of two of slots, and behind them one for each place in the nursery, where in time
 something was allocated everywhere. Rows of WIDTH: the address; the object's number, and its site << 32; since, the
 first event of the heap that it is not known to have survived, and a status << 32. A collection and a heap shot are
-events, numbered from 0. died has the event in which each object died. See importers/mono/objects.py for the rules.
+events, numbered from 0. died has the event in which each object died. See heap/objects.py for the rules.
 """
 
 import cython

@@ -14,8 +14,8 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.mono import objects
-from traceferry.importers.mono.objects import ObjectTracker
+from traceferry.heap import objects
+from traceferry.heap.objects import ObjectTracker
 
 NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_4000_0000
 REGIONS = {"n": NURSERY, "m": MAJOR_HEAP, "l": LARGE_SPACE}
