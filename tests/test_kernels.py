@@ -35,7 +35,7 @@ from test_builders_mono import everything as every_event
 from test_calls import STREAMS
 from test_gsym import use_gsym
 from test_heap import use_heap
-from test_mono_objects import use_tracker
+from test_heap_objects import use_tracker
 from test_unwind import use_unwind
 
 import traceferry

@@ -7,9 +7,9 @@ from builders.mono import MAIN, Log
 from support import report_of
 from test_mono_records import START
 
+from traceferry.calls import running
 from traceferry.calls.balance import CallTotals
 from traceferry.importers import mono as importer
-from traceferry.importers.mono import sums
 from traceferry.io.source import Source
 from traceferry.model import StreamedTable, Trace
 from traceferry.registry import Options
@@ -84,16 +84,16 @@ def test_methods_of_one_name_that_call_each_other_count_once() -> None:
 
 
 def beyond(monkeypatch: pytest.MonkeyPatch) -> dict[str, Log]:
-    monkeypatch.setattr(sums, "MOST_SLOTS", 64)
-    monkeypatch.setattr(sums, "MOST_THREADS", 16)
+    monkeypatch.setattr(running, "MOST_SLOTS", 64)
+    monkeypatch.setattr(running, "MOST_THREADS", 16)
     deep, late, many = (Log().buffer() for _ in range(3))
-    for nth in range(sums.DEEPEST + 1):
+    for nth in range(running.DEEPEST + 1):
         deep.enter(METHODS[0], ts=START + nth)
     late.enter(METHODS[0], ts=START).leave(METHODS[0], ts=LATE + 1)
-    for nth in range(sums.MOST_SLOTS + 1):
+    for nth in range(running.MOST_SLOTS + 1):
         many.enter(0x500 + 8 * nth, ts=START + 2 * nth).leave(0x500 + 8 * nth, ts=START + 2 * nth + 1)
     threads = Log()
-    for nth in range(sums.MOST_THREADS + 1):
+    for nth in range(running.MOST_THREADS + 1):
         threads.buffer(MAIN + 16 * nth).enter(METHODS[0], ts=START).leave(METHODS[0], ts=START + nth)
     renamed = Log().buffer().jit(METHODS[0], "A:f ()", ts=START).enter(METHODS[0], ts=START)
     renamed.jit(METHODS[0], "B:g ()", ts=START + 5).enter(METHODS[0], ts=START + 9)

@@ -6,6 +6,7 @@ Every function states what its arrays must hold; the callers in `traceferry.call
 
 import cython
 
+from traceferry.calls.running_inlined import THREAD_WIDTH, RunningSums
 from traceferry.kernels.calls import LEAVE, OPEN_AT_END, OPEN_AT_START
 from traceferry.kernels.functions import c_function
 from traceferry.kernels.saturating import minus, plus
@@ -331,6 +332,16 @@ def keep_lasting(
         raise ValueError("keep_lasting: the stream is not balanced")
 
 
+def end_running(thread: cython.int, end_ts: cython.longlong, sums: tuple) -> None:
+    """Ends the open calls of a thread that is not left out: see `RunningSums`."""
+    c: RunningSums = RunningSums(sums)
+    if not 0 <= thread < c.threads.shape[0] // THREAD_WIDTH:
+        raise ValueError("end_running: a thread without a row")
+    c.go_to(thread)
+    c.end(end_ts)
+    c.go_to(-1)
+
+
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
@@ -338,3 +349,4 @@ if not cython.compiled:
     count_lasting = plain_integers(count_lasting)
     cut = plain_integers(cut)
     keep_lasting = plain_integers(keep_lasting)
+    end_running = plain_integers(end_running)

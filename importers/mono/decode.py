@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from traceferry.calls.running import RunningTotals
 from traceferry.errors import FormatError
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel
@@ -25,7 +26,6 @@ from traceferry.importers.mono.layout import (
     TruncatedError,
     read_header,
 )
-from traceferry.importers.mono.sums import CallSums
 from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.kernels.tables import doubled
@@ -146,7 +146,7 @@ class Log:
     buffers: Array
     stats: Array
     records: Records
-    call_sums: CallSums
+    call_sums: RunningTotals
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, at: int) -> str:
@@ -280,7 +280,7 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
     columns = np.zeros(256, np.int32)
     for name, kinds in COUNTED.items():
         columns[list(kinds)] = STATISTICS.index(name)
-    program, call_sums = Program(layout), CallSums(tids if adds_calls else tids[:0])
+    program, call_sums = Program(layout), RunningTotals(tids if adds_calls else tids[:0])
     (records,) = read(source, buffers.ravel(), program, columns, stats.view(np.uint64), call_sums)
     whole = buffers.copy()
     damaged = stats["bad"] > 0
@@ -290,11 +290,11 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
 
 def read(
     source: Source, buffers: Array, program: Program, columns: Array, stats: Array = NOTHING,
-    call_sums: CallSums | None = None, most: int = 0,
+    call_sums: RunningTotals | None = None, most: int = 0,
 ) -> Iterator[Records]:  # fmt: skip
     """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
     # Backtraces of allocations are known by their bytes, unless they are kept.
-    sums, state = (call_sums or CallSums(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
+    sums, state = (call_sums or RunningTotals(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
     records, pool = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS

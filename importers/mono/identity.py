@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.allocations import KEPT, ClassSites, ThreadAllocations
 from traceferry.importers.mono.decode import Log, times
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
-from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
 from traceferry.importers.mono.walks import StackTable

@@ -7,12 +7,14 @@ called again, with a longer array where one was full, it goes on where it was.
 
 import cython
 
+from traceferry.calls.running_inlined import RunningSums, entered, left
 from traceferry.importers.mono.cursor_inlined import (
     DEPTH,
     DONE,
     ENTER,
     EXC_LEAVE,
     IRREGULAR,
+    LATEST_TS,
     LEAVE,
     MAX_TS,
     N_IGNORED,
@@ -25,16 +27,7 @@ from traceferry.importers.mono.cursor_inlined import (
 )
 from traceferry.importers.mono.names_inlined import NameTable, slot_of
 from traceferry.importers.mono.packed_inlined import decode_packed, load8
-from traceferry.importers.mono.sums_inlined import (
-    DEPTH_OF,
-    IN_CALLEES,
-    NOW,
-    OPEN_WIDTH,
-    THREAD_WIDTH,
-    CallSums,
-    ended,
-    short_calls,
-)
+from traceferry.kernels.functions import c_function
 from traceferry.kernels.integers import wrapped
 
 # Columns of `stats`, a row for each buffer; further ones count events.
@@ -72,11 +65,11 @@ def read(
 
     columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
     STATS_WIDTH for each buffer, in which FIRST_TS begins with the largest number; or none. sums: see
-    `CallSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
+    `RunningSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
     Returns DONE, ROWS or POOL.
     """
     c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
-    calls_of: CallSums = CallSums(sums)
+    calls_of: RunningSums = RunningSums(sums)
     has_stats: cython.bint = stats.shape[0] > 0
     n: cython.Py_ssize_t = s[N_ROWS]
     n_pool: cython.Py_ssize_t = s[N_POOL]
@@ -103,7 +96,7 @@ def read(
     with cython.nogil:
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
-            calls_of.go_to(c.row - 1)
+            calls_of.go_to_buffer(c.row - 1)
             c.n_room = pool.shape[0] if columns[d[c.at]] == 0 else 0  # values of other events are only counted
             if not c.next(n_pool):
                 if has_stats:
@@ -151,23 +144,58 @@ def read(
     return result
 
 
-def end_calls(
-    thread: cython.longlong,
-    end_ts: cython.longlong,
-    sums: tuple,
-) -> None:
-    """Ends the open calls of a thread that is not left out: see `CallSums`."""
-    c: CallSums = CallSums(sums)
-    at: cython.Py_ssize_t = THREAD_WIDTH * thread
-    if thread < 0 or at >= c.threads.shape[0]:
-        raise ValueError("end_calls: a thread without a row")
-    top: cython.Py_ssize_t = thread * c.room + c.threads[at + DEPTH_OF] * OPEN_WIDTH
-    now: cython.longlong = max(end_ts, c.threads[at + NOW])
-    in_callees: cython.longlong = c.threads[at + IN_CALLEES]
-    while top > thread * c.room:
-        top, in_callees = ended(c, top, now, in_callees)
-    c.threads[at + DEPTH_OF] = 0
-    c.counts[1] = c.n_spans
+@c_function
+@cython.returns((cython.longlong, cython.longlong, cython.longlong))
+def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: RunningSums):
+    """After an enter or leave, goes over those that follow it as far as they are short, and adds up it and them: how
+    many follow, how many of these enter, and how many leave by an exception."""
+    p: cython.longlong = c.at
+    last: cython.longlong = c.end - 8
+    ts: cython.ulonglong = c.ts
+    method: cython.ulonglong = c.method
+    mask: cython.ulonglong = c.mask
+    kind: cython.uint = c.kind
+    n: cython.longlong = 0
+    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
+    n_20: cython.longlong = 0
+    n_10: cython.longlong = 0
+    w: cython.ulonglong
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    adds: cython.bint = sums.thread >= 0
+    top: cython.Py_ssize_t = sums.top
+    now: cython.longlong = sums.now
+    in_callees: cython.longlong = sums.in_callees
+    while True:
+        if adds:
+            if ts > LATEST_TS:
+                sums.leave_out()
+            elif kind == ENTER:
+                top, now, in_callees = entered(sums, ts, method, top, now, in_callees)
+            else:
+                top, now, in_callees = left(sums, ts, method, top, now, in_callees)
+            adds = sums.thread >= 0
+        if p > last:
+            break
+        w = load8(d, p)
+        kind = w & 0xFF
+        if kind & 0xCF != 3 or kind == 3:
+            break
+        delta, difference, length = decode_packed(w)
+        if length == 0:
+            break
+        p += length
+        ts = wrapped(ts + delta)
+        method = (method + difference) & mask
+        n += 1
+        n_20 += kind >> 5
+        n_10 += kind >> 4 & 1
+    sums.top, sums.now, sums.in_callees = top, now, in_callees
+    c.at = p
+    c.ts = ts
+    c.method = method
+    return n, n - n_10, n_20 + n_10 - n
 
 
 # ---------------------------------------------------------------- calls
@@ -378,7 +406,6 @@ if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     read = plain_integers(read)
-    end_calls = plain_integers(end_calls)
     calls = plain_integers(calls)
     enter_names = plain_integers(enter_names)
     find_names = plain_integers(find_names)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.heap.objects import Found
 from traceferry.importers.mono.allocations import ClassSites
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from traceferry.heap.objects import Found
 from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, positions, rows_by_key
 
 ROOT_BITS = (1, 2, 4, 8, 16)

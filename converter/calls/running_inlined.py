@@ -1,11 +1,12 @@
-"""The calls of threads added up by method, while a log is read."""
+"""Calls added up by thread and method while they are read, for a kernel that decodes them: see `running.py`.
+
+The kernel's loop keeps `top`, `now` and `in_callees` of the thread at hand in variables of its own, and hands them
+through `entered` and `left`: beside arrays of the same type, the C compiler would load attributes each time.
+"""
 
 import cython
 
-from traceferry.importers.mono.cursor_inlined import ENTER, LATEST_TS, Cursor
-from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.kernels.functions import c_function, c_inline
-from traceferry.kernels.integers import wrapped
 from traceferry.kernels.interning import intern_pair
 
 # Columns of a thread: how many calls are open, what was irregular, what the innermost call has spent in its callees.
@@ -24,10 +25,10 @@ ENTERED = cython.declare(cython.int, 1)
 IN_CALLEES_BEFORE = cython.declare(cython.int, 2)
 OPEN_WIDTH = cython.declare(cython.Py_ssize_t, 3)
 # Of a slot.
-ENTERS = cython.declare(cython.int, 0)
-TOTAL_NS = cython.declare(cython.int, 1)
-SELF_NS = cython.declare(cython.int, 2)
-ACTIVE = cython.declare(cython.int, 3)  # how many of its calls are open
+N_ENTERS = cython.declare(cython.int, 0)
+IN_OUTERMOST_NS = cython.declare(cython.int, 1)
+ON_TOP_NS = cython.declare(cython.int, 2)
+N_ACTIVE = cython.declare(cython.int, 3)  # how many of its calls are open
 N_OUTERMOST = cython.declare(cython.int, 4)
 SLOT_WIDTH = cython.declare(cython.Py_ssize_t, 5)
 # Of an outermost call: its slot, begin and end. So many of each slot are kept.
@@ -38,15 +39,15 @@ N_AT_HAND = cython.declare(cython.Py_ssize_t, 256)
 
 @cython.final
 @cython.cclass
-class CallSums:
-    """Adds up the calls of threads by method while a log is read, as `calls` and a `Balancer` balance them.
+class RunningSums:
+    """Adds up the calls of threads by method, as a `Balancer` balances them.
 
     thread_of: for each buffer the number of its thread; -1: its calls are not added. threads: a row of THREAD_WIDTH for
     each, zeros at first. open_calls: rows of OPEN_WIDTH, for each thread as many. Slots are pairs of a thread and a
     method: owner, method, sums (rows of SLOT_WIDTH, zeros at first); slots: their hash table, -1 at first. spans: rows
     of SPAN_WIDTH. counts: how many slots and spans there are.
 
-    Left out is a thread whose calls are deeper than its rows or later than LATEST_TS, or come when all slots are used.
+    Left out is a thread whose calls are deeper than its rows, or come when all slots are used.
     """
 
     thread_of: cython.const[cython.int][::1]
@@ -104,10 +105,9 @@ class CallSums:
         self.thread = -1
 
     @c_function
-    def go_to(self, row: cython.Py_ssize_t) -> cython.void:
-        """To the thread of a buffer; -1 leaves the one it is at."""
+    def go_to(self, thread: cython.int) -> cython.void:
+        """To another thread; -1 leaves the one it is at."""
         i: cython.Py_ssize_t
-        thread: cython.int = self.thread_of[row] if 0 <= row < self.thread_of.shape[0] else -1
         at: cython.Py_ssize_t
         if thread >= 0 and self.threads[THREAD_WIDTH * thread + LEFT_OUT]:
             thread = -1
@@ -129,6 +129,17 @@ class CallSums:
             self.in_callees = self.threads[at + IN_CALLEES]
             for i in range(N_AT_HAND):
                 self.at_hand[i] = -1
+
+    @c_function
+    def go_to_buffer(self, row: cython.Py_ssize_t) -> cython.void:
+        self.go_to(self.thread_of[row] if row < self.thread_of.shape[0] else -1)
+
+    @c_function
+    def end(self, end_ts: cython.longlong) -> cython.void:
+        """Ends the open calls of the thread."""
+        now: cython.longlong = end_ts if end_ts > self.now else self.now
+        while self.top > self.bottom:
+            self.top, self.in_callees = ended(self, self.top, now, self.in_callees)
 
     @c_function
     def leave_out(self) -> cython.void:
@@ -163,7 +174,7 @@ class CallSums:
         slot: cython.int = self.slot_of(method)
         if slot < 0:
             self.leave_out()
-        elif self.sums[SLOT_WIDTH * slot + ACTIVE] == 0:
+        elif self.sums[SLOT_WIDTH * slot + N_ACTIVE] == 0:
             self.threads[at + IGNORED] += 1
         else:
             self.threads[at + BACKWARDS] += ts < self.now
@@ -176,102 +187,66 @@ class CallSums:
 
 @c_inline
 @cython.returns((cython.Py_ssize_t, cython.longlong))
-def ended(c: CallSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees: cython.longlong):
+def ended(c: RunningSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees: cython.longlong):
     """The innermost open call ends: `top` and `in_callees` after it."""
     at: cython.Py_ssize_t
     dur: cython.longlong
     top -= OPEN_WIDTH
     at = SLOT_WIDTH * c.open_calls[top + SLOT]
     dur = now - c.open_calls[top + ENTERED]
-    c.sums[at + SELF_NS] += dur - in_callees
-    c.sums[at + ACTIVE] -= 1
-    if c.sums[at + ACTIVE] == 0:
-        c.sums[at + TOTAL_NS] += dur
+    c.sums[at + ON_TOP_NS] += dur - in_callees
+    c.sums[at + N_ACTIVE] -= 1
+    if c.sums[at + N_ACTIVE] == 0:
+        c.sums[at + IN_OUTERMOST_NS] += dur
         c.sums[at + N_OUTERMOST] += 1
         if c.sums[at + N_OUTERMOST] <= MOST_SPANS:
             c.keep_span(top, now)
     return top, c.open_calls[top + IN_CALLEES_BEFORE] + dur
 
 
-@c_function
-@cython.returns((cython.longlong, cython.longlong, cython.longlong))
-def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: CallSums):
-    """After an enter or leave, goes over those that follow it as far as they are short, and adds up it and them: how
-    many follow, how many of these enter, and how many leave by an exception."""
-    p: cython.longlong = c.at
-    last: cython.longlong = c.end - 8
-    ts: cython.ulonglong = c.ts
-    method: cython.ulonglong = c.method
-    mask: cython.ulonglong = c.mask
-    kind: cython.uint = c.kind
-    n: cython.longlong = 0
-    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
-    n_20: cython.longlong = 0
-    n_10: cython.longlong = 0
-    w: cython.ulonglong
-    delta: cython.ulonglong
-    difference: cython.ulonglong
-    length: cython.Py_ssize_t
-    adds: cython.bint = sums.thread >= 0
-    top: cython.Py_ssize_t = sums.top
-    now: cython.longlong = sums.now
-    in_callees: cython.longlong = sums.in_callees
-    latest: cython.ulonglong = LATEST_TS
-    slot: cython.int
-    while True:
-        if adds:
-            # Time stamps that fall are raised.
-            if ts > latest:
-                sums.leave_out()
-                adds = False
-            elif kind == ENTER:
-                slot = sums.at_hand[(method >> 3) & (N_AT_HAND - 1)]
-                if slot < 0 or sums.method[slot] != method:
-                    slot = sums.slot_of(method)
-                if slot < 0 or top - sums.bottom == sums.room:
-                    sums.leave_out()
-                    adds = False
-                else:
-                    if cython.cast(cython.longlong, ts) >= now:
-                        now = ts
-                    else:
-                        sums.threads[THREAD_WIDTH * sums.thread + BACKWARDS] += 1
-                    sums.sums[SLOT_WIDTH * slot + ENTERS] += 1
-                    sums.sums[SLOT_WIDTH * slot + ACTIVE] += 1
-                    sums.open_calls[top + SLOT] = slot
-                    sums.open_calls[top + ENTERED] = now
-                    sums.open_calls[top + IN_CALLEES_BEFORE] = in_callees
-                    top += OPEN_WIDTH
-                    in_callees = 0
-            elif (
-                top > sums.bottom
-                and cython.cast(cython.longlong, ts) >= now
-                and sums.method[sums.open_calls[top - OPEN_WIDTH + SLOT]] == method
-            ):
-                now = ts
-                top, in_callees = ended(sums, top, now, in_callees)
-            else:
-                sums.top, sums.now, sums.in_callees = top, now, in_callees
-                sums.leave_outer(ts, method)
-                top, now, in_callees = sums.top, sums.now, sums.in_callees
-                adds = sums.thread >= 0
-        if p > last:
-            break
-        w = load8(d, p)
-        kind = w & 0xFF
-        if kind & 0xCF != 3 or kind == 3:
-            break
-        delta, difference, length = decode_packed(w)
-        if length == 0:
-            break
-        p += length
-        ts = wrapped(ts + delta)
-        method = (method + difference) & mask
-        n += 1
-        n_20 += kind >> 5
-        n_10 += kind >> 4 & 1
-    sums.top, sums.now, sums.in_callees = top, now, in_callees
-    c.at = p
-    c.ts = ts
-    c.method = method
-    return n, n - n_10, n_20 + n_10 - n
+@c_inline
+@cython.returns((cython.Py_ssize_t, cython.longlong, cython.longlong))
+def entered(
+    c: RunningSums,
+    ts: cython.longlong,
+    method: cython.ulonglong,
+    top: cython.Py_ssize_t,
+    now: cython.longlong,
+    in_callees: cython.longlong,
+):
+    """`top`, `now` and `in_callees` after the enter of a method; times that fall are raised."""
+    slot: cython.int = c.at_hand[(method >> 3) & (N_AT_HAND - 1)]
+    if slot < 0 or c.method[slot] != method:
+        slot = c.slot_of(method)
+    if slot < 0 or top - c.bottom == c.room:
+        c.leave_out()
+        return top, now, in_callees
+    if ts >= now:
+        now = ts
+    else:
+        c.threads[THREAD_WIDTH * c.thread + BACKWARDS] += 1
+    c.sums[SLOT_WIDTH * slot + N_ENTERS] += 1
+    c.sums[SLOT_WIDTH * slot + N_ACTIVE] += 1
+    c.open_calls[top + SLOT] = slot
+    c.open_calls[top + ENTERED] = now
+    c.open_calls[top + IN_CALLEES_BEFORE] = in_callees
+    return top + OPEN_WIDTH, now, 0
+
+
+@c_inline
+@cython.returns((cython.Py_ssize_t, cython.longlong, cython.longlong))
+def left(
+    c: RunningSums,
+    ts: cython.longlong,
+    method: cython.ulonglong,
+    top: cython.Py_ssize_t,
+    now: cython.longlong,
+    in_callees: cython.longlong,
+):
+    """`top`, `now` and `in_callees` after the leave of a method."""
+    if top > c.bottom and ts >= now and c.method[c.open_calls[top - OPEN_WIDTH + SLOT]] == method:
+        top, in_callees = ended(c, top, ts, in_callees)
+        return top, ts, in_callees
+    c.top, c.now, c.in_callees = top, now, in_callees
+    c.leave_outer(ts, method)
+    return c.top, c.now, c.in_callees

@@ -1,4 +1,4 @@
-"""The calls of a log added up while it is read, for consumers that need no more of them."""
+"""Running totals: the calls of a recording added up while it is read, for consumers that need no more of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.importers.mono import log_kernel
-from traceferry.importers.mono.sums_inlined import OPEN_WIDTH, SLOT_WIDTH, SPAN_WIDTH, THREAD_COLUMNS
+from traceferry.calls import calls_kernel
+from traceferry.calls.running_inlined import OPEN_WIDTH, SLOT_WIDTH, SPAN_WIDTH, THREAD_COLUMNS
 from traceferry.model import Array
 
 # So many threads, open calls of each, and pairs of thread and method are added up; what goes beyond is decoded again.
@@ -15,12 +15,12 @@ MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 1 << 12, 256, 1 << 14, 1 << 16
 LOSSES = {
     "open_at_end": "depth", "leave_without_enter": "ignored", "unwound": "unwound", "clock_backwards": "backwards",
 }  # fmt: skip
-ENTERS, TOTAL_NS, SELF_NS, N_OUTERMOST = 0, 1, 2, 4
+N_ENTERS, IN_OUTERMOST_NS, ON_TOP_NS, N_OUTERMOST = 0, 1, 2, 4
 
 
 @dataclass(frozen=True)
 class ThreadSums:
-    """methods: uint64 pointers; losses: by kind, as of `walks.call_pieces`."""
+    """methods: uint64 pointers; losses: by kind, as a `Balancer` reports them."""
 
     methods: Array
     losses: dict[str, int]
@@ -38,7 +38,7 @@ class ThreadSums:
         if np.any(self._n_spans[is_shared] < self._sums[is_shared, N_OUTERMOST]):
             return None
         for nth in np.flatnonzero(n_methods > 1).tolist():
-            sums[nth, TOTAL_NS] = _covered(self._spans[of_method[self._spans[:, 0]] == nth, 1:])
+            sums[nth, IN_OUTERMOST_NS] = _covered(self._spans[of_method[self._spans[:, 0]] == nth, 1:])
         return np.column_stack((funcs, sums))
 
 
@@ -50,7 +50,7 @@ def _covered(spans: Array) -> int:
     return int((ends[1:] - begins).clip(0).sum() + spans[0, 1] - spans[0, 0])
 
 
-class CallSums:
+class RunningTotals:
     """tids: uint64, of the buffers; without any nothing is added up."""
 
     def __init__(self, tids: Array) -> None:
@@ -76,10 +76,10 @@ class CallSums:
             return None
         if tid not in self._closed:
             losses = {kind: int(self._threads[nth, THREAD_COLUMNS[name]]) for kind, name in LOSSES.items()}
-            log_kernel.end_calls(nth, end_ts, self.arrays)
+            calls_kernel.end_running(nth, end_ts, self.arrays)
             n_slots, n_spans = self._counts.tolist()
             slots = np.flatnonzero(self._owner[:n_slots] == nth)
-            slots = slots[self._sums[slots, ENTERS] > 0]
+            slots = slots[self._sums[slots, N_ENTERS] > 0]
             rank = np.full(n_slots, -1, np.int64)
             rank[slots] = np.arange(len(slots))
             spans = self._spans[:n_spans]
