@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Enters the rows from `first` to n of a table, whose keys are distinct, into slots: see interning.py.
+"""Enters rows of a table, whose keys are distinct, into slots: see interning.py. `first`, n: from where to where.
 
 Cython's pure-Python mode: also runs interpreted. ValueError: an array has the wrong length.
 """
@@ -7,6 +7,7 @@ Cython's pure-Python mode: also runs interpreted. ValueError: an array has the w
 import cython
 
 from traceferry.kernels.interning import intern_pair, intern_triple
+from traceferry.kernels.nodes import NodeTable
 
 
 @cython.cfunc
@@ -63,9 +64,44 @@ def enter_triples(
             intern_triple(one, other, third, slots, i, one[i], other[i], third[i])
 
 
+def enter_lists(
+    numbers: cython.const[cython.int][::1],
+    ends: cython.const[cython.longlong][::1],
+    nodes: tuple,
+    found: cython.int[::1],
+    nth: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """The nodes of lists of numbers, one list after the other, the root's number last in each; -1 of an empty one. From
+    the nth list on; returns the one for which the nodes are full, or how many lists there are."""
+    table: NodeTable = NodeTable(nodes)
+    n: cython.Py_ssize_t = ends.shape[0]
+    i: cython.longlong
+    begin: cython.longlong = ends[nth - 1] if 0 < nth <= n else 0
+    node: cython.int
+    if found.shape[0] != n or nth < 0:
+        raise ValueError("enter_lists: an array has the wrong length")
+    for i in range(n):
+        if not (ends[i - 1] if i > 0 else 0) <= ends[i] <= numbers.shape[0]:
+            raise ValueError("enter_lists: a list outside the numbers")
+    with cython.nogil:
+        while nth < n:
+            node = -1
+            for i in range(ends[nth] - 1, begin - 1, -1):
+                node = table.of(node, numbers[i])
+                if node < 0:
+                    break
+            if node < 0 and begin < ends[nth]:
+                break
+            found[nth] = node
+            begin = ends[nth]
+            nth += 1
+    return nth
+
+
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     enter_pairs = plain_integers(enter_pairs)
     enter_addresses = plain_integers(enter_addresses)
     enter_triples = plain_integers(enter_triples)
+    enter_lists = plain_integers(enter_lists)

@@ -14,9 +14,10 @@ from traceferry.heap import heap_kernel
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
-from traceferry.importers.mono.walks import Sites, StackTable, site_pieces
+from traceferry.importers.mono.walks import Sites, site_pieces
 from traceferry.kernels.tables import Nodes
 from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
+from traceferry.stacks import StackTable
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
 KEPT = 1 << 23

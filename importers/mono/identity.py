@@ -18,8 +18,8 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
-from traceferry.importers.mono.walks import StackTable
 from traceferry.model import Array, Trace
+from traceferry.stacks import StackTable
 
 UNKNOWN = -1
 END_OF_LOG = (1 << 63) - 1

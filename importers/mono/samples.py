@@ -12,8 +12,8 @@ from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
-from traceferry.importers.mono.walks import intern_stacks
 from traceferry.model import SAMPLES, Array, Table, Trace
+from traceferry.stacks import intern_stacks
 
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16

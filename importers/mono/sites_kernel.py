@@ -22,9 +22,8 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
 )
 from traceferry.importers.mono.names_inlined import NameTable
-from traceferry.kernels.functions import c_inline
 from traceferry.kernels.hashing import mix_pair
-from traceferry.kernels.interning import intern_pair
+from traceferry.kernels.nodes import NodeTable
 
 # First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.
 GC_MOVE = cython.declare(cython.uint, 0x31)
@@ -42,78 +41,6 @@ MONITOR_TYPE = cython.declare(cython.uint, 5)
 
 # Pairs of a stack and a type that are kept at hand.
 N_AT_HAND = cython.declare(cython.ulonglong, 1024)
-
-
-@cython.final
-@cython.cclass
-class NodeTable:
-    """Pairs of a parent, which may be a node, and a number. slots: their hash table; n_nodes: how many there are, at
-    most the length of the columns."""
-
-    parent: cython.int[::1]
-    number: cython.int[::1]
-    slots: cython.int[::1]
-    n_nodes: cython.longlong[::1]
-
-    def __init__(self, arrays: tuple):
-        """Of the arrays in that order. Raises ValueError where their lengths do not fit together."""
-        self.parent, self.number, self.slots, self.n_nodes = arrays
-        room: cython.Py_ssize_t = self.parent.shape[0]
-        size: cython.Py_ssize_t = self.slots.shape[0]
-        if (
-            self.number.shape[0] != room
-            or self.n_nodes.shape[0] != 1
-            or not 0 <= self.n_nodes[0] <= room
-            or size < 2 * room
-            or size == 0
-            or size & (size - 1)
-        ):
-            raise ValueError("nodes: an array has the wrong length")
-
-    @c_inline
-    def of(self, parent: cython.int, number: cython.int) -> cython.int:
-        """The row of a pair, which is new if it has to be; -1 where the table is full."""
-        n: cython.int = self.n_nodes[0]
-        node: cython.int
-        if n >= self.parent.shape[0]:
-            return -1
-        node = intern_pair(self.parent, self.number, self.slots, n, parent, number)
-        self.n_nodes[0] = n + (node == n)
-        return node
-
-
-def lists(
-    numbers: cython.const[cython.int][::1],
-    ends: cython.const[cython.longlong][::1],
-    nodes: tuple,
-    found: cython.int[::1],
-    nth: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """The nodes of lists of numbers, one list after the other, the root's number last in each; -1 of an empty one. From
-    the nth list on; returns the one for which the nodes are full, or how many lists there are."""
-    table: NodeTable = NodeTable(nodes)
-    n: cython.Py_ssize_t = ends.shape[0]
-    i: cython.longlong
-    begin: cython.longlong = ends[nth - 1] if 0 < nth <= n else 0
-    node: cython.int
-    if found.shape[0] != n or nth < 0:
-        raise ValueError("lists: an array has the wrong length")
-    for i in range(n):
-        if not (ends[i - 1] if i > 0 else 0) <= ends[i] <= numbers.shape[0]:
-            raise ValueError("lists: a list outside the numbers")
-    with cython.nogil:
-        while nth < n:
-            node = -1
-            for i in range(ends[nth] - 1, begin - 1, -1):
-                node = table.of(node, numbers[i])
-                if node < 0:
-                    break
-            if node < 0 and begin < ends[nth]:
-                break
-            found[nth] = node
-            begin = ends[nth]
-            nth += 1
-    return nth
 
 
 def sites(
@@ -316,5 +243,4 @@ def sites(
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
-    lists = plain_integers(lists)
     sites = plain_integers(sites)

@@ -13,12 +13,12 @@ from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
 from traceferry.importers.mono.names import Names
 from traceferry.kernels.tables import Nodes, doubled
-from traceferry.model import CALLS, Array, Table, Trace
+from traceferry.model import CALLS, Array, Table
+from traceferry.stacks import StackTable
 
 # So many records of calls are balanced one by one after one that does not nest.
 IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
-FIRST_NODES = 1 << 10
 MOVE_WIDTH = 3
 
 
@@ -84,28 +84,6 @@ def _cut(column: Array, n: int) -> Array:
 # ---------------------------------------------------------------- sites
 
 
-class StackTable(Nodes):
-    """The trace's stacks: pairs of a prefix and a frame."""
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__()
-        self._stacks = trace.stacks
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Takes in the rows that others have added."""
-        new = slice(self.n, len(self._stacks))
-        if new.start < new.stop:
-            self.grow(max(FIRST_NODES, 2 * new.stop))
-            self.append(self._stacks["prefix"][new], self._stacks["frame"][new])
-
-    def publish(self) -> None:
-        """The rows that kernels have added become the trace's."""
-        new = slice(len(self._stacks), self.n)
-        if new.start < new.stop:
-            self._stacks.extend(prefix=self.parent[new], frame=self.key[new])
-
-
 @dataclass(frozen=True)
 class Sites:
     """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address, size
@@ -169,13 +147,3 @@ def site_pieces(
             is_block = stopped in (cursor.ROWS, cursor.DONE) and n > 0
             block = tuple(_cut(allocations[nth], n) for nth in (0, 2, 3)) if is_block else ()
             yield Sites(ts, address, size, pair, at, other_stack, moved, block)
-
-
-def intern_stacks(trace: Trace, frames: Array, lengths: Array) -> Array:
-    """The stacks of lists of frames one after the other, the innermost of each first; int32, -1 is none."""
-    table = StackTable(trace)
-    stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0
-    while (done := sites_kernel.lists(frames, ends, table.arrays, stacks, done)) < len(lengths):
-        table.grow(2 * table.n)
-    table.publish()
-    return stacks
