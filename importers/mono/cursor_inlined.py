@@ -2,12 +2,12 @@
 
 import cython
 
-from traceferry.importers.mono.packed_inlined import decode_packed, load8, short_leb
 from traceferry.kernels.functions import c_function, c_inline
-from traceferry.kernels.hashing import ALL_BITS, GOLDEN
 from traceferry.kernels.integers import LOW_32, wrapped
+from traceferry.kernels.known_lists import KnownLists
 from traceferry.kernels.leb128 import CUT, leb
 from traceferry.kernels.position import Position
+from traceferry.kernels.words import FOURTH_ENDS, load8, short_leb
 
 # ---------------------------------------------------------------- encodings: steps of a declaration
 
@@ -58,15 +58,6 @@ N_IGNORED = cython.declare(cython.int, 13)  # leaves of methods that nothing ent
 DEPTH = cython.declare(cython.int, 14)
 N_STATE = cython.declare(cython.int, 15)
 
-# Behind the state may stand the lists of methods that are known, a power of two of rows: the first method, how many
-# there are, 0 in a free row, the last one, a number that the caller has given it, and the bytes in between.
-L_FIRST = cython.declare(cython.int, 0)
-L_COUNT = cython.declare(cython.int, 1)
-L_LAST = cython.declare(cython.int, 2)
-L_NUMBER = cython.declare(cython.int, 3)
-L_BYTES = cython.declare(cython.int, 4)
-L_WIDTH = cython.declare(cython.int, 12)
-
 # A row of `buffers`: where its events begin and end, and the bases of its header.
 B_AT = cython.declare(cython.int, 0)
 B_END = cython.declare(cython.int, 1)
@@ -100,15 +91,52 @@ ENTER = cython.declare(cython.uint, 0x23)
 EXC_LEAVE = cython.declare(cython.uint, 0x33)
 
 BIT_63 = cython.declare(cython.ulonglong, 0x8000000000000000)
-# Of each of eight bytes the highest bit, and the lowest.
-HIGHEST = cython.declare(cython.ulonglong, 0x8080808080808080)
-LOWEST = cython.declare(cython.ulonglong, 0x0101010101010101)
-# An allocation has no more bytes than this where its numbers take at most ten, and of the list seven words are read.
+# An allocation has no more bytes than this where its numbers take at most ten, and the list is one that is found.
 LONGEST_KNOWN = cython.declare(cython.longlong, 128)
 # No clock gets there: see decode.MAX_TS.
 LATEST_TS = cython.declare(cython.ulonglong, 1 << 62)
 
 # ---------------------------------------------------------------- events
+
+
+@c_inline
+@cython.returns((cython.ulonglong, cython.ulonglong, cython.Py_ssize_t))
+def decode_packed(w: cython.ulonglong):
+    """Of eight bytes that begin with an enter or leave: the differences of time and method, and its length; 0 where it
+    is longer than that, or the numbers than usual.
+
+    The branches are what makes it quick: processors guess them right, and go on without waiting for the length.
+    """
+    delta: cython.ulonglong
+    difference: cython.ulonglong
+    length: cython.Py_ssize_t
+    if not w & 0x8000:
+        delta = (w >> 8) & 0x7F
+        w = w >> 16
+        length = 2
+    elif not w & 0x800000:
+        delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80
+        w = w >> 24
+        length = 3
+    elif not w & FOURTH_ENDS:
+        delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80 | (w >> 10) & 0x1FC000
+        w = w >> 32
+        length = 4
+    else:
+        return 0, 0, 0
+    if not w & 0x80:
+        difference = (w & 0x7F ^ 0x40) - 0x40
+        return delta, difference, length + 1
+    if not w & 0x8000:
+        difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
+        return delta, difference, length + 2
+    if not w & 0x800000:
+        difference = ((w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000) ^ 0x100000) - 0x100000
+        return delta, difference, length + 3
+    if length < 4 and not w & FOURTH_ENDS:
+        w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000 | (w >> 3) & 0xFE00000
+        return delta, (w ^ 0x8000000) - 0x8000000, length + 4
+    return 0, 0, 0
 
 
 @cython.final
@@ -147,17 +175,8 @@ class Cursor(Position):
     first: cython.Py_ssize_t
     n_items: cython.Py_ssize_t
     n_room: cython.Py_ssize_t
-    lists: cython.ulonglong[::1]
-    n_lists: cython.Py_ssize_t
+    lists: KnownLists
     known: cython.longlong
-    # The list that was looked for and is not known: its row or -1, where its second method begins, how many words it
-    # has and the last of them.
-    list_row: cython.Py_ssize_t
-    list_at: cython.longlong
-    list_first: cython.ulonglong
-    list_count: cython.longlong
-    list_words: cython.Py_ssize_t
-    list_end: cython.ulonglong
 
     def __init__(
         self,
@@ -194,14 +213,9 @@ class Cursor(Position):
         self.n_single = 0
         self.damage = 0
         self.known = -1
-        self.list_row = -1
-        self.lists = s[N_STATE:]
-        self.n_lists = self.lists.shape[0] // L_WIDTH
-        if self.n_lists & (self.n_lists - 1):
-            raise ValueError("an array has the wrong length")
         i = STEP * starts[ALLOC_BT]
-        if i + 7 * STEP >= steps.shape[0] or steps[i + 4 * STEP] != COUNT or steps[i + 6 * STEP] != METHOD:
-            self.n_lists = 0
+        has_lists: cython.bint = i + 7 * STEP < steps.shape[0] and steps[i + 6 * STEP] == METHOD
+        self.lists = KnownLists(s[N_STATE:] if has_lists else s[:0])
         self.row = s[ROW]
         self.at = s[AT]
         self.end = s[STOP]
@@ -304,7 +318,7 @@ class Cursor(Position):
         self.first = first
         self.n_items = first
         self.known = -1
-        self.list_row = -1
+        self.lists.n_wanted = 0
         if self.at + 8 <= self.end:
             w = load8(self.data, self.at)
             if w & 0xCF == 3 and w & 0x30 != 0:
@@ -336,7 +350,7 @@ class Cursor(Position):
         place: cython.ulonglong
         size: cython.ulonglong
         difference: cython.ulonglong
-        if self.end - p < LONGEST_KNOWN or (kind == ALLOC_BT and self.n_lists == 0):
+        if self.end - p < LONGEST_KNOWN or (kind == ALLOC_BT and self.lists.n_rows == 0):
             return False
         delta, p = short_leb(self.data, p, self.end, False)
         if p < 0:
@@ -357,11 +371,11 @@ class Cursor(Position):
             difference, p = short_leb(self.data, p, self.end, True)
             if p < 0 or n >= 0x80:
                 return False
-            row, p = self.find_list(p, n, (method + difference) & self.mask)
+            row, p = self.lists.find(self.data, p, n, (method + difference) & self.mask)
             if row < 0:
                 return False
-            method = self.lists[row + L_LAST]
-            self.known = self.lists[row + L_NUMBER]
+            method = self.lists.last(row)
+            self.known = self.lists.number(row)
         self.at = p
         self.ts = wrapped(self.ts + delta)
         self.method = method
@@ -374,70 +388,6 @@ class Cursor(Position):
         self.keep(((self.base_object + place) << 3) & self.mask)
         self.keep(size & LOW_32 if size >= BIT_63 else size)
         return True
-
-    @c_inline
-    @cython.returns((cython.Py_ssize_t, cython.longlong))
-    def find_list(self, p: cython.longlong, n: cython.longlong, first: cython.ulonglong):
-        """The row of a list of n methods, of which the second begins at p, and where it ends. -1: it is not known, and
-        `remember` may be called when it has been read."""
-        h: cython.ulonglong = wrapped((first ^ n) * GOLDEN)
-        left: cython.longlong = n - 1
-        count: cython.longlong
-        w: cython.ulonglong
-        ends: cython.ulonglong
-        row: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        n_words: cython.Py_ssize_t = 0
-        # Each method ends with a byte below 0x80. So many words are whole, and have `left` ends less.
-        while True:
-            w = load8(self.data, p + 8 * n_words)
-            ends = ~w & HIGHEST
-            count = ((ends >> 7) * LOWEST & ALL_BITS) >> 56
-            if count >= left:
-                break
-            left -= count
-            h = wrapped((h ^ w) * GOLDEN)
-            h = h ^ h >> 32
-            n_words += 1
-            if n_words == L_WIDTH - L_BYTES - 1:
-                return -1, 0
-        # Of the last word the bytes up to the last end.
-        while left > 1:
-            ends &= ends - 1
-            left -= 1
-        ends = ends & (~ends + 1)
-        ends = ends | (ends - 1) if left > 0 else 0
-        w &= ends
-        h = wrapped((h ^ w) * GOLDEN)
-        row = L_WIDTH * ((h >> 32) & (self.n_lists - 1))
-        k = n_words if self.lists[row + L_FIRST] == first and self.lists[row + L_COUNT] == n else -1
-        if k >= 0 and self.lists[row + L_BYTES + k] == w:
-            while k > 0 and self.lists[row + L_BYTES + k - 1] == load8(self.data, p + 8 * (k - 1)):
-                k -= 1
-            if k == 0:
-                return row, p + 8 * n_words + (((ends & LOWEST) * LOWEST & ALL_BITS) >> 56)
-        self.list_row = row
-        self.list_at = p
-        self.list_first = first
-        self.list_count = n
-        self.list_words = n_words
-        self.list_end = w
-        return -1, 0
-
-    @c_function
-    def remember(self, number: cython.longlong) -> cython.void:
-        """After an allocation: its backtrace, if it is one that can be known, with a number."""
-        row: cython.Py_ssize_t = self.list_row
-        k: cython.Py_ssize_t
-        if row < 0:
-            return
-        self.lists[row + L_FIRST] = self.list_first
-        self.lists[row + L_COUNT] = self.list_count
-        self.lists[row + L_LAST] = self.method
-        self.lists[row + L_NUMBER] = number
-        for k in range(self.list_words):
-            self.lists[row + L_BYTES + k] = load8(self.data, self.list_at + 8 * k)
-        self.lists[row + L_BYTES + self.list_words] = self.list_end
 
     @c_function
     def interpret(self) -> cython.bint:

@@ -24,6 +24,7 @@ import numpy as np
 
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono.layout import Event, Metadata
+from traceferry.kernels.known_lists import LIST_WIDTH
 from traceferry.model import Array
 
 LATEST = 17
@@ -187,7 +188,7 @@ class Program:
 
     def state(self, n_lists: int = 0) -> Array:
         """What a kernel begins with; n_lists: so many backtraces may be known by their bytes."""
-        state = np.zeros(cursor.N_STATE + n_lists * cursor.L_WIDTH, np.uint64)
+        state = np.zeros(cursor.N_STATE + n_lists * LIST_WIDTH, np.uint64)
         state[cursor.MASK] = self._layout.pointer_mask
         return state
 

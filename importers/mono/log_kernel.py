@@ -24,11 +24,12 @@ from traceferry.importers.mono.cursor_inlined import (
     POOL,
     ROWS,
     Cursor,
+    decode_packed,
 )
 from traceferry.importers.mono.names_inlined import NameTable, slot_of
-from traceferry.importers.mono.packed_inlined import decode_packed, load8
 from traceferry.kernels.functions import c_function
 from traceferry.kernels.integers import wrapped
+from traceferry.kernels.words import load8
 
 # Columns of `stats`, a row for each buffer; further ones count events.
 FIRST_TS = cython.declare(cython.int, 0)
@@ -104,7 +105,7 @@ def read(
                     stats[of + BAD_AT] = c.event_at
                 c.at = c.end
                 continue
-            c.remember(0)
+            c.lists.remember(d, 0, c.method)
             column = columns[c.kind]
             if column == 0:
                 if n == room or c.n_items > c.n_room:

@@ -194,7 +194,7 @@ def sites(
                             break
                         is_lasting = is_lasting and methods.last[number] == number
                     if result == DONE and is_lasting:
-                        c.remember(stack)
+                        c.lists.remember(d, stack, c.method)
                 else:
                     q = depth
                     while q > 0 and open_stack[q - 1] < 0:
