@@ -12,6 +12,20 @@ from traceferry.kernels.hashing import KeyPart, mix_pair, mix_triple
 
 
 @c_inline
+def slot_of_pair(
+    first: cython.int[::1], second: KeyPart[::1], slots: cython.int[::1], a: cython.int, b: KeyPart
+) -> cython.Py_ssize_t:
+    """Where the row of a pair stands, or the free slot where it belongs."""
+    mask: cython.ulonglong = slots.shape[0] - 1
+    h: cython.ulonglong = mix_pair(a, b) & mask
+    row: cython.int = slots[h]
+    while row >= 0 and not (first[row] == a and second[row] == b):
+        h = (h + 1) & mask
+        row = slots[h]
+    return h
+
+
+@c_inline
 def intern_pair(
     first: cython.int[::1],
     second: KeyPart[::1],
@@ -21,18 +35,12 @@ def intern_pair(
     b: KeyPart,
 ) -> cython.int:
     """Of an index and an index or address, as a prefix and a frame."""
-    mask: cython.ulonglong = slots.shape[0] - 1
-    h: cython.ulonglong = mix_pair(a, b) & mask
-    row: cython.int = slots[h]
-    while row >= 0 and not (first[row] == a and second[row] == b):
-        h = (h + 1) & mask
-        row = slots[h]
-    if row < 0:
-        row = n
+    h: cython.Py_ssize_t = slot_of_pair(first, second, slots, a, b)
+    if slots[h] < 0:
         slots[h] = n
         first[n] = a
         second[n] = b
-    return row
+    return slots[h]
 
 
 @c_inline

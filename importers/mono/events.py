@@ -1,18 +1,4 @@
-"""The events of a log, declared: what follows the first byte of each, and in which data versions.
-
-A declaration is a row of (first byte, first version, last version, fields). A field is `name:encoding`, with `@14-`
-from data version 14 on, `@-12` until 12, `@13-13` in 13 only; `_` is a field that is not kept, and `*` one of the group
-that is repeated as often as the count before it says. Encodings are those of `cursor_inlined`, and
-
-    small      a byte from version 13 on, uleb before
-    word       of counters: a byte in versions 13 and 14, uleb else
-    numbers    of counters: index, type, which is a word, and value of each, until an index is 0
-    backtrace  the outermost caller first: methods from version 13 on, pointers before
-    text=5     a text, if the event's first field is 5
-    =1         not in the file: the value is 1
-
-`Program` resolves the declarations once for the versions of a file, into arrays that the kernels interpret.
-"""
+"""The declarations of layout.Event, resolved once for the versions of a file into arrays that the kernels interpret."""
 
 from __future__ import annotations
 
@@ -23,79 +9,11 @@ from itertools import dropwhile, takewhile
 import numpy as np
 
 from traceferry.importers.mono import cursor_inlined as cursor
-from traceferry.importers.mono.layout import Event, Metadata
+from traceferry.importers.mono.layout import LATEST, METADATA, MONITORS, Event
 from traceferry.kernels.known_lists import LIST_WIDTH
 from traceferry.model import Array
 
-LATEST = 17
-ALLOCATION = "type:pointer object:object size:size"
-HANDLE = "type:uleb handle:uleb"
-EVENTS: tuple[tuple[int, int, int, str], ...] = (
-    (Event.ALLOC, 1, LATEST, ALLOCATION),  # type: a class, from version 15 on a vtable; likewise in HEAP_OBJECT
-    (Event.ALLOC_BT, 1, LATEST, f"{ALLOCATION} frames:backtrace"),
-    (Event.GC_EVENT, 1, LATEST, "event:small generation:small"),
-    (Event.GC_RESIZE, 1, LATEST, "size:size"),
-    (Event.GC_MOVE, 1, LATEST, "_:count *moves:object"),  # old and new places in turn
-    (Event.HANDLE_CREATED, 1, LATEST, f"{HANDLE} object:object"),
-    (Event.HANDLE_DESTROYED, 1, LATEST, HANDLE),
-    (Event.HANDLE_CREATED_BT, 1, LATEST, f"{HANDLE} object:object frames:backtrace"),
-    (Event.HANDLE_DESTROYED_BT, 1, LATEST, f"{HANDLE} frames:backtrace"),
-    (Event.FINALIZE_START, 13, LATEST, ""),
-    (Event.FINALIZE_END, 13, LATEST, ""),
-    (Event.FINALIZE_OBJECT_START, 13, LATEST, "object:object"),
-    (Event.FINALIZE_OBJECT_END, 13, LATEST, "object:object"),
-    (Event.LEAVE, 1, LATEST, "method:method"),
-    (Event.ENTER, 1, LATEST, "method:method"),
-    (Event.EXC_LEAVE, 1, LATEST, "method:method"),
-    (Event.JIT, 1, LATEST, "method:method code:pointer size:uleb name:text"),
-    (Event.THROW, 1, LATEST, "object:object"),
-    (Event.THROW_BT, 1, LATEST, "object:object frames:backtrace"),
-    (Event.CLAUSE, 1, LATEST, "type:small index:uleb method:method object:object@14-"),
-    (0x05, 14, LATEST, "event:byte object:object"),
-    (0x85, 14, LATEST, "event:byte object:object frames:backtrace"),
-    # Before version 14, the event of a monitor stands in the first byte, and only contentions have backtraces.
-    *((0x05 | event << 4, 1, 13, f"event:={event} object:object") for event in range(4)),
-    *((0x85 | event << 4, 1, 13, f"event:={event} object:object") for event in (0, 2, 3)),
-    (0x95, 1, 13, "event:=1 object:object frames:backtrace"),
-    (Event.HEAP_START, 1, LATEST, ""),
-    (Event.HEAP_END, 1, LATEST, ""),
-    (Event.HEAP_OBJECT, 1, LATEST,
-     "object:object type:pointer size:size generation:byte@16- _:count *_:uleb@2- *references:object"),
-    (Event.HEAP_ROOT, 3, 14, "_:count collections:uleb *object:object *kind:uleb@-12 *kind:byte@13-13 *kind:uleb@14- "
-     "*extra:uleb"),
-    (Event.HEAP_ROOT, 15, LATEST, "_:count *address:pointer *object:object"),
-    (Event.ROOT_REGISTER, 15, LATEST, "start:pointer size:uleb source:byte key:pointer name:text"),
-    (Event.ROOT_UNREGISTER, 15, LATEST, "start:pointer"),
-    (Event.HIT, 4, LATEST, "type:uleb@-12 _:time@-12 type:byte@13-13 thread:pointer@11- n_ips:count *ips:pointer "
-     "_:count@6- *methods:method@6- *_:sleb@6-12 *_:sleb@6-12"),
-    (Event.USYM, 4, LATEST, "address:pointer size:uleb name:text"),
-    (Event.UBIN, 4, 15, "address:signed@-13 address:pointer@14- offset:uleb size:uleb name:text"),
-    (Event.COUNTERS_DESC, 5, LATEST,
-     "_:count *section:section *name:text *type:word *unit:word *variance:word *index:uleb"),
-    (Event.COUNTERS, 5, LATEST, "ms:uleb@-12 values:numbers"),
-    (Event.JITHELPER, 8, LATEST, "type:small address:pointer size:size name:text=6@-13 name:text=5@14-"),
-    (Event.COVERAGE_ASSEMBLY, 10, 15, "name:text guid:text file:text methods:uleb whole:uleb partial:uleb"),
-    (Event.COVERAGE_METHOD, 10, 15,
-     "assembly:text class:text name:text signature:text file:text token:uleb number:uleb statements:uleb"),
-    (Event.COVERAGE_STATEMENT, 10, 15, "number:uleb offset:uleb times:uleb line:uleb column:uleb"),
-    (Event.COVERAGE_CLASS, 10, 15, "assembly:text name:text methods:uleb whole:uleb partial:uleb"),
-    (Event.SYNC_POINT, 13, LATEST, "kind:byte"),
-    (Event.AOT_ID, 16, LATEST, "text:text"),
-)  # fmt: skip
-# Of NAME, LOAD and UNLOAD; in front of these stand `what:byte pointer:pointer`.
-METADATA: tuple[tuple[tuple[int, ...], Metadata, int, str], ...] = (
-    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.CLASS, 1, "image:pointer _:uleb@-12 name:text"),
-    ((Event.NAME, Event.UNLOAD), Metadata.IMAGE, 1, "_:uleb@-12 name:text"),
-    ((Event.LOAD,), Metadata.IMAGE, 1, "_:uleb@-12 name:text mvid:text@16-"),
-    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.ASSEMBLY, 1, "image:pointer@14- _:uleb@-12 name:text"),
-    ((Event.NAME,), Metadata.DOMAIN, 1, "_:uleb@-12 name:text"),
-    ((Event.LOAD, Event.UNLOAD), Metadata.DOMAIN, 1, "_:uleb@-12"),
-    ((Event.NAME,), Metadata.THREAD, 1, "_:uleb@-12 name:text"),
-    ((Event.LOAD, Event.UNLOAD), Metadata.THREAD, 1, "_:uleb@-12"),
-    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.CONTEXT, 1, "_:uleb@-12 domain:pointer"),
-    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.VTABLE, 15, "domain:pointer class:pointer"),
-)
-FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)(?:@(\d*)-(\d*))?")
+FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)(@.*)?")
 # Encodings of more than one step, by the version that each is for: (until which version, fields).
 MACROS = {
     "small": ((12, "{}:uleb"), (LATEST, "{}:byte")),
@@ -139,14 +57,20 @@ class Field:
         return self.repeated or self.encoding == "values"
 
 
+def _has(versions: str | None, version: int) -> bool:
+    """versions: `@13-`, `@-12`, `@6-12`; None: all."""
+    since, _, until = (versions or "@-")[1:].partition("-")
+    return int(since or 1) <= version <= int(until or LATEST)
+
+
 def fields_of(text: str, layout: Layout) -> list[Field]:
     """The fields that a declaration has in these versions."""
     found: list[Field] = []
     for word in text.split():
         match = FIELD.fullmatch(word)
         assert match is not None, word
-        star, name, encoding, since, until = match.groups()
-        if not int(since or 1) <= layout.events <= int(until or LATEST):
+        star, name, encoding, versions = match.groups()
+        if not _has(versions, layout.events):
             continue
         if encoding in MACROS:
             version = layout.counters if encoding in OF_COUNTERS else layout.events
@@ -166,14 +90,15 @@ class Program:
 
     def __init__(self, layout: Layout) -> None:
         self.fields: list[list[Field]] = []
-        self.kinds: list[int] = []
         self._layout = layout
         self._n_single: list[int] = []
         self._steps: list[tuple[int, int, int]] = []
         starts = [self._add([*self._time(kind), (cursor.FAIL, 0, 0)]) for kind in range(256)]
-        for kind, since, until, text in EVENTS:
-            if since <= layout.events <= until:
-                starts[kind] = self._declare(kind, text)
+        declared = [(int(event), text) for event in Event for text in event.fields]
+        for kind, text in (*declared, *MONITORS.items()):
+            versions, _, fields = text.partition(" ") if text.startswith("@") else (None, "", text)
+            if _has(versions, layout.events):
+                starts[kind] = self._declare(kind, fields)
         for kind in (Event.NAME, Event.LOAD, Event.UNLOAD):
             starts[kind] = self._add([*self._time(kind), (cursor.SELECT, len(starts), 1)])
             unknown = self._add([(cursor.POINTER, 0, 0), (cursor.FAIL, 0, 0)])
@@ -218,7 +143,6 @@ class Program:
         steps.append((cursor.END, len(self.fields), n_single))
         self.fields.append(declared)
         self._n_single.append(n_single)
-        self.kinds.append(kind)
         return self._add(steps)
 
     def _add(self, steps: list[tuple[int, int, int]]) -> int:

@@ -87,58 +87,106 @@ def _text(data: memoryview, at: int) -> tuple[str, int]:
     return bytes(data[at : at + length]).rstrip(b"\0").decode("utf-8", "replace"), at + length
 
 
-# ---------------------------------------------------------------- events: the first byte, extended info << 4 | type
+# ---------------------------------------------------------------- events
+
+LATEST = DATA_VERSIONS[-1]
+ALLOCATION = "type:pointer object:object size:size"
+HANDLE = "type:uleb handle:uleb"
 
 
 class Event(IntEnum):
-    ALLOC = 0x00
-    ALLOC_BT = 0x10
-    GC_EVENT = 0x11
-    GC_RESIZE = 0x21
-    GC_MOVE = 0x31
-    HANDLE_CREATED = 0x41
-    HANDLE_DESTROYED = 0x51
-    HANDLE_CREATED_BT = 0x61
-    HANDLE_DESTROYED_BT = 0x71
-    FINALIZE_START = 0x81
-    FINALIZE_END = 0x91
-    FINALIZE_OBJECT_START = 0xA1
-    FINALIZE_OBJECT_END = 0xB1
-    NAME = 0x02
+    """The first byte of an event, extended info << 4 | type, and what follows it: fields.
+
+    A field is `name:encoding`, with `@14-` from data version 14 on, `@-12` until 12, `@13-13` in 13 only, and so is a
+    declaration as a whole. `_` is a field that is not kept, and `*` one of the group that is repeated as often as the
+    count before it says. Encodings are those of `cursor_inlined`, and
+
+        small      a byte from version 13 on, uleb before
+        word       of counters: a byte in versions 13 and 14, uleb else
+        numbers    of counters: index, type, which is a word, and value of each, until an index is 0
+        backtrace  the outermost caller first: methods from version 13 on, pointers before
+        text=5     a text, if the event's first field is 5
+        =1         not in the file: the value is 1
+
+    A type is a class, from version 15 on a vtable.
+    """
+
+    fields: tuple[str, ...]
+
+    def __new__(cls, first_byte: int, *fields: str) -> Event:
+        event = int.__new__(cls, first_byte)
+        event._value_, event.fields = first_byte, fields
+        return event
+
+    ALLOC = 0x00, ALLOCATION
+    ALLOC_BT = 0x10, f"{ALLOCATION} frames:backtrace"
+    GC_EVENT = 0x11, "event:small generation:small"
+    GC_RESIZE = 0x21, "size:size"
+    GC_MOVE = 0x31, "_:count *moves:object"  # old and new places in turn
+    HANDLE_CREATED = 0x41, f"{HANDLE} object:object"
+    HANDLE_DESTROYED = 0x51, HANDLE
+    HANDLE_CREATED_BT = 0x61, f"{HANDLE} object:object frames:backtrace"
+    HANDLE_DESTROYED_BT = 0x71, f"{HANDLE} frames:backtrace"
+    FINALIZE_START = 0x81, "@13-"
+    FINALIZE_END = 0x91, "@13-"
+    FINALIZE_OBJECT_START = 0xA1, "@13- object:object"
+    FINALIZE_OBJECT_END = 0xB1, "@13- object:object"
+    NAME = 0x02  # this and the next two: see METADATA
     LOAD = 0x22
     UNLOAD = 0x42
-    LEAVE = 0x13
-    ENTER = 0x23
-    EXC_LEAVE = 0x33
-    JIT = 0x43
-    THROW = 0x04
-    THROW_BT = 0x84
-    CLAUSE = 0x14
-    MONITOR = 0x05
-    HEAP_START = 0x06
-    HEAP_END = 0x16
-    HEAP_OBJECT = 0x26
-    HEAP_ROOT = 0x36
-    ROOT_REGISTER = 0x46
-    ROOT_UNREGISTER = 0x56
-    HIT = 0x07
-    USYM = 0x17
-    UBIN = 0x27
-    COUNTERS_DESC = 0x37
-    COUNTERS = 0x47
-    JITHELPER = 0x18
-    COVERAGE_ASSEMBLY = 0x09
-    COVERAGE_METHOD = 0x19
-    COVERAGE_STATEMENT = 0x29
-    COVERAGE_CLASS = 0x39
-    SYNC_POINT = 0x0A
-    AOT_ID = 0x1A
+    LEAVE = 0x13, "method:method"
+    ENTER = 0x23, "method:method"
+    EXC_LEAVE = 0x33, "method:method"
+    JIT = 0x43, "method:method code:pointer size:uleb name:text"
+    THROW = 0x04, "object:object"
+    THROW_BT = 0x84, "object:object frames:backtrace"
+    CLAUSE = 0x14, "type:small index:uleb method:method object:object@14-"
+    MONITOR = 0x05, "@14- event:byte object:object"  # before: see MONITORS
+    MONITOR_BT = 0x85, "@14- event:byte object:object frames:backtrace"
+    HEAP_START = 0x06, ""
+    HEAP_END = 0x16, ""
+    HEAP_OBJECT = (
+        0x26,
+        "object:object type:pointer size:size generation:byte@16- _:count *_:uleb@2- *references:object",
+    )
+    HEAP_ROOT = (
+        0x36,
+        "@3-14 _:count collections:uleb *object:object *kind:uleb@-12 *kind:byte@13-13 *kind:uleb@14- *extra:uleb",
+        "@15- _:count *address:pointer *object:object",
+    )
+    ROOT_REGISTER = 0x46, "@15- start:pointer size:uleb source:byte key:pointer name:text"
+    ROOT_UNREGISTER = 0x56, "@15- start:pointer"
+    HIT = (
+        0x07,
+        "@4- type:uleb@-12 _:time@-12 type:byte@13-13 thread:pointer@11- n_ips:count *ips:pointer "
+        "_:count@6- *methods:method@6- *_:sleb@6-12 *_:sleb@6-12",
+    )
+    USYM = 0x17, "@4- address:pointer size:uleb name:text"
+    UBIN = 0x27, "@4-15 address:signed@-13 address:pointer@14- offset:uleb size:uleb name:text"
+    COUNTERS_DESC = (
+        0x37,
+        "@5- _:count *section:section *name:text *type:word *unit:word *variance:word *index:uleb",
+    )
+    COUNTERS = 0x47, "@5- ms:uleb@-12 values:numbers"
+    JITHELPER = 0x18, "@8- type:small address:pointer size:size name:text=6@-13 name:text=5@14-"
+    COVERAGE_ASSEMBLY = 0x09, "@10-15 name:text guid:text file:text methods:uleb whole:uleb partial:uleb"
+    COVERAGE_METHOD = (
+        0x19,
+        "@10-15 assembly:text class:text name:text signature:text file:text token:uleb number:uleb statements:uleb",
+    )
+    COVERAGE_STATEMENT = 0x29, "@10-15 number:uleb offset:uleb times:uleb line:uleb column:uleb"
+    COVERAGE_CLASS = 0x39, "@10-15 assembly:text name:text methods:uleb whole:uleb partial:uleb"
+    SYNC_POINT = 0x0A, "@13- kind:byte"
+    AOT_ID = 0x1A, "@16- text:text"
 
 
-# Before data version 14 the extended info of a monitor event is its kind, and 8 with a backtrace.
-MONITOR_EVENTS = (0x05, 0x85, 0x15, 0x95, 0x25, 0xA5, 0x35, 0xB5)
-
-
+# Before data version 14, the event of a monitor stands in the first byte, and only contentions have backtraces.
+MONITORS = {
+    0x05 | bit | event << 4: f"@-13 event:={event} object:object" + " frames:backtrace" * (bit > 0 and event == 1)
+    for bit in (0, 0x80)
+    for event in range(4)
+}
+MONITOR_EVENTS = tuple(MONITORS)
 THROWS = (Event.THROW, Event.THROW_BT)
 HANDLES_CREATED = (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT)
 HANDLES = (*HANDLES_CREATED, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT)
@@ -152,6 +200,21 @@ class Metadata(IntEnum):
     THREAD = 5
     CONTEXT = 6
     VTABLE = 7
+
+
+# Of NAME, LOAD and UNLOAD; in front of these stand `what:byte pointer:pointer`.
+METADATA: tuple[tuple[tuple[int, ...], Metadata, int, str], ...] = (
+    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.CLASS, 1, "image:pointer _:uleb@-12 name:text"),
+    ((Event.NAME, Event.UNLOAD), Metadata.IMAGE, 1, "_:uleb@-12 name:text"),
+    ((Event.LOAD,), Metadata.IMAGE, 1, "_:uleb@-12 name:text mvid:text@16-"),
+    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.ASSEMBLY, 1, "image:pointer@14- _:uleb@-12 name:text"),
+    ((Event.NAME,), Metadata.DOMAIN, 1, "_:uleb@-12 name:text"),
+    ((Event.LOAD, Event.UNLOAD), Metadata.DOMAIN, 1, "_:uleb@-12"),
+    ((Event.NAME,), Metadata.THREAD, 1, "_:uleb@-12 name:text"),
+    ((Event.LOAD, Event.UNLOAD), Metadata.THREAD, 1, "_:uleb@-12"),
+    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.CONTEXT, 1, "_:uleb@-12 domain:pointer"),
+    ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.VTABLE, 15, "domain:pointer class:pointer"),
+)
 
 
 class Gc(IntEnum):

@@ -26,7 +26,7 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
     decode_packed,
 )
-from traceferry.importers.mono.names_inlined import NameTable, slot_of
+from traceferry.importers.mono.names_inlined import NameTable
 from traceferry.kernels.functions import c_function
 from traceferry.kernels.integers import wrapped
 from traceferry.kernels.words import load8
@@ -232,7 +232,7 @@ def calls(
     c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
     table: NameTable = NameTable(names)
     pointers: cython.ulonglong[::1] = table.pointers
-    frames: cython.const[cython.int][::1] = table.frames
+    frames: cython.int[::1] = table.frames
     room: cython.Py_ssize_t = out_ts.shape[0]
     balanced: cython.bint = open_key.shape[0] > 0
     depth: cython.Py_ssize_t = s[DEPTH] if balanced else 0
@@ -368,19 +368,6 @@ def calls(
 # ---------------------------------------------------------------- names
 
 
-def enter_names(names: tuple) -> None:
-    """Enters the pointers of a table without used slots, each with its first definition."""
-    table: NameTable = NameTable(names)
-    h: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(table.n_names[0]):
-            h = slot_of(table.keys, table.ids, table.pointers[i])
-            if table.ids[h] < 0:
-                table.keys[h] = table.pointers[i]
-                table.ids[h] = i
-
-
 def find_names(
     wanted: cython.const[cython.ulonglong][::1],
     ts: cython.const[cython.longlong][::1],
@@ -408,5 +395,4 @@ if not cython.compiled:
 
     read = plain_integers(read)
     calls = plain_integers(calls)
-    enter_names = plain_integers(enter_names)
     find_names = plain_integers(find_names)

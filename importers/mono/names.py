@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from traceferry.importers.mono import log_kernel
-from traceferry.kernels.tables import doubled
+from traceferry.kernels import tables_kernel
+from traceferry.kernels.tables import Interned
 from traceferry.model import Array
 
 
@@ -19,22 +20,25 @@ class Names:
     """
 
     def __init__(self, pointers: Array, ts: Array, frames: Array, nameless: Callable[[int], int]) -> None:
-        self._nameless = nameless
-        order = np.lexsort((ts, pointers))
-        n, room = len(order), 2 * len(order) + 16
-        self.frames, self._last = np.full(room, -1, np.int32), np.empty(room, np.int32)
-        self._ts, self._pointers = np.zeros(room, np.int64), np.zeros(room, np.uint64)
-        self.frames[:n], self._ts[:n], self._pointers[:n] = frames[order], ts[order], pointers[order]
-        _, n_times = np.unique(pointers, return_counts=True)
-        self._last[:n] = np.repeat(np.cumsum(n_times) - 1, n_times)
-        self._n = np.array([n], np.int64)
+        order, n = np.lexsort((ts, pointers)), len(pointers)
+        _, first, n_times = np.unique(pointers[order], return_index=True, return_counts=True)
+        nth, last = np.arange(n) - np.repeat(first, n_times), np.repeat(first + n_times - 1, n_times)
+        columns = (nth.astype(np.int32), pointers[order], frames[order], last.astype(np.int32), ts[order])
+        self._table = Interned(tables_kernel.enter_addresses, 2, columns)
+        self._table.grow(n, 2 * n + 16)
+        self._count = np.array([n], np.int64)
         self._n_defined = self._n_named = n
-        self._enter()
+        self._nameless = nameless
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
+    def arrays(self) -> tuple[Array, ...]:
         """As the kernels take them, and add to them."""
-        return self._keys, self._ids, self._pointers, self.frames, self._last, self._ts, self._n
+        return *self._table.columns, self._table.slots, self._count
+
+    @property
+    def frames(self) -> Array:
+        """int32, by number; longer than there are numbers."""
+        return self._table.columns[2]
 
     @property
     def n_unnamed(self) -> int:
@@ -42,20 +46,16 @@ class Names:
 
     def name(self) -> None:
         """Makes frames for the pointers that kernels have added, in their order, and room for more."""
-        n = int(self._n[0])
-        new = slice(self._n_named, n)
-        self.frames[new] = [self._nameless(pointer) for pointer in self._pointers[new].tolist()]
-        self._n_named = n
         self.make_room()
+        new = slice(self._n_named, int(self._count[0]))
+        self.frames[new] = [self._nameless(pointer) for pointer in self._table.columns[1][new].tolist()]
+        self._n_named = new.stop
 
     def make_room(self) -> None:
-        """For more pointers, if the arrays are full."""
-        n = int(self._n[0])
-        if n == len(self.frames):
-            self.frames, self._last = doubled(self.frames), doubled(self._last)
-            self._ts, self._pointers = doubled(self._ts), doubled(self._pointers)
-            self.frames[n:], self._ts[n:] = -1, 0
-            self._enter()
+        """For more pointers, if the table is full."""
+        n = int(self._count[0])
+        if n == self._table.size:
+            self._table.grow(n, 2 * n)
 
     def at(self, pointers: Array, ts: Array) -> Array:
         """The frames of pointers (uint64) at times (int64); those of unknown ones are made."""
@@ -65,7 +65,7 @@ class Names:
     def lasting(self, pointers: Array) -> Array | None:
         """The frames of pointers (uint64), if none of them was defined several times."""
         numbers = self._numbers(pointers, np.zeros(len(pointers), np.int64))
-        return self.frames[numbers] if np.array_equal(self._last[numbers], numbers) else None
+        return self.frames[numbers] if np.array_equal(self._table.columns[3][numbers], numbers) else None
 
     def _numbers(self, pointers: Array, ts: Array) -> Array:
         wanted, times = np.ascontiguousarray(pointers, np.uint64), np.ascontiguousarray(ts, np.int64)
@@ -75,8 +75,3 @@ class Names:
             self.name()
         self.name()
         return found
-
-    def _enter(self) -> None:
-        size = 1 << (2 * len(self._last)).bit_length()
-        self._keys, self._ids = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-        log_kernel.enter_names(self.arrays)
