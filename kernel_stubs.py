@@ -53,6 +53,8 @@ def _declared(node: ast.stmt) -> Iterator[ast.stmt]:
         yield node
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         yield _attribute(node.target.id, _python_type(node.annotation))
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+        yield from (_attribute(ast.unparse(name), ast.Name("int")) for name in node.targets[0].elts)
     elif isinstance(node, ast.Assign) and _name(node).isupper():
         yield _attribute(_name(node), ast.parse(_type_of(node.value), mode="eval").body)
     elif isinstance(node, ast.Assign) and "cython.fused_type" in ast.unparse(node.value):

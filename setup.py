@@ -37,6 +37,8 @@ CONSTANT = re.compile(
     r'(cython\.\w+), (-?0x[0-9A-Fa-f]+|-?[0-9]+|sys\.byteorder == "little")\s*\)',
     re.MULTILINE,
 )
+# NAME, NAME, NAME = range(3), also in parentheses.
+ENUMERATION = re.compile(r"^\(?\s*((?:[A-Z][A-Z0-9_]*,\s*)+[A-Z][A-Z0-9_]*),?\s*\)? = range\(\d+\)", re.MULTILINE)
 C_FUNCTION = ["cfunc", "nogil", "exceptval(check=False)"]
 DECORATORS = {"c_function": C_FUNCTION, "c_inline": ["cfunc", "inline", *C_FUNCTION[1:]]}
 SHARED = re.compile(r"^from traceferry\.(kernels\.\w+|[\w.]+_inlined) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
@@ -94,8 +96,11 @@ def with_constants(text: str) -> str:
     put in its place, of the same type. What has more than 31 bits would become a Python object: it stays."""
     values = {name: (of, int(value, 0) if value[0] != "s" else sys.byteorder == "little")
               for name, of, value in CONSTANT.findall(text)}  # fmt: skip
+    values |= {name: ("cython.int", nth) for names in ENUMERATION.findall(text)
+               for nth, name in enumerate(re.findall(r"\w+", names))}  # fmt: skip
     found = {name: f"cython.cast({of}, {value:d})" for name, (of, value) in values.items() if abs(value) < 1 << 31}
-    declared = {match.start() for match in CONSTANT.finditer(text)}
+    declared = {place for pattern in (CONSTANT, ENUMERATION) for match in pattern.finditer(text)
+                for place in range(*match.span())}  # fmt: skip
     lines = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
     parts, done, before = [], 0, ""
     for token in generate_tokens(io.StringIO(text).readline):

@@ -105,10 +105,11 @@ class KnownLists:
         self, d: cython.const[cython.uchar][::1], number: cython.longlong, last: cython.ulonglong
     ) -> cython.void:
         """The list that was looked for, if it can be found again, with a number and its last value."""
-        row: cython.Py_ssize_t = self.row
+        row: cython.Py_ssize_t
         k: cython.Py_ssize_t
         if self.n_wanted == 0:
             return
+        row = self.row
         self.rows[row + FIRST] = self.first
         self.rows[row + COUNT_OF] = self.n_wanted
         self.rows[row + LAST] = last

@@ -11,61 +11,34 @@ from traceferry.kernels.words import FOURTH_ENDS, load8, short_leb
 
 # ---------------------------------------------------------------- encodings: steps of a declaration
 
-END = cython.declare(cython.int, 0)
-FAIL = cython.declare(cython.int, 1)  # an unknown event
-DELTA = cython.declare(cython.int, 2)  # the time, as a difference modulo 2^64
-TIME = cython.declare(cython.int, 3)  # the time
-BYTE = cython.declare(cython.int, 4)
-ULEB = cython.declare(cython.int, 5)
-SLEB = cython.declare(cython.int, 6)
-SIZE = cython.declare(cython.int, 7)
-POINTER = cython.declare(cython.int, 8)
-SIGNED = cython.declare(cython.int, 9)  # a pointer that is no difference
-OBJECT = cython.declare(cython.int, 10)
-METHOD = cython.declare(cython.int, 11)
-TEXT = cython.declare(
-    cython.int, 12
-)  # its offset in the file; parameter: if this is the event's first value; 0: always
-CONSTANT = cython.declare(cython.int, 13)
-COUNT = cython.declare(cython.int, 14)  # of groups of at least `parameter` bytes
-REPEAT = cython.declare(cython.int, 15)  # the next `parameter` steps as often as was counted
-SECTION = cython.declare(cython.int, 16)  # of a counter, and its name's offset; 0 where it has no name
-VALUES = cython.declare(cython.int, 17)  # of counters: index, type, value; a text as its offset, or 0
-SELECT = cython.declare(cython.int, 18)  # a byte that chooses among the starts from `parameter` on
+# FAIL: an unknown event. DELTA: the time, as a difference modulo 2^64. TIME: the time. SIGNED: a pointer that is no
+# difference. TEXT: its offset in the file; parameter: if this is the event's first value; 0: always. COUNT: of groups
+# of at least `parameter` bytes. REPEAT: the next `parameter` steps as often as was counted. SECTION: of a counter, and
+# its name's offset; 0 where it has no name. VALUES: of counters: index, type, value; a text as its offset, or 0.
+# SELECT: a byte that chooses among the starts from `parameter` on.
+(
+    END, FAIL, DELTA, TIME, BYTE, ULEB, SLEB, SIZE, POINTER, SIGNED, OBJECT, METHOD, TEXT, CONSTANT, COUNT, REPEAT,
+    SECTION, VALUES, SELECT,
+) = range(19)  # fmt: skip
 N_SELECTED = cython.declare(cython.int, 9)
 STEP = cython.declare(cython.int, 3)  # a step's encoding, parameter and whether its value is kept
 ENCODINGS = {
-    "time": 3, "byte": 4, "uleb": 5, "sleb": 6, "size": 7, "pointer": 8, "signed": 9, "object": 10, "method": 11,
-    "text": 12, "constant": 13, "count": 14, "section": 16, "values": 17,
+    "time": TIME, "byte": BYTE, "uleb": ULEB, "sleb": SLEB, "size": SIZE, "pointer": POINTER, "signed": SIGNED,
+    "object": OBJECT, "method": METHOD, "text": TEXT, "constant": CONSTANT, "count": COUNT, "section": SECTION,
+    "values": VALUES,
 }  # fmt: skip
 
 # ---------------------------------------------------------------- state of a cursor and of what goes through a log
 
-AT = cython.declare(cython.int, 0)
-STOP = cython.declare(cython.int, 1)
-TS = cython.declare(cython.int, 2)
-BASE_METHOD = cython.declare(cython.int, 3)
-BASE_POINTER = cython.declare(cython.int, 4)
-BASE_OBJECT = cython.declare(cython.int, 5)
-ROW = cython.declare(cython.int, 6)  # of the next buffer
-MASK = cython.declare(cython.int, 7)  # of a pointer's bits
-MAX_TS = cython.declare(cython.int, 8)  # times of calls are lowered to this one
-N_ROWS = cython.declare(cython.int, 9)
-N_POOL = cython.declare(cython.int, 10)
-N_OTHERS = cython.declare(cython.int, 11)
-N_MOVES = cython.declare(cython.int, 12)
-N_IGNORED = cython.declare(cython.int, 13)  # leaves of methods that nothing enters
-DEPTH = cython.declare(cython.int, 14)
-N_STATE = cython.declare(cython.int, 15)
+# ROW: of the next buffer. MASK: of a pointer's bits. MAX_TS: times of calls are lowered to this one. N_IGNORED: leaves
+# of methods that nothing enters.
+(
+    AT, STOP, TS, BASE_METHOD, BASE_POINTER, BASE_OBJECT, ROW, MASK, MAX_TS, N_ROWS, N_POOL, N_OTHERS, N_MOVES,
+    N_IGNORED, DEPTH, N_STATE,
+) = range(16)  # fmt: skip
 
 # A row of `buffers`: where its events begin and end, and the bases of its header.
-B_AT = cython.declare(cython.int, 0)
-B_END = cython.declare(cython.int, 1)
-B_TIME = cython.declare(cython.int, 2)
-B_POINTER = cython.declare(cython.int, 3)
-B_OBJECT = cython.declare(cython.int, 4)
-B_METHOD = cython.declare(cython.int, 5)
-B_WIDTH = cython.declare(cython.int, 6)
+B_AT, B_END, B_TIME, B_POINTER, B_OBJECT, B_METHOD, B_WIDTH = range(7)
 
 # Why an event could not be read, besides CUT and ENDLESS of leb128.
 UNKNOWN_EVENT = cython.declare(cython.int, 3)
@@ -73,15 +46,8 @@ BAD_COUNT = cython.declare(cython.int, 4)
 UNKNOWN_VALUE = cython.declare(cython.int, 5)
 
 # Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames; or cannot be done here.
-DONE = cython.declare(cython.int, 0)
-ROWS = cython.declare(cython.int, 1)
-POOL = cython.declare(cython.int, 2)
-NAMES = cython.declare(cython.int, 3)
-NODES = cython.declare(cython.int, 4)
-CALLS = cython.declare(cython.int, 5)
-MOVES = cython.declare(cython.int, 6)
-PAIRS = cython.declare(cython.int, 7)
-IRREGULAR = cython.declare(cython.int, 8)  # calls that are not nested, or fall in time
+# IRREGULAR: calls that are not nested, or fall in time.
+DONE, ROWS, POOL, NAMES, NODES, CALLS, MOVES, PAIRS, IRREGULAR = range(9)
 
 # First bytes.
 ALLOC = cython.declare(cython.uint, 0x00)
