@@ -13,15 +13,7 @@ from traceferry.importers.mono.layout import LATEST, METADATA, MONITORS, Event
 from traceferry.kernels.known_lists import LIST_WIDTH
 from traceferry.model import Array
 
-FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)(@.*)?")
-# Encodings of more than one step, by the version that each is for: (until which version, fields).
-MACROS = {
-    "small": ((12, "{}:uleb"), (LATEST, "{}:byte")),
-    "word": ((12, "{}:uleb"), (14, "{}:byte"), (LATEST, "{}:uleb")),
-    "backtrace": ((12, "_:uleb _:count *{}:pointer"), (LATEST, "_:count *{}:method")),
-    "numbers": ((12, "{}:values=0"), (14, "{}:values=1"), (LATEST, "{}:values=0")),
-}
-OF_COUNTERS = ("word", "numbers")
+FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)([@#].*)?")
 
 
 @dataclass(frozen=True)
@@ -57,9 +49,10 @@ class Field:
         return self.repeated or self.encoding == "values"
 
 
-def _has(versions: str | None, version: int) -> bool:
-    """versions: `@13-`, `@-12`, `@6-12`; None: all."""
+def _has(versions: str | None, layout: Layout) -> bool:
+    """versions: `@13-`, `@-12`, `#6-12`; None: all."""
     since, _, until = (versions or "@-")[1:].partition("-")
+    version = layout.counters if (versions or "@")[0] == "#" else layout.events
     return int(since or 1) <= version <= int(until or LATEST)
 
 
@@ -70,13 +63,7 @@ def fields_of(text: str, layout: Layout) -> list[Field]:
         match = FIELD.fullmatch(word)
         assert match is not None, word
         star, name, encoding, versions = match.groups()
-        if not _has(versions, layout.events):
-            continue
-        if encoding in MACROS:
-            version = layout.counters if encoding in OF_COUNTERS else layout.events
-            steps = next(steps for last, steps in MACROS[encoding] if version <= last)
-            found += fields_of(" ".join(star + step for step in steps.format(name).split()), layout)
-        else:
+        if _has(versions, layout):
             encoding, _, parameter = encoding.partition("=")
             found.append(Field(name, encoding or "constant", int(parameter or 0), bool(star)))
     return found
@@ -97,7 +84,7 @@ class Program:
         declared = [(int(event), text) for event in Event for text in event.fields]
         for kind, text in (*declared, *MONITORS.items()):
             versions, _, fields = text.partition(" ") if text.startswith("@") else (None, "", text)
-            if _has(versions, layout.events):
+            if _has(versions, layout):
                 starts[kind] = self._declare(kind, fields)
         for kind in (Event.NAME, Event.LOAD, Event.UNLOAD):
             starts[kind] = self._add([*self._time(kind), (cursor.SELECT, len(starts), 1)])

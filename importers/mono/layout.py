@@ -92,23 +92,20 @@ def _text(data: memoryview, at: int) -> tuple[str, int]:
 LATEST = DATA_VERSIONS[-1]
 ALLOCATION = "type:pointer object:object size:size"
 HANDLE = "type:uleb handle:uleb"
+# The outermost caller first.
+BACKTRACE = "_:uleb@-12 _:count *frames:pointer@-12 *frames:method@13-"
+SMALL = "{0}:uleb@-12 {0}:byte@13-"
+WORDS = " ".join(f"*{name}:uleb#-12 *{name}:byte#13-14 *{name}:uleb#15-" for name in ("type", "unit", "variance"))
 
 
 class Event(IntEnum):
     """The first byte of an event, extended info << 4 | type, and what follows it: fields.
 
     A field is `name:encoding`, with `@14-` from data version 14 on, `@-12` until 12, `@13-13` in 13 only, and so is a
-    declaration as a whole. `_` is a field that is not kept, and `*` one of the group that is repeated as often as the
-    count before it says. Encodings are those of `cursor_inlined`, and
-
-        small      a byte from version 13 on, uleb before
-        word       of counters: a byte in versions 13 and 14, uleb else
-        numbers    of counters: index, type, which is a word, and value of each, until an index is 0
-        backtrace  the outermost caller first: methods from version 13 on, pointers before
-        text=5     a text, if the event's first field is 5
-        =1         not in the file: the value is 1
-
-    A type is a class, from version 15 on a vtable.
+    declaration as a whole; `#` instead of `@` asks for the version of counters: see `events.Layout`. `_` is a field
+    that is not kept, and `*` one of the group that is repeated as often as the count before it says. Encodings are
+    those of `cursor_inlined`; `text=5` is a text, if the event's first field is 5; `=1` is not in the file: the value
+    is 1. A type is a class, from version 15 on a vtable.
     """
 
     fields: tuple[str, ...]
@@ -119,14 +116,14 @@ class Event(IntEnum):
         return event
 
     ALLOC = 0x00, ALLOCATION
-    ALLOC_BT = 0x10, f"{ALLOCATION} frames:backtrace"
-    GC_EVENT = 0x11, "event:small generation:small"
+    ALLOC_BT = 0x10, f"{ALLOCATION} {BACKTRACE}"
+    GC_EVENT = 0x11, f"{SMALL.format('event')} {SMALL.format('generation')}"
     GC_RESIZE = 0x21, "size:size"
     GC_MOVE = 0x31, "_:count *moves:object"  # old and new places in turn
     HANDLE_CREATED = 0x41, f"{HANDLE} object:object"
     HANDLE_DESTROYED = 0x51, HANDLE
-    HANDLE_CREATED_BT = 0x61, f"{HANDLE} object:object frames:backtrace"
-    HANDLE_DESTROYED_BT = 0x71, f"{HANDLE} frames:backtrace"
+    HANDLE_CREATED_BT = 0x61, f"{HANDLE} object:object {BACKTRACE}"
+    HANDLE_DESTROYED_BT = 0x71, f"{HANDLE} {BACKTRACE}"
     FINALIZE_START = 0x81, "@13-"
     FINALIZE_END = 0x91, "@13-"
     FINALIZE_OBJECT_START = 0xA1, "@13- object:object"
@@ -139,10 +136,10 @@ class Event(IntEnum):
     EXC_LEAVE = 0x33, "method:method"
     JIT = 0x43, "method:method code:pointer size:uleb name:text"
     THROW = 0x04, "object:object"
-    THROW_BT = 0x84, "object:object frames:backtrace"
-    CLAUSE = 0x14, "type:small index:uleb method:method object:object@14-"
+    THROW_BT = 0x84, f"object:object {BACKTRACE}"
+    CLAUSE = 0x14, f"{SMALL.format('type')} index:uleb method:method object:object@14-"
     MONITOR = 0x05, "@14- event:byte object:object"  # before: see MONITORS
-    MONITOR_BT = 0x85, "@14- event:byte object:object frames:backtrace"
+    MONITOR_BT = 0x85, f"@14- event:byte object:object {BACKTRACE}"
     HEAP_START = 0x06, ""
     HEAP_END = 0x16, ""
     HEAP_OBJECT = (
@@ -163,12 +160,9 @@ class Event(IntEnum):
     )
     USYM = 0x17, "@4- address:pointer size:uleb name:text"
     UBIN = 0x27, "@4-15 address:signed@-13 address:pointer@14- offset:uleb size:uleb name:text"
-    COUNTERS_DESC = (
-        0x37,
-        "@5- _:count *section:section *name:text *type:word *unit:word *variance:word *index:uleb",
-    )
-    COUNTERS = 0x47, "@5- ms:uleb@-12 values:numbers"
-    JITHELPER = 0x18, "@8- type:small address:pointer size:size name:text=6@-13 name:text=5@14-"
+    COUNTERS_DESC = 0x37, f"@5- _:count *section:section *name:text {WORDS} *index:uleb"
+    COUNTERS = 0x47, "@5- ms:uleb@-12 values:values=0#-12 values:values=1#13-14 values:values=0#15-"
+    JITHELPER = 0x18, f"@8- {SMALL.format('type')} address:pointer size:size name:text=6@-13 name:text=5@14-"
     COVERAGE_ASSEMBLY = 0x09, "@10-15 name:text guid:text file:text methods:uleb whole:uleb partial:uleb"
     COVERAGE_METHOD = (
         0x19,
@@ -182,7 +176,7 @@ class Event(IntEnum):
 
 # Before data version 14, the event of a monitor stands in the first byte, and only contentions have backtraces.
 MONITORS = {
-    0x05 | bit | event << 4: f"@-13 event:={event} object:object" + " frames:backtrace" * (bit > 0 and event == 1)
+    0x05 | bit | event << 4: f"@-13 event:={event} object:object" + f" {BACKTRACE}" * (bit > 0 and event == 1)
     for bit in (0, 0x80)
     for event in range(4)
 }
