@@ -110,7 +110,8 @@ def decode_packed(w: cython.ulonglong):
 class Cursor(Position):
     """Reads the events of buffers.
 
-    data: the file; buffers: rows of B_WIDTH; steps, starts: as `events.Program` makes them; items: gets the values.
+    log: the file, buffers as rows of B_WIDTH, steps and starts as `events.Program` makes them, state; items: gets the
+    values.
 
     After `next`: kind, the event's first byte; event_at; ts; method, the latest one of the buffer; event_ts; declared,
     the number of its declaration; timed, whether it has a time; items[first:n_items], its values, of which the first
@@ -121,6 +122,7 @@ class Cursor(Position):
     buffers: cython.const[cython.ulonglong][::1]
     steps: cython.const[cython.int][::1]
     starts: cython.const[cython.int][::1]
+    state: cython.ulonglong[::1]
     items: cython.ulonglong[::1]
     n_buffers: cython.Py_ssize_t
     row: cython.Py_ssize_t
@@ -144,17 +146,14 @@ class Cursor(Position):
     lists: KnownLists
     known: cython.longlong
 
-    def __init__(
-        self,
-        data: cython.const[cython.uchar][::1],
-        buffers: cython.const[cython.ulonglong][::1],
-        steps: cython.const[cython.int][::1],
-        starts: cython.const[cython.int][::1],
-        items: cython.ulonglong[::1],
-        s: cython.ulonglong[::1],
-    ):
+    def __init__(self, log: tuple, items: cython.ulonglong[::1]):
         """Where the state says. Raises ValueError for arrays that cannot be right."""
-        size: cython.ulonglong = data.shape[0]
+        self.data, self.buffers, self.steps, self.starts, self.state = log
+        buffers: cython.const[cython.ulonglong][::1] = self.buffers
+        steps: cython.const[cython.int][::1] = self.steps
+        starts: cython.const[cython.int][::1] = self.starts
+        s: cython.ulonglong[::1] = self.state
+        size: cython.ulonglong = self.data.shape[0]
         i: cython.Py_ssize_t
         if s.shape[0] < N_STATE or starts.shape[0] != 256 + 3 * N_SELECTED or steps.shape[0] % STEP:
             raise ValueError("an array has the wrong length")
@@ -167,10 +166,6 @@ class Cursor(Position):
                 raise ValueError("a declaration without steps")
         if steps[steps.shape[0] - STEP] > FAIL or s[STOP] > size or s[AT] > s[STOP]:
             raise ValueError("an array has the wrong length")
-        self.data = data
-        self.buffers = buffers
-        self.steps = steps
-        self.starts = starts
         self.items = items
         self.n_room = items.shape[0]
         self.n_items = 0
@@ -192,8 +187,9 @@ class Cursor(Position):
         self.mask = s[MASK]
 
     @c_function
-    def save(self, s: cython.ulonglong[::1]) -> cython.void:
+    def save(self) -> cython.void:
         """The place, to go on from."""
+        s: cython.ulonglong[::1] = self.state
         s[ROW] = self.row
         s[AT] = self.at
         s[STOP] = self.end

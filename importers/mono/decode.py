@@ -299,9 +299,7 @@ def read(
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
-            stopped = log_kernel.read(
-                source.data, window, program.steps, program.starts, columns, stats, records, pool, sums, state
-            )
+            stopped = log_kernel.read(program.over(source.data, window, state), columns, stats, records, pool, sums)
             if stopped == cursor.POOL:
                 pool = doubled(pool)
             elif stopped == cursor.ROWS and most:

@@ -104,6 +104,10 @@ class Program:
         state[cursor.MASK] = self._layout.pointer_mask
         return state
 
+    def over(self, data: memoryview, buffers: Array, state: Array) -> tuple[memoryview, Array, Array, Array, Array]:
+        """A log as kernels take it; buffers: flat."""
+        return data, buffers, self.steps, self.starts, state
+
     def place_of(self, name: str) -> Array:
         """int8: for each declaration, which of its values the field is; -1 where it has no such field."""
         if name not in self._places:

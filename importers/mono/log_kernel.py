@@ -51,16 +51,12 @@ N_KNOWN = cython.declare(cython.Py_ssize_t, 256)
 
 
 def read(
-    d: cython.const[cython.uchar][::1],
-    buffers: cython.const[cython.ulonglong][::1],
-    steps: cython.const[cython.int][::1],
-    starts: cython.const[cython.int][::1],
+    log: tuple,
     columns: cython.const[cython.int][::1],
     stats: cython.ulonglong[::1],
     records: cython.ulonglong[::1],
     pool: cython.ulonglong[::1],
     sums: tuple,
-    s: cython.ulonglong[::1],
 ):
     """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
@@ -69,7 +65,8 @@ def read(
     `RunningSums`. An event that is damaged ends its buffer. The first s[N_ROWS] rows and s[N_POOL] values are set.
     Returns DONE, ROWS or POOL.
     """
-    c: Cursor = Cursor(d, buffers, steps, starts, pool, s)
+    c: Cursor = Cursor(log, pool)
+    s: cython.ulonglong[::1] = c.state
     calls_of: RunningSums = RunningSums(sums)
     has_stats: cython.bint = stats.shape[0] > 0
     n: cython.Py_ssize_t = s[N_ROWS]
@@ -98,14 +95,14 @@ def read(
         while c.begin():
             of = (c.row - 1) * STATS_WIDTH
             calls_of.go_to_buffer(c.row - 1)
-            c.n_room = pool.shape[0] if columns[d[c.at]] == 0 else 0  # values of other events are only counted
+            c.n_room = pool.shape[0] if columns[c.data[c.at]] == 0 else 0  # values of other events are only counted
             if not c.next(n_pool):
                 if has_stats:
                     stats[of + BAD] = c.damage
                     stats[of + BAD_AT] = c.event_at
                 c.at = c.end
                 continue
-            c.lists.remember(d, 0, c.method)
+            c.lists.remember(c.data, 0, c.method)
             column = columns[c.kind]
             if column == 0:
                 if n == room or c.n_items > c.n_room:
@@ -130,7 +127,7 @@ def read(
                     if c.event_ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.event_ts
             if skips_calls and c.kind & 0xCF == 3 and c.kind != 3:
-                n_calls, n_enter, n_exc = short_calls(d, c, calls_of)
+                n_calls, n_enter, n_exc = short_calls(c, calls_of)
                 if has_stats and n_calls > 0:
                     if c.ts > stats[of + LAST_TS]:
                         stats[of + LAST_TS] = c.ts
@@ -139,7 +136,7 @@ def read(
                     stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
                     stats[of + columns[EXC_LEAVE]] += n_exc
         calls_of.go_to(-1)
-    c.save(s)
+    c.save()
     s[N_ROWS] = n
     s[N_POOL] = n_pool
     return result
@@ -147,9 +144,10 @@ def read(
 
 @c_function
 @cython.returns((cython.longlong, cython.longlong, cython.longlong))
-def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: RunningSums):
+def short_calls(c: Cursor, sums: RunningSums):
     """After an enter or leave, goes over those that follow it as far as they are short, and adds up it and them: how
     many follow, how many of these enter, and how many leave by an exception."""
+    d: cython.const[cython.uchar][::1] = c.data
     p: cython.longlong = c.at
     last: cython.longlong = c.end - 8
     ts: cython.ulonglong = c.ts
@@ -203,10 +201,7 @@ def short_calls(d: cython.const[cython.uchar][::1], c: Cursor, sums: RunningSums
 
 
 def calls(
-    d: cython.const[cython.uchar][::1],
-    buffers: cython.const[cython.ulonglong][::1],
-    steps: cython.const[cython.int][::1],
-    starts: cython.const[cython.int][::1],
+    log: tuple,
     names: tuple,
     shift_ns: cython.longlong,
     open_key: cython.int[::1],
@@ -216,7 +211,6 @@ def calls(
     out_key: cython.int[::1],
     out_frame: cython.int[::1],
     out_flags: cython.uchar[::1],
-    s: cython.ulonglong[::1],
 ):
     """The calls of the buffers of one thread, a piece at a time: from row 0 on, s[N_ROWS] of them: time (at most
     s[MAX_TS], moved by shift_ns), frame, flags.
@@ -229,7 +223,9 @@ def calls(
     Methods that are entered and not known get numbers, and want a frame: NAMES. s[N_IGNORED] counts leaves of methods
     that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS, NAMES or IRREGULAR.
     """
-    c: Cursor = Cursor(d, buffers, steps, starts, s[:0], s)
+    s: cython.ulonglong[::1] = log[4]
+    c: Cursor = Cursor(log, s[:0])
+    d: cython.const[cython.uchar][::1] = c.data
     table: NameTable = NameTable(names)
     pointers: cython.ulonglong[::1] = table.pointers
     frames: cython.int[::1] = table.frames
@@ -358,7 +354,7 @@ def calls(
     c.at = p
     c.ts = ts
     c.method = method
-    c.save(s)
+    c.save()
     s[N_ROWS] = n
     if balanced:
         s[DEPTH] = depth

@@ -44,10 +44,7 @@ N_AT_HAND = cython.declare(cython.ulonglong, 1024)
 
 
 def sites(
-    d: cython.const[cython.uchar][::1],
-    buffers: cython.const[cython.ulonglong][::1],
-    steps: cython.const[cython.int][::1],
-    starts: cython.const[cython.int][::1],
+    log: tuple,
     method_names: tuple,
     type_names: tuple,
     stack_nodes: tuple,
@@ -57,7 +54,6 @@ def sites(
     others: tuple,
     moves: cython.ulonglong[::1],
     items: cython.ulonglong[::1],
-    s: cython.ulonglong[::1],
 ):
     """Where things happened in the buffers of one thread, a piece at a time, and what moved.
 
@@ -71,7 +67,8 @@ def sites(
     Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES of
     stacks, PAIRS, also for types, CALLS, MOVES, POOL for items. Types that are not known get numbers, too.
     """
-    c: Cursor = Cursor(d, buffers, steps, starts, items, s)
+    c: Cursor = Cursor(log, items)
+    s: cython.ulonglong[::1] = c.state
     methods: NameTable = NameTable(method_names)
     types: NameTable = NameTable(type_names)
     stacks: NodeTable = NodeTable(stack_nodes)
@@ -194,7 +191,7 @@ def sites(
                             break
                         is_lasting = is_lasting and methods.last[number] == number
                     if result == DONE and is_lasting:
-                        c.lists.remember(d, stack, c.method)
+                        c.lists.remember(c.data, stack, c.method)
                 else:
                     q = depth
                     while q > 0 and open_stack[q - 1] < 0:
@@ -232,7 +229,7 @@ def sites(
                     n_others += 1
             if result != DONE:
                 c.rewind()
-    c.save(s)
+    c.save()
     s[DEPTH] = depth
     s[N_ROWS] = n
     s[N_OTHERS] = n_others

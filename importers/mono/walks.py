@@ -45,8 +45,8 @@ def call_pieces(
             ts, key, frame, flags = (np.empty(room, dtype) for dtype in ("i8", "i4", "i4", "u1"))
             state[cursor.DEPTH] = balancer["depth"]
             stopped = log_kernel.calls(
-                log.source.data, window, program.steps, program.starts, methods.arrays, shift_ns,
-                *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags, state,
+                program.over(log.source.data, window, state), methods.arrays, shift_ns,
+                *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags,
             )  # fmt: skip
             n = int(state[cursor.N_ROWS])
             n_read += n
@@ -125,8 +125,8 @@ def site_pieces(
                 types.make_room()
                 pairs.reserve(pairs.n + 1)
                 stopped = sites_kernel.sites(
-                    log.source.data, window, program.steps, program.starts, methods.arrays, types.arrays, stacks.arrays,
-                    pairs.arrays, (*open_calls, n_open), allocations, others, moves, items, state,
+                    program.over(log.source.data, window, state), methods.arrays, types.arrays, stacks.arrays,
+                    pairs.arrays, (*open_calls, n_open), allocations, others, moves, items,
                 )  # fmt: skip
             stacks.publish()
             n, n_others, n_moves = state[counts].tolist()
