@@ -87,15 +87,15 @@ class ThreadAllocations:
         buffers = self.log.buffers[self.thread.buffers].ravel()
         methods, types = self.frames.methods, self.frames.types
         for sites in site_pieces(self.log, buffers, methods, types, self.stacks, self.pairs):
-            if self.keeps and sites.block:
-                ts, size, pair = sites.block
-                kept.append((ts, size.astype(np.uint32) if size.max() < 1 << 32 else size, pair))
+            if self.keeps and sites.is_block:
+                size = sites.size.astype(np.uint32 if sites.size.max() < 1 << 32 else np.int64)
+                kept.append((sites.ts.copy(), size, sites.pair.copy()))
             yield sites
         self._kept = kept if self.keeps else None
 
     def pieces(self) -> Iterator[Rows]:
         """ts: on the event clock."""
-        blocks = self._kept or (sites.block for sites in self.decoded() if sites.block)
+        blocks = self._kept or ((of.ts, of.size, of.pair) for of in self.decoded() if of.is_block)
         for (ts, size, pair), given in zip(blocks, self.given, strict=True):
             numbers = np.concatenate([np.arange(part.start, part.stop) for part in given])
             yield Rows(ts, size.astype(np.int64), pair, numbers)

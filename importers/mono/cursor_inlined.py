@@ -33,9 +33,9 @@ ENCODINGS = {
 # ROW: of the next buffer. MASK: of a pointer's bits. MAX_TS: times of calls are lowered to this one. N_IGNORED: leaves
 # of methods that nothing enters.
 (
-    AT, STOP, TS, BASE_METHOD, BASE_POINTER, BASE_OBJECT, ROW, MASK, MAX_TS, N_ROWS, N_POOL, N_OTHERS, N_MOVES,
-    N_IGNORED, DEPTH, N_STATE,
-) = range(16)  # fmt: skip
+    AT, STOP, TS, BASE_METHOD, BASE_POINTER, BASE_OBJECT, ROW, MASK, MAX_TS, N_ROWS, N_POOL, N_OTHERS, N_IGNORED,
+    DEPTH, N_STATE,
+) = range(15)  # fmt: skip
 
 # A row of `buffers`: where its events begin and end, and the bases of its header.
 B_AT, B_END, B_TIME, B_POINTER, B_OBJECT, B_METHOD, B_WIDTH = range(7)
@@ -47,7 +47,7 @@ UNKNOWN_VALUE = cython.declare(cython.int, 5)
 
 # Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames; or cannot be done here.
 # IRREGULAR: calls that are not nested, or fall in time.
-DONE, ROWS, POOL, NAMES, NODES, CALLS, MOVES, PAIRS, IRREGULAR = range(9)
+DONE, ROWS, POOL, NAMES, NODES, CALLS, PAIRS, IRREGULAR = range(8)
 
 # First bytes.
 ALLOC = cython.declare(cython.uint, 0x00)

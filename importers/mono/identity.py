@@ -13,7 +13,7 @@ import numpy as np
 
 from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.allocations import KEPT, ClassSites, ThreadAllocations
-from traceferry.importers.mono.decode import Log, times
+from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
 from traceferry.importers.mono.shots import Shot, Shots
@@ -73,13 +73,15 @@ def follow(
     step_ts = np.array([*(step.ts for step in steps), END_OF_LOG], np.int64)
     # Objects without a size, which only damaged logs have: what frees one would be a row that frees nothing.
     empty: list[Array] = [NONE]
-    parts = merge(*(_parts(of_thread, step_ts, stack) for of_thread in made.values()), key=lambda part: part.step)
+    allocated = [_allocated(of_thread, step_ts, stack) for of_thread in made.values()]
+    moved_by = [_moved(log, thread, step_ts) for thread in threads if n_allocations]
+    parts = merge(*allocated, *moved_by, key=lambda part: part.step)
     part, answered = next(parts, None), 0
     for nth, ts in enumerate(step_ts.tolist()):
         moved = [NO_MOVES]
         while part is not None and part.step == nth:
-            numbers = tracker.allocate(part.address, part.size, part.pair)
-            if len(numbers):
+            if part.given is not None:
+                numbers = tracker.allocate(part.address, part.size, part.pair)
                 part.given.append(numbers)
                 empty.append(numbers.start + np.flatnonzero(part.size == 0))
             moved.append(part.moves)
@@ -102,11 +104,9 @@ def follow(
 
 
 def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
-    """The threads in which there is something of which the stack counts, or moves of allocated objects."""
+    """The threads in which there is something of which the stack counts."""
     rows = log.records.of(*THROWS, Event.CLAUSE, *HANDLES, *MONITOR_EVENTS)
     has_sites = log.stats["alloc"] > 0
-    if has_sites.any():
-        has_sites |= log.stats["moves"] > 0
     has_sites[log.records.buffer[rows]] = True
     return [thread for thread in threads if has_sites[thread.buffers].any()]
 
@@ -126,30 +126,43 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
 
 
 class _Part(NamedTuple):
-    """What a thread allocated (address, size, pair) and moved (uint64 rows of ts, old and new address) up to a step,
+    """What a thread allocated (address, size, pair) or moved (uint64 rows of ts, old and new address) up to a step,
     which is a row of the steps, and after the one before. given: takes the range of the numbers of the objects."""
 
     step: int
-    address: Array
-    size: Array
-    pair: Array
-    moves: Array
-    given: list[range]
+    address: Array = NONE
+    size: Array = NONE
+    pair: Array = NONE
+    moves: Array = NO_MOVES
+    given: list[range] | None = None
 
 
-def _parts(made: ThreadAllocations, step_ts: Array, stack: Array) -> Iterator[_Part]:
-    """Those of a thread, by step. stack: of each record, is filled in."""
+def _allocated(made: ThreadAllocations, step_ts: Array, stack: Array) -> Iterator[_Part]:
+    """By a thread, by step. stack: of each record, is filled in."""
     step, given = 0, list[range]()
     for sites in made.decoded():
         stack[np.searchsorted(made.log.records.at, sites.at)] = sites.other_stack
-        allocated, moved = (_rows_by_step(ts, step_ts, step) for ts in (sites.ts, times(sites.moves[:, 0])))
-        for step in sorted({*allocated, *moved}):
-            rows, moves = (of_step.get(step, slice(0)) for of_step in (allocated, moved))
-            address, size, pair = (column[rows] for column in (sites.address, sites.size, sites.pair))
-            yield _Part(step, address, size, pair, sites.moves[moves], given)
-        if sites.block:
+        ts, address, size, pair = (column[sites.first :] for column in sites[:4])
+        by_step = _rows_by_step(ts, step_ts, step)
+        for step, rows in by_step.items():
+            yield _Part(step, address[rows], size[rows], pair[rows], given=given)
+        if sites.is_block:
             made.given.append(given)
             given = []
+
+
+def _moved(log: Log, thread: ThreadLifetime, step_ts: Array) -> Iterator[_Part]:
+    """By a thread's collections, by step."""
+    step, buffers = 0, np.array(thread.buffers, np.int64)
+    for records in log.pieces(buffers[log.stats["moves"][buffers] > 0], Event.GC_MOVE):
+        places, lengths = records.lists(np.arange(len(records)))
+        # A place without another one is damage.
+        places = np.delete(places, np.cumsum(lengths)[lengths % 2 > 0] - 1)
+        ts = np.repeat(records.ts, lengths // 2)
+        moves = np.column_stack((ts.astype(np.uint64), places.reshape(-1, 2)))
+        by_step = _rows_by_step(ts, step_ts, step)
+        for step, rows in by_step.items():
+            yield _Part(step, moves=moves[rows])
 
 
 def _rows_by_step(ts: Array, step_ts: Array, first: int) -> dict[int, slice]:

@@ -10,8 +10,6 @@ from traceferry.importers.mono.cursor_inlined import (
     ENTER,
     EXC_LEAVE,
     LATEST_TS,
-    MOVES,
-    N_MOVES,
     N_OTHERS,
     N_ROWS,
     NAMES,
@@ -26,7 +24,6 @@ from traceferry.kernels.hashing import mix_pair
 from traceferry.kernels.nodes import NodeTable
 
 # First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.
-GC_MOVE = cython.declare(cython.uint, 0x31)
 THROW = cython.declare(cython.uint, 0x04)
 CLAUSE = cython.declare(cython.uint, 0x14)
 WITH_BACKTRACE = cython.declare(cython.uint, 0x80)
@@ -52,20 +49,18 @@ def sites(
     open_calls: tuple,
     allocations: tuple,
     others: tuple,
-    moves: cython.ulonglong[::1],
     items: cython.ulonglong[::1],
 ):
-    """Where things happened in the buffers of one thread, a piece at a time, and what moved.
+    """Where things happened in the buffers of one thread, a piece at a time.
 
     stack_nodes: pairs of a stack and a frame; pair_nodes: of a stack and the number of a type. open_calls: columns of
     the open calls, method, frame and stack; and of each method how many are open. allocations: columns of time, object,
     size, pair; others, which are throws, clauses, monitor and handle events: their offsets and stacks. The stack of
-    each is its own backtrace, or else the calls that are open then; -1 where neither is known. moves: rows of time, old
-    and new address. Of each, s[N_ROWS], s[N_OTHERS], s[N_MOVES] rows are set; there is room for as many allocations and
-    others together as for others.
+    each is its own backtrace, or else the calls that are open then; -1 where neither is known. s[N_ROWS] and
+    s[N_OTHERS] rows are set; there is room for as many allocations and others together as for others.
 
     Returns DONE, ROWS, NAMES where methods are not known, which got numbers and want frames, or what is full: NODES of
-    stacks, PAIRS, also for types, CALLS, MOVES, POOL for items. Types that are not known get numbers, too.
+    stacks, PAIRS, also for types, CALLS, POOL for items. Types that are not known get numbers, too.
     """
     c: Cursor = Cursor(log, items)
     s: cython.ulonglong[::1] = c.state
@@ -91,7 +86,6 @@ def sites(
     depth: cython.Py_ssize_t = s[DEPTH]
     n: cython.Py_ssize_t = s[N_ROWS]
     n_others: cython.Py_ssize_t = s[N_OTHERS]
-    n_moves: cython.Py_ssize_t = s[N_MOVES]
     if (
         depth > deepest
         or open_frame.shape[0] != deepest
@@ -103,7 +97,6 @@ def sites(
         or out_size.shape[0] < room
         or out_pair.shape[0] < room
         or other_stack.shape[0] < room
-        or 3 * n_moves > moves.shape[0]
     ):
         raise ValueError("sites: an array has the wrong length")
     # The latest pairs of types that have one definition.
@@ -115,7 +108,6 @@ def sites(
         hand_type[h] = 0
         hand_stack[h] = -1
         hand_pair[h] = -1
-    i: cython.Py_ssize_t
     result: cython.int = DONE
     q: cython.Py_ssize_t
     number: cython.int
@@ -151,17 +143,6 @@ def sites(
                         depth -= 1
                         q = open_key[depth]
                         n_open[q] -= 1
-            elif c.kind == GC_MOVE:
-                if c.n_items > c.n_room:
-                    result = POOL
-                elif 3 * (n_moves + (c.n_items >> 1)) > moves.shape[0]:
-                    result = MOVES
-                else:
-                    for i in range(c.n_items >> 1):
-                        moves[3 * n_moves] = c.event_ts
-                        moves[3 * n_moves + 1] = items[2 * i]
-                        moves[3 * n_moves + 2] = items[2 * i + 1]
-                        n_moves += 1
             elif (
                 low == ALLOC_TYPE
                 or c.kind == THROW
@@ -233,7 +214,6 @@ def sites(
     s[DEPTH] = depth
     s[N_ROWS] = n
     s[N_OTHERS] = n_others
-    s[N_MOVES] = n_moves
     return result
 
 

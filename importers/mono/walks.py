@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from traceferry.stacks import StackTable
 # So many records of calls are balanced one by one after one that does not nest.
 IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
-MOVE_WIDTH = 3
 
 
 # ---------------------------------------------------------------- calls
@@ -84,12 +83,11 @@ def _cut(column: Array, n: int) -> Array:
 # ---------------------------------------------------------------- sites
 
 
-@dataclass(frozen=True)
-class Sites:
+class Sites(NamedTuple):
     """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address, size
-    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets) and other_stack; moves:
-    uint64 rows of ts, old and new address. block: ts, size and pair of all allocations since the last block; () until
-    they are PIECE with the others, or a window of the file ends."""
+    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets) and other_stack. The
+    allocations from row `first` on are new; is_block: none will be added to them, as they are PIECE with the others, or
+    a window of the file ends."""
 
     ts: Array
     address: Array
@@ -97,8 +95,8 @@ class Sites:
     pair: Array
     at: Array
     other_stack: Array
-    moves: Array
-    block: tuple[Array, ...]
+    first: int
+    is_block: bool
 
 
 def site_pieces(
@@ -107,29 +105,22 @@ def site_pieces(
     """What happened on stacks in a thread's buffers, in pieces."""
     program, state = log.program, log.program.state(N_LISTS)
     open_calls, n_open = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)], np.zeros(0, np.int32)
-    items, room = np.empty(FIRST_ITEMS, np.uint64), MOVE_WIDTH * PIECE
-    counts = [cursor.N_ROWS, cursor.N_OTHERS, cursor.N_MOVES]
+    items, counts = np.empty(FIRST_ITEMS, np.uint64), [cursor.N_ROWS, cursor.N_OTHERS]
     for window in windows(log.source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
             if stopped == cursor.ROWS:
-                allocations = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "u8", "i8", "i4"))
-                others = tuple(np.empty(PIECE, dtype) for dtype in ("i8", "i4"))
-                state[counts] = 0
-            first, first_other, _ = state[counts].tolist()
-            moves, state[cursor.N_MOVES] = np.empty(room, np.uint64), 0
+                allocations = [np.empty(PIECE, dtype) for dtype in ("i8", "u8", "i8", "i4")]
+                others, state[counts] = [np.empty(PIECE, dtype) for dtype in ("i8", "i4")], 0
+            first, first_other = state[counts].tolist()
             n_open = np.append(n_open, np.zeros(len(methods.frames) - len(n_open), np.int32))
             stacks.refresh()
-            stopped = cursor.PAIRS
-            while stopped == cursor.PAIRS:
-                types.make_room()
-                pairs.reserve(pairs.n + 1)
-                stopped = sites_kernel.sites(
-                    program.over(log.source.data, window, state), methods.arrays, types.arrays, stacks.arrays,
-                    pairs.arrays, (*open_calls, n_open), allocations, others, moves, items,
-                )  # fmt: skip
+            pairs.reserve(pairs.n + 1)
+            stopped = sites_kernel.sites(
+                program.over(log.source.data, window, state), methods.arrays, types.arrays, stacks.arrays,
+                pairs.arrays, (*open_calls, n_open), tuple(allocations), tuple(others), items,
+            )  # fmt: skip
             stacks.publish()
-            n, n_others, n_moves = state[counts].tolist()
             if stopped == cursor.NAMES:
                 methods.name()
             elif stopped == cursor.NODES:
@@ -138,12 +129,10 @@ def site_pieces(
                 open_calls = [doubled(column) for column in open_calls]
             elif stopped == cursor.POOL:
                 items = doubled(items)
-            elif stopped == cursor.MOVES and n_moves == 0:
-                room *= 2
             types.name()
-            ts, address, size, pair = (column[first:n] for column in allocations)
-            at, other_stack = (column[first_other:n_others] for column in others)
-            moved = moves.reshape(-1, MOVE_WIDTH)[:n_moves]
-            is_block = stopped in (cursor.ROWS, cursor.DONE) and n > 0
-            block = tuple(_cut(allocations[nth], n) for nth in (0, 2, 3)) if is_block else ()
-            yield Sites(ts, address, size, pair, at, other_stack, moved, block)
+            n, n_others = state[counts].tolist()
+            made, others_made = (
+                (column[:n] for column in allocations),
+                (column[first_other:n_others] for column in others),
+            )
+            yield Sites(*made, *others_made, first, n > 0 and stopped in (cursor.ROWS, cursor.DONE))
