@@ -14,7 +14,7 @@ from traceferry.heap import heap_kernel
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
-from traceferry.importers.mono.walks import Sites, site_pieces
+from traceferry.importers.mono.walks import Sites, cut, site_pieces
 from traceferry.kernels.tables import Nodes
 from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
 from traceferry.stacks import StackTable
@@ -89,7 +89,7 @@ class ThreadAllocations:
         for sites in site_pieces(self.log, buffers, methods, types, self.stacks, self.pairs):
             if self.keeps and sites.is_block:
                 size = sites.size.astype(np.uint32 if sites.size.max() < 1 << 32 else np.int64)
-                kept.append((sites.ts.copy(), size, sites.pair.copy()))
+                kept.append((cut(sites.ts), size, cut(sites.pair)))
             yield sites
         self._kept = kept if self.keeps else None
 

@@ -292,19 +292,23 @@ def read(
     source: Source, buffers: Array, program: Program, columns: Array, stats: Array = NOTHING,
     call_sums: RunningTotals | None = None, most: int = 0,
 ) -> Iterator[Records]:  # fmt: skip
-    """Runs the kernel `read` over buffers. most: rows of a piece, 0: all in one."""
+    """Runs the kernel `read` over buffers. most: rows and values of a piece, if one event does not have more; 0: all in
+    one."""
     # Backtraces of allocations are known by their bytes, unless they are kept.
     sums, state = (call_sums or RunningTotals(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
-    records, pool = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64), np.empty(FIRST_ITEMS, np.uint64)
+    records, pool = (
+        np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64),
+        np.empty(most or FIRST_ITEMS, np.uint64),
+    )
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:
             stopped = log_kernel.read(program.over(source.data, window, state), columns, stats, records, pool, sums)
-            if stopped == cursor.POOL:
-                pool = doubled(pool)
-            elif stopped == cursor.ROWS and most:
+            if most and stopped != cursor.DONE and state[cursor.N_ROWS]:
                 yield _taken(records, pool, program, state)
                 pool = np.empty(len(pool), np.uint64)
+            elif stopped == cursor.POOL:
+                pool = doubled(pool)
             elif stopped == cursor.ROWS:
                 records = doubled(records)
     yield _taken(records, pool, program, state)

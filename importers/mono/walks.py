@@ -51,7 +51,7 @@ def call_pieces(
             n_read += n
             if n and open_calls:
                 balancer.balanced(n, int(state[cursor.DEPTH]), int(ts[n - 1]))
-                parts.append(Table(CALLS, {"ts": _cut(ts, n), "frame": _cut(frame, n), "flags": _cut(flags, n)}))
+                parts.append(Table(CALLS, {"ts": cut(ts[:n]), "frame": cut(frame[:n]), "flags": cut(flags[:n])}))
             elif n:
                 parts.append(balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames)))
             if stopped == cursor.NAMES:
@@ -75,9 +75,9 @@ def _joined(parts: list[Table]) -> Iterator[Table]:
     yield from (part for part in parts if len(part))
 
 
-def _cut(column: Array, n: int) -> Array:
-    """The first n values, which do not hold the memory of many more."""
-    return column[:n] if 2 * n >= len(column) else column[:n].copy()
+def cut(column: Array) -> Array:
+    """A part of an array, which does not hold the memory of a much larger one."""
+    return column if column.base is None or 2 * len(column) >= len(column.base) else column.copy()
 
 
 # ---------------------------------------------------------------- sites
