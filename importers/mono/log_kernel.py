@@ -26,9 +26,9 @@ from traceferry.importers.mono.cursor_inlined import (
     Cursor,
     decode_packed,
 )
-from traceferry.importers.mono.names_inlined import NameTable
 from traceferry.kernels.functions import c_function
 from traceferry.kernels.integers import wrapped
+from traceferry.kernels.names import NameTable
 from traceferry.kernels.words import load8
 
 # Columns of `stats`, a row for each buffer; further ones count events.
@@ -361,34 +361,8 @@ def calls(
     return result
 
 
-# ---------------------------------------------------------------- names
-
-
-def find_names(
-    wanted: cython.const[cython.ulonglong][::1],
-    ts: cython.const[cython.longlong][::1],
-    names: tuple,
-    found: cython.int[::1],
-) -> cython.Py_ssize_t:
-    """The numbers of pointers at times; those that are not known get one. Returns the row of the first for which the
-    table is full, or how many they are."""
-    table: NameTable = NameTable(names)
-    n: cython.Py_ssize_t = wanted.shape[0]
-    i: cython.Py_ssize_t
-    number: cython.int
-    if ts.shape[0] != n or found.shape[0] != n:
-        raise ValueError("find_names: an array has the wrong length")
-    for i in range(n):
-        number = table.add(wanted[i])
-        if number < 0:
-            return i
-        found[i] = table.definition_at(number, ts[i])
-    return n
-
-
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     read = plain_integers(read)
     calls = plain_integers(calls)
-    find_names = plain_integers(find_names)

@@ -19,8 +19,8 @@ from traceferry.importers.mono.cursor_inlined import (
     ROWS,
     Cursor,
 )
-from traceferry.importers.mono.names_inlined import NameTable
 from traceferry.kernels.hashing import mix_pair
+from traceferry.kernels.names import NameTable
 from traceferry.kernels.nodes import NodeTable
 
 # First bytes. Throws and monitors have a bit for a backtrace, handle events are a range of GC's.

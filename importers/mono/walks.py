@@ -11,9 +11,9 @@ from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
-from traceferry.importers.mono.names import Names
 from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import CALLS, Array, Table
+from traceferry.names import Names
 from traceferry.stacks import StackTable
 
 # So many records of calls are balanced one by one after one that does not nest.

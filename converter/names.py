@@ -1,4 +1,4 @@
-"""Resolves pointers to methods and classes. Addresses are reused over time."""
+"""The frames that pointers stand for. Addresses are reused over time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from traceferry.importers.mono import log_kernel
 from traceferry.kernels import tables_kernel
 from traceferry.kernels.tables import Interned
 from traceferry.model import Array
 
 
 class Names:
-    """The frames of pointers, as the kernels look for them: see `names_inlined`.
+    """The frames of pointers, as the kernels look for them: see `kernels.names`.
 
     pointers: uint64; ts: int64, when each was defined; frames: int32. A definition is valid from its time on, the first
     one also before: definitions may follow their first use. nameless: makes the frame of an undefined pointer.
@@ -70,8 +69,8 @@ class Names:
     def _numbers(self, pointers: Array, ts: Array) -> Array:
         wanted, times = np.ascontiguousarray(pointers, np.uint64), np.ascontiguousarray(ts, np.int64)
         found = np.empty(len(wanted), np.int32)
-        row = 0
-        while (row := row + log_kernel.find_names(wanted[row:], times[row:], self.arrays, found[row:])) < len(wanted):
+        done = 0
+        while (done := tables_kernel.find_names(wanted, times, self.arrays, found, done)) < len(wanted):
             self.name()
         self.name()
         return found
