@@ -131,8 +131,7 @@ def site_pieces(
                 items = doubled(items)
             types.name()
             n, n_others = state[counts].tolist()
-            made, others_made = (
-                (column[:n] for column in allocations),
-                (column[first_other:n_others] for column in others),
-            )
-            yield Sites(*made, *others_made, first, n > 0 and stopped in (cursor.ROWS, cursor.DONE))
+            ts, address, size, pair = (column[:n] for column in allocations)
+            at, other_stack = (column[first_other:n_others] for column in others)
+            is_block = n > 0 and stopped in (cursor.ROWS, cursor.DONE)
+            yield Sites(ts, address, size, pair, at, other_stack, first, is_block)
