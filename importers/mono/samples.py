@@ -3,20 +3,37 @@ was jitted by then, in the native symbols and in the native binaries that the lo
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath, PureWindowsPath
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.mono.decode import Log, Records
-from traceferry.importers.mono.frames import Frames, has_code
+from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
+from traceferry.importers.mono.names import Names
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.walks import intern_stacks
-from traceferry.model import SAMPLES, Array, Table, Trace
+from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, holders
 
+# sample=N or sample-real=N, N a second.
+SAMPLE_OPTION = re.compile(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")
+DEFAULT_FREQUENCY = 100
+NS = 1_000_000_000
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16
+NATIVE = (Event.USYM, Event.UBIN)
+
+
+def describe_sampling(trace: Trace, log: Log) -> None:
+    """What the option string says of samples."""
+    option = SAMPLE_OPTION.search(log.header.arguments)
+    if trace.sampling is None and log.stats["hits"].any():
+        mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
+        event = "wall-clock" if mode else "cpu-clock" if option else "samples"
+        interval_ns = NS // max(int(frequency or DEFAULT_FREQUENCY), 1) if option else 0
+        trace.sampling = Sampling(event, "count", interval_ns)
 
 
 def read_samples(
@@ -29,11 +46,16 @@ def read_samples(
     hits = Hits(*map(np.concatenate, zip(*pieces, strict=True)))
     methods = frames.methods.at(hits.methods, np.repeat(hits.ts, hits.n_methods))
     stack = intern_stacks(trace, methods, hits.n_methods)
-    _add_native_stacks(trace, log, frames, hits, stack)
+    is_native = (stack < 0) & (hits.n > 0)
+    of_native = np.repeat(is_native, hits.n)
+    found = _frames_at(log, frames, hits.addresses[of_native], np.repeat(hits.ts, hits.n)[of_native])
+    stack[is_native] = intern_stacks(trace, found, hits.n[is_native])
     samples: dict[ThreadLifetime, Table] = {}
     for life, rows in threads.by_life(hits.tid, hits.ts):
         rows = rows[np.argsort(hits.ts[rows], kind="stable")]
-        columns = {"ts": hits.ts[rows] + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
+        ts = hits.ts[rows]
+        life.reach(ts, ts)
+        columns = {"ts": ts + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
         samples[life] = Table(SAMPLES, columns)
     return samples
 
@@ -62,74 +84,33 @@ def _hits(records: Records) -> Hits:
 # ---------------------------------------------------------------- native frames
 
 
-def _add_native_stacks(trace: Trace, log: Log, frames: Frames, hits: Hits, stack: Array) -> None:
-    """Sets the stacks of samples without managed frames."""
-    rows = np.flatnonzero((stack < 0) & (hits.n > 0))
-    if len(rows) == 0:
-        return
-    code, symbols, n = _Code(log, frames), _Symbols(log), hits.n[rows]
-    # The addresses of these samples, the outermost first.
-    nth = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    at = np.repeat(np.cumsum(hits.n)[rows] - 1, n) - nth
-    frame_of = np.full(len(hits.addresses), -1, np.int32)
-    frame_of[at] = [
-        frame if (frame := code.frame_at(address, ts)) >= 0 else frames.native(symbols.name_of(address))
-        for address, ts in zip(hits.addresses[at].tolist(), np.repeat(hits.ts[rows], n).tolist(), strict=True)
-    ]
-    stack[rows] = intern_stacks(trace, frame_of[frame_of >= 0], n)
+def _frames_at(log: Log, frames: Frames, addresses: Array, ts: Array) -> Array:
+    """int32. Of the method that was jitted there last until then, else first; where none was, of native code."""
+    records, rows = log.records, frames.code
+    start = np.sort(records["code"][rows])
+    nearest = np.append(start, np.uint64(0))[np.searchsorted(start, addresses, side="right") - 1]
+    there = Names(records["code"][rows], records.ts[rows], np.arange(len(rows), dtype=np.int32), lambda _: -1)
+    nth = there.at(nearest, ts)
+    found = np.append(frames.code_frames, np.int32(-1))[nth]
+    found[addresses - nearest >= np.append(records["size"][rows], np.uint64(0))[nth]] = -1
+    native = found < 0
+    found[native] = [frames.native(name) for name in _native_names(log, addresses[native])]
+    return found
 
 
-class _Code:
-    """The methods that were jitted, by address and time."""
-
-    def __init__(self, log: Log, frames: Frames) -> None:
-        is_code = has_code(log, frames.jitted)
-        rows = frames.jitted[is_code]
-        order = np.lexsort((log.records.ts[rows], log.records["code"][rows]))
-        rows = rows[order]
-        self._start, self._size = log.records["code"][rows], log.records["size"][rows]
-        self._ts = log.records.ts[rows]
-        self._frame = frames.jitted_frames[is_code][order]
-
-    def frame_at(self, address: int, ts: int) -> int:
-        """The latest one jitted there until then, else the first later on; -1 is none."""
-        end = int(np.searchsorted(self._start, np.uint64(address), side="right"))
-        if end == 0:
-            return -1
-        start = int(self._start[end - 1])
-        first = int(np.searchsorted(self._start, self._start[end - 1]))
-        rows = first + np.flatnonzero(self._size[first:end] > np.uint64(address - start))
-        if len(rows) == 0:
-            return -1
-        n_until_then = int(np.searchsorted(self._ts[rows], ts, side="right"))
-        return int(self._frame[rows[max(n_until_then - 1, 0)]])
-
-
-class _Symbols:
-    """Names of native code: of the symbol before an address, if it is near; else of the binary."""
-
-    def __init__(self, log: Log) -> None:
-        records = log.records
-        rows, binaries = (_by_address(records, kind) for kind in (Event.USYM, Event.UBIN))
-        self._address, self._names = records["address"][rows], log.texts(rows)
-        self._begin, self._offset, self._size = (records[name][binaries] for name in ("address", "offset", "size"))
-        self._binaries = [_file_name(path) for path in log.texts(binaries)]
-
-    def name_of(self, address: int) -> str:
-        row = int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1
-        if row >= 0 and address - int(self._address[row]) < SYMBOL_STEP and self._names[row]:
-            return self._names[row]
-        row = int(np.searchsorted(self._begin, np.uint64(address), side="right")) - 1
-        if row >= 0 and address - int(self._begin[row]) < int(self._size[row]):
-            return f"{self._binaries[row]}+{address - int(self._begin[row]) + int(self._offset[row]):#x}"
-        return "[native]"
-
-
-def _by_address(records: Records, kind: Event) -> Array:
-    rows = records.of(kind)
-    ordered: Array = rows[np.argsort(records["address"][rows], kind="stable")]
-    return ordered
-
-
-def _file_name(path: str) -> str:
-    return PureWindowsPath(path).name if "\\" in path else PurePosixPath(path).name
+def _native_names(log: Log, addresses: Array) -> Iterator[str]:
+    """Of the symbol before an address, if it is near; else of the binary."""
+    records = log.records
+    symbols, binaries = (rows[np.argsort(records["address"][rows], kind="stable")] for rows in map(records.of, NATIVE))
+    names, files = log.texts(symbols), [path.replace("\\", "/").rpartition("/")[2] for path in log.texts(binaries)]
+    reach = np.array([SYMBOL_STEP if name else 0 for name in names], np.uint64)
+    of_symbol = holders(records["address"][symbols], reach, addresses)
+    of_binary = holders(records["address"][binaries], records["size"][binaries], addresses)
+    begin, offset = (records[name][binaries].tolist() for name in ("address", "offset"))
+    for address, symbol, binary in zip(addresses.tolist(), of_symbol.tolist(), of_binary.tolist(), strict=True):
+        if symbol >= 0:
+            yield names[symbol]
+        elif binary >= 0:
+            yield f"{files[binary]}+{address - begin[binary] + offset[binary]:#x}"
+        else:
+            yield "[native]"
