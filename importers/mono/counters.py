@@ -9,7 +9,7 @@ import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, rows_by_key
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, positions, rows_by_key
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
@@ -35,15 +35,20 @@ def counters(trace: Trace, log: Log, span: tuple[int, int], shift_ns: int) -> li
     values, lengths = log.records.lists(rows)
     ts = np.repeat(_times(log, rows), lengths // VALUE_WIDTH)
     index, type_, value = values.reshape(-1, VALUE_WIDTH).T
-    known = _described(log)
-    is_known = (type_ != CounterType.STRING) & np.isin(index, np.array(list(known), np.uint64))
-    trace.report.note("counter_unknown", int(np.count_nonzero(~is_known)), where=log.source.path)
-    ts, index, type_, value = (column[is_known] for column in (ts, index, type_, value))
+    known = sorted(_described(log).items())
+    of = positions(np.array([number for number, _ in known], np.uint64), index)
+    of[type_ == CounterType.STRING] = -1
+    n_unknown = int(np.count_nonzero(of < 0))
+    trace.report.note("counter_unknown", n_unknown, where=log.source.path)
+    order = np.argsort(of, kind="stable")[n_unknown:]
+    ts, of, type_, value = (column[order] for column in (ts, of, type_, value))
+    is_absolute = np.array([description.is_absolute for _, description in known], bool)[of]
+    scale = np.array([description.scale for _, description in known], np.int64)[of]
+    numbers = _numbers(of, type_, value, is_absolute, log.layout.pointer_size) * scale
     made: list[Counter] = []
-    for number, nth in rows_by_key(index).items():
-        title, unit, doc, scale, is_absolute = known[number]
-        numbers = scale * _numbers(type_[nth], value[nth], is_absolute, log.layout.pointer_size)
-        made.append(Counter(title, unit, doc, _table(ts[nth], numbers, span, shift_ns)))
+    for nth, rows in rows_by_key(of).items():
+        title, unit, doc, *_ = known[nth][1]
+        made.append(Counter(title, unit, doc, _table(ts[rows], numbers[rows], span, shift_ns)))
     rows = log.records.of(Event.GC_RESIZE)
     if len(rows):
         values = _table(log.records.ts[rows], log.records["size"][rows], span, shift_ns)
@@ -76,12 +81,13 @@ def _times(log: Log, rows: Array) -> Array:
     return times
 
 
-def _numbers(type_: Array, value: Array, is_absolute: bool, pointer_size: int) -> Array:
-    """float64, of one counter. type_, value: uint64. Whole numbers are differences from the one before, unless they are
-    absolute, and wrap around at the size of their type."""
+def _numbers(of: Array, type_: Array, value: Array, is_absolute: Array, pointer_size: int) -> Array:
+    """float64. of: the counter, rising; type_, value: uint64. Whole numbers are differences from the one before of the
+    same counter, unless they are absolute, and wrap around at the size of their type."""
     doubles = np.nan_to_num(value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     is_double = type_ == CounterType.DOUBLE
-    raw = value if is_absolute else np.cumsum(np.where(is_double, 0, value), dtype=np.uint64)
+    sums = np.cumsum(np.append(np.uint64(0), np.where(is_double, 0, value)), dtype=np.uint64)
+    raw = np.where(is_absolute, value, sums[1:] - sums[np.searchsorted(of, of)])
     is_32 = np.isin(type_, (CounterType.INT, CounterType.UINT)) | (pointer_size == 4) & (type_ == CounterType.WORD)
     unused = np.where(is_32, 32, 0).astype(np.uint64)
     signed = (raw << unused).view(np.int64) >> unused.astype(np.int64)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.mono.allocations import ClassSites
-from traceferry.importers.mono.decode import Log, Records, read
+from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
 from traceferry.importers.mono.objects import Found
@@ -16,6 +18,7 @@ from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, 
 ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
+IN_SHOTS = (Event.HEAP_OBJECT, Event.HEAP_ROOT)
 END_OF_TIME = (1 << 63) - 1
 
 
@@ -65,67 +68,82 @@ class Addresses:
         return self._number[positions(self._sorted, addresses)]
 
 
+class Contents(NamedTuple):
+    """Of the objects of a shot, in the order of the file: address, type (a class or vtable) and size: uint64; ts:
+    int64; references: uint64, those of one after those of another; n_references: how many each has. roots: uint64, the
+    values of its HEAP_ROOTs; roots_ts: int64, when these were recorded."""
+
+    address: Array
+    type: Array
+    size: Array
+    ts: Array
+    references: Array
+    n_references: Array
+    roots: Array
+    roots_ts: Array
+
+
 class Shots:
     """Reads heap shots into graphs."""
 
     def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
         self._trace, self._log, self._frames = trace, log, frames
         self._regions = Regions(trace, log, frames) if log.layout.events >= 15 else None
-        # A buffer with several shots, and what is in it.
-        self._kept: tuple[int, Records] | None = None
+        self._kept: dict[int, list[Records]] = {}
 
     def objects(self, shot: Shot) -> tuple[Array, Array]:
         """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
-        records, rows, _ = self._contents(shot)
-        first = rows[Addresses(records["object"][rows]).first]
-        return records["object"][first], self._frames.type_names(records["type"][first], records.ts[first])
+        listed = self._contents(shot)
+        first = Addresses(listed.address).first
+        return listed.address[first], self._frames.type_names(listed.type[first], listed.ts[first])
 
     def graph(self, shot: Shot, found: Found, pairs: ClassSites) -> HeapGraph:
         """found: which object each is; pairs: of their sites."""
-        records, rows, root_rows = self._contents(shot)
-        known = Addresses(records["object"][rows])
-        first, n = rows[known.first], len(known.first)
-        stacks = np.full(n, -1, np.int32)
-        has_stack = np.append(pairs.parent, -1)[found.site] >= 0
-        pairs.intern(found.site[has_stack])
-        stacks[has_stack] = pairs.stacks(found.site[has_stack])
-        # What has many references is listed in parts.
-        size = np.bincount(known.of_row, records["size"][rows].astype(np.float64), n).astype(np.int64)
-        class_name = self._frames.type_names(records["type"][first], records.ts[first])
-        address = records["object"][first]
-        columns = {"object": found.number, "address": address, "class_name": class_name, "size": size, "site": stacks}
-        listed, n_listed = records.lists(rows)
-        owner, target = np.repeat(known.of_row, n_listed), known.find(listed)
+        listed = self._contents(shot)
+        known = Addresses(listed.address)
+        first, n = known.first, len(known.first)
+        site = np.full(n, -1, np.int32)
+        has_site = np.append(pairs.parent, -1)[found.site] >= 0
+        pairs.intern(found.site[has_site])
+        site[has_site] = pairs.stacks(found.site[has_site])
+        size = np.bincount(known.of_row, listed.size.astype(np.float64), n).astype(np.int64)
+        class_name = self._frames.type_names(listed.type[first], listed.ts[first])
+        columns = {"object": found.number, "address": listed.address[first], "class_name": class_name, "size": size}
+        owner, target = np.repeat(known.of_row, listed.n_references), known.find(listed.references)
         kept = target >= 0
         dangling, where = int(np.count_nonzero(~kept)), f"{self._log.source.path} {shot.start_ts}"
         self._trace.report.note("reference_dangles", dangling, where=where)
         owner, target = owner[kept], target[kept]
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=n)))
-        references = target[np.argsort(owner, kind="stable")]
-        return HeapGraph(Table(HEAP_OBJECTS, columns), offsets, references, self._roots(records, root_rows, known))
+        references, roots = target[np.argsort(owner, kind="stable")], self._roots(listed, known)
+        return HeapGraph(Table(HEAP_OBJECTS, columns | {"site": site}), offsets, references, roots)
 
-    def _contents(self, shot: Shot) -> tuple[Records, Array, Array]:
-        """(what its buffers hold, the rows of its objects, those of its roots)"""
-        buffer = int(shot.buffers[0]) if len(shot.buffers) == 1 else -1
-        if self._kept is not None and self._kept[0] == buffer:
-            records = self._kept[1]
-        else:
-            columns = np.full(256, -1, np.int32)
-            columns[[Event.HEAP_OBJECT, Event.HEAP_ROOT]] = 0
-            (records,) = read(self._log.source, self._log.buffers[shot.buffers].ravel(), self._log.program, columns)
-        first, last = np.searchsorted(records.at, (shot.first_at, shot.last_at)).tolist()
-        if buffer >= 0 and last - first < len(records):
-            self._kept = buffer, records
-        is_object = records.kind[first:last] == Event.HEAP_OBJECT
-        return records, first + np.flatnonzero(is_object), first + np.flatnonzero(~is_object)
+    def _contents(self, shot: Shot) -> Contents:
+        parts: list[tuple[Array, ...]] = []
+        for records in self._pieces(shot):
+            first, last = np.searchsorted(records.at, (shot.first_at, shot.last_at)).tolist()
+            is_object = records.kind[first:last] == Event.HEAP_OBJECT
+            rows, root_rows = first + np.flatnonzero(is_object), first + np.flatnonzero(~is_object)
+            address, types, size = (records[name][rows] for name in ("object", "type", "size"))
+            roots, _ = records.lists(root_rows)
+            parts.append((address, types, size, records.ts[rows], *records.lists(rows), roots, records.ts[root_rows]))
+        return Contents._make(map(np.concatenate, zip(*parts, strict=True)))
 
-    def _roots(self, records: Records, rows: Array, known: Addresses) -> Table:
-        listed, _ = records.lists(rows)
+    def _pieces(self, shot: Shot) -> Iterable[Records]:
+        """What its buffers hold. One buffer is kept as a whole: it may hold several shots."""
+        if len(shot.buffers) > 1:
+            return self._log.pieces(shot.buffers, *IN_SHOTS)
+        buffer = int(shot.buffers[0])
+        if buffer not in self._kept:
+            self._kept = {buffer: list(self._log.pieces(shot.buffers, *IN_SHOTS))}
+        return self._kept[buffer]
+
+    def _roots(self, listed: Contents, known: Addresses) -> Table:
         if self._regions is not None:
-            address, held = listed.reshape(-1, 2).T
-            kind, name = self._regions.at(address, records.ts[rows].max(initial=0))
+            address, held = listed.roots.reshape(-1, 2).T
+            kind, name = self._regions.at(address, int(listed.roots_ts.max(initial=0)))
         else:
-            held, number, _ = listed.reshape(-1, 3).T
+            held, number, _ = listed.roots.reshape(-1, 3).T
             words = {value: self._trace.strings.intern(self._kind_word(value)) for value in set(number.tolist())}
             kind = np.array([words[value] for value in number.tolist()], np.int32)
             name = np.full(len(kind), -1, np.int32)
