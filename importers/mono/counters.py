@@ -51,8 +51,8 @@ def counters(trace: Trace, log: Log, span: tuple[int, int], shift_ns: int) -> li
         made.append(Counter(title, unit, doc, _table(ts[rows], numbers[rows], span, shift_ns)))
     rows = log.records.of(Event.GC_RESIZE)
     if len(rows):
-        values = _table(log.records.ts[rows], log.records["size"][rows], span, shift_ns)
-        made.append(Counter(*HEAP, values, color="green"))
+        sizes = _table(log.records.ts[rows], log.records["size"][rows], span, shift_ns)
+        made.append(Counter(*HEAP, sizes, color="green"))
     return made
 
 

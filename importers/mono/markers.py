@@ -13,16 +13,7 @@ from traceferry.importers.mono import layout
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.identity import Known
-from traceferry.importers.mono.layout import (
-    HANDLES,
-    HANDLES_CREATED,
-    MONITOR_EVENTS,
-    THROWS,
-    Event,
-    Gc,
-    Metadata,
-    Monitor,
-)
+from traceferry.importers.mono.layout import Event, Gc, Metadata, Monitor
 from traceferry.importers.mono.threads import NONE, ThreadLifetime, pairs, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
 
@@ -33,14 +24,20 @@ def _type(name: str, meaning: str, fields: str = "", **more: Any) -> MarkerType:
     return MarkerType(name, meaning, tuple(MarkerField(key, label, kind) for key, kind, label in made), **more)
 
 
-METADATA_EVENTS = {Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded"}
+METADATA_EVENTS = (Event.NAME, Event.LOAD, Event.UNLOAD)
 # Their names come in events of their own.
 NAMED_APART = (Metadata.DOMAIN, Metadata.THREAD)
-OUTCOMES: dict[int, str] = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
+OUTCOMES = {Monitor.DONE: "acquired", Monitor.FAIL: "failed"}
+HAPPENED = {
+    Event.NAME: "named", Event.LOAD: "loaded", Event.UNLOAD: "unloaded",
+    Event.ROOT_REGISTER: "registered", Event.ROOT_UNREGISTER: "given up",
+    **dict.fromkeys(layout.HANDLES, "destroyed"), **dict.fromkeys(layout.HANDLES_CREATED, "created"),
+}  # fmt: skip
+BEGINS = (Event.HEAP_START, Event.FINALIZE_START, Event.FINALIZE_OBJECT_START)
 # Events whose `object` is of a class that their markers show.
-ASKED = (*THROWS, Event.FINALIZE_OBJECT_START, *MONITOR_EVENTS, *HANDLES_CREATED, Event.CLAUSE)
+ASKED = (*layout.THROWS, Event.FINALIZE_OBJECT_START, *layout.MONITOR_EVENTS, *layout.HANDLES_CREATED, Event.CLAUSE)
 # The records that markers begin with, and those that they end with, which are the same for instants; and those columns
-# that are not fields of the former.
+# that are neither fields of the former nor named after them.
 Found = tuple[Array, Array, dict[str, Any]]
 
 
@@ -70,10 +67,15 @@ class Markers:
 
     def _table(self, marker_type: MarkerType, rows: Array, last: Array, columns: dict[str, Any]) -> Table:
         ts = self._records.ts[rows]
-        made = {"dur": self._records.ts[last] - ts, "stack": self._known.stack[rows], "flow": self._flow[rows]}
-        made |= {f.key: self._records[f.key][rows] for f in marker_type.fields if f.key not in columns}
-        order = np.argsort(ts, kind="stable")
-        return Table(marker_type.spec, {"ts": ts + self._shift_ns} | made | columns).take(order)
+        columns = {"dur": self._records.ts[last] - ts} | columns
+        columns |= {"ts": ts + self._shift_ns, "stack": self._known.stack[rows], "flow": self._flow[rows]}
+        columns |= {f.key: self._column(f.key, rows) for f in marker_type.fields if f.key not in columns}
+        return Table(marker_type.spec, columns).take(np.argsort(ts, kind="stable"))
+
+    def _column(self, key: str, rows: Array) -> Array:
+        if key == "event":
+            return _words(HAPPENED, self._records.kind[rows])
+        return self._classes(rows) if key in ("class_name", "type_name") else self._records[key][rows]
 
     # ------------------------------------------------------------ the collector
 
@@ -97,26 +99,18 @@ class Markers:
         return first, last, {"phase": phase, "generation": generation[last]}
 
     def _intervals(self, rows: Array) -> Found:
-        begins = np.isin(self._records.kind[rows], (Event.HEAP_START, Event.FINALIZE_START))
-        return *pairs(rows, begins, ~begins), {}
-
-    def _finalized(self, rows: Array) -> Found:
-        begins = self._records.kind[rows] == Event.FINALIZE_OBJECT_START
-        first, last = pairs(rows, begins, ~begins, self._records["object"][rows])
-        return first, last, {"class_name": self._classes(first)}
+        begins = np.isin(self._records.kind[rows], BEGINS)
+        return *pairs(rows, begins, ~begins, self._records["object"][rows]), {}
 
     def _handles(self, rows: Array) -> Found:
-        created = np.isin(self._records.kind[rows], HANDLES_CREATED)
-        event, class_name = np.where(created, "created", "destroyed"), np.where(created, self._classes(rows), "")
+        created = np.isin(self._records.kind[rows], layout.HANDLES_CREATED)
         kind = _words(layout.HANDLE_KINDS, self._records["type"][rows])
-        return rows, rows, {"event": event, "kind": kind, "class_name": class_name}
+        return rows, rows, {"kind": kind, "class_name": np.where(created, self._classes(rows), "")}
 
     def _roots(self, rows: Array) -> Found:
         registered = self._records.kind[rows] == Event.ROOT_REGISTER
-        event = np.where(registered, "registered", "given up")
         kind = np.where(registered, _words(layout.ROOT_SOURCES, self._records["source"][rows]), "")
-        address = self._records["start"][rows]
-        return rows, rows, {"event": event, "kind": kind, "title": self._log.texts(rows), "address": address}
+        return rows, rows, {"kind": kind, "title": self._log.texts(rows), "address": self._records["start"][rows]}
 
     # ------------------------------------------------------------ locks and exceptions
 
@@ -130,7 +124,7 @@ class Markers:
         outcome = _words(OUTCOMES, event[last])
         outcome[len(last) - len(waiting) :] = "still waiting"
         dur = np.where(outcome == "still waiting", self._end_ts, ts[last]) - ts[first]
-        return first, last, {"class_name": self._classes(first), "outcome": outcome, "dur": dur}
+        return first, last, {"outcome": outcome, "dur": dur}
 
     def _exceptions(self, rows: Array) -> Found:
         """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
@@ -149,7 +143,7 @@ class Markers:
         left = rows[~is_clause & ~np.isin(rows, list(caught))]
         first, last = np.array([*caught, *left], np.int64), np.array([*caught.values(), *left], np.int64)
         caught_in = self._methods(last[: len(caught)]) + [""] * len(left)
-        return first, last, {"type_name": self._classes(first), "caught_in": caught_in}
+        return first, last, {"caught_in": caught_in}
 
     def _clauses(self, rows: Array) -> Found:
         type_name = np.where(self._records["object"][rows] > 0, self._classes(rows), "")
@@ -174,7 +168,7 @@ class Markers:
         classes = frames.classes.at(records["class"][rows[vtables]], records.ts[rows[vtables]])
         title[vtables] = self._strings(frames.class_names(classes))
         what = [Metadata(number).name.lower() for number in records["what"][rows].tolist()]
-        return rows, rows, {"what": what, "event": _words(METADATA_EVENTS, records.kind[rows]), "title": title}
+        return rows, rows, {"what": what, "title": title}
 
     def _sync_points(self, rows: Array) -> Found:
         return rows, rows, {"kind": _words(layout.SYNC_KINDS, self._records["kind"][rows])}
@@ -199,20 +193,18 @@ MARKERS: tuple[tuple[Callable[[Markers, Array], Found], tuple[int, ...], MarkerT
         "generation integer Generation; stopping duration Until all had stopped",
         label="generation {generation}", group_by=("generation",), category="GC")),
     (Markers._collections, (Event.GC_EVENT,), _type(
-        "GC collection", "A garbage collection, from its start to its end",
-        "generation integer Generation",
+        "GC collection", "A garbage collection, from its start to its end", "generation integer Generation",
         label="generation {generation}", group_by=("generation",), category="GC")),
     (Markers._phases, (Event.GC_EVENT,), _type(
-        "GC phase", "What the garbage collector did in a collection",
-        "phase text Phase; generation integer Generation",
+        "GC phase", "What the garbage collector did in a collection", "phase text Phase; generation integer Generation",
         label="{phase}", group_by=("phase",), category="GC")),
     (Markers._intervals, (Event.HEAP_START, Event.HEAP_END), _type(
         "Heap shot", "The profiler walked the heap", category="Memory")),
-    (Markers._contentions, MONITOR_EVENTS, _type(
+    (Markers._contentions, layout.MONITOR_EVENTS, _type(
         "Lock contention", "A thread waited for a monitor that another one held",
         "class_name text Class; object hex Object; outcome text Outcome",
         label="{class_name} {object} {outcome}", group_by=("class_name", "object", "outcome"), category="Locks")),
-    (Markers._exceptions, (*THROWS, Event.CLAUSE), _type(
+    (Markers._exceptions, (*layout.THROWS, Event.CLAUSE), _type(
         "Exception", "An exception was thrown, and until when it was caught",
         "type_name text Type; caught_in text Caught in; object hex Object",
         label="{type_name}", group_by=("type_name",), category="Exceptions")),
@@ -228,27 +220,25 @@ MARKERS: tuple[tuple[Callable[[Markers, Array], Found], tuple[int, ...], MarkerT
         "JIT helper", "The runtime generated code of its own",
         "kind text Kind; helper text Name; size bytes Size; address hex Address",
         label="{kind} {helper}", group_by=("kind",), category="JIT")),
-    (Markers._metadata, tuple(METADATA_EVENTS), _type(
+    (Markers._metadata, METADATA_EVENTS, _type(
         "Metadata", "The runtime loaded, unloaded or named a class, image, assembly, domain, thread, context or vtable",
         "what text What; event text Event; title text Name; pointer hex Pointer",
         label="{what} {event}: {title}", group_by=("what", "event"), category="Loader")),
-    (Markers._handles, HANDLES, _type(
+    (Markers._handles, layout.HANDLES, _type(
         "GC handle", "A handle to an object was created or destroyed",
         "event text Event; kind text Kind; handle integer Handle; class_name text Class; object hex Object",
         label="{kind} handle {event}", group_by=("kind", "event"), category="GC")),
     (Markers._intervals, (Event.FINALIZE_START, Event.FINALIZE_END), _type(
         "Finalizers", "Objects were finalized, one after the other", category="GC")),
-    (Markers._finalized, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), _type(
-        "Finalizer", "An object was finalized",
-        "class_name text Class; object hex Object",
+    (Markers._intervals, (Event.FINALIZE_OBJECT_START, Event.FINALIZE_OBJECT_END), _type(
+        "Finalizer", "An object was finalized", "class_name text Class; object hex Object",
         label="{class_name}", group_by=("class_name",), category="GC")),
     (Markers._roots, (Event.ROOT_REGISTER, Event.ROOT_UNREGISTER), _type(
         "GC root", "A region of memory that keeps objects alive was registered or given up",
         "event text Event; kind text Kind; title text Name; size bytes Size; address hex Address",
         label="{kind} {event}", group_by=("event", "kind"), category="GC")),
     (Markers._sync_points, (Event.SYNC_POINT,), _type(
-        "Sync point", "The profiler flushed its buffers: what follows in the file is later",
-        "kind text Kind",
+        "Sync point", "The profiler flushed its buffers: what follows in the file is later", "kind text Kind",
         label="{kind}", group_by=("kind",))),
 )  # fmt: skip
 
@@ -256,8 +246,8 @@ MARKERS: tuple[tuple[Callable[[Markers, Array], Found], tuple[int, ...], MarkerT
 def _handle_flows(log: Log) -> Array:
     """For each record the number of its flow, which is from a handle's creation to its end; 0 is none."""
     records, flow = log.records, np.zeros(len(log.records), np.int64)
-    rows = records.in_time(records.of(*HANDLES))
-    created = np.isin(records.kind[rows], HANDLES_CREATED)
+    rows = records.in_time(records.of(*layout.HANDLES))
+    created = np.isin(records.kind[rows], layout.HANDLES_CREATED)
     first, last = pairs(rows, created, ~created, records["type"][rows], records["handle"][rows])
     numbered = rows[created | np.isin(rows, last)]
     flow[numbered] = np.arange(1, len(numbered) + 1)
@@ -283,6 +273,6 @@ def _title_rows(log: Log) -> Array:
     return title_row
 
 
-def _words(words: Sequence[str] | Mapping[int, str], numbers: Array) -> Array:
+def _words(words: Sequence[str] | Mapping[Any, str], numbers: Array) -> Array:
     named = words if isinstance(words, Mapping) else dict(enumerate(words))
     return np.array([named.get(number, "unknown") for number in numbers.tolist()], object)
