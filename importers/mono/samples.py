@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,75 +41,69 @@ def read_samples(
     """SAMPLES of each thread that has some; interns their stacks."""
     if not log.stats["hits"].any():
         return {}
-    pieces = [_hits(piece) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
-    hits = Hits(*map(np.concatenate, zip(*pieces, strict=True)))
-    methods = frames.methods.at(hits.methods, np.repeat(hits.ts, hits.n_methods))
-    stack = intern_stacks(trace, methods, hits.n_methods)
-    is_native = (stack < 0) & (hits.n > 0)
-    of_native = np.repeat(is_native, hits.n)
-    found = _frames_at(log, frames, hits.addresses[of_native], np.repeat(hits.ts, hits.n)[of_native])
-    stack[is_native] = intern_stacks(trace, found, hits.n[is_native])
+    places = Places(log, frames)
+    pieces = [_read(piece, frames, places) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
+    ts, tids, found, n, is_native = map(np.concatenate, zip(*pieces, strict=True))
+    stack = np.empty(len(ts), np.int32)
+    for mine in (~is_native, is_native):
+        stack[mine] = intern_stacks(trace, found[np.repeat(mine, n)], n[mine])
     samples: dict[ThreadLifetime, Table] = {}
-    for life, rows in threads.by_life(hits.tid, hits.ts):
-        rows = rows[np.argsort(hits.ts[rows], kind="stable")]
-        ts = hits.ts[rows]
-        life.reach(ts, ts)
-        columns = {"ts": ts + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
+    for life, rows in threads.by_life(tids, ts):
+        rows = rows[np.argsort(ts[rows], kind="stable")]
+        life.reach(ts[rows], ts[rows])
+        columns = {"ts": ts[rows] + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
         samples[life] = Table(SAMPLES, columns)
     return samples
 
 
-class Hits(NamedTuple):
-    """Samples, in the order of the file. ts: int64 ns on the event clock; tid: uint64, 0 before data version 11;
-    addresses: uint64, those of one sample after those of another, the leaf first; n: how many each has; methods and
-    n_methods: likewise, of the managed frames."""
-
-    ts: Array
-    tid: Array
-    addresses: Array
-    n: Array
-    methods: Array
-    n_methods: Array
-
-
-def _hits(records: Records) -> Hits:
+def _read(records: Records, frames: Frames, places: Places) -> tuple[Array, ...]:
+    """(int64 ns on the event clock; uint64 thread ids, which are 0 before data version 11; int32 frames, those of one
+    sample after those of another, the innermost of each first; how many each has; whether addresses told them)"""
     values, lengths = records.lists(np.arange(len(records)))
-    n = records["n_ips"].astype(np.int64)
+    n_addresses, ts = records["n_ips"].astype(np.int64), np.repeat(records.ts, lengths)
     nth = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    is_address = nth < np.repeat(n, lengths)
-    return Hits(records.ts, records["thread"], values[is_address], n, values[~is_address], lengths - n)
+    is_native, is_method = n_addresses == lengths, nth >= np.repeat(n_addresses, lengths)
+    of_native = np.repeat(is_native, lengths)
+    found = np.empty(len(values), np.int32)
+    found[is_method] = frames.methods.at(values[is_method], ts[is_method])
+    found[of_native] = places.frames_at(values[of_native], ts[of_native])
+    n = np.where(is_native, n_addresses, lengths - n_addresses)
+    return records.ts, records["thread"], found[is_method | of_native], n, is_native
 
 
-# ---------------------------------------------------------------- native frames
+class Places:
+    """What lies at addresses: the methods that were jitted, and native code."""
 
+    def __init__(self, log: Log, frames: Frames) -> None:
+        records, rows = log.records, frames.code
+        self._frames, self._start, self._size = frames, np.sort(records["code"][rows]), records["size"][rows]
+        numbers = np.arange(len(rows), dtype=np.int32)
+        self._code = Names(records["code"][rows], records.ts[rows], numbers, lambda _: -1)
+        symbols, binaries = (
+            rows[np.argsort(records["address"][rows], kind="stable")] for rows in map(records.of, NATIVE)
+        )
+        self._symbols, self._names = records["address"][symbols], log.texts(symbols)
+        self._reach = np.array([SYMBOL_STEP if name else 0 for name in self._names], np.uint64)
+        self._begin, self._length, self._offset = (records[name][binaries] for name in ("address", "size", "offset"))
+        self._files = [path.replace("\\", "/").rpartition("/")[2] for path in log.texts(binaries)]
 
-def _frames_at(log: Log, frames: Frames, addresses: Array, ts: Array) -> Array:
-    """int32. Of the method that was jitted there last until then, else first; where none was, of native code."""
-    records, rows = log.records, frames.code
-    start = np.sort(records["code"][rows])
-    nearest = np.append(start, np.uint64(0))[np.searchsorted(start, addresses, side="right") - 1]
-    there = Names(records["code"][rows], records.ts[rows], np.arange(len(rows), dtype=np.int32), lambda _: -1)
-    nth = there.at(nearest, ts)
-    found = np.append(frames.code_frames, np.int32(-1))[nth]
-    found[addresses - nearest >= np.append(records["size"][rows], np.uint64(0))[nth]] = -1
-    native = found < 0
-    found[native] = [frames.native(name) for name in _native_names(log, addresses[native])]
-    return found
+    def frames_at(self, addresses: Array, ts: Array) -> Array:
+        """int32. Of the method that was jitted there last until then, else first; where none was, of native code."""
+        nearest = np.append(self._start, np.uint64(0))[np.searchsorted(self._start, addresses, side="right") - 1]
+        nth = self._code.at(nearest, ts)
+        found = np.append(self._frames.code_frames, np.int32(-1))[nth]
+        found[addresses - nearest >= np.append(self._size, np.uint64(0))[nth]] = -1
+        found[found < 0] = [self._frames.native(name) for name in self._native_names(addresses[found < 0])]
+        return found
 
-
-def _native_names(log: Log, addresses: Array) -> Iterator[str]:
-    """Of the symbol before an address, if it is near; else of the binary."""
-    records = log.records
-    symbols, binaries = (rows[np.argsort(records["address"][rows], kind="stable")] for rows in map(records.of, NATIVE))
-    names, files = log.texts(symbols), [path.replace("\\", "/").rpartition("/")[2] for path in log.texts(binaries)]
-    reach = np.array([SYMBOL_STEP if name else 0 for name in names], np.uint64)
-    of_symbol = holders(records["address"][symbols], reach, addresses)
-    of_binary = holders(records["address"][binaries], records["size"][binaries], addresses)
-    begin, offset = (records[name][binaries].tolist() for name in ("address", "offset"))
-    for address, symbol, binary in zip(addresses.tolist(), of_symbol.tolist(), of_binary.tolist(), strict=True):
-        if symbol >= 0:
-            yield names[symbol]
-        elif binary >= 0:
-            yield f"{files[binary]}+{address - begin[binary] + offset[binary]:#x}"
-        else:
-            yield "[native]"
+    def _native_names(self, addresses: Array) -> Iterator[str]:
+        """Of the symbol before an address, if it is near; else of the binary."""
+        of_symbol = holders(self._symbols, self._reach, addresses)
+        of_binary = holders(self._begin, self._length, addresses)
+        for address, symbol, binary in zip(addresses.tolist(), of_symbol.tolist(), of_binary.tolist(), strict=True):
+            if symbol >= 0:
+                yield self._names[symbol]
+            elif binary >= 0:
+                yield f"{self._files[binary]}+{address - int(self._begin[binary]) + int(self._offset[binary]):#x}"
+            else:
+                yield "[native]"
