@@ -20,18 +20,19 @@ class Frames:
     vtable. code: the JIT records that say where the code is; code_frames: their methods."""
 
     def __init__(self, trace: Trace, log: Log) -> None:
-        self._trace, records = trace, log.records
+        self._trace = trace
+        self._records = records = log.records
         jitted = records.of(Event.JIT)
-        frames = np.array([self._method(name) for name in log.texts(jitted)], np.int32)
-        self.methods = Names(records["method"][jitted], records.ts[jitted], frames, self._nameless_method)
-        self.code, self.code_frames = (column[has_code(log, jitted)] for column in (jitted, frames))
+        methods = np.array([self._method(name) for name in log.texts(jitted)], np.int32)
+        pointers, defined_ts = records["method"][jitted], records.ts[jitted]
+        self.methods = Names(pointers, defined_ts, methods, lambda pointer: self._method(f"[method {pointer:#x}]"))
+        self.code, self.code_frames = (column[has_code(log, jitted)] for column in (jitted, methods))
         rows = records.metadata(Metadata.CLASS, Event.LOAD)
-        frames = np.array([self._class(name) for name in log.texts(rows)], np.int32)
-        self.classes = self.types = Names(records["pointer"][rows], records.ts[rows], frames, self._nameless_class)
+        classes = np.array([self._class(name) for name in log.texts(rows)], np.int32)
+        self.classes = self.types = self._types(rows, classes)
         if log.layout.events >= 15:
             rows = records.metadata(Metadata.VTABLE, Event.LOAD)
-            frames = self.classes.at(records["class"][rows], records.ts[rows])
-            self.types = Names(records["pointer"][rows], records.ts[rows], frames, self._nameless_class)
+            self.types = self._types(rows, self.classes.at(records["class"][rows], records.ts[rows]))
 
     def class_names(self, frames: Array) -> Array:
         """Strings, of frames of classes."""
@@ -45,11 +46,9 @@ class Frames:
     def native(self, name: str) -> int:
         return self._frame(name, NATIVE)
 
-    def _nameless_method(self, pointer: int) -> int:
-        return self._method(f"[method {pointer:#x}]")
-
-    def _nameless_class(self, pointer: int) -> int:
-        return self._class(f"[class {pointer:#x}]")
+    def _types(self, rows: Array, frames: Array) -> Names:
+        pointers, defined_ts = self._records["pointer"][rows], self._records.ts[rows]
+        return Names(pointers, defined_ts, frames, lambda pointer: self._class(f"[class {pointer:#x}]"))
 
     def _class(self, name: str) -> int:
         return class_frame(self._trace, self._trace.strings.intern(name))

@@ -59,15 +59,13 @@ class Markers:
         tables: dict[MarkerType, Table] = {}
         for find, kinds, marker_type in MARKERS:
             mine = rows[np.isin(self._records.kind[rows], kinds)]
-            if len(mine):
-                first, last, columns = find(self, mine)
-                if len(first):
-                    tables[marker_type] = self._table(marker_type, first, last, columns)
+            if len(mine) and len((found := find(self, mine))[0]):
+                tables[marker_type] = self._table(marker_type, *found)
         return tables
 
     def _table(self, marker_type: MarkerType, rows: Array, last: Array, columns: dict[str, Any]) -> Table:
         ts = self._records.ts[rows]
-        columns = {"dur": self._records.ts[last] - ts} | columns
+        columns.setdefault("dur", self._records.ts[last] - ts)
         columns |= {"ts": ts + self._shift_ns, "stack": self._known.stack[rows], "flow": self._flow[rows]}
         columns |= {f.key: self._column(f.key, rows) for f in marker_type.fields if f.key not in columns}
         return Table(marker_type.spec, columns).take(np.argsort(ts, kind="stable"))

@@ -15,7 +15,6 @@ from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
 from traceferry.importers.mono.objects import Found
 from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, holders, positions, rows_by_key
 
-ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
 IN_SHOTS = (Event.HEAP_OBJECT, Event.HEAP_ROOT)
@@ -144,19 +143,18 @@ class Shots:
             kind, name = self._regions.at(address, int(listed.roots_ts.max(initial=0)))
         else:
             held, number, _ = listed.roots.reshape(-1, 3).T
-            words = {value: self._trace.strings.intern(self._kind_word(value)) for value in set(number.tolist())}
-            kind = np.array([words[value] for value in number.tolist()], np.int32)
+            kind = np.array([self._kind(value) for value in number.tolist()], np.int32)
             name = np.full(len(kind), -1, np.int32)
         target = known.find(held)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
 
-    def _kind_word(self, value: int) -> str:
-        """Versions 3 to 13 number the kinds, 14 has a bit for each."""
-        low = value % ROOT_FLAGS_FROM
+    def _kind(self, value: int) -> int:
+        """A string. Versions 3 to 13 number the kinds, 14 has a bit for each, of which the lowest counts."""
+        number = value % ROOT_FLAGS_FROM
         if self._log.layout.events >= 14:
-            return next((word for bit, word in zip(ROOT_BITS, ROOT_KINDS, strict=True) if low & bit), "other")
-        return ROOT_KINDS[low] if low < len(ROOT_KINDS) else "other"
+            number = (number & -number).bit_length() - 1
+        return self._trace.strings.intern(ROOT_KINDS[number] if 0 <= number < len(ROOT_KINDS) else "other")
 
 
 class Regions:
