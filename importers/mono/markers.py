@@ -126,22 +126,22 @@ class Markers:
 
     def _exceptions(self, rows: Array) -> Found:
         """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
-        is_clause = self._records.kind[rows] == Event.CLAUSE
-        mine = rows[~is_clause | (self._records["type"][rows] == layout.CATCH)]
-        names_it = self._log.layout.events >= 14
-        # Those not caught yet, by exception: as one, where clauses name none.
+        is_thrown = np.isin(self._records.kind[rows], layout.THROWS)
+        mine = is_thrown | (self._records["type"][rows] == layout.CATCH)
+        rows, is_thrown = rows[mine], is_thrown[mine]
+        # Without a name they are as one.
+        exception = self._records["object"][rows] if self._log.layout.events >= 14 else np.zeros(len(rows), np.int64)
         thrown: defaultdict[int, list[int]] = defaultdict(list)
-        caught: dict[int, int] = {}
-        for row, exception in zip(mine.tolist(), self._records["object"][mine].tolist(), strict=True):
-            same = thrown[exception if names_it else 0]
-            if self._records.kind[row] != Event.CLAUSE:
-                same.append(row)
-            elif same:
-                caught[same.pop()] = row
-        left = rows[~is_clause & ~np.isin(rows, list(caught))]
-        first, last = np.array([*caught, *left], np.int64), np.array([*caught.values(), *left], np.int64)
-        caught_in = self._methods(last[: len(caught)]) + [""] * len(left)
-        return first, last, {"caught_in": caught_in}
+        catch_of: dict[int, int] = {}
+        for row, key, throws in zip(rows.tolist(), exception.tolist(), is_thrown.tolist(), strict=True):
+            if throws:
+                thrown[key].append(row)
+            elif thrown[key]:
+                catch_of[thrown[key].pop()] = row
+        caught, catches = (np.array(list(of), np.int64) for of in (catch_of, catch_of.values()))
+        left = rows[is_thrown & ~np.isin(rows, caught)]
+        caught_in = self._methods(catches) + [""] * len(left)
+        return np.append(caught, left), np.append(catches, left), {"caught_in": caught_in}
 
     def _clauses(self, rows: Array) -> Found:
         type_name = np.where(self._records["object"][rows] > 0, self._classes(rows), "")

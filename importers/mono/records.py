@@ -25,10 +25,9 @@ def described(source: Source, offset: int) -> Iterator[str]:
     if offset < 4:
         yield "0 header " + " ".join(f"{key}={value!r}" for key, value in asdict(header).items())
     # Which of its two layouts a log of version 15 has is known only at its end.
-    version = header.data_version
-    layout = (
-        decode.read_log(source).layout if version == decode.HYBRID else Layout(version, version, header.pointer_size)
-    )
+    layout = Layout(header.data_version, header.data_version, header.pointer_size)
+    if header.data_version == decode.HYBRID:
+        layout = decode.read_log(source).layout
     program = Program(layout)
     tids, buffers, problems = decode.find_buffers(source, header.size)
     for problem in problems:
