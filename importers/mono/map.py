@@ -103,29 +103,22 @@ class _Process:
         return model.Thread(tid, name, is_main, start_ts, end_ts, partial(self._load, life), n_records)
 
     def _load(self, life: ThreadLifetime) -> model.ThreadData:
-        samples = self.samples.get(life, model.Table(model.SAMPLES))
-        return model.ThreadData(
-            calls=self._calls(life), samples=samples, allocations=self._allocations(life), markers=self.markers.of(life)
-        )
+        data, known = model.ThreadData(), self.known
+        if n_enters := self._count(life, "enter"):
+            # Calls that are open at the end last until the thread's, or where that is not known, the log's.
+            end_ts = life.end_ts if life.is_unloaded else self.span[1]
+            pieces, totals = partial(self._call_pieces, life, end_ts), partial(self._call_totals, life, end_ts)
+            data.calls = model.StreamedTable(model.CALLS, pieces, 2 * n_enters, totals)
+        if life in self.samples:
+            data.samples = self.samples[life]
+        if self._count(life, "alloc"):
+            made = Allocations(known.made[life], known.died, known.step_ts, self.span, self.shift_ns)
+            data.allocations = model.StreamedTable(model.ALLOCATIONS, made.pieces, made.n_rows, made.totals)
+        data.markers = self.markers.of(life)
+        return data
 
     def _count(self, life: ThreadLifetime, what: str) -> int:
         return int(self.log.stats[what][life.buffers].sum()) if life.buffers else 0
-
-    def _allocations(self, life: ThreadLifetime) -> model.Table:
-        if not self._count(life, "alloc"):
-            return model.Table(model.ALLOCATIONS)
-        known = self.known
-        made = Allocations(known.made[life], known.died, known.step_ts, self.span, self.shift_ns)
-        return model.StreamedTable(model.ALLOCATIONS, made.pieces, made.n_rows, made.totals)
-
-    def _calls(self, life: ThreadLifetime) -> model.Table:
-        """Calls that are open at the end last until the thread's, or where that is not known, the log's."""
-        n = self._count(life, "enter")
-        if not n:
-            return model.Table(model.CALLS)
-        end_ts = life.end_ts if life.is_unloaded else self.span[1]
-        pieces, totals = partial(self._call_pieces, life, end_ts), partial(self._call_totals, life, end_ts)
-        return model.StreamedTable(model.CALLS, pieces, 2 * n, totals)
 
     def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[model.Table]:
         losses, buffers = dict[str, int](), self.log.buffers[life.buffers].ravel()
