@@ -940,10 +940,10 @@ def test_addresses_of_a_sample_begin_with_the_leaf(new: New) -> None:
 def test_samples_in_jitted_code(new: New) -> None:
     """Where another method was compiled to the same place, the one that was there then."""
     log = new().buffer().jit(RUN, "App:Run ()", 0x40001000, 100, ts=at(1)).jit(WORK, "W", 0x40001000, 50, ts=at(5))
-    for ts, address in ((3, 0x40001000), (4, 0x40001063), (6, 0x40001031), (7, 0x40001064)):
+    for ts, address in ((3, 0x40001000), (4, 0x40001063), (6, 0x40001031), (7, 0x40001064), (8, 0x40001032)):
         log.sample(OTHER, [address], ts=at(ts))
     assert [stack for _, stack in samples_of(read(log), sampled_thread(log))] == [
-        ["App:Run ()"], ["App:Run ()"], ["W"], ["[native]"],
+        ["App:Run ()"], ["App:Run ()"], ["W"], ["[native]"], ["[native]"],
     ]  # fmt: skip
 
 

@@ -55,6 +55,7 @@ from traceferry.model.tables import (
     Strings,
     Table,
     distinct,
+    holders,
     positions,
     rows_by_key,
 )  # fmt: skip
@@ -83,5 +84,5 @@ __all__ = [
     "UNWOUND", "WAITING", "Array", "Clock", "ClockKind", "CodeReader", "Column", "Counter", "FieldFormat",
     "GrowingTable", "HeapGraph", "HeapSnapshot", "Input", "LibraryReader", "MarkerCategory", "MarkerField",
     "MarkerType", "NativeFunction", "Process", "Sampling", "StreamedTable", "Strings", "Table", "TableSpec",
-    "Thread", "ThreadData", "Trace", "describe", "distinct", "positions", "rows_by_key",
+    "Thread", "ThreadData", "Trace", "describe", "distinct", "holders", "positions", "rows_by_key",
 ]  # fmt: skip

@@ -110,6 +110,14 @@ def positions(ordered: Array, wanted: Array) -> Array:
     return np.where(ordered[place] == wanted, place, -1)
 
 
+def holders(begins: Array, sizes: Array, addresses: Array) -> Array:
+    """int64: of the ranges (uint64, by rising begin) the last one that begins at or before each address, if the address
+    lies in it; -1 is none."""
+    nearest = np.searchsorted(begins, addresses, side="right") - 1
+    begin, size = (np.append(column, np.uint64(0))[nearest] for column in (begins, sizes))
+    return np.where(addresses - begin < size, nearest, -1)
+
+
 def rows_by_key(keys: Array) -> dict[int, Array]:
     """The rows (int64, rising) of each integer key."""
     order = np.argsort(keys, kind="stable")

@@ -259,14 +259,16 @@ class Trace:
         nth = bisect_right(self.code_readers, code, key=lambda reader: reader.rows.start) - 1
         return self.code_readers[nth]
 
-    def join_clock(self, clock: Clock) -> int:
-        """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns."""
+    def join_clock(self, clock: Clock, within_ns: int = 0) -> int:
+        """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns: 0 for
+        clocks of one kind that seem to be less than within_ns apart, which are one."""
         if self.clock is None or (self.clock.kind == clock.kind and self.clock.unix_zero_ns is None):
             self.clock = clock
         if self.clock == clock or (self.clock.kind == clock.kind and clock.unix_zero_ns is None):
             return 0
         if self.clock.unix_zero_ns is not None and clock.unix_zero_ns is not None:
-            return clock.unix_zero_ns - self.clock.unix_zero_ns
+            apart = clock.unix_zero_ns - self.clock.unix_zero_ns
+            return 0 if self.clock.kind == clock.kind and abs(apart) < within_ns else apart
         if self.clock.kind != clock.kind:
             self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
         return 0

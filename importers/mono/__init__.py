@@ -41,8 +41,6 @@ def read(sources: Sequence[Source]) -> Reading:
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """The events from `offset` on, one per line, in file order."""
-    from traceferry.importers.mono.records import describe_header, events
+    from traceferry.importers.mono.records import described
 
-    if offset < 4:
-        yield describe_header(source)
-    yield from events(source, offset)
+    return described(source, offset)

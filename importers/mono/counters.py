@@ -1,56 +1,59 @@
-"""Map: counters, and the size of the managed heap."""
+"""Map: what the runtime counts: its counters, the size of the managed heap, and code coverage."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter as Tally
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table
-from traceferry.report import Report
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, positions, rows_by_key
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
 LONGEST_MS = 1 << 42
 UNITS_BIT = 24
+HEAP = ("managed heap", "bytes", "size of the garbage-collected heap")
 
 
-@dataclass(frozen=True)
-class _Description:
-    """scale: what a value is multiplied with, to be in the unit; is_absolute: its whole numbers are no differences."""
+class _Description(NamedTuple):
+    """title, unit, doc: of the counter; scale: what a value is multiplied with, to be in the unit; is_absolute: its
+    whole numbers are no differences."""
 
-    name: str
-    section: str
+    title: str
     unit: str
+    doc: str
     scale: int
     is_absolute: bool
 
 
-def counters(log: Log, report: Report, span: tuple[int, int], shift_ns: int) -> list[Counter]:
+def counters(trace: Trace, log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     """In the order of their numbers. Descriptions come first: the first values may have an earlier time than they."""
     rows = log.records.of(Event.COUNTERS)
     values, lengths = log.records.lists(rows)
     ts = np.repeat(_times(log, rows), lengths // VALUE_WIDTH)
     index, type_, value = values.reshape(-1, VALUE_WIDTH).T
-    known = _described(log)
-    is_known = (type_ != CounterType.STRING) & np.isin(index, np.array(list(known), np.uint64))
-    report.note("counter_unknown", int(np.count_nonzero(~is_known)), where=log.source.path)
-    order = np.flatnonzero(is_known)[np.argsort(index[is_known], kind="stable")]
-    ts, index, type_, value = (column[order] for column in (ts, index, type_, value))
-    first = np.flatnonzero(np.diff(index, prepend=index[:1] + np.uint64(1)))
-    descriptions, n_values = [known[number] for number in index[first].tolist()], np.diff(first, append=len(index))
-    is_absolute, scale = (
-        np.repeat([getattr(of, name) for of in descriptions], n_values) for name in ("is_absolute", "scale")
-    )
-    numbers = _numbers(type_, value, np.repeat(first, n_values), is_absolute, log.layout.pointer_size) * scale
+    known = sorted(_described(log).items())
+    of = positions(np.array([number for number, _ in known], np.uint64), index)
+    of[type_ == CounterType.STRING] = -1
+    n_unknown = int(np.count_nonzero(of < 0))
+    trace.report.note("counter_unknown", n_unknown, where=log.source.path)
+    order = np.argsort(of, kind="stable")[n_unknown:]
+    ts, of, type_, value = (column[order] for column in (ts, of, type_, value))
+    is_absolute = np.array([description.is_absolute for _, description in known], bool)[of]
+    scale = np.array([description.scale for _, description in known], np.int64)[of]
+    numbers = _numbers(of, type_, value, is_absolute, log.layout.pointer_size) * scale
     made: list[Counter] = []
-    for of, begin, n in zip(descriptions, first.tolist(), n_values.tolist(), strict=True):
-        title = f"{of.section}: {of.name}" if of.section else of.name
-        table = _table(ts[begin : begin + n], numbers[begin : begin + n], span, shift_ns)
-        made.append(Counter(title, of.unit, f"counter of the runtime, section {of.section}", table))
-    return [*made, *_heap_size(log, span, shift_ns)]
+    for nth, rows in rows_by_key(of).items():
+        title, unit, doc, *_ = known[nth][1]
+        made.append(Counter(title, unit, doc, _table(ts[rows], numbers[rows], span, shift_ns)))
+    rows = log.records.of(Event.GC_RESIZE)
+    if len(rows):
+        sizes = _table(log.records.ts[rows], log.records["size"][rows], span, shift_ns)
+        made.append(Counter(*HEAP, sizes, color="green"))
+    return made
 
 
 def _described(log: Log) -> dict[int, _Description]:
@@ -58,11 +61,12 @@ def _described(log: Log) -> dict[int, _Description]:
     values, _ = log.records.lists(log.records.of(Event.COUNTERS_DESC))
     for section, section_at, name_at, type_, unit, _, index in values.reshape(-1, DESCRIPTION_WIDTH).tolist():
         section_name = log.text(section_at) or COUNTER_SECTIONS.get(section.bit_length() - 1, "")
+        title = f"{section_name}: {log.text(name_at)}" if section_name else log.text(name_at)
         unit_name, scale = COUNTER_UNITS.get(unit >> UNITS_BIT, ("count", 1))
         if type_ == CounterType.TIME_INTERVAL:
             unit_name, scale = "ns", 1000
-        is_absolute = section == PERFORMANCE_SECTION
-        known.setdefault(index, _Description(log.text(name_at), section_name, unit_name, scale, is_absolute))
+        doc = f"counter of the runtime, section {section_name}"
+        known.setdefault(index, _Description(title, unit_name, doc, scale, section == PERFORMANCE_SECTION))
     return known
 
 
@@ -77,13 +81,13 @@ def _times(log: Log, rows: Array) -> Array:
     return times
 
 
-def _numbers(type_: Array, value: Array, first: Array, is_absolute: Array, pointer_size: int) -> Array:
-    """float64. type_, value: uint64; first: the row of the first value of the same counter. Whole numbers are
-    differences from the one before, unless they are absolute, and wrap around at the size of their type."""
+def _numbers(of: Array, type_: Array, value: Array, is_absolute: Array, pointer_size: int) -> Array:
+    """float64. of: the counter, rising; type_, value: uint64. Whole numbers are differences from the one before of the
+    same counter, unless they are absolute, and wrap around at the size of their type."""
     doubles = np.nan_to_num(value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     is_double = type_ == CounterType.DOUBLE
     sums = np.cumsum(np.append(np.uint64(0), np.where(is_double, 0, value)), dtype=np.uint64)
-    raw = np.where(is_absolute, value, sums[1:] - sums[first])
+    raw = np.where(is_absolute, value, sums[1:] - sums[np.searchsorted(of, of)])
     is_32 = np.isin(type_, (CounterType.INT, CounterType.UINT)) | (pointer_size == 4) & (type_ == CounterType.WORD)
     unused = np.where(is_32, 32, 0).astype(np.uint64)
     signed = (raw << unused).view(np.int64) >> unused.astype(np.int64)
@@ -91,15 +95,25 @@ def _numbers(type_: Array, value: Array, first: Array, is_absolute: Array, point
     return np.select([is_double, is_unsigned], [doubles, (raw << unused >> unused).astype(np.float64)], signed)
 
 
-def _heap_size(log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
-    rows = log.records.of(Event.GC_RESIZE)
-    if len(rows) == 0:
-        return []
-    size = log.records["size"][rows].astype(np.float64)
-    values = _table(log.records.ts[rows], size, span, shift_ns)
-    return [Counter("managed heap", "bytes", "size of the garbage-collected heap", values, color="green")]
-
-
 def _table(ts: Array, values: Array, span: tuple[int, int], shift_ns: int) -> Table:
     order = np.argsort(ts, kind="stable")
     return Table(COUNTER_VALUES, {"ts": np.clip(ts[order], *span) + shift_ns, "value": values[order]})
+
+
+def add_coverage(trace: Trace, log: Log) -> None:
+    """A row of `coverage` for each method, which data versions 10 to 15 have. How many of its statements ran is counted
+    from the statements."""
+    records, intern = log.records, trace.strings.intern
+    methods, statements = records.of(Event.COVERAGE_METHOD), records.of(Event.COVERAGE_STATEMENT)
+    covered = Tally(records["number"][statements[records["times"][statements] > 0]].tolist())
+    numbers, counts = (records[name][methods].tolist() for name in ("number", "statements"))
+    names = zip(log.texts(methods), log.texts(methods, "signature"), strict=True)
+    trace.coverage.intern_all(
+        len(methods),
+        assembly=[intern(name) for name in log.texts(methods, "assembly")],
+        class_name=[intern(name) for name in log.texts(methods, "class")],
+        method=[intern(f"{name} ({signature})") for name, signature in names],
+        path=[intern(path) if path else -1 for path in log.texts(methods, "file")],
+        statements=[min(n, 1 << 62) for n in counts],
+        covered=[min(covered[number], n) for number, n in zip(numbers, counts, strict=True)],
+    )

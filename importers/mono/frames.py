@@ -17,33 +17,38 @@ LOWEST_CODE, LARGEST_CODE = 4096, 1 << 24
 
 class Frames:
     """The frames of one log. methods and types: by pointer and time; a type is a class, from data version 15 on a
-    vtable."""
+    vtable. code: the JIT records that say where the code is; code_frames: their methods."""
 
     def __init__(self, trace: Trace, log: Log) -> None:
         self._trace = trace
-        records = log.records
-        self.jitted = records.of(Event.JIT)
-        self.jitted_frames = np.array([self._method(name) for name in log.texts(self.jitted)], np.int32)
-        methods, defined_ts = records["method"][self.jitted], records.ts[self.jitted]
-        self.methods = Names(methods, defined_ts, self.jitted_frames, lambda p: self._method(f"[method {p:#x}]"))
+        self._records = records = log.records
+        jitted = records.of(Event.JIT)
+        methods = np.array([self._method(name) for name in log.texts(jitted)], np.int32)
+        pointers, defined_ts = records["method"][jitted], records.ts[jitted]
+        self.methods = Names(pointers, defined_ts, methods, lambda pointer: self._method(f"[method {pointer:#x}]"))
+        self.code, self.code_frames = (column[has_code(log, jitted)] for column in (jitted, methods))
         rows = records.metadata(Metadata.CLASS, Event.LOAD)
-        frames = np.array([self._class(name) for name in log.texts(rows)], np.int32)
-        self.classes = self.types = self._types(log, rows, frames)
+        classes = np.array([self._class(name) for name in log.texts(rows)], np.int32)
+        self.classes = self.types = self._types(rows, classes)
         if log.layout.events >= 15:
             rows = records.metadata(Metadata.VTABLE, Event.LOAD)
-            self.types = self._types(log, rows, self.classes.at(records["class"][rows], records.ts[rows]))
+            self.types = self._types(rows, self.classes.at(records["class"][rows], records.ts[rows]))
 
     def class_names(self, frames: Array) -> Array:
         """Strings, of frames of classes."""
         names: Array = self._trace.funcs["name"][self._trace.frames["func"][frames]]
         return names
 
+    def type_names(self, pointers: Array, ts: Array) -> Array:
+        """Strings, of types (uint64) at times (int64)."""
+        return self.class_names(self.types.at(pointers, ts))
+
     def native(self, name: str) -> int:
         return self._frame(name, NATIVE)
 
-    def _types(self, log: Log, rows: Array, frames: Array) -> Names:
-        pointers, defined_ts = log.records["pointer"][rows], log.records.ts[rows]
-        return Names(pointers, defined_ts, frames, lambda p: self._class(f"[class {p:#x}]"))
+    def _types(self, rows: Array, frames: Array) -> Names:
+        pointers, defined_ts = self._records["pointer"][rows], self._records.ts[rows]
+        return Names(pointers, defined_ts, frames, lambda pointer: self._class(f"[class {pointer:#x}]"))
 
     def _class(self, name: str) -> int:
         return class_frame(self._trace, self._trace.strings.intern(name))

@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
+from traceferry import model
 from traceferry.importers.mono.allocations import Allocations
-from traceferry.importers.mono.counters import counters
-from traceferry.importers.mono.coverage import add_coverage
+from traceferry.importers.mono.counters import add_coverage, counters
 from traceferry.importers.mono.decode import Log
-from traceferry.importers.mono.frames import Frames, has_code
+from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.identity import follow
 from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.importers.mono.markers import ASKED, Markers
-from traceferry.importers.mono.samples import read_samples
+from traceferry.importers.mono.samples import describe_sampling, read_samples
 from traceferry.importers.mono.shots import Shots, find_shots
 from traceferry.importers.mono.threads import UNKNOWN_TID, ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.walks import call_pieces
-from traceferry.model import (
-    ALLOCATIONS,
-    CALLS,
-    SAMPLES,
-    Array,
-    Clock,
-    HeapSnapshot,
-    Input,
-    Process,
-    Sampling,
-    StreamedTable,
-    Table,
-    Thread,
-    ThreadData,
-    Trace,
-)
 
 MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.
 SAME_CLOCK_NS = 2_000_000_000
 MAIN = "Main"
-SAMPLE_OPTION = re.compile(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")
-DEFAULT_FREQUENCY = 100
-NS = 1_000_000_000
 
 
-def to_trace(logs: Sequence[Log], trace: Trace) -> None:
+def to_trace(logs: Sequence[Log], trace: model.Trace) -> None:
     """Adds the logs, each of a process of its own."""
     for log in logs:
         for kind in dict.fromkeys(problem.kind for problem in log.problems):
             mine = [problem for problem in log.problems if problem.kind == kind]
             first = min(problem.offset for problem in mine)
             trace.report.note(kind, len(mine), offset=first, where=log.source.path, detail=mine[0].detail)
-        header = log.header
-        version = f"{header.major}.{header.minor}, data version {header.data_version}"
-        trace.inputs.append(Input(log.source.name, "mono", version, "Mono log profiler"))
         _describe(trace, log)
-        _sampling(trace, log)
+        describe_sampling(trace, log)
         process = _Process(trace, log)
         trace.processes.append(process.mapped())
-        process.add_code()
         process.note_nameless()
 
 
@@ -68,7 +44,7 @@ class _Process:
     """What is known of all threads of a log together. span: its first and last time on the event clock; shift_ns: what
     that is moved by, onto the trace's."""
 
-    def __init__(self, trace: Trace, log: Log) -> None:
+    def __init__(self, trace: model.Trace, log: Log) -> None:
         self.trace, self.log = trace, log
         lifetimes = ThreadLifetimes(log)
         start_ts = min((life.start_ts for life in lifetimes), default=0)
@@ -83,32 +59,29 @@ class _Process:
         asked = log.records.in_time(log.records.of(*ASKED))
         self.known = follow(trace, log, self.frames, self.threads, self.shots, self.reader, asked)
         self.markers = Markers(trace, log, self.frames, self.known, self.threads, self.span[1], self.shift_ns)
-        self.pid = _pid(trace, log)
 
-    def mapped(self) -> Process:
+    def mapped(self) -> model.Process:
         trace, log, shift_ns = self.trace, self.log, self.shift_ns
         name = _program(log) or log.source.name.removesuffix(".mlpd")
-        process = Process(self.pid, name, self.span[0] + shift_ns, self.span[1] + shift_ns)
+        process = model.Process(_pid(trace, log), name, self.span[0] + shift_ns, self.span[1] + shift_ns)
         known = [life for life in self.threads if life.tid != UNKNOWN_TID]
         main = next((life for life in known if MAIN in life.names), known[0] if known else None)
-        process.threads += [self._thread(life, life is main, name) for life in self.threads]
-        process.counters += counters(log, trace.report, self.span, shift_ns)
+        process.threads += [
+            self._thread(life, name if life is main else f"thread {life.tid:#x}", life is main) for life in self.threads
+        ]
+        process.counters += counters(trace, log, self.span, shift_ns)
         for shot, found in zip(self.shots, self.known.shots, strict=True):
             load = partial(self.reader.graph, shot, found, self.known.pairs)
-            process.heap_snapshots.append(HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))
-        return process
-
-    def add_code(self) -> None:
-        records, frames = self.log.records, self.frames
-        is_code = has_code(self.log, frames.jitted)
-        rows, func = frames.jitted[is_code], self.trace.frames["func"][frames.jitted_frames[is_code]]
-        self.trace.code.extend(
-            func=func,
-            pid=np.full(len(rows), self.pid, np.int64),
-            tid=self.log.tids[records.buffer[rows]].astype(np.int64),
-            size=records["size"][rows].astype(np.int64),
-            loaded_at=records.ts[rows] + self.shift_ns,
+            process.heap_snapshots.append(model.HeapSnapshot(shot.start_ts + shift_ns, shot.end_ts + shift_ns, load))
+        rows = self.frames.code
+        trace.code.extend(
+            func=trace.frames["func"][self.frames.code_frames],
+            pid=np.full(len(rows), process.pid, np.int64),
+            tid=log.tids[log.records.buffer[rows]].astype(np.int64),
+            size=log.records["size"][rows].astype(np.int64),
+            loaded_at=log.records.ts[rows] + shift_ns,
         )
+        return process
 
     def note_nameless(self) -> None:
         """So far: threads that are gone through later may have more of them."""
@@ -118,53 +91,46 @@ class _Process:
 
     # ------------------------------------------------------------ threads
 
-    def _thread(self, life: ThreadLifetime, is_main: bool, process_name: str) -> Thread:
-        name = life.name or (process_name if is_main else f"thread {life.tid:#x}")
+    def _thread(self, life: ThreadLifetime, name: str, is_main: bool) -> model.Thread:
+        """name: for one that the log does not name."""
         if life.tid == UNKNOWN_TID:
             name = "samples of all threads"
+        elif life.names and life.names[-1]:
+            name = life.names[-1]
         n_records = self._count(life, "events") + len(self.samples.get(life, ()))
-        start_ts, end_ts = life.start_ts + self.shift_ns, life.end_ts + self.shift_ns
         tid = int(np.uint64(life.tid).astype(np.int64))
-        return Thread(tid, name, is_main, start_ts, end_ts, partial(self._load, life), n_records)
+        start_ts, end_ts = life.start_ts + self.shift_ns, life.end_ts + self.shift_ns
+        return model.Thread(tid, name, is_main, start_ts, end_ts, partial(self._load, life), n_records)
 
-    def _load(self, life: ThreadLifetime) -> ThreadData:
-        return ThreadData(
-            calls=self._calls(life),
-            samples=self.samples.get(life, Table(SAMPLES)),
-            allocations=self._allocations(life),
-            markers=self.markers.of(life),
-        )
+    def _load(self, life: ThreadLifetime) -> model.ThreadData:
+        data, known = model.ThreadData(), self.known
+        if n_enters := self._count(life, "enter"):
+            # Calls that are open at the end last until the thread's, or where that is not known, the log's.
+            end_ts = life.end_ts if life.is_unloaded else self.span[1]
+            pieces, totals = partial(self._call_pieces, life, end_ts), partial(self._call_totals, life, end_ts)
+            data.calls = model.StreamedTable(model.CALLS, pieces, 2 * n_enters, totals)
+        if life in self.samples:
+            data.samples = self.samples[life]
+        if self._count(life, "alloc"):
+            made = Allocations(known.made[life], known.died, known.step_ts, self.span, self.shift_ns)
+            data.allocations = model.StreamedTable(model.ALLOCATIONS, made.pieces, made.n_rows, made.totals)
+        data.markers = self.markers.of(life)
+        return data
 
     def _count(self, life: ThreadLifetime, what: str) -> int:
         return int(self.log.stats[what][life.buffers].sum()) if life.buffers else 0
 
-    def _allocations(self, life: ThreadLifetime) -> Table:
-        if not self._count(life, "alloc"):
-            return Table(ALLOCATIONS)
-        known = self.known
-        made = Allocations(known.made[life], known.died, known.step_ts, self.span, self.shift_ns)
-        return StreamedTable(ALLOCATIONS, made.pieces, made.n_rows, made.totals)
-
-    def _calls(self, life: ThreadLifetime) -> Table:
-        """Calls that are open at the end last until the thread's, or where that is not known, the log's."""
-        n = self._count(life, "enter")
-        if not n:
-            return Table(CALLS)
-        end_ts = life.end_ts if life.is_unloaded else self.span[1]
-        make = partial(self._call_pieces, life, end_ts)
-        return StreamedTable(CALLS, make, 2 * n, partial(self._call_totals, life, end_ts))
-
-    def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[Table]:
+    def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[model.Table]:
         losses, buffers = dict[str, int](), self.log.buffers[life.buffers].ravel()
         span = life.start_ts, end_ts
         yield from call_pieces(self.log, buffers, self.frames.methods, span, self.shift_ns, losses)
         self._note(life, losses)
 
-    def _call_totals(self, life: ThreadLifetime, end_ts: int) -> Array | None:
+    def _call_totals(self, life: ThreadLifetime, end_ts: int) -> model.Array | None:
         summed = self.log.call_sums.closed(life.tid, end_ts) if life.is_only else None
-        frames = self.frames.methods.lasting(summed.methods) if summed is not None else None
+        frames = self.frames.methods.lasting(summed.methods) if summed else None
         totals = summed.by_func(self.trace.frames["func"][frames]) if summed and frames is not None else None
-        if summed is not None and totals is not None:
+        if summed and totals is not None:
             self._note(life, summed.losses)
         return totals
 
@@ -177,40 +143,10 @@ class _Process:
 # ---------------------------------------------------------------- what the header and single records say
 
 
-def _join_clock(trace: Trace, log: Log, start_ts: int) -> int:
-    """Puts the log on the trace's clock; returns what its times are to be moved by, in ns."""
+def _describe(trace: model.Trace, log: Log) -> None:
     header = log.header
-    zero = None
-    if header.start_unix_ms:
-        clock_ns = start_ts if header.start_clock_ns is None else header.start_clock_ns
-        zero = header.start_unix_ms * MS - clock_ns
-    known = trace.clock
-    if known is not None and known.unix_zero_ns is not None and zero is not None:
-        is_same = known.kind == "monotonic" and abs(known.unix_zero_ns - zero) < SAME_CLOCK_NS
-        zero = known.unix_zero_ns if is_same else zero
-    return trace.join_clock(Clock("monotonic", zero))
-
-
-def _pid(trace: Trace, log: Log) -> int:
-    """A process of its own for each log."""
-    taken = {process.pid for process in trace.processes}
-    pid = log.header.pid
-    if pid == 0:
-        pid = 1
-        trace.report.note("pid_unknown", where=log.source.path, advice="1 is used instead")
-    while pid in taken:
-        pid += 1
-    return pid
-
-
-def _program(log: Log) -> str:
-    """The first domain that gets a name has that of the executable."""
-    rows = log.records.in_time(log.records.metadata(Metadata.DOMAIN, Event.NAME))
-    return "".join(log.texts(rows[:1]))
-
-
-def _describe(trace: Trace, log: Log) -> None:
-    header = log.header
+    version = f"{header.major}.{header.minor}, data version {header.data_version}"
+    trace.inputs.append(model.Input(log.source.name, "mono", version, "Mono log profiler"))
     words = {
         "recorder": f"Mono log profiler, data version {header.data_version}",
         "profiler_arguments": header.arguments,
@@ -223,11 +159,25 @@ def _describe(trace: Trace, log: Log) -> None:
     trace.attributes.update({key: word for key, word in words.items() if word})
 
 
-def _sampling(trace: Trace, log: Log) -> None:
-    """What the option string says of samples: sample=N or sample-real=N, N a second."""
-    option = SAMPLE_OPTION.search(log.header.arguments)
-    if trace.sampling is None and log.stats["hits"].any():
-        mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
-        event = "wall-clock" if mode else "cpu-clock" if option else "samples"
-        interval_ns = NS // max(int(frequency or DEFAULT_FREQUENCY), 1) if option else 0
-        trace.sampling = Sampling(event, "count", interval_ns)
+def _join_clock(trace: model.Trace, log: Log, start_ts: int) -> int:
+    """Puts the log on the trace's clock; returns what its times are to be moved by, in ns."""
+    header, zero = log.header, None
+    if header.start_unix_ms:
+        zero = header.start_unix_ms * MS - (start_ts if header.start_clock_ns is None else header.start_clock_ns)
+    return trace.join_clock(model.Clock("monotonic", zero), SAME_CLOCK_NS)
+
+
+def _pid(trace: model.Trace, log: Log) -> int:
+    """A process of its own for each log."""
+    pid, taken = log.header.pid or 1, {process.pid for process in trace.processes}
+    if not log.header.pid:
+        trace.report.note("pid_unknown", where=log.source.path, advice="1 is used instead")
+    while pid in taken:
+        pid += 1
+    return pid
+
+
+def _program(log: Log) -> str:
+    """The first domain that gets a name has that of the executable."""
+    rows = log.records.in_time(log.records.metadata(Metadata.DOMAIN, Event.NAME))
+    return "".join(log.texts(rows[:1]))

@@ -7,16 +7,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from traceferry.importers.mono.decode import (
-    HYBRID,
-    REASONS,
-    STATS,
-    Records,
-    find_buffers,
-    header_of,
-    read,
-    read_log,
-)
+from traceferry.importers.mono import decode
+from traceferry.importers.mono.decode import Records
 from traceferry.importers.mono.events import Field, Layout, Program
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
 from traceferry.io.source import Source
@@ -26,19 +18,18 @@ MAX_ITEMS = 16
 TEXT_LENGTH = 200
 
 
-def describe_header(source: Source) -> str:
-    header = header_of(source)
-    return "0 header " + " ".join(f"{key}={value!r}" for key, value in asdict(header).items())
-
-
-def events(source: Source, offset: int) -> Iterator[str]:
-    """Buffers, and the events in them: offset, name, time on the event clock, fields, lists."""
-    header = header_of(source)
+def described(source: Source, offset: int) -> Iterator[str]:
+    """From `offset` on: the header, buffers, and the events in them: offset, name, time on the event clock, fields,
+    lists."""
+    header = decode.header_of(source)
+    if offset < 4:
+        yield "0 header " + " ".join(f"{key}={value!r}" for key, value in asdict(header).items())
     # Which of its two layouts a log of version 15 has is known only at its end.
-    version = header.data_version
-    layout = read_log(source).layout if version == HYBRID else Layout(version, version, header.pointer_size)
+    layout = Layout(header.data_version, header.data_version, header.pointer_size)
+    if header.data_version == decode.HYBRID:
+        layout = decode.read_log(source).layout
     program = Program(layout)
-    tids, buffers, problems = find_buffers(source, header.size)
+    tids, buffers, problems = decode.find_buffers(source, header.size)
     for problem in problems:
         if problem.offset >= offset:
             yield f"{problem.offset} ! {problem.kind} {problem.detail}".rstrip()
@@ -50,13 +41,13 @@ def events(source: Source, offset: int) -> Iterator[str]:
             f"{begin - BUFFER_SIZE} buffer length={end - begin} time_base={time_base} ptr_base={ptr_base:#x} "
             f"obj_base={obj_base:#x} thread={tid:#x} method_base={method_base:#x}"
         )
-        stats = np.zeros(1, STATS)
-        (records,) = read(source, buffer, program, np.zeros(256, np.int32), stats.view(np.uint64))
+        stats = np.zeros(1, decode.STATS)
+        (records,) = decode.read(source, buffer, program, np.zeros(256, np.int32), stats.view(np.uint64))
         for row in np.flatnonzero(records.at >= offset).tolist():
             yield _event(source, program, records, row)
         reason, bad_at = stats[["bad", "bad_at"]][0].item()
         if reason and bad_at >= offset:
-            yield f"{bad_at} ! {REASONS[reason]}; the rest of the buffer is skipped"
+            yield f"{bad_at} ! {decode.REASONS[reason]}; the rest of the buffer is skipped"
 
 
 def _event(source: Source, program: Program, records: Records, row: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,11 +13,11 @@ from traceferry.importers.mono.allocations import ClassSites
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, positions, rows_by_key
+from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, holders, positions, rows_by_key
 
-ROOT_BITS = (1, 2, 4, 8, 16)
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
+IN_SHOTS = (Event.HEAP_OBJECT, Event.HEAP_ROOT)
 END_OF_TIME = (1 << 63) - 1
 
 
@@ -41,10 +42,7 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
     shots: list[Shot] = []
     for tid, nth in rows_by_key(log.tids[records.buffer[rows]]).items():
         mine, buffers = rows[nth], np.flatnonzero(log.tids == tid)
-        ts, at = (
-            np.append(records.ts[mine], end_ts).tolist(),
-            np.append(records.at[mine], len(log.source.data)).tolist(),
-        )
+        ts, at = [*records.ts[mine].tolist(), end_ts], [*records.at[mine].tolist(), len(log.source.data)]
         first = np.searchsorted(buffers, records.buffer[mine])
         last = np.append(first[1:], len(buffers) - 1)
         for i in np.flatnonzero(records.kind[mine] == Event.HEAP_START).tolist():
@@ -53,42 +51,15 @@ def find_shots(log: Log, end_ts: int) -> list[Shot]:
     return sorted(shots, key=lambda shot: (shot.start_ts, shot.tid))
 
 
-class HeapRows(NamedTuple):
-    """The contents of heap shots, in the order of the file. Of each object: at, its offset; ts: int64; address, type: a
-    class or vtable, size: uint64; end: where its references end, which begin with those of the first object.
-    references: uint64 addresses. Of each root: root_at, root_ts; holder: uint64, an address or a kind; held: the
-    object's address."""
-
-    at: Array
-    ts: Array
-    address: Array
-    type: Array
-    size: Array
-    end: Array
-    references: Array
-    root_at: Array
-    root_ts: Array
-    holder: Array
-    held: Array
-
-    def between(self, first_at: int, last_at: int) -> HeapRows:
-        """What is between these offsets."""
-        rows, roots = (slice(*np.searchsorted(at, (first_at, last_at)).tolist()) for at in (self.at, self.root_at))
-        first, last = (int(self.end[row - 1]) if row else 0 for row in (rows.start, rows.stop))
-        at, ts, address, types, size, end = (column[rows] for column in self[:6])
-        of_roots = [column[roots] for column in self[7:]]
-        return HeapRows._make((at, ts, address, types, size, end - first, self.references[first:last], *of_roots))
-
-
 class Addresses:
-    """The distinct addresses of objects, numbered in the order in which they first come. rows: where they do; of_row:
+    """The distinct addresses of objects, numbered in the order in which they first come. first: where they do; of_row:
     the number of each row's address."""
 
     def __init__(self, addresses: Array) -> None:
         self._sorted, first, inverse = np.unique(addresses, return_index=True, return_inverse=True)
-        self.rows = np.sort(first)
+        self.first = np.sort(first)
         # The number of none is the last.
-        self._number = np.append(np.searchsorted(self.rows, first), -1).astype(np.int32)
+        self._number = np.append(np.searchsorted(self.first, first), -1).astype(np.int32)
         self.of_row = self._number[inverse]
 
     def find(self, addresses: Array) -> Array:
@@ -96,131 +67,124 @@ class Addresses:
         return self._number[positions(self._sorted, addresses)]
 
 
+class Contents(NamedTuple):
+    """Of the objects of a shot, in the order of the file: address, type (a class or vtable) and size: uint64; ts:
+    int64; references: uint64, those of one after those of another; n_references: how many each has. roots: uint64, the
+    values of its HEAP_ROOTs; roots_ts: int64, when these were recorded."""
+
+    address: Array
+    type: Array
+    size: Array
+    ts: Array
+    references: Array
+    n_references: Array
+    roots: Array
+    roots_ts: Array
+
+
 class Shots:
     """Reads heap shots into graphs."""
 
     def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
-        self._trace = trace
-        self._log = log
-        self._frames = frames
+        self._trace, self._log, self._frames = trace, log, frames
         self._regions = Regions(trace, log, frames) if log.layout.events >= 15 else None
-        # A buffer with several shots, and its rows.
-        self._kept: tuple[int, HeapRows] | None = None
+        self._kept: dict[int, list[Records]] = {}
 
     def objects(self, shot: Shot) -> tuple[Array, Array]:
         """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
-        rows = self._rows(shot)
-        first = Addresses(rows.address).rows
-        return rows.address[first], self._frames.class_names(self._frames.types.at(rows.type[first], rows.ts[first]))
+        listed = self._contents(shot)
+        first = Addresses(listed.address).first
+        return listed.address[first], self._frames.type_names(listed.type[first], listed.ts[first])
 
     def graph(self, shot: Shot, found: Found, pairs: ClassSites) -> HeapGraph:
         """found: which object each is; pairs: of their sites."""
-        rows = self._rows(shot)
-        known = Addresses(rows.address)
-        first, n = known.rows, len(known.rows)
-        classes = self._frames.types.at(rows.type[first], rows.ts[first])
-        stacks = np.full(n, -1, np.int32)
-        has_stack = np.append(pairs.parent, -1)[found.site] >= 0
-        pairs.intern(found.site[has_stack])
-        stacks[has_stack] = pairs.stacks(found.site[has_stack])
-        size = np.bincount(known.of_row, rows.size.astype(np.float64), n).astype(np.int64)
-        class_name = self._frames.class_names(classes)
-        columns = {"object": found.number, "address": rows.address[first], "class_name": class_name, "size": size}
-        owner, target = np.repeat(known.of_row, np.diff(rows.end, prepend=0)), known.find(rows.references)
+        listed = self._contents(shot)
+        known = Addresses(listed.address)
+        first, n = known.first, len(known.first)
+        site = np.full(n, -1, np.int32)
+        has_site = np.append(pairs.parent, -1)[found.site] >= 0
+        pairs.intern(found.site[has_site])
+        site[has_site] = pairs.stacks(found.site[has_site])
+        size = np.bincount(known.of_row, listed.size.astype(np.float64), n).astype(np.int64)
+        class_name = self._frames.type_names(listed.type[first], listed.ts[first])
+        columns = {"object": found.number, "address": listed.address[first], "class_name": class_name, "size": size}
+        owner, target = np.repeat(known.of_row, listed.n_references), known.find(listed.references)
         kept = target >= 0
         dangling, where = int(np.count_nonzero(~kept)), f"{self._log.source.path} {shot.start_ts}"
         self._trace.report.note("reference_dangles", dangling, where=where)
         owner, target = owner[kept], target[kept]
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=n)))
-        references = target[np.argsort(owner, kind="stable")]
-        return HeapGraph(Table(HEAP_OBJECTS, columns | {"site": stacks}), offsets, references, self._roots(rows, known))
+        references, roots = target[np.argsort(owner, kind="stable")], self._roots(listed, known)
+        return HeapGraph(Table(HEAP_OBJECTS, columns | {"site": site}), offsets, references, roots)
 
-    def _rows(self, shot: Shot) -> HeapRows:
-        """Of the buffers, what is in the shot."""
-        buffer = int(shot.buffers[0]) if len(shot.buffers) == 1 else -1
-        known = self._kept[1] if self._kept is not None and self._kept[0] == buffer else self._decoded(shot.buffers)
-        rows = known.between(shot.first_at, shot.last_at)
-        if buffer >= 0 and len(rows.at) < len(known.at):
-            self._kept = buffer, known
-        return rows
+    def _contents(self, shot: Shot) -> Contents:
+        parts: list[tuple[Array, ...]] = []
+        for records in self._pieces(shot):
+            first, last = np.searchsorted(records.at, (shot.first_at, shot.last_at)).tolist()
+            is_object = records.kind[first:last] == Event.HEAP_OBJECT
+            rows, root_rows = first + np.flatnonzero(is_object), first + np.flatnonzero(~is_object)
+            address, types, size = (records[name][rows] for name in ("object", "type", "size"))
+            roots, _ = records.lists(root_rows)
+            parts.append((address, types, size, records.ts[rows], *records.lists(rows), roots, records.ts[root_rows]))
+        return Contents._make(map(np.concatenate, zip(*parts, strict=True)))
 
-    def _decoded(self, buffers: Array) -> HeapRows:
-        """All of some buffers."""
-        pieces = self._log.pieces(buffers, Event.HEAP_OBJECT, Event.HEAP_ROOT)
-        rows = HeapRows._make(np.concatenate(parts) for parts in zip(*map(self._read, pieces), strict=True))
-        return rows._replace(end=np.cumsum(rows.end))
+    def _pieces(self, shot: Shot) -> Iterable[Records]:
+        """What its buffers hold. One buffer is kept as a whole: it may hold several shots."""
+        if len(shot.buffers) > 1:
+            return self._log.pieces(shot.buffers, *IN_SHOTS)
+        buffer = int(shot.buffers[0])
+        if buffer not in self._kept:
+            self._kept = {buffer: list(self._log.pieces(shot.buffers, *IN_SHOTS))}
+        return self._kept[buffer]
 
-    def _read(self, records: Records) -> tuple[Array, ...]:
-        """As HeapRows has them, but how many references each object has in place of their end."""
-        objects, roots = records.of(Event.HEAP_OBJECT), records.of(Event.HEAP_ROOT)
-        references, n_references = records.lists(objects)
-        # Before version 15: object, kind, something more; from then on: address, object.
-        width, holder, held = (2, 0, 1) if self._regions is not None else (3, 1, 0)
-        listed, lengths = records.lists(roots)
-        listed, root_rows = listed.reshape(-1, width), np.repeat(roots, lengths // width)
-        return (
-            records.at[objects], records.ts[objects], *(records[name][objects] for name in ("object", "type", "size")),
-            n_references, references, records.at[root_rows], records.ts[root_rows], listed[:, holder], listed[:, held],
-        )  # fmt: skip
-
-    def _roots(self, rows: HeapRows, known: Addresses) -> Table:
-        intern = self._trace.strings.intern
-        target = known.find(rows.held)
+    def _roots(self, listed: Contents, known: Addresses) -> Table:
         if self._regions is not None:
-            kind, name = self._regions.at(rows.holder, rows.root_ts)
+            address, held = listed.roots.reshape(-1, 2).T
+            kind, name = self._regions.at(address, int(listed.roots_ts.max(initial=0)))
         else:
-            words = {value: intern(self._kind_word(value)) for value in set(rows.holder.tolist())}
-            kind = np.array([words[value] for value in rows.holder.tolist()], np.int32)
+            held, number, _ = listed.roots.reshape(-1, 3).T
+            kind = np.array([self._kind(value) for value in number.tolist()], np.int32)
             name = np.full(len(kind), -1, np.int32)
+        target = known.find(held)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
 
-    def _kind_word(self, value: int) -> str:
-        """Versions 3 to 13 number the kinds, 14 has a bit for each."""
-        low = value % ROOT_FLAGS_FROM
+    def _kind(self, value: int) -> int:
+        """A string. Versions 3 to 13 number the kinds, 14 has a bit for each, of which the lowest counts."""
+        number = value % ROOT_FLAGS_FROM
         if self._log.layout.events >= 14:
-            return next((word for bit, word in zip(ROOT_BITS, ROOT_KINDS, strict=True) if low & bit), "other")
-        return ROOT_KINDS[low] if low < len(ROOT_KINDS) else "other"
+            number = (number & -number).bit_length() - 1
+        return self._trace.strings.intern(ROOT_KINDS[number] if 0 <= number < len(ROOT_KINDS) else "other")
 
 
 class Regions:
     """Registered regions of roots, by address and time. A region may be registered again, or for something else."""
 
     def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
-        records = log.records
+        records, intern = log.records, trace.strings.intern
         rows = records.of(Event.ROOT_REGISTER, Event.ROOT_UNREGISTER)
         rows = rows[np.lexsort((records.ts[rows], records["start"][rows]))]
-        start = records["start"][rows]
-        until = np.full(len(rows), END_OF_TIME)
+        start, until = records["start"][rows], np.full(len(rows), END_OF_TIME)
         until[:-1] = np.where(start[1:] == start[:-1], records.ts[rows[1:]], END_OF_TIME)
         registers = records.kind[rows] == Event.ROOT_REGISTER
         rows, self._until = rows[registers], until[registers]
-        self._start, self._ts = records["start"][rows], records.ts[rows]
-        self._end = self._start + records["size"][rows]
-        intern = trace.strings.intern
-        words = [ROOT_SOURCES[s] if s < len(ROOT_SOURCES) else "other" for s in records["source"][rows].tolist()]
-        self._kind = np.array([*(intern(word) for word in words), intern("other")], np.int32)
-        names = log.texts(rows)
-        of_class = np.isin(records["source"][rows], [STATIC, THREAD_STATIC]) & (records["key"][rows] > 0)
-        of_class = np.flatnonzero(of_class)
-        classes = frames.class_names(frames.types.at(records["key"][rows[of_class]], records.ts[rows[of_class]]))
-        for row, name in zip(of_class.tolist(), classes.tolist(), strict=True):
-            names[row] = trace.strings[name] or names[row]
-        self._name = np.array([*(intern(name) if name else -1 for name in names), -1], np.int32)
+        self._start, self._size, self._ts = records["start"][rows], records["size"][rows], records.ts[rows]
+        source, key = records["source"][rows], records["key"][rows]
+        words = [ROOT_SOURCES[nth] if nth < len(ROOT_SOURCES) else "other" for nth in source.tolist()]
+        # The last ones are of no region.
+        self._kind = np.array([*map(intern, words), intern("other")], np.int32)
+        self._name = np.full(len(rows) + 1, -1, np.int32)
+        is_class = np.isin(source, (STATIC, THREAD_STATIC)) & (key > 0)
+        of_class, others = np.flatnonzero(is_class), np.flatnonzero(~is_class)
+        self._name[of_class] = frames.type_names(key[of_class], self._ts[of_class])
+        self._name[others] = [intern(name) if name else -1 for name in log.texts(rows[others])]
 
-    def at(self, addresses: Array, ts: Array) -> tuple[Array, Array]:
-        """(kind, name) as strings, for a heap shot with roots at times `ts`: of the regions that are registered then.
-        Collectors also scan stacks that were given up a moment ago."""
-        now = ts.max(initial=0)
-        row = np.full(len(addresses), len(self._start))
-        for regions in ((self._ts <= now) & (now < self._until), self._ts <= now):
-            unknown = np.flatnonzero(row == len(self._start))
-            row[unknown] = self._rows_of(addresses[unknown], np.flatnonzero(regions))
-        return self._kind[row], self._name[row]
-
-    def _rows_of(self, addresses: Array, regions: Array) -> Array:
-        """In which of these regions the addresses lie: rows, or one more than the last row."""
-        none = len(self._start)
-        place = np.searchsorted(self._start[regions], addresses, side="right") - 1
-        found = np.append(regions, none)[place]
-        return np.where(addresses < np.append(self._end, np.uint64(0))[found], found, none)
+    def at(self, addresses: Array, ts: int) -> tuple[Array, Array]:
+        """(kind, name) as strings: of the regions that are registered then. Collectors also scan stacks that were given
+        up a moment ago."""
+        nth = np.full(len(addresses), -1)
+        for is_there in ((self._ts <= ts) & (ts < self._until), self._ts <= ts):
+            regions, unknown = np.flatnonzero(is_there), np.flatnonzero(nth < 0)
+            found = holders(self._start[regions], self._size[regions], addresses[unknown])
+            nth[unknown] = np.append(regions, -1)[found]
+        return self._kind[nth], self._name[nth]

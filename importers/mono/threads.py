@@ -31,13 +31,9 @@ class ThreadLifetime:
     end_ts: int = 0
     is_unloaded: bool = False
 
-    @property
-    def name(self) -> str:
-        return self.names[-1] if self.names else ""
-
-    def reach(self, first_ts: int, last_ts: int) -> None:
+    def reach(self, first_ts: Array, last_ts: Array) -> None:
         """It was alive at these times."""
-        self.start_ts, self.end_ts = min(self.start_ts, first_ts), max(self.end_ts, last_ts)
+        self.start_ts, self.end_ts = min(self.start_ts, int(first_ts.min())), max(self.end_ts, int(last_ts.max()))
 
 
 class ThreadLifetimes:
@@ -50,45 +46,40 @@ class ThreadLifetimes:
     def __init__(self, log: Log) -> None:
         self._boundaries = _boundaries(log)
         self._lives: dict[tuple[int, int], ThreadLifetime] = {}
-        self._take_buffers(log)
-        self._take_metadata(log)
-
-    def at(self, tid: int, ts: int) -> ThreadLifetime:
-        """The thread that had this id then; it may be new."""
-        return self._life(tid, int(np.searchsorted(self._boundaries.get(tid, NONE), ts)))
+        timed, first_ts, last_ts = _spans(log)
+        for life, nth in self.by_life(log.tids[timed], first_ts):
+            life.buffers = timed[nth].tolist()
+            life.reach(first_ts[nth], last_ts[nth])
+        records = log.records
+        rows = records.in_time(records.metadata(Metadata.THREAD, Event.LOAD, Event.UNLOAD, Event.NAME))
+        for life, nth in self.by_life(records["pointer"][rows], records.ts[rows]):
+            kind, ts = records.kind[rows[nth]], records.ts[rows[nth]]
+            life.names = log.texts(rows[nth[kind == Event.NAME]])
+            life.is_unloaded = bool(np.any(kind == Event.UNLOAD))
+            if not life.buffers:
+                life.reach(ts, ts)
 
     def by_life(self, tids: Array, ts: Array) -> Iterator[tuple[ThreadLifetime, Array]]:
-        """The threads that had these ids (uint64) at these times (int64), each with its rows."""
+        """The threads that had these ids (uint64) at these times (int64), each with its rows; they may be new."""
         for tid, of_tid in rows_by_key(tids).items():
             numbers = np.searchsorted(self._boundaries.get(tid, NONE), ts[of_tid])
             for number, nth in rows_by_key(numbers).items():
-                life, rows = self._life(tid, number), of_tid[nth]
-                life.reach(int(ts[rows].min()), int(ts[rows].max()))
-                yield life, rows
+                life = ThreadLifetime(tid, number, tid not in self._boundaries)
+                yield self._lives.setdefault((tid, number), life), of_tid[nth]
 
     def __iter__(self) -> Iterator[ThreadLifetime]:
         return iter(sorted(self._lives.values(), key=lambda life: (life.start_ts, life.tid, life.number)))
 
-    def _life(self, tid: int, number: int) -> ThreadLifetime:
-        return self._lives.setdefault((tid, number), ThreadLifetime(tid, number, tid not in self._boundaries))
 
-    def _take_buffers(self, log: Log) -> None:
-        timed, firsts, lasts = _spans(log)
-        for life, rows in self.by_life(log.tids[timed], firsts):
-            life.buffers = timed[rows].tolist()
-            life.reach(life.start_ts, int(lasts[rows].max()))
-
-    def _take_metadata(self, log: Log) -> None:
-        records = log.records
-        rows = records.metadata(Metadata.THREAD, Event.LOAD, Event.UNLOAD, Event.NAME)
-        for row in records.in_time(rows).tolist():
-            ts = int(records.ts[row])
-            life = self.at(int(records["pointer"][row]), ts)
-            if records.kind[row] == Event.NAME:
-                life.names.append(log.text(int(records["name"][row])))
-            life.is_unloaded |= bool(records.kind[row] == Event.UNLOAD)
-            if not life.buffers:
-                life.reach(ts, ts)
+def pairs(rows: Array, opens: Array, closes: Array, *key: Array) -> tuple[Array, Array]:
+    """(first, last): each event that opens something, and the next one of the same key if that closes it; in the order
+    of the latter. rows: of events by time; opens, closes: masks of them."""
+    mine = np.flatnonzero(opens | closes)
+    order = mine[np.lexsort([column[mine] for column in key])] if key else mine
+    first, last = order[:-1], order[1:]
+    is_pair = np.logical_and.reduce([opens[first], closes[last], *(column[first] == column[last] for column in key)])
+    by_last = np.argsort(last[is_pair])
+    return rows[first[is_pair][by_last]], rows[last[is_pair][by_last]]
 
 
 def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[ThreadLifetime, Array]:
@@ -102,24 +93,18 @@ def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[ThreadL
 def _boundaries(log: Log) -> dict[int, Array]:
     """For each thread id the times at which one of its threads ended, and another one came later. Not those at which a
     buffer of that id goes on: a buffer is of one thread."""
-    records = log.records
-    found: dict[int, list[int]] = {}
-    unloaded: dict[int, int] = {}
-    for row in records.in_time(records.metadata(Metadata.THREAD, Event.LOAD, Event.UNLOAD)).tolist():
-        tid, ts = int(records["pointer"][row]), int(records.ts[row])
-        if records.kind[row] == Event.UNLOAD:
-            unloaded[tid] = ts
-        elif tid in unloaded:
-            found.setdefault(tid, []).append(unloaded.pop(tid))
-    timed, firsts, lasts = _spans(log)
+    records, boundaries = log.records, dict[int, Array]()
+    rows = records.in_time(records.metadata(Metadata.THREAD, Event.LOAD, Event.UNLOAD))
+    unloads, tid = records.kind[rows] == Event.UNLOAD, records["pointer"]
+    ended, _ = pairs(rows, unloads, ~unloads, tid[rows])
+    timed, *spans = _spans(log)
     rows_of = rows_by_key(log.tids[timed])
-    kept: dict[int, Array] = {}
-    for tid, ended in found.items():
-        rows = rows_of.get(tid, NONE)
-        n_begun, n_over = (np.searchsorted(np.sort(ts[rows]), ended, side="right") for ts in (firsts, lasts))
+    for key, nth in rows_by_key(tid[ended]).items():
+        ts, mine = records.ts[ended[nth]], rows_of.get(key, NONE)
+        n_begun, n_over = (np.searchsorted(np.sort(of[mine]), ts, side="right") for of in spans)
         if np.any(n_begun == n_over):
-            kept[tid] = np.array(ended, np.int64)[n_begun == n_over]
-    return kept
+            boundaries[key] = ts[n_begun == n_over]
+    return boundaries
 
 
 def _spans(log: Log) -> tuple[Array, Array, Array]:
