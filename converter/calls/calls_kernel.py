@@ -59,13 +59,10 @@ def totals(
     n_funcs: cython.Py_ssize_t = sums.shape[0] // 4
     callees: cython.longlong = int(state[CALLEES])
     i: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t
-    f: cython.int
-    dur: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         while i < n:
-            f = frame[i]
+            f: cython.int = frame[i]
             if f < 0 or f >= n_frames:
                 bad = True
                 break
@@ -73,13 +70,13 @@ def totals(
             if f < 0 or f >= n_funcs:
                 bad = True
                 break
-            at = 4 * f
+            at: cython.Py_ssize_t = 4 * f
             if flags[i] & LEAVE:
                 if sp == 0:
                     bad = True
                     break
                 sp -= 1
-                dur = minus(ts[i], entered[sp])
+                dur: cython.longlong = minus(ts[i], entered[sp])
                 sums[at + SELF_NS] = plus(sums[at + SELF_NS], minus(dur, callees))
                 callees = plus(in_callees[sp], dur)
                 sums[at + ACTIVE] -= 1
@@ -130,8 +127,6 @@ def count_lasting(
     if flags.shape[0] != n or sp < 0 or entered.shape[0] < sp + n or counts.shape[0] < n_limits:
         raise ValueError("count_lasting: an array has the wrong length")
     i: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    dur: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
@@ -143,8 +138,8 @@ def count_lasting(
                 break
             else:
                 sp -= 1
-                dur = ts[i] - entered[sp]
-                k = 0
+                dur: cython.longlong = ts[i] - entered[sp]
+                k: cython.Py_ssize_t = 0
                 while k < n_limits and dur >= limits[k]:
                     k += 1
                 if k > 0:
@@ -206,13 +201,11 @@ def cut(
     row: cython.longlong = int(state[READ])
     i: cython.Py_ssize_t
     m: cython.Py_ssize_t = 0
-    t: cython.longlong
-    g: cython.uint
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
-            t = ts[i]
-            g = flags[i]
+            t: cython.longlong = ts[i]
+            g: cython.uint = flags[i]
             if t >= start_ts:
                 while kept < sp and open_ts[kept] < start_ts:
                     out_ts[m] = start_ts
@@ -293,11 +286,10 @@ def keep_lasting(
     row: cython.longlong = int(state[READ])
     i: cython.Py_ssize_t
     m: cython.Py_ssize_t = 0
-    t: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
-            t = ts[i]
+            t: cython.longlong = ts[i]
             if not flags[i] & LEAVE:
                 open_ts[sp] = t
                 open_frame[sp] = frame[i]

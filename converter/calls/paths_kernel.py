@@ -78,11 +78,10 @@ def walk_calls(
     if i < 0 or m < 0 or m > 2 * i or depth < 0 or depth > deepest or n_stacks < 0 or n_stacks > size:
         raise ValueError("walk_calls: invalid state")
     top: cython.int = path[depth - 1] if depth > 0 else -1
-    leaves: cython.bint
     bad: cython.bint = False
     with cython.nogil:
         while i < n and n_stacks < size and depth < deepest:
-            leaves = (flags[i] & LEAVE) != 0
+            leaves: cython.bint = (flags[i] & LEAVE) != 0
             if last != NO_ROW and (ts[i] != last_ts or (leaves and last == ENTER_ROW)):
                 if n_samples > 0 and last_ts - sample_ts > longest:
                     out_ts[m] = last_ts
@@ -144,10 +143,9 @@ def pack_times(
     first: cython.Py_ssize_t = 1 if state[0] == 0 and n > 0 else 0
     last_ts: cython.longlong = ts[0] if first else int(state[1])
     is_open: cython.longlong = stack[0] >= 0 if first else int(state[2])
-    ns: cython.longlong
     with cython.nogil:
         for i in range(first, n):
-            ns = ts[i] - last_ts
+            ns: cython.longlong = ts[i] - last_ts
             if ns >= LONG >> 1:
                 long_ns[n_long] = ns
                 n_long += 1
@@ -176,7 +174,6 @@ def unpack_times(
     n: cython.Py_ssize_t = packed.shape[0]
     n_long: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    ns: cython.longlong
     for i in range(n):
         n_long += packed[i] >= LONG
     if out_ts.shape[0] != n or out_ns.shape[0] != n or long_ns.shape[0] != n_long:
@@ -185,7 +182,7 @@ def unpack_times(
     with cython.nogil:
         for i in range(n):
             if packed[i] >= LONG:
-                ns = long_ns[n_long]
+                ns: cython.longlong = long_ns[n_long]
                 n_long += 1
             else:
                 ns = packed[i] >> 1

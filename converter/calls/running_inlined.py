@@ -108,7 +108,6 @@ class RunningSums:
     def go_to(self, thread: cython.int) -> cython.void:
         """To another thread; -1 leaves the one it is at."""
         i: cython.Py_ssize_t
-        at: cython.Py_ssize_t
         if thread >= 0 and self.threads[THREAD_WIDTH * thread + LEFT_OUT]:
             thread = -1
         self.counts[0] = self.n_slots
@@ -116,7 +115,7 @@ class RunningSums:
         if thread == self.thread:
             return
         if self.thread >= 0:
-            at = THREAD_WIDTH * self.thread
+            at: cython.Py_ssize_t = THREAD_WIDTH * self.thread
             self.threads[at + DEPTH_OF] = (self.top - self.bottom) // OPEN_WIDTH
             self.threads[at + NOW] = self.now
             self.threads[at + IN_CALLEES] = self.in_callees
@@ -149,10 +148,9 @@ class RunningSums:
     @c_function
     def slot_of(self, method: cython.ulonglong) -> cython.int:
         """The thread's slot of a method, which is new if it has to be; -1: all are used."""
-        slot: cython.int
         if self.n_slots == self.owner.shape[0]:
             return -1
-        slot = intern_pair(self.owner, self.method, self.slots, self.n_slots, self.thread, method)
+        slot: cython.int = intern_pair(self.owner, self.method, self.slots, self.n_slots, self.thread, method)
         self.n_slots += slot == self.n_slots
         self.at_hand[(method >> 3) & (N_AT_HAND - 1)] = slot
         return slot
@@ -189,11 +187,9 @@ class RunningSums:
 @cython.returns((cython.Py_ssize_t, cython.longlong))
 def ended(c: RunningSums, top: cython.Py_ssize_t, now: cython.longlong, in_callees: cython.longlong):
     """The innermost open call ends: `top` and `in_callees` after it."""
-    at: cython.Py_ssize_t
-    dur: cython.longlong
     top -= OPEN_WIDTH
-    at = SLOT_WIDTH * c.open_calls[top + SLOT]
-    dur = now - c.open_calls[top + ENTERED]
+    at: cython.Py_ssize_t = SLOT_WIDTH * c.open_calls[top + SLOT]
+    dur: cython.longlong = now - c.open_calls[top + ENTERED]
     c.sums[at + ON_TOP_NS] += dur - in_callees
     c.sums[at + N_ACTIVE] -= 1
     if c.sums[at + N_ACTIVE] == 0:

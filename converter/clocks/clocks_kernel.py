@@ -24,19 +24,16 @@ def scale(
     whole: cython.longlong = 0
     rest: cython.longlong = 0
     near: cython.longlong = 1 << 20
-    d: cython.longlong
-    q: cython.longlong
-    r: cython.longlong
     i: cython.Py_ssize_t
     with cython.nogil:
         for i in range(ticks.shape[0]):
-            d = ticks[i] - base
+            d: cython.longlong = ticks[i] - base
             if d < 0 or d >= near:
                 base = ticks[i]
                 whole = base // den
-                r = (base - whole * den) * num
+                r: cython.longlong = (base - whole * den) * num
                 whole *= num
-                q = r // den
+                q: cython.longlong = r // den
                 whole += q
                 rest = r - q * den
                 out[i] = whole + offset

@@ -55,25 +55,22 @@ def cover(
         if candidates[i] < 0 or candidates[i] >= n:
             raise ValueError("cover: a candidate that is not a node")
     n_chosen: cython.Py_ssize_t = 0
-    depth: cython.Py_ssize_t
     k: cython.longlong
-    node: cython.int
-    other: cython.int
     with cython.nogil:
         for i in range(candidates.shape[0]):
-            node = candidates[i]
+            node: cython.int = candidates[i]
             if visited[node]:
                 continue
             chosen[n_chosen] = node
             n_chosen += 1
             visited[node] = 1
             path[0] = node
-            depth = 1
+            depth: cython.Py_ssize_t = 1
             while depth > 0:
                 depth -= 1
                 node = path[depth]
                 for k in range(offsets[node], offsets[node + 1]):
-                    other = references[k]
+                    other: cython.int = references[k]
                     if not visited[other]:
                         visited[other] = 1
                         path[depth] = other
@@ -105,12 +102,9 @@ def preorder(
         if entries[i] < 0 or entries[i] >= n:
             raise ValueError("preorder: an entry that is not a node")
     count: cython.int = 0
-    current: cython.int
-    node: cython.int
-    k: cython.longlong
     with cython.nogil:
         for i in range(entries.shape[0]):
-            node = entries[i]
+            node: cython.int = entries[i]
             if number[node] != 0:
                 continue
             count += 1
@@ -118,9 +112,9 @@ def preorder(
             order[count] = node
             parent[count] = 0
             cursor[count] = offsets[node]
-            current = count
+            current: cython.int = count
             while current > 0:
-                k = cursor[current]
+                k: cython.longlong = cursor[current]
                 if k == offsets[order[current] + 1]:
                     current = parent[current]
                     continue
@@ -166,7 +160,6 @@ def invert(
         if number[w] < 0 or number[w] > n_reached:
             raise ValueError("invert: invalid node number")
     k: cython.longlong
-    target: cython.int
     with cython.nogil:
         for w in range(1, n_reached + 1):
             for k in range(offsets[order[w]], offsets[order[w] + 1]):
@@ -176,7 +169,7 @@ def invert(
         # first[w + 1] is where the next referrer of w goes; at the end that is where those of w + 1 begin.
         for w in range(1, n_reached + 1):
             for k in range(offsets[order[w]], offsets[order[w] + 1]):
-                target = number[references[k]]
+                target: cython.int = number[references[k]]
                 referrer[first[target + 1]] = w
                 first[target + 1] += 1
 
@@ -215,10 +208,6 @@ def dominate(
         for k in range(first[w], first[w + 1]):
             if referrer[k] < 1 or referrer[k] > n_reached:
                 raise ValueError("dominate: a referrer that was not reached")
-    depth: cython.Py_ssize_t
-    v: cython.int
-    above: cython.int
-    best: cython.int
     with cython.nogil:
         for w in range(n_reached + 1):
             semi[w] = w
@@ -229,14 +218,14 @@ def dominate(
         for w in range(n_reached, 0, -1):
             semi[w] = parent[w]
             for k in range(first[w], first[w + 1]):
-                v = referrer[k]
-                depth = 0
-                above = v
+                v: cython.int = referrer[k]
+                depth: cython.Py_ssize_t = 0
+                above: cython.int = v
                 while ancestor[above] > w:
                     path[depth] = above
                     depth += 1
                     above = ancestor[above]
-                best = label[above]
+                best: cython.int = label[above]
                 while depth > 0:
                     depth -= 1
                     v = path[depth]
@@ -267,14 +256,13 @@ def bottom_up(
     for i in range(n):
         if dominator[i] >= n:
             raise ValueError("bottom_up: a dominator that is not a node")
-    node: cython.int
     m: cython.Py_ssize_t = 0
     with cython.nogil:
         for i in range(n):
             if dominator[i] >= 0:
                 pending[dominator[i]] += 1
         for i in range(n):
-            node = i
+            node: cython.int = i
             while node >= 0 and pending[node] == 0:
                 pending[node] = -1
                 order[m] = node
@@ -330,14 +318,11 @@ def merge_classes(
         node_of[i] = -1
     n_tree: cython.int = int(state[N_TREE])
     n_cut: cython.longlong = 0
-    node: cython.int
-    above: cython.int
-    s: cython.int
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n - 1, -1, -1):
-            node = order[i]
-            above = node_of[dominator[node]] if dominator[node] >= 0 else top[node]
+            node: cython.int = order[i]
+            above: cython.int = node_of[dominator[node]] if dominator[node] >= 0 else top[node]
             if above < 0:
                 bad = True
                 break
@@ -352,7 +337,7 @@ def merge_classes(
                 n_cut += 1
                 node_of[node] = above
                 continue
-            s = intern_pair(tree_parent, tree_class, slots, n_tree, above, class_name[node])
+            s: cython.int = intern_pair(tree_parent, tree_class, slots, n_tree, above, class_name[node])
             if s == n_tree:
                 tree_depth[s] = tree_depth[above] + 1
                 n_tree += 1
@@ -375,11 +360,10 @@ def tally(
     if size.shape[0] != n or totals.shape[1] != 4:
         raise ValueError("tally: an array has the wrong length")
     i: cython.Py_ssize_t
-    s: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n):
-            s = index[i]
+            s: cython.Py_ssize_t = index[i]
             if s >= n_rows:
                 bad = True
                 break

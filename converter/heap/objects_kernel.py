@@ -93,10 +93,9 @@ class Objects:
         n: cython.Py_ssize_t = 0
         is_same: cython.bint = self.first_place == first_place and self.n_places == n_places
         slot: cython.Py_ssize_t
-        place: cython.longlong
         with cython.nogil:
             for slot in range(self.n_hashed if is_same else self.n_slots):
-                place = self.rows[WIDTH * slot + ADDRESS] >> PLACE_BITS
+                place: cython.longlong = self.rows[WIDTH * slot + ADDRESS] >> PLACE_BITS
                 n += self.status(slot) > VACATED and not 0 <= place - first_place < n_places
         return n
 
@@ -107,10 +106,9 @@ class Objects:
         """Where to look first. Outside the nursery, objects beside one another may have slots far apart: dense runs
         would grow into another."""
         place: cython.ulonglong = (address >> PLACE_BITS) - self.first_place
-        h: cython.ulonglong
         if 0 <= place < self.n_places:
             return self.n_hashed + place
-        h = address * GOLDEN & ALL_BITS
+        h: cython.ulonglong = address * GOLDEN & ALL_BITS
         return (h ^ h >> 32) & (self.n_hashed - 1)
 
     @c_inline
@@ -134,9 +132,8 @@ class Objects:
     @c_inline
     def ask_for_death(self, address: cython.ulonglong) -> cython.void:
         """Of what lies there, for which `ask_for` has asked before."""
-        slot: cython.Py_ssize_t
         if cython.compiled:
-            slot = self.slot_at(address)
+            slot: cython.Py_ssize_t = self.slot_at(address)
             if self.rows[WIDTH * slot + ADDRESS] == address:
                 prefetch(cython.address(self.died[self.number(slot)]))  # noqa: F821
 
@@ -172,11 +169,10 @@ class Objects:
     def bury(self, slot: cython.Py_ssize_t, event: cython.longlong) -> cython.void:
         """What lies there, if anything does, is found to be gone in this event. Where it may have moved instead, it
         counts as not dead."""
-        since: cython.longlong
         died: cython.longlong = -1
         if self.status(slot) <= VACATED:
             return
-        since = self.since(slot)
+        since: cython.longlong = self.since(slot)
         if self.status(slot) == LARGE or self.moves_recorded:
             if self.is_suspect(slot):
                 died = since
@@ -214,15 +210,13 @@ class Objects:
         self.first_place = first_place
         self.n_used = 0
         nth: cython.Py_ssize_t
-        at: cython.Py_ssize_t
-        slot: cython.Py_ssize_t
         with cython.nogil:
             for nth in range(n_before):
-                at = WIDTH * nth
+                at: cython.Py_ssize_t = WIDTH * nth
                 if self.n_used == n_hashed - 1:
                     break
                 if before[at + LIFE] >> 32 > VACATED:
-                    slot = self.find(before[at + ADDRESS])
+                    slot: cython.Py_ssize_t = self.find(before[at + ADDRESS])
                     self.take(slot)
                     rows[WIDTH * slot + ADDRESS] = before[at + ADDRESS]
                     rows[WIDTH * slot + OBJECT] = before[at + OBJECT]
@@ -245,19 +239,16 @@ class Objects:
         if sizes.shape[0] != n or sites.shape[0] != n or i < 0 or self.died.shape[0] < self.n_numbered + n - i:
             raise ValueError("allocate: an array has the wrong length")
         limit: cython.longlong = self.n_hashed // 4 * 3
-        slot: cython.Py_ssize_t
-        site: cython.ulonglong
-        number: cython.ulonglong
         with cython.nogil:
             while i < n and self.n_used < limit:
                 if i + AHEAD < n:
                     self.ask_for(addresses[i + AHEAD])
                     self.ask_for_death(addresses[i + AHEAD // 2])
-                slot = self.find(addresses[i])
+                slot: cython.Py_ssize_t = self.find(addresses[i])
                 self.take(slot)
                 self.bury(slot, self.now - 1)
-                site = sites[i] & LOW_32
-                number = self.n_numbered
+                site: cython.ulonglong = sites[i] & LOW_32
+                number: cython.ulonglong = self.n_numbered
                 self.rows[WIDTH * slot + ADDRESS] = addresses[i]
                 self.rows[WIDTH * slot + OBJECT] = site << 32 | number
                 self.set_life(slot, self.now, LARGE if sizes[i] > MAX_SMALL else YOUNG)
@@ -277,21 +268,17 @@ class Objects:
         if new.shape[0] != n or i < 0:
             raise ValueError("move: an array has the wrong length")
         limit: cython.longlong = self.n_hashed // 4 * 3
-        place: cython.longlong
-        moved: cython.ulonglong
-        is_known: cython.bint
-        slot: cython.Py_ssize_t
         with cython.nogil:
             while i < n and self.n_used < limit:
                 if i + AHEAD < n:
                     self.ask_for(old[i + AHEAD])
                     self.ask_for(new[i + AHEAD])
-                slot = self.find(old[i])
-                is_known = self.status(slot) > VACATED
-                moved = self.rows[WIDTH * slot + OBJECT]
+                slot: cython.Py_ssize_t = self.find(old[i])
+                is_known: cython.bint = self.status(slot) > VACATED
+                moved: cython.ulonglong = self.rows[WIDTH * slot + OBJECT]
                 if is_known:
                     if self.status(slot) == YOUNG and self.since(slot) == self.now:
-                        place = old[i] >> NURSERY_BITS
+                        place: cython.longlong = old[i] >> NURSERY_BITS
                         if self.nursery_last < 0 or place < self.nursery_first:
                             self.nursery_first = place
                         if place > self.nursery_last:
@@ -319,12 +306,10 @@ class Objects:
         if out.shape[0] != n:
             raise ValueError("seen: an array has the wrong length")
         i: cython.Py_ssize_t
-        slot: cython.Py_ssize_t
-        status: cython.uint
         with cython.nogil:
             for i in range(n):
-                slot = self.find(addresses[i])
-                status = self.status(slot)
+                slot: cython.Py_ssize_t = self.find(addresses[i])
+                status: cython.uint = self.status(slot)
                 out[i] = -1
                 if status <= VACATED:
                     continue
@@ -347,19 +332,15 @@ class Objects:
         if classes.shape[0] != n or out.shape[0] != n:
             raise ValueError("list_alive: an array has the wrong length")
         i: cython.Py_ssize_t
-        slot: cython.Py_ssize_t
-        status: cython.uint
-        site: cython.longlong
-        known: cython.int
         with cython.nogil:
             for i in range(n):
-                slot = self.find(addresses[i])
-                status = self.status(slot)
+                slot: cython.Py_ssize_t = self.find(addresses[i])
+                status: cython.uint = self.status(slot)
                 out[i] = -1
                 if status <= VACATED:
                     continue
-                site = self.rows[WIDTH * slot + OBJECT] >> 32
-                known = class_of[site] if site < class_of.shape[0] else UNKNOWN_CLASS
+                site: cython.longlong = self.rows[WIDTH * slot + OBJECT] >> 32
+                known: cython.int = class_of[site] if site < class_of.shape[0] else UNKNOWN_CLASS
                 if classes[i] != known and classes[i] != UNKNOWN_CLASS and known != UNKNOWN_CLASS:
                     continue
                 if self.since(slot) < self.now and status == YOUNG:

@@ -72,29 +72,22 @@ def sizes(
         total += ends[i] - begins[i]
     if out_record.shape[0] < total:
         raise ValueError("sizes: an array has the wrong length")
-    k: cython.int
-    base: cython.int
-    file: cython.int
-    line: cython.int
-    done: cython.longlong
-    upto: cython.longlong
-    size: cython.longlong
     with cython.nogil:
         while r < n:
             if n_keys + (ends[r] - begins[r]) + 1 > n_max:
                 break
-            base = bases[r]
-            size = code_sizes[r]
-            file = -1
-            line = 0
-            done = 0
+            base: cython.int = bases[r]
+            size: cython.longlong = code_sizes[r]
+            file: cython.int = -1
+            line: cython.int = 0
+            done: cython.longlong = 0
             i = begins[r]
             while done < size:
-                upto = size
+                upto: cython.longlong = size
                 if i < ends[r] and offsets[i] < size:
                     upto = offsets[i]
                 if upto > done:
-                    k = intern_triple(key_base, key_file, key_line, slots, n_keys, base, file, line)
+                    k: cython.int = intern_triple(key_base, key_file, key_line, slots, n_keys, base, file, line)
                     if k == n_keys:
                         seen_in[k] = -1
                         n_keys += 1

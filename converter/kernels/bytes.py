@@ -28,8 +28,7 @@ def bytes_at(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, n: cython
 def u32(d: cython.const[cython.uchar][::1], p: cython.Py_ssize_t, big: cython.bint) -> cython.uint:
     q: cython.pointer(cython.const[cython.uchar]) = bytes_at(d, p, 4)
     w: cython.uint = q[0]
-    b: cython.uint
-    b = q[1]
+    b: cython.uint = q[1]
     w |= b << 8
     b = q[2]
     w |= b << 16

@@ -174,7 +174,6 @@ class Evaluator:
     def step(self, registers: Registers) -> cython.void:
         """One operation."""
         op: cython.int = self.code.fixed(1)
-        b: cython.ulonglong
         if 0x30 <= op <= 0x4F:  # lit0 to lit31
             self.push(op - 0x30)
         elif 0x70 <= op <= 0x8F or op == 0x92:  # breg0 to breg31, bregx
@@ -186,7 +185,7 @@ class Evaluator:
         elif op == 0x28 or op == 0x2F:
             self.branch(op)
         elif op == 0x06 or op == 0x94 or op == 0x23 or op == 0x19 or op == 0x1F or op == 0x20:
-            b = self.pop()
+            b: cython.ulonglong = self.pop()
             self.push(self.unary(op, b))
         elif op != 0x96:  # nop
             b = self.pop()
@@ -207,19 +206,17 @@ class Evaluator:
 
     @c_function
     def constant(self, op: cython.int) -> cython.ulonglong:
-        size: cython.ulonglong
         if op == 0x10 or op == 0x11:  # constu, consts
             return self.code.leb(op == 0x11)
         if op == 0x03:  # addr
             return self.code.fixed(self.word)
-        size = 1 << (op - 0x08 >> 1)  # const1u, const1s, const2u ... const8s
+        size: cython.ulonglong = 1 << (op - 0x08 >> 1)  # const1u, const1s, const2u ... const8s
         return self.code.fixed_signed(size) if op & 1 else self.code.fixed(size)
 
     @c_function
     def rearrange(self, op: cython.int) -> cython.void:
         n: cython.int = self.n
         i: cython.int = 0
-        top: cython.ulonglong
         if op == 0x14:  # over
             i = 1
         elif op == 0x15:  # pick
@@ -233,7 +230,7 @@ class Evaluator:
         elif op < 0x16:  # dup, over, pick
             self.push(self.stack[n - 1 - i])
         else:
-            top = self.stack[n - 1]
+            top: cython.ulonglong = self.stack[n - 1]
             self.stack[n - 1] = self.stack[n - 2]
             if op == 0x17:
                 self.stack[n - 2] = self.stack[n - 3]
@@ -255,11 +252,10 @@ class Evaluator:
 
     @c_function
     def unary(self, op: cython.int, b: cython.ulonglong) -> cython.ulonglong:
-        size: cython.ulonglong
         if op == 0x06:  # deref
             return self.memory.load(b, self.word)
         if op == 0x94:  # deref_size
-            size = self.code.fixed(1)
+            size: cython.ulonglong = self.code.fixed(1)
             if size == 1 or size == 2 or size == 4 or size == 8:
                 return self.memory.load(b, size)
             self.fail()

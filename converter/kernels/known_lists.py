@@ -58,17 +58,12 @@ class KnownLists:
         LIST_WIDTH bytes from p on. -1: it is not known, and `remember` may be called when it has been read."""
         h: cython.ulonglong = wrapped((first ^ n) * GOLDEN)
         left: cython.longlong = n - 1
-        count: cython.longlong
-        w: cython.ulonglong
-        ends: cython.ulonglong
-        row: cython.Py_ssize_t
-        k: cython.Py_ssize_t
         n_words: cython.Py_ssize_t = 0
         # Each value ends with a byte below 0x80. So many words are whole, and have `left` ends less.
         while True:
-            w = load8(d, p + 8 * n_words)
-            ends = ~w & HIGHEST
-            count = ((ends >> 7) * LOWEST & ALL_BITS) >> 56
+            w: cython.ulonglong = load8(d, p + 8 * n_words)
+            ends: cython.ulonglong = ~w & HIGHEST
+            count: cython.longlong = ((ends >> 7) * LOWEST & ALL_BITS) >> 56
             if count >= left:
                 break
             left -= count
@@ -85,8 +80,8 @@ class KnownLists:
         ends = ends | (ends - 1) if left > 0 else 0
         w &= ends
         h = wrapped((h ^ w) * GOLDEN)
-        row = LIST_WIDTH * ((h >> 32) & (self.n_rows - 1))
-        k = n_words if self.rows[row + FIRST] == first and self.rows[row + COUNT_OF] == n else -1
+        row: cython.Py_ssize_t = LIST_WIDTH * ((h >> 32) & (self.n_rows - 1))
+        k: cython.Py_ssize_t = n_words if self.rows[row + FIRST] == first and self.rows[row + COUNT_OF] == n else -1
         if k >= 0 and self.rows[row + BYTES + k] == w:
             while k > 0 and self.rows[row + BYTES + k - 1] == load8(d, p + 8 * (k - 1)):
                 k -= 1
@@ -105,11 +100,10 @@ class KnownLists:
         self, d: cython.const[cython.uchar][::1], number: cython.longlong, last: cython.ulonglong
     ) -> cython.void:
         """The list that was looked for, if it can be found again, with a number and its last value."""
-        row: cython.Py_ssize_t
         k: cython.Py_ssize_t
         if self.n_wanted == 0:
             return
-        row = self.row
+        row: cython.Py_ssize_t = self.row
         self.rows[row + FIRST] = self.first
         self.rows[row + COUNT_OF] = self.n_wanted
         self.rows[row + LAST] = last

@@ -18,9 +18,8 @@ def leb(d: cython.const[cython.uchar][::1], p: cython.longlong, end: cython.long
     dropped."""
     value: cython.ulonglong = 0
     shift: cython.int = 0
-    b: cython.ulonglong
     while p < end:
-        b = d[p]
+        b: cython.ulonglong = d[p]
         p += 1
         value |= (b & 0x7F) << shift
         shift += 7

@@ -47,10 +47,9 @@ class NameTable:
     def add(self, pointer: cython.ulonglong) -> cython.int:
         """Its number, which is new if it has to be; -1 where the table is full."""
         n: cython.int = self.n_names[0]
-        number: cython.int
         if n == self.last.shape[0]:
             return -1
-        number = intern_pair(self.nth, self.pointers, self.slots, n, 0, pointer)
+        number: cython.int = intern_pair(self.nth, self.pointers, self.slots, n, 0, pointer)
         if number == n:
             self.frames[n] = -1
             self.last[n] = n
@@ -62,9 +61,8 @@ class NameTable:
     def definition_at(self, number: cython.int, ts: cython.ulonglong) -> cython.int:
         """The definition of a pointer that counts at a time: the last one until then, or the first of all."""
         high: cython.int = self.last[number]
-        middle: cython.int
         while number < high:
-            middle = (number + high + 1) >> 1
+            middle: cython.int = (number + high + 1) >> 1
             if cython.cast(cython.ulonglong, self.defined_ts[middle]) <= ts:
                 number = middle
             else:

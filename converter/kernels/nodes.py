@@ -36,9 +36,8 @@ class NodeTable:
     def of(self, parent: cython.int, number: cython.int) -> cython.int:
         """The row of a pair, which is new if it has to be; -1 where the table is full."""
         n: cython.int = self.n_nodes[0]
-        node: cython.int
         if n >= self.parent.shape[0]:
             return -1
-        node = intern_pair(self.parent, self.number, self.slots, n, parent, number)
+        node: cython.int = intern_pair(self.parent, self.number, self.slots, n, parent, number)
         self.n_nodes[0] = n + (node == n)
         return node

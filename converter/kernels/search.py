@@ -16,9 +16,8 @@ def first_from(
     value: cython.ulonglong,
 ) -> cython.Py_ssize_t:
     """The first of column[low:high] that is not below value; high for none."""
-    middle: cython.Py_ssize_t
     while low < high:
-        middle = (low + high) >> 1
+        middle: cython.Py_ssize_t = (low + high) >> 1
         if column[middle] < value:
             low = middle + 1
         else:
@@ -31,9 +30,8 @@ def last_at(
     column: cython.const[Sorted][::1], low: cython.Py_ssize_t, high: cython.Py_ssize_t, value: Sorted
 ) -> cython.Py_ssize_t:
     """The last of column[low:high] that is not above value; low - 1 for none."""
-    middle: cython.Py_ssize_t
     while low < high:
-        middle = (low + high) >> 1
+        middle: cython.Py_ssize_t = (low + high) >> 1
         if column[middle] <= value:
             low = middle + 1
         else:

@@ -78,7 +78,6 @@ def enter_lists(
     n: cython.Py_ssize_t = ends.shape[0]
     i: cython.longlong
     begin: cython.longlong = ends[nth - 1] if 0 < nth <= n else 0
-    node: cython.int
     if found.shape[0] != n or nth < 0:
         raise ValueError("enter_lists: an array has the wrong length")
     for i in range(n):
@@ -86,7 +85,7 @@ def enter_lists(
             raise ValueError("enter_lists: a list outside the numbers")
     with cython.nogil:
         while nth < n:
-            node = -1
+            node: cython.int = -1
             for i in range(ends[nth] - 1, begin - 1, -1):
                 node = table.of(node, numbers[i])
                 if node < 0:

@@ -48,16 +48,14 @@ def fold_stacks(
     ):
         raise ValueError("fold_stacks: an array has the wrong length")
     i: cython.Py_ssize_t
-    parent: cython.int
-    node: cython.int
     bad: cython.bint = False
     with cython.nogil:
         for i in range(first, n):
             if prefix[i] < -1 or prefix[i] >= i:
                 bad = True
                 break
-            parent = node_of_stack[prefix[i]] if prefix[i] >= 0 else -1
-            node = intern_pair(node_parent, node_key, slots, n_nodes, parent, key_of_stack[i])
+            parent: cython.int = node_of_stack[prefix[i]] if prefix[i] >= 0 else -1
+            node: cython.int = intern_pair(node_parent, node_key, slots, n_nodes, parent, key_of_stack[i])
             if node == n_nodes:
                 n_nodes += 1
             node_of_stack[i] = node
@@ -142,23 +140,18 @@ def add_calls(
     ):
         raise ValueError("add_calls: invalid state")
     k: cython.Py_ssize_t
-    t: cython.longlong
-    until: cython.longlong
-    top: cython.int
-    node: cython.int
-    key: cython.int
     bad: cython.bint = False
     with cython.nogil:
         while i < n and n_nodes < capacity and depth < deepest:
-            t = ts[i]
+            t: cython.longlong = ts[i]
             while True:
-                until = t
+                until: cython.longlong = t
                 if bucket + 1 < n_buckets and t >= ends[bucket]:
                     if m + n_touched + 1 > out_capacity:
                         break
                     until = ends[bucket]
                 if depth > 0 and until > now:
-                    top = path[depth - 1]
+                    top: cython.int = path[depth - 1]
                     if own_calls[top] < 0:
                         own_calls[top] = 0
                         own_ns[top] = 0
@@ -169,7 +162,7 @@ def add_calls(
                     now = until
                 if bucket + 1 < n_buckets and t >= ends[bucket]:
                     for k in range(n_touched):
-                        node = touched[k]
+                        node: cython.int = touched[k]
                         out_bucket[m] = bucket
                         out_node[m] = node
                         out_ns[m] = own_ns[node]
@@ -191,7 +184,7 @@ def add_calls(
                 if frame[i] < 0 or frame[i] >= n_keys:
                     bad = True
                     break
-                key = key_of_frame[frame[i]]
+                key: cython.int = key_of_frame[frame[i]]
                 top = path[depth - 1] if depth > 0 else -1
                 node = intern_pair(node_parent, node_key, slots, n_nodes, top, key)
                 if node == n_nodes:
@@ -254,12 +247,11 @@ def mark_ancestors(
     if is_marked.shape[0] != n or out.shape[0] != n:
         raise ValueError("mark_ancestors: an array has the wrong length")
     i: cython.Py_ssize_t
-    at: cython.int
     m: cython.Py_ssize_t = 0
     bad: cython.bint = False
     with cython.nogil:
         for i in range(node.shape[0]):
-            at = node[i]
+            at: cython.int = node[i]
             if at < 0 or at >= n:
                 bad = True
                 break
@@ -321,7 +313,6 @@ def add_to_callers(
     ):
         raise ValueError("add_to_callers: an array has the wrong length")
     i: cython.Py_ssize_t
-    node: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
         for i in range(n + 1):
@@ -335,7 +326,7 @@ def add_to_callers(
             sibling[i] = child[prefix[i] + 1]
             child[prefix[i] + 1] = i
         if not bad:
-            node = child[0]
+            node: cython.Py_ssize_t = child[0]
             while node >= 0:
                 if n_open[func[node]] == 0:
                     of_row[row[node]] = plus(of_row[row[node]], of_stack[node])

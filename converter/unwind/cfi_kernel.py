@@ -112,11 +112,10 @@ class Rules:
         op: cython.int = self.cursor.fixed(1)
         high: cython.int = op >> 6
         register: cython.ulonglong = op & 0x3F
-        value: cython.ulonglong
         if high == 1:  # advance_loc
             return as_signed(register * self.code_factor & ALL >> 1)
         if high == 2:  # offset
-            value = self.cursor.uleb()
+            value: cython.ulonglong = self.cursor.uleb()
             self.put(register, OFFSET, scaled(value, self.data_factor))
             return 0
         if high == 3:  # restore
@@ -177,7 +176,6 @@ class Rules:
     @c_inline
     def define_cfa(self, op: cython.int) -> cython.longlong:
         cfa: cython.Py_ssize_t = self.n_registers
-        register: cython.ulonglong
         if op == 0x0F:  # def_cfa_expression
             self.kinds[cfa] = EXPRESSION
             self.values[cfa] = self.expression()
@@ -188,7 +186,7 @@ class Rules:
         elif self.kinds[cfa] != CFA_REGISTER:
             return -1
         if op == 0x0C or op == 0x12 or op == 0x0D:  # def_cfa_register
-            register = self.cursor.uleb()
+            register: cython.ulonglong = self.cursor.uleb()
             self.values[self.cfa_register] = as_signed(min(register, self.n_registers))
         if op != 0x0D:  # def_cfa_offset, def_cfa_offset_sf
             self.values[cfa] = self.offset(op == 0x12 or op == 0x13)
@@ -197,9 +195,8 @@ class Rules:
     @c_function
     def define_register(self, op: cython.int) -> cython.longlong:
         register: cython.ulonglong = self.cursor.uleb()
-        value: cython.ulonglong
         if op == 0x05 or op == 0x14:  # offset_extended, val_offset
-            value = self.cursor.uleb()
+            value: cython.ulonglong = self.cursor.uleb()
             self.put(register, OFFSET if op == 0x05 else VAL_OFFSET, scaled(value, self.data_factor))
         elif op == 0x11 or op == 0x15:  # offset_extended_sf, val_offset_sf
             value = self.cursor.sleb()
@@ -257,17 +254,14 @@ def rule_set(
     n: cython.longlong = first[n_rules]
     mask: cython.ulonglong = slots.shape[0] - 1
     h: cython.ulonglong = return_column * 2 + is_signal
-    part: cython.ulonglong
     i: cython.int
-    j: cython.longlong
-    s: cython.int
     # Written where it will stand if it is new.
     cfa_kind[n_rules] = kinds[n_registers]
     cfa_register[n_rules] = values[base] if kinds[n_registers] == CFA_REGISTER else 0
     cfa_value[n_rules] = values[n_registers]
     column[n_rules] = return_column
     signal[n_rules] = is_signal
-    part = values[n_registers] & ALL
+    part: cython.ulonglong = values[n_registers] & ALL
     h = (h * 64 + cfa_register[n_rules] + cfa_kind[n_rules] ^ part) * GOLDEN & ALL
     for i in range(n_registers):
         if kinds[i] != UNSPECIFIED:
@@ -279,7 +273,7 @@ def rule_set(
             n += 1
     h = (h ^ h >> 31) & mask
     while True:
-        s = slots[h]
+        s: cython.int = slots[h]
         if s < 0:
             break
         if (
@@ -290,7 +284,7 @@ def rule_set(
             and signal[s] == signal[n_rules]
             and first[s + 1] - first[s] == n - first[n_rules]
         ):
-            j = 0
+            j: cython.longlong = 0
             while j < n - first[n_rules]:
                 if (
                     entry_register[first[s] + j] != entry_register[first[n_rules] + j]
@@ -394,24 +388,16 @@ def run(
         raise ValueError("run: an invalid state")
     cursor: Cursor = Cursor(d, big)
     present: Rules = Rules(cursor, n_registers, kinds, values)
-    c: cython.Py_ssize_t
-    pc: cython.ulonglong
-    stop: cython.longlong
-    by: cython.longlong
-    forward: cython.ulonglong
-    most: cython.longlong
-    rule: cython.int
-    last: cython.int
     outside: cython.bint = False
     with cython.nogil:
         while f < n:
-            c = fde_cie[f]
-            stop = fde_stop[f]
+            c: cython.Py_ssize_t = fde_cie[f]
+            stop: cython.longlong = fde_stop[f]
             if c < 0 or c >= n_cies or fde_code[f] < 0 or fde_code[f] > stop or stop > d.shape[0]:
                 outside = True
                 break
             # An instruction makes one row, and so one rule set, at most.
-            most = stop - fde_code[f] + 3
+            most: cython.longlong = stop - fde_code[f] + 3
             if (
                 n_rows + most > size
                 or state[N_RULES] + most >= rules
@@ -420,11 +406,11 @@ def run(
                 break
             present.begin(cie_code_factor[c], cie_data_factor[c])
             cursor.begin(cie_code[c], cie_stop[c])
-            by = present.advance()
+            by: cython.longlong = present.advance()
             present.copy(0, 1)
             present.n_remembered = 0
-            pc = fde_first[f]
-            last = -2
+            pc: cython.ulonglong = fde_first[f]
+            last: cython.int = -2
             if n_rows > 0 and row_pc[n_rows - 1] == pc:
                 n_rows -= 1
                 if n_rows > 0:
@@ -435,7 +421,7 @@ def run(
                 by = present.advance()
                 if by < 0:
                     break
-                rule = -1
+                rule: cython.int = -1
                 if present.has_cfa():
                     rule = rule_set(
                         n_registers, cie_column[c], cie_signal[c], kinds, values, state, cfa_kind, cfa_register,
@@ -446,7 +432,7 @@ def run(
                     row_rule[n_rows] = rule
                     n_rows += 1
                     last = rule
-                forward = by
+                forward: cython.ulonglong = by
                 if (cursor.at >= cursor.end and by == 0) or forward >= fde_end[f] - pc:
                     break
                 pc += forward

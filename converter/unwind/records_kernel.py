@@ -37,20 +37,14 @@ def records(
     size: cython.longlong = d.shape[0]
     p: cython.longlong = int(state[0])
     n: cython.Py_ssize_t = int(state[1])
-    length: cython.ulonglong
-    field: cython.longlong
-    pointer: cython.ulonglong
-    left: cython.ulonglong
-    least: cython.ulonglong
-    width: cython.int
     with cython.nogil:
         while n < n_max and p + 4 <= size:
-            length = u32(d, p, big)
+            length: cython.ulonglong = u32(d, p, big)
             if length == 0:
                 p += 4
                 continue
-            field = p + 4
-            width = 4
+            field: cython.longlong = p + 4
+            width: cython.int = 4
             if length == LOW_32:
                 if p + 12 > size:
                     state[2] = 1
@@ -60,12 +54,12 @@ def records(
                 width = 8
             if is_debug == 0:
                 width = 4
-            left = size - field
-            least = width
+            left: cython.ulonglong = size - field
+            least: cython.ulonglong = width
             if length > left or length < least:
                 state[2] = 1
                 break
-            pointer = u64(d, field, big) if width == 8 else u32(d, field, big)
+            pointer: cython.ulonglong = u64(d, field, big) if width == 8 else u32(d, field, big)
             place[n] = p
             start[n] = field + width
             end[n] = field + length
@@ -92,9 +86,8 @@ def pointer(cursor: Cursor, encoding: cython.int, word: cython.int, address: cyt
     low: cython.int = encoding & 0x0F
     width: cython.int = 0
     at: cython.ulonglong = cursor.at
-    value: cython.ulonglong
     if low == 1 or low == 9:
-        value = cursor.leb(low == 9)
+        value: cython.ulonglong = cursor.leb(low == 9)
     else:
         if low == 0:
             width = word

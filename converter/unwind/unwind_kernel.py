@@ -66,7 +66,6 @@ def unwind(
     ):
         raise ValueError("unwind: an array has the wrong length")
     walk: Walk = Walk(d, big, machine, Mappings(*mappings), Modules(*modules), RuleSets(*rules), Cache(*cache))
-    depth: cython.longlong
     wanted: cython.longlong = -1
     invalid: cython.bint = False
     with cython.nogil:
@@ -82,7 +81,7 @@ def unwind(
                 invalid = True
                 break
             walk.begin(register_of, registers_at[i], dump_at[i], dump_n[i], flags[i])
-            depth = 0
+            depth: cython.longlong = 0
             while walk.outcome == GOES_ON:
                 if depth >= max_frames:
                     walk.stop(LIMIT)

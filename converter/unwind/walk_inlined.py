@@ -158,7 +158,6 @@ class Walk:
     ) -> cython.void:
         """A sample; see `unwind`."""
         k: cython.Py_ssize_t
-        r: cython.int
         self.flags = flags
         self.end = COMPLETE
         self.bad_module = -1
@@ -168,7 +167,7 @@ class Walk:
         self.outcome = GOES_ON
         self.registers.known = 0
         for k in range(register_of.shape[0]):
-            r = register_of[k]
+            r: cython.int = register_of[k]
             if 0 <= r < self.n_registers:
                 self.registers.set(r, u64(self.memory.data, registers_at + 8 * k, self.memory.big) & self.words)
         if not self.registers.has(self.pc_register) or not self.registers.has(self.sp_register):
@@ -372,12 +371,11 @@ class Walk:
     @c_inline
     def reload(self, r: cython.int, slot: cython.ulonglong, target: cython.int, is_signal: cython.bint) -> cython.void:
         """From where it was saved. Below the stack pointer: an epilogue has popped it already."""
-        value: cython.ulonglong
         if slot < self.sp and self.sp - slot < PAGE and r != target and not is_signal:
             self.keep(r, r)
             return
         self.memory.failure = 0
-        value = self.memory.load(slot, self.width)
+        value: cython.ulonglong = self.memory.load(slot, self.width)
         if self.memory.failure == 0:
             self.registers.set(r, value)
         else:
@@ -415,13 +413,12 @@ class Walk:
     @c_function
     def by_plt(self) -> cython.void:
         """A slot of a PLT has no frame: the return address is where the call has left it."""
-        value: cython.ulonglong
         cfa: cython.ulonglong = self.sp
         if self.link_register >= 0:
             if not self.registers.has(self.link_register):
                 self.stop(LOST_REGISTER)
                 return
-            value = self.registers.values[self.link_register]
+            value: cython.ulonglong = self.registers.values[self.link_register]
         else:
             self.memory.failure = 0
             value = self.memory.load(cfa, self.width)
@@ -437,8 +434,6 @@ class Walk:
     def by_frame_pointer(self) -> cython.void:
         """Two words at the frame pointer: the caller's, and the return address, which must be in code."""
         slot: cython.ulonglong = self.registers.values[self.fp_register]
-        fp: cython.ulonglong
-        value: cython.ulonglong
         self.stop(NO_CFI)
         self.bad_module = self.module if self.mapping >= 0 else -2
         if (
@@ -449,8 +444,8 @@ class Walk:
         ):
             return
         self.memory.failure = 0
-        fp = self.memory.load(slot, self.width)
-        value = self.memory.load(slot + self.width, self.width) & self.mask
+        fp: cython.ulonglong = self.memory.load(slot, self.width)
+        value: cython.ulonglong = self.memory.load(slot + self.width, self.width) & self.mask
         if self.memory.failure != 0 or (value != 0 and self.mappings.at(value - 1) < 0):
             return
         self.outcome = GOES_ON

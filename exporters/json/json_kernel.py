@@ -35,12 +35,11 @@ def put4(o: cython.uchar[::1], p: cython.Py_ssize_t, text: cython.uint) -> cytho
 
 @c_inline
 def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.Py_ssize_t:
-    high: cython.uint
     if v < 1000:
         put4(o, p, FIRST[v])
         return p + FIRST_LENGTH[v]
     if v < 1000000:
-        high = v // 1000
+        high: cython.uint = v // 1000
         put4(o, p, FIRST[high])
         p += FIRST_LENGTH[high]
         put4(o, p, MIDDLE[v - 1000 * high])
@@ -63,14 +62,13 @@ def put32(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.uint) -> cython.
 @c_inline
 def put64(o: cython.uchar[::1], p: cython.Py_ssize_t, v: cython.ulonglong) -> cython.Py_ssize_t:
     n: cython.Py_ssize_t = 1
-    q: cython.Py_ssize_t
     w: cython.ulonglong = v
     if v >> 32 == 0:
         return put32(o, p, v)
     while w >= 10:
         n += 1
         w //= 10
-    q = p + n
+    q: cython.Py_ssize_t = p + n
     while n:
         n -= 1
         o[p + n] = 48 + v % 10
@@ -115,13 +113,12 @@ def ints(a: cython.const[cython.int][::1], o: cython.uchar[::1]) -> cython.Py_ss
         raise ValueError("ints: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    v: cython.uint
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] < 0:
                 p = put_null(o, p)
             else:
-                v = a[i]
+                v: cython.uint = a[i]
                 p = put32(o, p, v)
             o[p] = 44
             p += 1
@@ -139,7 +136,6 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
     n_digits: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
     ms: cython.longlong = -1000000
-    ns: cython.longlong
     for k in range(16):
         digits[k] = 0
     with cython.nogil:
@@ -147,7 +143,7 @@ def millis(a: cython.const[cython.longlong][::1], o: cython.uchar[::1]) -> cytho
             if a[i] < 0:
                 p = put_null(o, p)
             else:
-                ns = a[i] - ms
+                ns: cython.longlong = a[i] - ms
                 if 0 <= ns < 1000000:
                     for k in range(16):
                         o[p + k] = digits[k]
@@ -169,7 +165,6 @@ def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cytho
         raise ValueError("longs: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    v: cython.ulonglong
     with cython.nogil:
         for i in range(a.shape[0]):
             if a[i] == null:
@@ -179,7 +174,7 @@ def longs(a: cython.const[cython.longlong][::1], null: cython.longlong, o: cytho
                     o[p] = 45
                     p += 1
                     # The smallest has no positive twin.
-                    v = -(a[i] + 1)
+                    v: cython.ulonglong = -(a[i] + 1)
                     v += 1
                 else:
                     v = a[i]
@@ -197,8 +192,6 @@ def sample_rows(
         raise ValueError("sample_rows: the output is too short")
     p: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    v: cython.uint
-    t: cython.ulonglong
     with cython.nogil:
         for i in range(stack.shape[0]):
             o[p] = 91
@@ -206,10 +199,10 @@ def sample_rows(
             if stack[i] < 0:
                 p = put_null(o, p)
             else:
-                v = stack[i]
+                v: cython.uint = stack[i]
                 p = put32(o, p, v)
             o[p] = 44
-            t = ts[i] if ts[i] > 0 else 0
+            t: cython.ulonglong = ts[i] if ts[i] > 0 else 0
             p = put_millis(o, p + 1, t)
             o[p] = 44
             o[p + 1] = 48

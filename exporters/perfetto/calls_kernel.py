@@ -84,30 +84,19 @@ def slices(
     capacity: cython.Py_ssize_t = out.shape[0] - 160
     next_argument: cython.longlong = argument_call[a] if a < n_arguments else -1
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
-    r: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    b: cython.Py_ssize_t
-    f: cython.Py_ssize_t
-    g: cython.uint
-    leaves: cython.int
-    short: cython.uint
-    more1: cython.uint
-    more2: cython.uint
-    more3: cython.uint
-    delta: cython.ulonglong
     copied = cython.declare(cython.uchar[32])
     bad: cython.bint = False
     with cython.nogil:
         while i < n and p < capacity:
-            g = flags[i]
-            f = frame[i]
+            g: cython.uint = flags[i]
+            f: cython.Py_ssize_t = frame[i]
             if f < 0 or f >= n_frames or ts[i] < last:
                 bad = True
                 break
             # Which way the next branch goes is as good as random in recorded calls; so are the lengths of the times.
             # Arithmetic instead of branches halves the time of the loop.
-            leaves = g & LEAVE
+            leaves: cython.int = g & LEAVE
             f = n_frames if leaves else f
             depth += 1 - 2 * leaves
             if depth + leaves > max_depth:
@@ -117,7 +106,7 @@ def slices(
                     next_argument = argument_call[a] if a < n_arguments else -1
                 i += 1
                 continue
-            delta = ts[i] - last
+            delta: cython.ulonglong = ts[i] - last
             if next_argument != i and note_length[g] == 0:
                 # By way of a local array, which overlaps neither: the C compiler copies 16 bytes at once.
                 for j in range(32):
@@ -126,13 +115,13 @@ def slices(
                     out[p + j] = copied[j]
                 for j in range(32, head_length[f]):
                     out[p + j] = head[f, j]
-                q = p + head_length[f]
+                q: cython.Py_ssize_t = p + head_length[f]
                 out[q] = 0x40  # TracePacket.timestamp
                 if delta < 1 << 28:
-                    short = delta
-                    more1 = short > 0x7F
-                    more2 = short > 0x3FFF
-                    more3 = short > 0x1FFFFF
+                    short: cython.uint = delta
+                    more1: cython.uint = short > 0x7F
+                    more2: cython.uint = short > 0x3FFF
+                    more3: cython.uint = short > 0x1FFFFF
                     out[q + 1] = short & 127 | more1 << 7
                     out[q + 2] = short >> 7 & 127 | more2 << 7
                     out[q + 3] = short >> 14 & 127 | more3 << 7
@@ -145,7 +134,7 @@ def slices(
                 last = ts[i]
                 i += 1
                 continue
-            b = a
+            b: cython.Py_ssize_t = a
             while b < n_arguments and argument_call[b] == i:
                 b += 1
             if p + 160 + PER_ARGUMENT * (b - a) > out.shape[0]:
@@ -159,7 +148,7 @@ def slices(
             for j in range(2, event_at - 1):
                 out[q] = head[f, j]
                 q += 1
-            r = q + 4
+            r: cython.Py_ssize_t = q + 4
             for j in range(event_at, head_length[f]):
                 out[r] = head[f, j]
                 r += 1

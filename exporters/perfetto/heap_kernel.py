@@ -30,18 +30,16 @@ def heap_samples(
     i: cython.Py_ssize_t = row
     capacity: cython.Py_ssize_t = out.shape[0] - 64
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
-    s: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
         while i < n and p < capacity:
-            s = stacks[i]
+            s: cython.Py_ssize_t = stacks[i]
             if s < 0 or s >= n_stacks or callstack_iid[s] < 1:
                 bad = True
                 break
             out[p] = 0x12  # ProcessHeapSamples.samples
             out[p + 2] = 0x08  # HeapSample.callstack_id
-            q = varint(out, p + 3, callstack_iid[s])
+            q: cython.Py_ssize_t = varint(out, p + 3, callstack_iid[s])
             out[q] = 0x10  # HeapSample.self_allocated
             q = varint(out, q + 1, totals[s, ALLOCATED])
             out[q] = 0x18  # HeapSample.self_freed
@@ -78,18 +76,13 @@ def heap_objects(
     i: cython.Py_ssize_t = row
     p: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t
-    packed: cython.Py_ssize_t
-    body: cython.Py_ssize_t
-    reference: cython.longlong
-    id_size: cython.Py_ssize_t
-    is_first: cython.bint
     bad: cython.bint = False
     with cython.nogil:
         while i < n:
             if type_id[i] < 0 or size[i] < 0 or offsets[i] < 0 or offsets[i + 1] > n_references:
                 bad = True
                 break
-            packed = 0
+            packed: cython.Py_ssize_t = 0
             for r in range(offsets[i], offsets[i + 1]):
                 if references[r] < 0 or references[r] >= n:
                     bad = True
@@ -98,9 +91,9 @@ def heap_objects(
             if bad:
                 break
             # A packet's first object has its id, the others have their difference to the one before, which is 1.
-            is_first = p == 0
-            id_size = 1 + size_of_long(i + 1) if is_first else 2
-            body = id_size + 1 + size_of(type_id[i]) + 1 + size_of_long(size[i])
+            is_first: cython.bint = p == 0
+            id_size: cython.Py_ssize_t = 1 + size_of_long(i + 1) if is_first else 2
+            body: cython.Py_ssize_t = id_size + 1 + size_of(type_id[i]) + 1 + size_of_long(size[i])
             if packed:
                 body += 1 + size_of_long(packed) + packed
             if p + body + 16 > out.shape[0]:
@@ -124,7 +117,7 @@ def heap_objects(
                 out[p] = 0x2A  # HeapGraphObject.reference_object_id
                 p = varint(out, p + 1, packed)
                 for r in range(offsets[i], offsets[i + 1]):
-                    reference = references[r]
+                    reference: cython.longlong = references[r]
                     p = varint(out, p, reference + 1)
             i += 1
     if bad:

@@ -53,18 +53,16 @@ def samples(
     i: cython.Py_ssize_t = row
     size: cython.Py_ssize_t = out.shape[0] - 128
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    s: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
         while i < n and p < size:
-            s = stack[i]
+            s: cython.Py_ssize_t = stack[i]
             if s >= n_stacks or ts[i] < start:
                 bad = True
                 break
             out[p] = 0x0A
-            q = p + 2
+            q: cython.Py_ssize_t = p + 2
             for j in range(n_lead):
                 out[q + j] = lead[j]
             q += n_lead
@@ -157,16 +155,14 @@ def task_states(
     i: cython.Py_ssize_t = row
     size: cython.Py_ssize_t = out.shape[0] - 256
     p: cython.Py_ssize_t = 0
-    s: cython.int
-    time: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         while i < n and p < size:
-            s = scheduled[i]
+            s: cython.int = scheduled[i]
             if s > PREEMPTED or ts[i] < start or (s == RUNNING and cpu[i] < 0):
                 bad = True
                 break
-            time = ts[i] - start
+            time: cython.longlong = ts[i] - start
             if (i + 1 < n and ts[i + 1] == ts[i]) or (s == RUNNING and runs and time - 1 <= last):
                 i += 1
                 continue
@@ -207,18 +203,16 @@ def counter_values(
     size: cython.Py_ssize_t = out.shape[0] - 160
     i: cython.Py_ssize_t = row
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    v: cython.ulonglong
     with cython.nogil:
         while i < n and p < size:
             out[p] = 0x0A  # Trace.packet
-            q = p + 2
+            q: cython.Py_ssize_t = p + 2
             for j in range(n_lead):
                 out[q + j] = lead[j]
             q += n_lead
             out[q] = 0x40  # TracePacket.timestamp
-            v = ts[i]
+            v: cython.ulonglong = ts[i]
             q = varint(out, q + 1, v)
             out[q] = 0x5A  # TracePacket.track_event
             out[q + 1] = n_event + 10

@@ -26,11 +26,10 @@ def cut_depths(
     if depth.shape[0] != n or outer.shape[0] != n or first < 0:
         raise ValueError("cut_depths: an array has the wrong length")
     i: cython.Py_ssize_t
-    node: cython.Py_ssize_t
     bad: cython.bint = False
     with cython.nogil:
         for i in range(first, n):
-            node = above[i]
+            node: cython.Py_ssize_t = above[i]
             if node >= i:
                 bad = True
                 break
@@ -83,23 +82,17 @@ def callstacks(
     i: cython.Py_ssize_t = row
     n_new: cython.Py_ssize_t = 0
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
-    node: cython.Py_ssize_t
-    size: cython.Py_ssize_t
     left: cython.int  # frames until the cut
-    n_walked: cython.int
-    f: cython.int
-    iid: cython.int
     bad: cython.bint = False
     with cython.nogil:
         while i < n:
-            node = stacks[i]
+            node: cython.Py_ssize_t = stacks[i]
             if node >= n_stacks:
                 bad = True
                 break
             left = inner if node >= 0 and depth[node] > max_depth else -1
-            size = 0
-            n_walked = 0
+            size: cython.Py_ssize_t = 0
+            n_walked: cython.int = 0
             while node >= 0:
                 if run[node] < 0 or run[node] >= n_runs or above[node] >= node or n_walked > max_depth:
                     bad = True
@@ -110,7 +103,7 @@ def callstacks(
                     if node < 0 or node >= n_stacks or run[node] < 0 or run[node] >= n_runs or above[node] >= node:
                         bad = True
                         break
-                f = frame_iid[run[node]]
+                f: cython.int = frame_iid[run[node]]
                 if f <= 0:
                     if n_new >= n_runs:
                         bad = True
@@ -126,13 +119,13 @@ def callstacks(
                 n_walked += 1
             if bad or p + size > n_max:
                 break
-            iid = first_iid + i
+            iid: cython.int = first_iid + i
             out[p] = 0x3A  # InternedData.callstacks
             p = varint(out, p + 1, 1 + size_of(iid) + size)
             out[p] = 0x08  # Callstack.iid
             p = varint(out, p + 1, iid) + size
             # From the leaf backwards: the root comes first.
-            q = p
+            q: cython.Py_ssize_t = p
             node = stacks[i]
             left = inner if node >= 0 and depth[node] > max_depth else -1
             while node >= 0:
@@ -181,14 +174,12 @@ def plain_frames(
         raise ValueError("plain_frames: an array has the wrong length")
     i: cython.Py_ssize_t
     p: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
-    v: cython.ulonglong
     with cython.nogil:
         for i in range(n):
             out[p] = 0x32  # InternedData.frames
-            q = p + 2
+            q: cython.Py_ssize_t = p + 2
             out[q] = 0x08  # Frame.iid
-            v = iids[i]
+            v: cython.ulonglong = iids[i]
             q = varint(out, q + 1, v)
             if names[i] >= 0:
                 out[q] = 0x10  # Frame.function_name_id

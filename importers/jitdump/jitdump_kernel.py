@@ -33,14 +33,12 @@ def scan(
     end: cython.Py_ssize_t = data.shape[0]
     p: cython.Py_ssize_t = start
     n: cython.Py_ssize_t = 0
-    size: cython.ulonglong
-    left: cython.ulonglong
     if p < 0:
         raise ValueError("scan: invalid start")
     with cython.nogil:
         while n < n_max and p + RECORD_HEADER <= end:
-            size = u32(data, p + 4, big)
-            left = end - p
+            size: cython.ulonglong = u32(data, p + 4, big)
+            left: cython.ulonglong = end - p
             if size < 16 or size > left:
                 break
             ids[n] = u32(data, p, big)
@@ -78,17 +76,13 @@ def loads(
     ):
         raise ValueError("loads: an array has the wrong length")
     i: cython.Py_ssize_t
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    left: cython.ulonglong
     for i in range(n):
         if begins[i] < 0 or ends[i] < begins[i] or ends[i] > data.shape[0]:
             raise ValueError("loads: a record outside the data")
     with cython.nogil:
         for i in range(n):
-            p = begins[i] + RECORD_HEADER
-            end = ends[i]
+            p: cython.Py_ssize_t = begins[i] + RECORD_HEADER
+            end: cython.Py_ssize_t = ends[i]
             name_sizes[i] = -1
             code_at[i] = -1
             if end - p < LOAD:
@@ -98,12 +92,12 @@ def loads(
             sizes[i] = u64(data, p + 24, big)
             indexes[i] = u64(data, p + 32, big)
             p += LOAD
-            left = end - p
+            left: cython.ulonglong = end - p
             if sizes[i] <= left:
                 left = sizes[i]
                 end -= left
                 code_at[i] = end
-            q = p
+            q: cython.Py_ssize_t = p
             while q < end and data[q] != 0:
                 q += 1
             name_sizes[i] = q - p
@@ -162,44 +156,33 @@ def entries(
             raise ValueError("entries: an array has the wrong length")
     m: cython.Py_ssize_t = 0
     n_runs: cython.Py_ssize_t = 0
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    i: cython.Py_ssize_t
     name: cython.Py_ssize_t = 0
     length: cython.Py_ssize_t = -1
-    in_record: cython.bint
-    rising: cython.bint
     _k: cython.longlong
-    far: cython.longlong
-    last: cython.longlong
-    base: cython.ulonglong
-    address: cython.ulonglong
-    value: cython.uint
     with cython.nogil:
         for r in range(n):
             starts[r] = m
-            p = begins[r]
-            end = ends[r]
-            base = bases[r]
-            in_record = False
-            rising = True
-            last = -reach - 1
+            p: cython.Py_ssize_t = begins[r]
+            end: cython.Py_ssize_t = ends[r]
+            base: cython.ulonglong = bases[r]
+            in_record: cython.bint = False
+            rising: cython.bint = True
+            last: cython.longlong = -reach - 1
             for _k in range(counts[r]):
                 if p + ENTRY >= end:
                     break
-                address = u64(data, p, big)
+                address: cython.ulonglong = u64(data, p, big)
                 if address >= base:
                     if address - base > reach:
                         break
-                    far = address - base
+                    far: cython.longlong = address - base
                 else:
                     if base - address > reach:
                         break
                     far = base - address
                     far = -far
-                q = p + ENTRY
-                i = 0
+                q: cython.Py_ssize_t = p + ENTRY
+                i: cython.Py_ssize_t = 0
                 if in_record and data[q] == SAME_FILE and q + 1 < end and data[q + 1] == 0:
                     i = 1
                 else:
@@ -222,7 +205,7 @@ def entries(
                     rising = False
                 last = far
                 offsets[m] = far
-                value = u32(data, p + 8, big)
+                value: cython.uint = u32(data, p + 8, big)
                 lines[m] = value if value <= 0x7FFFFFFF else 0
                 value = u32(data, p + 12, big)
                 columns[m] = value if value <= 0x7FFFFFFF else 0

@@ -73,13 +73,10 @@ def decode_packed(w: cython.ulonglong):
 
     The branches are what makes it quick: processors guess them right, and go on without waiting for the length.
     """
-    delta: cython.ulonglong
-    difference: cython.ulonglong
-    length: cython.Py_ssize_t
     if not w & 0x8000:
-        delta = (w >> 8) & 0x7F
+        delta: cython.ulonglong = (w >> 8) & 0x7F
         w = w >> 16
-        length = 2
+        length: cython.Py_ssize_t = 2
     elif not w & 0x800000:
         delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80
         w = w >> 24
@@ -91,7 +88,7 @@ def decode_packed(w: cython.ulonglong):
     else:
         return 0, 0, 0
     if not w & 0x80:
-        difference = (w & 0x7F ^ 0x40) - 0x40
+        difference: cython.ulonglong = (w & 0x7F ^ 0x40) - 0x40
         return delta, difference, length + 1
     if not w & 0x8000:
         difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
@@ -201,11 +198,10 @@ class Cursor(Position):
     @c_function
     def begin(self) -> cython.bint:
         """At the end of a buffer, goes to the next that is not empty. False: there is none."""
-        at: cython.Py_ssize_t
         while self.at >= self.end:
             if self.row >= self.n_buffers:
                 return False
-            at = self.row * B_WIDTH
+            at: cython.Py_ssize_t = self.row * B_WIDTH
             self.row += 1
             self.at = self.buffers[at + B_AT]
             self.end = self.buffers[at + B_END]
@@ -270,7 +266,6 @@ class Cursor(Position):
     @c_function
     def next(self, first: cython.Py_ssize_t) -> cython.bint:
         """Reads the event at `at`, and its values to items[first] and on. False: `damage` says why not."""
-        w: cython.ulonglong
         delta: cython.ulonglong
         difference: cython.ulonglong
         length: cython.Py_ssize_t
@@ -282,7 +277,7 @@ class Cursor(Position):
         self.known = -1
         self.lists.n_wanted = 0
         if self.at + 8 <= self.end:
-            w = load8(self.data, self.at)
+            w: cython.ulonglong = load8(self.data, self.at)
             if w & 0xCF == 3 and w & 0x30 != 0:
                 delta, difference, length = decode_packed(w)
                 if length != 0:
@@ -354,26 +349,23 @@ class Cursor(Position):
     @c_function
     def interpret(self) -> cython.bint:
         """Follows the steps of the event's declaration."""
-        step: cython.Py_ssize_t
         group_at: cython.Py_ssize_t = 0
         group_end: cython.Py_ssize_t = -1
         left: cython.longlong = 0
         value: cython.ulonglong = 0
-        encoding: cython.int
-        parameter: cython.int
         head: cython.longlong = 0
         self.damage = 0
         self.timed = False
         self.event_ts = self.ts
         self.kind = self.byte()
-        step = STEP * self.starts[self.kind]
+        step: cython.Py_ssize_t = STEP * self.starts[self.kind]
         while self.damage == 0:
             if step == group_end:
                 left -= 1
                 step = group_at if left > 0 else step
                 group_end = group_end if left > 0 else -1
-            encoding = self.steps[step]
-            parameter = self.steps[step + 1]
+            encoding: cython.int = self.steps[step]
+            parameter: cython.int = self.steps[step + 1]
             step += STEP
             if encoding == METHOD:
                 self.method = (self.method + self.leb(True)) & self.mask
@@ -467,15 +459,12 @@ class Cursor(Position):
     @c_function
     def values(self, in_bytes: cython.bint) -> cython.void:
         """Of counters, until an index is 0. in_bytes: whether types are bytes, not uleb."""
-        index: cython.ulonglong
-        of_type: cython.ulonglong
-        value: cython.ulonglong
         while self.damage == 0:
-            index = self.leb(False)
+            index: cython.ulonglong = self.leb(False)
             if index == 0:
                 return
-            of_type = self.byte() if in_bytes else self.leb(False)
-            value = 0
+            of_type: cython.ulonglong = self.byte() if in_bytes else self.leb(False)
+            value: cython.ulonglong = 0
             if of_type == 1 or of_type == 4:
                 value = self.leb(False)
             elif of_type == 5:

@@ -109,22 +109,16 @@ def sites(
         hand_stack[h] = -1
         hand_pair[h] = -1
     result: cython.int = DONE
-    q: cython.Py_ssize_t
-    number: cython.int
-    frame: cython.int
-    pair: cython.int
     stack: cython.int = -1
-    low: cython.uint
-    is_lasting: cython.bint
     with cython.nogil:
         while result == DONE and c.begin():
             if not c.next(0):
                 c.at = c.end
                 continue
-            low = c.kind & 15
+            low: cython.uint = c.kind & 15
             if c.kind == ENTER:
-                number = methods.add(c.method)
-                frame = methods.frame_at(number, c.ts)
+                number: cython.int = methods.add(c.method)
+                frame: cython.int = methods.frame_at(number, c.ts)
                 if frame < 0:
                     result = NAMES
                 elif depth == deepest:
@@ -138,7 +132,7 @@ def sites(
             elif low == METHOD_TYPE and c.kind <= EXC_LEAVE:
                 number = methods.find(c.method)
                 if number >= 0 and n_open[number] > 0:
-                    q = -1
+                    q: cython.Py_ssize_t = -1
                     while depth > 0 and q != number:
                         depth -= 1
                         q = open_key[depth]
@@ -159,7 +153,7 @@ def sites(
                     stack = c.known
                 elif c.n_items > c.n_single:
                     stack = -1
-                    is_lasting = True
+                    is_lasting: cython.bint = True
                     for q in range(c.n_single, c.n_items):
                         number = methods.add(items[q])
                         frame = methods.frame_at(number, c.ts)
@@ -185,7 +179,7 @@ def sites(
                             break
                         open_stack[q] = stack
                         q += 1
-                pair = -1
+                pair: cython.int = -1
                 if result == DONE and low == ALLOC_TYPE:
                     h = mix_pair(stack, items[0]) & (N_AT_HAND - 1)
                     pair = hand_pair[h]

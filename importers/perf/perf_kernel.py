@@ -99,21 +99,18 @@ def rest_fits(
 ) -> cython.bint:
     """The fields of a sample from BRANCH_STACK on."""
     kinds: cython.ulonglong = layouts[at + SAMPLE_TYPE]
-    nr: cython.ulonglong
-    words: cython.ulonglong
-    size: cython.ulonglong
     registers: cython.ulonglong = 0
     if kinds & 0x800:  # BRANCH_STACK
         if end - q < 8:
             return False
-        nr = u64(d, q, big)
+        nr: cython.ulonglong = u64(d, q, big)
         q += 8
         if hw_idx:
             if end - q < 8:
                 return False
             q += 8
-        words = 4 if layouts[at + BRANCHES] & 2 else 3
-        size = end - q
+        words: cython.ulonglong = 4 if layouts[at + BRANCHES] & 2 else 3
+        size: cython.ulonglong = end - q
         if nr > size // (8 * words):
             return False
         q += 8 * words * nr
@@ -198,9 +195,6 @@ def parse(
     kinds: cython.ulonglong = layouts[at + SAMPLE_TYPE]
     q: cython.Py_ssize_t = p + 8
     size: cython.ulonglong = end - q
-    nr: cython.ulonglong
-    words: cython.ulonglong
-    formats: cython.ulonglong
     if size < layouts[at + WORDS_SIZE]:
         return False
     if kinds & 0x10000:  # IDENTIFIER
@@ -235,9 +229,9 @@ def parse(
         fields[F_PERIOD] = u64(d, q, big)
         q += 8
     if kinds & 0x10:  # READ
-        formats = layouts[at + READ_FORMAT]
-        words = (formats & 1) + (formats >> 1 & 1)
-        nr = 1 + (formats >> 2 & 1) + (formats >> 4 & 1)
+        formats: cython.ulonglong = layouts[at + READ_FORMAT]
+        words: cython.ulonglong = (formats & 1) + (formats >> 1 & 1)
+        nr: cython.ulonglong = 1 + (formats >> 2 & 1) + (formats >> 4 & 1)
         size = end - q
         if formats & 8:  # GROUP
             words += 1
@@ -313,30 +307,26 @@ def walk(
     last: cython.uint = counts.shape[0] - 1
     highest: cython.uint = 0x7FFFFFFF
     status: cython.int = 0
-    kind: cython.uint
-    size: cython.uint
-    after: cython.ulonglong
-    left: cython.ulonglong
     with cython.nogil:
         while p < end:
             if end - p < 8:
                 status = CUT
                 break
-            kind = u32(d, p, big)
-            size = u16(d, p + 6, big)
+            kind: cython.uint = u32(d, p, big)
+            size: cython.uint = u16(d, p + 6, big)
             if size < 8:
                 status = BAD_SIZE
                 break
             if size > end - p:
                 status = CUT
                 break
-            after = 0
+            after: cython.ulonglong = 0
             if kind == 66 and size >= 12:  # HEADER_TRACING_DATA
                 after = u32(d, p + 8, big)
                 after = (after + 7) // 8 * 8
             elif kind == 71 and size >= 16:  # AUXTRACE
                 after = u64(d, p + 8, big)
-            left = end - p - size
+            left: cython.ulonglong = end - p - size
             if after > left:
                 status = CUT
                 break
@@ -437,29 +427,22 @@ def samples(
     ):
         raise ValueError("samples: an array has the wrong length")
     nth: cython.Py_ssize_t
-    p: cython.Py_ssize_t
-    q: cython.Py_ssize_t
-    end: cython.Py_ssize_t
     i: cython.Py_ssize_t
     e: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = 0
     m: cython.Py_ssize_t = 0
-    n_ips: cython.Py_ssize_t
     n_bad: cython.longlong = 0
     first_bad: cython.longlong = -1
     n_no_event: cython.longlong = 0
     first_no_event: cython.longlong = -1
-    size: cython.uint
-    wanted: cython.ulonglong
     known: cython.ulonglong = 0
-    value: cython.ulonglong
     with cython.nogil:
         for nth in range(n_at):
-            p = at[nth]
-            size = 0
+            p: cython.Py_ssize_t = at[nth]
+            size: cython.uint = 0
             if p >= 0 and p + 8 <= d.shape[0]:
                 size = u16(d, p + 6, big)
-            end = p + size
+            end: cython.Py_ssize_t = p + size
             if size < 8 or end > d.shape[0] or (n_events > 1 and id_at >= 0 and p + id_at + 16 > end):
                 if n_bad == 0:
                     first_bad = p
@@ -467,7 +450,7 @@ def samples(
                 continue
             if n_events > 1 and id_at >= 0:
                 # perf takes the first event for the id 0.
-                wanted = u64(d, p + 8 + id_at, big)
+                wanted: cython.ulonglong = u64(d, p + 8 + id_at, big)
                 if wanted != known:
                     known = wanted
                     e = event_of(wanted, ids, id_events) if wanted else 0
@@ -481,8 +464,8 @@ def samples(
                     first_bad = p
                 n_bad += 1
                 continue
-            n_ips = fields[F_CHAIN_N]
-            q = fields[F_CHAIN_AT]
+            n_ips: cython.Py_ssize_t = fields[F_CHAIN_N]
+            q: cython.Py_ssize_t = fields[F_CHAIN_AT]
             chain_start[n] = m
             if n_ips and chain_from >= 0:
                 chain_start[n] = (q - chain_from) >> 3
@@ -497,7 +480,7 @@ def samples(
                         chain[m + i] = u64(d, q + 8 * i, False)
                 m += n_ips
             chain_n[n] = n_ips
-            value = fields[F_TIME]
+            value: cython.ulonglong = fields[F_TIME]
             ts[n] = value if value < TIMES_END else -1
             pid[n] = signed(fields[F_PID])
             tid[n] = signed(fields[F_TID])

@@ -120,20 +120,7 @@ def collect(
     n_keys: cython.Py_ssize_t = int(state[N_KEYS])
     if i < 0 or n_all < 0 or n_keys < 0 or n_keys > size:
         raise ValueError("collect: invalid state")
-    end: cython.Py_ssize_t
-    before: cython.Py_ssize_t
-    most: cython.Py_ssize_t
-    same: cython.Py_ssize_t
-    w: cython.Py_ssize_t
     d: cython.Py_ssize_t
-    base: cython.Py_ssize_t
-    n_new: cython.Py_ssize_t
-    value: cython.ulonglong
-    t: cython.int
-    now: cython.int
-    mode: cython.int
-    s: cython.int
-    exact: cython.bint
     bad: cython.bint = False
     with cython.nogil:
         while i < n:
@@ -148,25 +135,25 @@ def collect(
                 break
             if n_keys + length[i] + 1 > size:
                 break
-            t = thread[i] & (CACHED - 1)
-            end = start[i] + length[i]
-            same = 0
+            t: cython.int = thread[i] & (CACHED - 1)
+            end: cython.Py_ssize_t = start[i] + length[i]
+            same: cython.Py_ssize_t = 0
             if latest[t, THREAD] == thread[i] and latest[t, SPACE] == space[i]:
-                before = latest[t, END]
-                most = min(latest[t, N_WORDS], length[i])
+                before: cython.Py_ssize_t = latest[t, END]
+                most: cython.Py_ssize_t = min(latest[t, N_WORDS], length[i])
                 while same < most and chain[end - 1 - same] == chain[before - 1 - same]:
                     same += 1
-            now = space[i]
-            exact = True
-            n_new = 0
-            w = length[i] - 1
+            now: cython.int = space[i]
+            exact: cython.bint = True
+            n_new: cython.Py_ssize_t = 0
+            w: cython.Py_ssize_t = length[i] - 1
             while w >= 0:
-                mode = now << 1 | exact
+                mode: cython.int = now << 1 | exact
                 if w < same and words[t, w, MODE] == mode:
                     break
                 words[t, w, MODE] = mode
                 words[t, w, UP_TO] = -n_new
-                value = chain[end - 1 - w]
+                value: cython.ulonglong = chain[end - 1 - w]
                 w -= 1
                 if value >= MARKERS:
                     now = 0 if value == KERNEL else space[i] if value == USER else 1
@@ -177,13 +164,13 @@ def collect(
                 if not exact:
                     value -= 1
                 exact = False
-                s = intern_pair(spaces, addresses, slots, n_keys, now, value)
+                s: cython.int = intern_pair(spaces, addresses, slots, n_keys, now, value)
                 if s == n_keys:
                     first_ts[s] = last_ts[s] = ts[i]
                     n_keys += 1
                 own[n_all + n_new] = s
                 n_new += 1
-            base = words[t, w, UP_TO] if w >= 0 else 0
+            base: cython.Py_ssize_t = words[t, w, UP_TO] if w >= 0 else 0
             for d in range(w + 1, length[i]):
                 words[t, d, UP_TO] += base + n_new
             same = length[i]
@@ -304,45 +291,38 @@ def compose(
     n_late: cython.longlong = int(state[N_LATE])
     if i < 0 or used < 0 or n_stacks < 0 or n_stacks > size:
         raise ValueError("compose: invalid state")
-    depth: cython.Py_ssize_t
     d: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    total: cython.Py_ssize_t
-    t: cython.int
-    s: cython.int
-    top: cython.int
-    f: cython.int
-    known: cython.int
-    v: cython.longlong
-    change: cython.longlong
     bad: cython.bint = False
     with cython.nogil:
         while i < n:
-            depth = n_shared[i] + n_own[i]
+            depth: cython.Py_ssize_t = n_shared[i] + n_own[i]
             if n_shared[i] < 0 or n_own[i] < 0 or depth > width or n_own[i] > own.shape[0] - used:
                 bad = True
                 break
-            t = thread[i] & (CACHED - 1)
+            t: cython.int = thread[i] & (CACHED - 1)
             for j in range(n_own[i]):
                 path[t, depth - 1 - j, KEY] = own[used + j]
             k = n_shared[i]
             while k > 0 and until[t, k - 1] <= ts[i]:
                 k -= 1
             for d in range(k, depth):
-                s = path[t, d, KEY]
+                s: cython.int = path[t, d, KEY]
                 if s < 0 or s >= n_keys:
                     bad = True
                     break
-                f = single[s, 0]
+                f: cython.int = single[s, 0]
                 if f >= 0:
-                    change = NEVER
-                    known = single[s, 1]
+                    change: cython.longlong = NEVER
+                    known: cython.int = single[s, 1]
                     path[t, d, VERSION] = -1 - f
                     path[t, d, FRAMES] = 1
                     path[t, d, UNKNOWN] = known & 1
                     path[t, d, LATE] = known >> 1
                 else:
-                    v = max(first_version[s], last_at(version_from, first_version[s], first_version[s + 1], ts[i]))
+                    v: cython.longlong = max(
+                        first_version[s], last_at(version_from, first_version[s], first_version[s + 1], ts[i])
+                    )
                     change = version_from[v + 1] if v + 1 < first_version[s + 1] else NEVER
                     path[t, d, VERSION] = v
                     path[t, d, FRAMES] = first_frame[v + 1] - first_frame[v]
@@ -357,11 +337,11 @@ def compose(
             if bad:
                 break
             n_composed[t] = min(n_composed[t], k)
-            total = path[t, depth - 1, FRAMES] if depth else 0
+            total: cython.Py_ssize_t = path[t, depth - 1, FRAMES] if depth else 0
             if n_stacks + min(total, max_frames) > size:
                 break
             k = n_composed[t]
-            top = path[t, k - 1, STACK] if k else -1
+            top: cython.int = path[t, k - 1, STACK] if k else -1
             n_composed[t] = depth
             if total > max_frames:
                 k = 0

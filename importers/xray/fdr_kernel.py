@@ -91,14 +91,6 @@ def decode(
     free: cython.uint = 0xFFFFFFFF
     two32: cython.ulonglong = 0x100000000
     near: cython.ulonglong = 0x10000000000
-    w: cython.uint
-    k: cython.uint
-    h: cython.uint
-    f: cython.uint
-    q: cython.Py_ssize_t
-    size: cython.int
-    delta: cython.ulonglong
-    stamp: cython.ulonglong
     status: cython.int = 0
     # Between two absolute time stamps ticks do not fall: the first and the last row of a run are its bounds.
     run: cython.Py_ssize_t = n
@@ -108,7 +100,7 @@ def decode(
                 if p + 16 > end:
                     status = CUT
                     break
-                k = d[p] & 0x7F if big else d[p] >> 1
+                k: cython.uint = d[p] & 0x7F if big else d[p] >> 1
                 if k == 2 or k == 3:
                     if n > run:
                         if ticks[run] < low:
@@ -129,8 +121,8 @@ def decode(
                 if m >= a_cap:
                     status = AUX_FULL
                     break
-                q = p + 16
-                stamp = tick
+                q: cython.Py_ssize_t = p + 16
+                stamp: cython.ulonglong = tick
                 if k == 0 or k == 9:
                     aux_value[m] = u32(d, p + 1, big)
                 elif k == 2:
@@ -142,13 +134,13 @@ def decode(
                 elif k == 6:
                     aux_value[m] = u64(d, p + 1, big)
                 else:
-                    w = u32(d, p + 1, big)
+                    w: cython.uint = u32(d, p + 1, big)
                     if w > 0x7FFFFFFF:
                         status = BAD_SIZE
                         break
-                    size = w
+                    size: cython.int = w
                     if version >= 5:
-                        delta = u32(d, p + 5, big)
+                        delta: cython.ulonglong = u32(d, p + 5, big)
                         if delta > 0x7FFFFFFF:
                             # Back in time: no writer does it, but the bytes may.
                             delta = tick if tick < two32 - delta else two32 - delta
@@ -192,14 +184,14 @@ def decode(
             w = u32(d, p, big)
             if big:
                 k = w >> 28
-                f = w & 0x0FFFFFFF
+                f: cython.uint = w & 0x0FFFFFFF
             else:
                 k = w >> 1 & 7
                 f = w >> 4
             if k > 3:
                 status = UNKNOWN_KIND
                 break
-            h = (f * golden & free) >> shift
+            h: cython.uint = (f * golden & free) >> shift
             while id_keys[h] != f and id_keys[h] != free:
                 h = (h + 1) & hash_mask
             if id_keys[h] == free:

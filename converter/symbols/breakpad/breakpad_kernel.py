@@ -120,16 +120,13 @@ def numbers(
     if at < 0:
         return -1
     field: cython.int
-    digit: cython.int
-    value: cython.ulonglong
-    begin: cython.Py_ssize_t
     for field in range(first, last):
         while at < end and text[at] == SPACE:
             at += 1
-        begin = at
-        value = 0
+        begin: cython.Py_ssize_t = at
+        value: cython.ulonglong = 0
         while at < end and text[at] != SPACE:
-            digit = digit_of(text[at])
+            digit: cython.int = digit_of(text[at])
             if digit >= base or at - begin >= MAX_DIGITS:
                 return -1
             value = value * base + digit
@@ -268,7 +265,6 @@ def count(text: cython.const[cython.uchar][::1], counts: cython.longlong[::1]):
         raise ValueError("count: an array has the wrong length")
     n: cython.Py_ssize_t = text.shape[0]
     at: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t
     p: cython.Py_ssize_t
     n_lines: cython.longlong = 0
     n_spaces: cython.longlong = 0
@@ -276,7 +272,7 @@ def count(text: cython.const[cython.uchar][::1], counts: cython.longlong[::1]):
     for kind in range(N_COUNTS):
         counts[kind] = 0
     while at < n:
-        end = line_end(text, at)
+        end: cython.Py_ssize_t = line_end(text, at)
         kind = kind_of(text, at, end)
         counts[kind] += 1
         n_lines += 1
@@ -327,20 +323,17 @@ def scan(
     n: cython.Py_ssize_t = text.shape[0]
     function: cython.Py_ssize_t = -1
     at: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t
-    following: cython.Py_ssize_t
     n_damaged: cython.Py_ssize_t = 0
     kind: cython.int
-    outcome: cython.int
     for kind in range(N_COUNTS):
         counts[kind] = 0
     while at < n:
-        end = line_end(text, at)
-        following = end + 1
+        end: cython.Py_ssize_t = line_end(text, at)
+        following: cython.Py_ssize_t = end + 1
         if end > at and text[end - 1] == RETURN:
             end -= 1
         kind = kind_of(text, at, end)
-        outcome = BAD
+        outcome: cython.int = BAD
         if kind == LINE:
             if function >= 0:
                 outcome = take_line(text, at, end, function, lines, fields, counts)

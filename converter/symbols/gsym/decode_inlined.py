@@ -126,9 +126,8 @@ class File:
         """The first entry of the address table that is not below `offset`."""
         low: cython.ulonglong = 0
         high: cython.ulonglong = self.n_addresses
-        middle: cython.ulonglong
         while low < high:
-            middle = (low + high) // 2
+            middle: cython.ulonglong = (low + high) // 2
             if self.start_of(middle) < offset:
                 low = middle + 1
             else:
@@ -189,8 +188,6 @@ class Info:
     @c_function
     def read(self, at: cython.ulonglong) -> cython.int:
         """The one at `at`. Returns what is damaged, 0: nothing."""
-        type_: cython.ulonglong
-        length: cython.ulonglong
         self.cursor.begin(at, self.file.infos_end)
         self.lines = self.lines_end = self.inlines = self.inlines_end = 0
         self.merged = self.merged_end = self.call_sites = self.call_sites_end = 0
@@ -201,8 +198,8 @@ class Info:
         elif self.cursor.damage == 0 and self.name >= self.file.n_strings:
             self.cursor.damage = NO_STRING
         while self.cursor.damage == 0:
-            type_ = self.cursor.fixed(4)
-            length = self.cursor.fixed(4)
+            type_: cython.ulonglong = self.cursor.fixed(4)
+            length: cython.ulonglong = self.cursor.fixed(4)
             if self.cursor.damage != 0 or length > self.cursor.end - self.cursor.at:
                 self.cursor.damage = CUT
                 break
@@ -249,10 +246,9 @@ class Rows:
     @c_function
     def begin(self, at: cython.ulonglong, end: cython.ulonglong, start: cython.ulonglong) -> cython.void:
         """The table from `at` to `end`, of a function that starts at `start`."""
-        max_delta: cython.ulonglong
         self.cursor.begin(at, end)
         self.min_delta = self.cursor.sleb()
-        max_delta = self.cursor.sleb()
+        max_delta: cython.ulonglong = self.cursor.sleb()
         self.line_range = wrapped(max_delta - self.min_delta + 1)
         self.line = self.cursor.uleb() & LOW32
         self.file = 1
@@ -261,9 +257,8 @@ class Rows:
     @c_inline
     def next(self) -> cython.bint:
         """Goes on to the next row. False: there is none, or cursor.damage says why not."""
-        opcode: cython.ulonglong
         while self.cursor.damage == 0:
-            opcode = self.cursor.fixed(1)
+            opcode: cython.ulonglong = self.cursor.fixed(1)
             if opcode == END_SEQUENCE:
                 return False
             if opcode == SET_FILE:

@@ -56,9 +56,6 @@ def find(
     end: cython.ulonglong = 0
     start: cython.ulonglong = 0
     until: cython.ulonglong = 0
-    offset: cython.ulonglong
-    size: cython.ulonglong
-    info: cython.longlong
     i: cython.Py_ssize_t
     for i in range(n):
         infos[i] = -1
@@ -66,7 +63,7 @@ def find(
         damage[i] = 0
         if addresses[i] < file.base:
             continue
-        offset = addresses[i] - file.base
+        offset: cython.ulonglong = addresses[i] - file.base
         if offset >= until and end < file.n_addresses:
             end = file.first_after(offset)
             until = file.start_of(end) if end < file.n_addresses else ALL
@@ -74,12 +71,12 @@ def find(
                 start = file.start_of(end - 1)
                 entry = file.first_from(start)
         while entry < end:
-            info = file.info_of(entry)
+            info: cython.longlong = file.info_of(entry)
             if info < 0:
                 damage[i] = OUTSIDE
                 infos[i] = cython.cast(cython.longlong, file.place_of_info(entry))
                 break
-            size = number(d, cython.cast(cython.ulonglong, info), 4, file.big)
+            size: cython.ulonglong = number(d, cython.cast(cython.ulonglong, info), 4, file.big)
             if size == 0 or offset - start < size:
                 infos[i] = info
                 starts[i] = wrapped(file.base + start)
@@ -138,10 +135,9 @@ def count_calls(
 ) -> cython.int:
     """Adds to `frames` the calls that are inlined around each address from `begin` to `end`. inside: the innermost node
     so far: a node holds an address only if its parent does and no sibling before it. Returns what is damaged."""
-    i: cython.Py_ssize_t
     while tree.next():
         while tree.next_range():
-            i = first_from(addresses, begin, end, tree.first)
+            i: cython.Py_ssize_t = first_from(addresses, begin, end, tree.first)
             while i < end and addresses[i] < tree.end:
                 if inside[i] == tree.parent:
                     inside[i] = tree.number
@@ -165,16 +161,14 @@ def fill_calls(
 ) -> cython.bint:
     """Writes the calls that `count_calls` counted. first: the innermost frame of each address; outermost: the last that
     was not written yet. False: they are not what was counted."""
-    i: cython.Py_ssize_t
-    frame: cython.longlong
     while tree.next():
         while tree.next_range():
-            i = first_from(addresses, begin, end, tree.first)
+            i: cython.Py_ssize_t = first_from(addresses, begin, end, tree.first)
             while i < end and addresses[i] < tree.end:
                 if inside[i] == tree.parent:
                     inside[i] = tree.number
                     if tree.is_call:
-                        frame = outermost[i]
+                        frame: cython.longlong = outermost[i]
                         if frame <= first[i]:
                             return False
                         source[frame] = cython.cast(cython.uint, tree.call_file)
@@ -220,10 +214,8 @@ def count(
     tree: Nodes = Nodes(file)
     i: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    bad: cython.int
     while i < n:
-        end = end_of_function(infos, starts, i)
+        end: cython.Py_ssize_t = end_of_function(infos, starts, i)
         for k in range(i, end):
             sizes[k] = 0
             names[k] = 0
@@ -233,7 +225,7 @@ def count(
         if infos[i] < 0 or damage[i] != 0:
             i = end
             continue
-        bad = info.read(cython.cast(cython.ulonglong, infos[i]))
+        bad: cython.int = info.read(cython.cast(cython.ulonglong, infos[i]))
         if bad == 0 and info.lines_end > info.lines:
             table.begin(info.lines, info.lines_end, starts[i])
             bad = place_rows(table, addresses, i, end, files, lines)
@@ -292,12 +284,10 @@ def fill(
     tree: Nodes = Nodes(file)
     i: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    deepest: cython.int
     good: cython.bint = True
     while i < n and good:
-        end = end_of_function(infos, starts, i)
-        deepest = 0
+        end: cython.Py_ssize_t = end_of_function(infos, starts, i)
+        deepest: cython.int = 0
         for k in range(i, end):
             if frames[k] < 0 or first[k] < 0 or first[k] > n_max - frames[k]:
                 good = False
