@@ -81,7 +81,7 @@ UNKNOWN_EVENT = cython.declare(cython.int, 3)
 BAD_COUNT = cython.declare(cython.int, 4)
 UNKNOWN_VALUE = cython.declare(cython.int, 5)
 
-# Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames; or cannot be done here.
+# Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames.
 DONE = cython.declare(cython.int, 0)
 ROWS = cython.declare(cython.int, 1)
 POOL = cython.declare(cython.int, 2)
@@ -90,7 +90,6 @@ NODES = cython.declare(cython.int, 4)
 CALLS = cython.declare(cython.int, 5)
 MOVES = cython.declare(cython.int, 6)
 PAIRS = cython.declare(cython.int, 7)
-IRREGULAR = cython.declare(cython.int, 8)  # calls that are not nested, or fall in time
 
 # First bytes.
 ALLOC = cython.declare(cython.uint, 0x00)
