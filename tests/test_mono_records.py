@@ -12,6 +12,7 @@ from builders.mono import MAIN, Counter, Event, Log
 from support import calls_of, data_of, events_of, for_each, frame_names, report_of
 from test_builders_mono import EVENTS, everything, named
 
+from traceferry.calls import balance
 from traceferry.importers import mono as importer
 from traceferry.importers.mono import walks
 from traceferry.io.source import Source
@@ -344,8 +345,9 @@ def test_calls_that_do_not_nest_among_calls_that_do(monkeypatch: pytest.MonkeyPa
             while (left := stack.pop()) != letter:
                 expected.append((at(latest), left, LEAVE | UNWOUND))
             expected.append((at(latest), letter, LEAVE | UNWOUND if word.endswith("!") else LEAVE))
-    for piece in (1, 7, 1 << 10, 1 << 16):
-        monkeypatch.setattr(walks, "IRREGULAR_PIECE", piece)
+    monkeypatch.setattr(walks, "PIECE", 1 << 10)
+    for piece in (1, 7, 100, 1 << 10):
+        monkeypatch.setattr(balance, "IRREGULAR_PIECE", piece)
         trace = read(log.buffer(OTHER).gc_resize(1, ts=START))
         calls, names = data_of(trace, MAIN).calls, frame_names(trace)
         found = zip(

@@ -27,6 +27,8 @@ FIRST_DEPTH = 1 << 8
 # Balanced calls of a thread that are kept; of longer threads they are made again each time.
 KEPT_ROWS = 1 << 24
 NO_ROWS = np.empty(0, np.int64)
+# So many rows are balanced one by one from one on that does not nest.
+IRREGULAR_PIECE = 1 << 13
 CALL_COLUMNS = [column.name for column in CALLS.columns]
 
 
@@ -88,20 +90,20 @@ class Balancer:
             self._marks.append(marks)
         return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
 
-    def open_calls(self, n: int, n_keys: int) -> tuple[Array, Array] | None:
-        """(int32 key, int32 frame) of the open calls, with capacity for n more, for a caller that balances n rows
-        itself: enters and leaves of the innermost call, at times that do not fall. None: these must be added, too."""
-        self._reserve(n, n_keys)
-        is_possible = not self._notes and not len(self._missing) and self["searched"] <= balance_kernel.SEARCHED_MOST
-        return (self._key, self._frame) if is_possible else None
-
-    def balanced(self, n: int, depth: int, now: int) -> None:
-        """After a caller has balanced n rows itself: the depth then, and the latest time."""
-        self._state[SLOT["depth"]] = depth
-        self._state[SLOT["now"]] = now
-        self._state[SLOT["n_read"]] += n
-        self._state[SLOT["n_written"]] += n
-        self._state[SLOT["last_row"]] = self._state[SLOT["n_written"]] - 1
+    def add_in_place(self, raw: Raw, n_keys: int) -> Table:
+        """As add, of a balancer that has a start and notes and misses nothing; the raw columns become those of the
+        calls, if all rows nest."""
+        self._reserve(len(raw.ts), n_keys)
+        parts = list[Table]()
+        while len(raw.ts):
+            done = balance_kernel.balance_regular(*raw[:4], self._key, self._frame, self._state)
+            parts.append(Table(CALLS, {name: getattr(raw, name)[:done] for name in CALL_COLUMNS}))
+            if done < len(raw.ts):
+                parts.append(self.add(Raw(*(column[done : done + IRREGULAR_PIECE] for column in raw)), n_keys))
+            raw = Raw(*(column[done + IRREGULAR_PIECE :] for column in raw))
+        if len(parts) > 1:
+            return Table(CALLS, {name: np.concatenate([part[name] for part in parts]) for name in CALL_COLUMNS})
+        return parts[0] if parts else Table(CALLS)
 
     def close(self, end_ts: int) -> Table:
         """CALLS: open calls are closed at end_ts."""

@@ -41,7 +41,6 @@ ORPHAN_COLUMNS = {"row": 0, "key": 1, "frame": 2, "place": 3, "inside": 4, "next
 
 # Searching the whole stack in vain costs its depth each time: beyond this many steps, calls are counted by key.
 PATIENCE = cython.declare(cython.longlong, 65536)
-SEARCHED_MOST = 65536
 
 
 @c_function
@@ -98,6 +97,57 @@ def not_outlived(
     else:
         orphans[O_WIDTH * lists[2 * depth - 1] + O_NEXT] = first
     lists[2 * depth - 1] = lists[2 * depth + 1]
+
+
+def balance_regular(
+    ts: cython.const[cython.longlong][::1],
+    key: cython.const[cython.int][::1],
+    frame: cython.int[::1],
+    flags: cython.const[cython.uchar][::1],
+    open_key: cython.int[::1],
+    open_frame: cython.int[::1],
+    state: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Balances a piece in place, up to the first row that is not regular; returns how many rows that are.
+
+    Regular rows enter, or leave the innermost open call, at times that do not fall: only frames of leaves are missing.
+    Lengths: open_* the depth and n.
+    """
+    n: cython.Py_ssize_t = ts.shape[0]
+    if state.shape[0] < N_STATE:
+        raise ValueError("balance_regular: an array has the wrong length")
+    sp: cython.Py_ssize_t = int(state[DEPTH])
+    if (
+        key.shape[0] != n
+        or frame.shape[0] != n
+        or flags.shape[0] != n
+        or sp < 0
+        or open_key.shape[0] < sp + n
+        or open_frame.shape[0] < sp + n
+    ):
+        raise ValueError("balance_regular: an array has the wrong length")
+    i: cython.Py_ssize_t = 0
+    now: cython.longlong = int(state[NOW])
+    counting: cython.bint = state[SEARCHED] > PATIENCE
+    with cython.nogil:
+        while i < n and not counting:
+            # LEAVE is 1. The same for enters and leaves: a branch between them would often be guessed wrong.
+            c: cython.int = key[i]
+            q: cython.Py_ssize_t = sp - (flags[i] & LEAVE)
+            open_key[sp] = c
+            open_frame[sp] = frame[i]
+            if q < 0 or open_key[q] != c or ts[i] < now:
+                break
+            now = ts[i]
+            frame[i] = open_frame[q]
+            sp = 2 * q - sp + 1
+            i += 1
+    state[DEPTH] = sp
+    state[NOW] = now
+    state[N_READ] += i
+    state[N_WRITTEN] += i
+    state[LAST_ROW] = state[N_WRITTEN] - 1 if i else state[LAST_ROW]
+    return i
 
 
 def balance(
@@ -176,7 +226,6 @@ def balance(
         if inserted[i + 1] < 0 or inserted[i + 1] >= n_keys:
             raise ValueError("balance: a key without a place in n_open")
     m: cython.Py_ssize_t = 0
-    q: cython.Py_ssize_t
     d: cython.Py_ssize_t
     now: cython.longlong = int(state[NOW])
     first_row: cython.longlong = int(state[N_READ])
@@ -190,42 +239,44 @@ def balance(
     next_insert: cython.longlong = inserted[4 * j] if j < n_inserts else -1
     k: cython.Py_ssize_t = 0
     n_marks: cython.Py_ssize_t = marks.shape[0]
-    next_mark: cython.longlong
-    t: cython.longlong
-    g: cython.uint
-    c: cython.int
     with cython.nogil:
         while k < n_marks and marks[k] < 0:
             out_marks[k] = last_row
             k += 1
-        next_mark = marks[k] if k < n_marks else -1
+        next_mark: cython.longlong = marks[k] if k < n_marks else -1
         i = -1
         while i + 1 < n:
-            if not noting and not counting and k >= n_marks and j >= n_inserts:
-                # Most records enter, or leave the innermost open call.
-                while i + 1 < n and ts[i + 1] >= now:
-                    if not flags[i + 1] & LEAVE:
-                        open_key[sp] = key[i + 1]
-                        open_frame[sp] = frame[i + 1]
-                        out_frame[m] = frame[i + 1]
-                        sp += 1
-                    elif sp > 0 and open_key[sp - 1] == key[i + 1]:
-                        sp -= 1
-                        out_frame[m] = open_frame[sp]
-                    else:
-                        break
-                    i += 1
-                    now = ts[i]
-                    out_ts[m] = now
-                    out_flags[m] = flags[i]
-                    last_row = first_out + m
-                    m += 1
-                if i + 1 >= n:
-                    break
+            # Most records enter, or leave the innermost open call: without a branch between the two.
+            regular: cython.Py_ssize_t = next_mark if k < n_marks else n
+            if j < n_inserts and next_insert - first_row < regular:
+                regular = next_insert - first_row
             i += 1
-            t = ts[i]
-            g = flags[i]
-            c = key[i]
+            while i < regular and ts[i] >= now:
+                leaves: cython.int = flags[i] & LEAVE
+                q: cython.Py_ssize_t = sp - leaves
+                open_key[sp] = key[i]
+                open_frame[sp] = frame[i]
+                if q < 0 or open_key[q] != key[i]:
+                    break
+                if noting or counting:
+                    open_row[sp] = first_row + i
+                    lists[2 * sp + 2] = -1
+                    if noting and lists[2 * q + 2] >= 0:
+                        break
+                    n_open[key[i]] += counting * (1 - 2 * leaves)
+                now = ts[i]
+                out_frame[m] = open_frame[q]
+                out_ts[m] = now
+                out_flags[m] = flags[i]
+                sp = q + 1 - leaves
+                last_row = first_out + m
+                m += 1
+                i += 1
+            if i == n:
+                break
+            t: cython.longlong = ts[i]
+            g: cython.uint = flags[i]
+            c: cython.int = key[i]
             while next_insert == first_row + i:
                 # It begins with the call that it encloses, or ends as soon as it began.
                 if not g & LEAVE and t > now:
@@ -241,26 +292,6 @@ def balance(
                 j += 1
                 next_insert = inserted[4 * j] if j < n_inserts else -1
             if not g & LEAVE:
-                if (
-                    i + 1 < n
-                    and flags[i + 1] & LEAVE
-                    and key[i + 1] == c
-                    and ts[i + 1] >= t >= now
-                    and next_mark != i
-                    and next_insert != first_row + i + 1
-                ):
-                    # Most calls call nothing: these need no place among the open ones.
-                    now = ts[i + 1]
-                    out_ts[m] = t
-                    out_ts[m + 1] = now
-                    out_frame[m] = frame[i]
-                    out_frame[m + 1] = frame[i]
-                    out_flags[m] = g
-                    out_flags[m + 1] = flags[i + 1]
-                    m += 2
-                    last_row = first_out + m - 1
-                    i += 1
-                    continue
                 q = sp
                 open_key[sp] = c
                 open_frame[sp] = frame[i]
@@ -370,10 +401,9 @@ def close(
     if end_ts < int(state[NOW]):
         end_ts = int(state[NOW])
     i: cython.Py_ssize_t
-    sp: cython.Py_ssize_t
     with cython.nogil:
         for i in range(n):
-            sp = n - i
+            sp: cython.Py_ssize_t = n - i
             if noting:
                 not_outlived(orphans, lists, sp, open_row[sp - 1])
             out_ts[i] = end_ts
@@ -386,4 +416,5 @@ if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     balance = plain_integers(balance)
+    balance_regular = plain_integers(balance_regular)
     close = plain_integers(close)

@@ -45,9 +45,8 @@ UNKNOWN_EVENT = cython.declare(cython.int, 3)
 BAD_COUNT = cython.declare(cython.int, 4)
 UNKNOWN_VALUE = cython.declare(cython.int, 5)
 
-# Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames; or cannot be done here.
-# IRREGULAR: calls that are not nested, or fall in time.
-DONE, ROWS, POOL, NAMES, NODES, CALLS, PAIRS, IRREGULAR = range(8)
+# Why a kernel stopped: it is done, or what is full; NAMES: or new, and wants frames.
+DONE, ROWS, POOL, NAMES, NODES, CALLS, PAIRS = range(7)
 
 # First bytes.
 ALLOC = cython.declare(cython.uint, 0x00)

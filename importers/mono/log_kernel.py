@@ -9,11 +9,9 @@ import cython
 
 from traceferry.calls.running_inlined import RunningSums, entered, left
 from traceferry.importers.mono.cursor_inlined import (
-    DEPTH,
     DONE,
     ENTER,
     EXC_LEAVE,
-    IRREGULAR,
     LATEST_TS,
     LEAVE,
     MAX_TS,
@@ -85,15 +83,12 @@ def read(
             raise ValueError("read: a column that stats do not have")
     skips_calls: cython.bint = columns[ENTER] != 0 and columns[LEAVE] != 0 and columns[EXC_LEAVE] != 0
     result: cython.int = DONE
-    of: cython.Py_ssize_t
-    column: cython.int
-    w: cython.ulonglong
     n_calls: cython.longlong
     n_enter: cython.longlong
     n_exc: cython.longlong
     with cython.nogil:
         while c.begin():
-            of = (c.row - 1) * STATS_WIDTH
+            of: cython.Py_ssize_t = (c.row - 1) * STATS_WIDTH
             calls_of.go_to_buffer(c.row - 1)
             c.n_room = pool.shape[0] if columns[c.data[c.at]] == 0 else 0  # values of other events are only counted
             if not c.next(n_pool):
@@ -103,7 +98,7 @@ def read(
                 c.at = c.end
                 continue
             c.lists.remember(c.data, 0, c.method)
-            column = columns[c.kind]
+            column: cython.int = columns[c.kind]
             if column == 0:
                 if n == room or c.n_items > c.n_room:
                     result = ROWS if n == room else POOL
@@ -111,7 +106,7 @@ def read(
                     break
                 records[RECORD_WIDTH * n] = c.event_at
                 records[RECORD_WIDTH * n + 1] = c.event_ts
-                w = c.row - 1
+                w: cython.ulonglong = c.row - 1
                 w = w << 24 | cython.cast(cython.uint, c.declared)
                 records[RECORD_WIDTH * n + 2] = w << 8 | c.kind
                 records[RECORD_WIDTH * n + 3] = n_pool
@@ -158,7 +153,6 @@ def short_calls(c: Cursor, sums: RunningSums):
     # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
     n_20: cython.longlong = 0
     n_10: cython.longlong = 0
-    w: cython.ulonglong
     delta: cython.ulonglong
     difference: cython.ulonglong
     length: cython.Py_ssize_t
@@ -177,7 +171,7 @@ def short_calls(c: Cursor, sums: RunningSums):
             adds = sums.thread >= 0
         if p > last:
             break
-        w = load8(d, p)
+        w: cython.ulonglong = load8(d, p)
         kind = w & 0xFF
         if kind & 0xCF != 3 or kind == 3:
             break
@@ -204,160 +198,106 @@ def calls(
     log: tuple,
     names: tuple,
     shift_ns: cython.longlong,
-    open_key: cython.int[::1],
-    open_frame: cython.int[::1],
-    now: cython.longlong,
     out_ts: cython.longlong[::1],
     out_key: cython.int[::1],
     out_frame: cython.int[::1],
     out_flags: cython.uchar[::1],
 ):
-    """The calls of the buffers of one thread, a piece at a time: from row 0 on, s[N_ROWS] of them: time (at most
-    s[MAX_TS], moved by shift_ns), frame, flags.
+    """The calls of the buffers of one thread as recorded, for a `Balancer`, a piece at a time: from row 0 on, s[N_ROWS]
+    of them: time (at most s[MAX_TS], moved by shift_ns), the method's number, the frame of enters, flags.
 
-    open_key, open_frame: the s[DEPTH] open calls and room for one for each row; now: when the latest one began or
-    ended. As long as time does not fall and each leave is of the innermost open call, as almost everywhere, rows are
-    balanced; what is not so stops the kernel: IRREGULAR. Without open_key rows are as recorded, for a `Balancer`: with
-    out_key, the method's number, and a frame for enters only.
-
-    Methods that are entered and not known get numbers, and want a frame: NAMES. s[N_IGNORED] counts leaves of methods
-    that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS, NAMES or IRREGULAR.
+    Methods that are entered and not known get numbers, for which names have room, and want a frame: NAMES. s[N_IGNORED]
+    counts leaves of methods that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS or
+    NAMES.
     """
     s: cython.ulonglong[::1] = log[4]
     c: Cursor = Cursor(log, s[:0])
     d: cython.const[cython.uchar][::1] = c.data
     table: NameTable = NameTable(names)
-    pointers: cython.ulonglong[::1] = table.pointers
-    frames: cython.int[::1] = table.frames
     room: cython.Py_ssize_t = out_ts.shape[0]
-    balanced: cython.bint = open_key.shape[0] > 0
-    depth: cython.Py_ssize_t = s[DEPTH] if balanced else 0
     if (
-        out_frame.shape[0] != room
+        out_key.shape[0] != room
+        or out_frame.shape[0] != room
         or out_flags.shape[0] != room
-        or (open_key.shape[0] < depth + room if balanced else out_key.shape[0] != room)
-        or open_frame.shape[0] != open_key.shape[0]
+        or table.n_names[0] == table.last.shape[0]
     ):
         raise ValueError("calls: an array has the wrong length")
-    # The latest methods that have one definition, and so one frame.
-    known = cython.declare(cython.int[256])
+    # The latest methods that have one definition, and so one frame; at first, pointers that belong elsewhere.
+    known = cython.declare(cython.ulonglong[256])
+    known_number = cython.declare(cython.int[256])
+    known_frame = cython.declare(cython.int[256])
     h: cython.Py_ssize_t
     for h in range(N_KNOWN):
-        known[h] = -1
-    result: cython.int = DONE
+        known[h] = (h + 1) << 3
+    result: cython.int = ROWS
     n: cython.Py_ssize_t = 0
-    number: cython.int
-    frame: cython.int
     max_ts: cython.ulonglong = s[MAX_TS]
     p: cython.longlong = c.at
     end: cython.longlong = c.end
-    after: cython.longlong
     ts: cython.ulonglong = c.ts
     method: cython.ulonglong = c.method
-    new_ts: cython.ulonglong
-    new_method: cython.ulonglong
-    t: cython.longlong
-    w: cython.ulonglong
-    kind: cython.uint
     delta: cython.ulonglong
     difference: cython.ulonglong
-    length: cython.Py_ssize_t
     with cython.nogil:
-        while True:
-            length = 0
+        while n < room and result == ROWS:
+            length: cython.Py_ssize_t = 0
             if p + 8 <= end:
-                w = load8(d, p)
-                kind = w & 0xFF
+                w: cython.ulonglong = load8(d, p)
+                kind: cython.uint = w & 0xFF
                 if kind & 0xCF == 3 and kind != 3:
                     delta, difference, length = decode_packed(w)
-            if length != 0:
-                after = p + length
-                new_ts = wrapped(ts + delta)
-                new_method = (method + difference) & c.mask
-            else:
+            if length == 0:
                 c.at = p
                 c.ts = ts
                 c.method = method
+                kind = 0
                 if p >= end:
-                    if not c.begin():
-                        break
+                    result = ROWS if c.begin() else DONE
+                elif c.next(0):
+                    kind = c.kind
+                else:
+                    c.at = end
+                end = c.end
+                length = c.at - p
+                delta = wrapped(c.ts - ts)
+                difference = wrapped(c.method - method)
+                if kind & 0xCF != 3 or kind == 3:
                     p = c.at
-                    end = c.end
                     ts = c.ts
                     method = c.method
                     continue
-                if not c.next(0):
-                    p = end
-                    continue
-                kind = c.kind
-                after = c.at
-                new_ts = c.ts
-                new_method = c.method
-                if kind & 0xCF != 3 or kind == 3:
-                    p = after
-                    ts = new_ts
-                    method = new_method
-                    continue
-            if n == room:
-                result = ROWS
-                break
-            t = cython.cast(cython.longlong, new_ts if new_ts < max_ts else max_ts) + shift_ns
-            if t < now and balanced:
-                result = IRREGULAR
-                break
-            if kind == ENTER:
-                h = (new_method >> 3) & (N_KNOWN - 1)
-                number = known[h]
-                if number >= 0 and pointers[number] == new_method:
-                    frame = frames[number]
-                else:
-                    number = table.add(new_method)
-                    frame = table.frame_at(number, new_ts)
-                    if frame < 0:
-                        result = NAMES
-                        break
-                    if table.last[number] == number:
-                        known[h] = number
-                if balanced:
-                    open_key[depth] = number
-                    open_frame[depth] = frame
-                    depth += 1
-                else:
-                    out_key[n] = number
-                out_frame[n] = frame
-                out_flags[n] = 0
-                out_ts[n] = t
-                now = t
-                n += 1
-            elif depth > 0 and pointers[open_key[depth - 1]] == new_method:
-                depth -= 1
-                out_frame[n] = open_frame[depth]
-                out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
-                out_ts[n] = t
-                now = t
-                n += 1
-            else:
-                number = table.find(new_method)
+            p += length
+            ts = wrapped(ts + delta)
+            method = (method + difference) & c.mask
+            h = (method >> 3) & (N_KNOWN - 1)
+            number: cython.int = known_number[h]
+            frame: cython.int = known_frame[h]
+            if known[h] != method:
+                number = table.add(method) if kind == ENTER else table.find(method)
                 if number < 0:
                     s[N_IGNORED] += 1
-                elif balanced:
-                    result = IRREGULAR
-                    break
-                else:
-                    out_key[n] = number
-                    out_flags[n] = LEAVES if kind == LEAVE else LEAVES | UNWOUND
-                    out_ts[n] = t
-                    n += 1
-            p = after
-            ts = new_ts
-            method = new_method
+                    continue
+                frame = table.frame_at(number, ts)
+                if frame < 0:
+                    result = NAMES
+                    p -= length
+                    ts = wrapped(ts - delta)
+                    method = (method - difference) & c.mask
+                    continue
+                if table.last[number] == number:
+                    known[h] = method
+                    known_number[h] = number
+                    known_frame[h] = frame
+            out_ts[n] = cython.cast(cython.longlong, ts if ts < max_ts else max_ts) + shift_ns
+            out_key[n] = number
+            out_frame[n] = frame
+            out_flags[n] = 0 if kind == ENTER else LEAVES if kind == LEAVE else LEAVES | UNWOUND
+            n += 1
     c.at = p
     c.ts = ts
     c.method = method
     c.save()
     s[N_ROWS] = n
-    if balanced:
-        s[DEPTH] = depth
     return result
 
 

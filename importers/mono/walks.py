@@ -12,12 +12,10 @@ from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel, sites_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
 from traceferry.kernels.tables import Nodes, doubled
-from traceferry.model import CALLS, Array, Table
+from traceferry.model import Array, Table
 from traceferry.names import Names
 from traceferry.stacks import StackTable
 
-# So many records of calls are balanced one by one after one that does not nest.
-IRREGULAR_PIECE = 1 << 10
 FIRST_DEPTH = 1 << 8
 
 
@@ -35,44 +33,25 @@ def call_pieces(
     program, state = log.program, log.program.state()
     state[cursor.MAX_TS] = span[1]
     balancer = Balancer(span[0] + shift_ns)
-    n_read, parts = 0, list[Table]()
-    stopped = cursor.ROWS
+    key = np.empty(PIECE, np.int32)
     for window in windows(log.source, buffers):
-        while True:
-            room = min(PIECE - n_read, IRREGULAR_PIECE if stopped == cursor.IRREGULAR else PIECE)
-            open_calls = balancer.open_calls(room, len(methods.frames)) if stopped != cursor.IRREGULAR else None
-            ts, key, frame, flags = (np.empty(room, dtype) for dtype in ("i8", "i4", "i4", "u1"))
-            state[cursor.DEPTH] = balancer["depth"]
+        stopped = cursor.ROWS
+        while stopped != cursor.DONE:
+            ts, frame, flags = (np.empty(PIECE, dtype) for dtype in ("i8", "i4", "u1"))
             stopped = log_kernel.calls(
-                program.over(log.source.data, window, state), methods.arrays, shift_ns,
-                *(open_calls or (key[:0], key[:0])), balancer["now"], ts, key, frame, flags,
+                program.over(log.source.data, window, state), methods.arrays, shift_ns, ts, key, frame, flags,
             )  # fmt: skip
             n = int(state[cursor.N_ROWS])
-            n_read += n
-            if n and open_calls:
-                balancer.balanced(n, int(state[cursor.DEPTH]), int(ts[n - 1]))
-                parts.append(Table(CALLS, {"ts": cut(ts[:n]), "frame": cut(frame[:n]), "flags": cut(flags[:n])}))
-            elif n:
-                parts.append(balancer.add(Raw(ts[:n], key[:n], frame[:n], flags[:n]), len(methods.frames)))
+            raw = Raw(cut(ts[:n]), key[:n], cut(frame[:n]), cut(flags[:n]))
+            if len(made := balancer.add_in_place(raw, len(methods.frames))):
+                yield made
             if stopped == cursor.NAMES:
                 methods.name()
-            if n_read == PIECE or stopped in (cursor.NAMES, cursor.DONE):
-                yield from _joined(parts)
-                n_read, parts = 0, []
-            if stopped == cursor.DONE:
-                break
     losses["leave_without_enter"] = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
     losses["unwound"], losses["clock_backwards"] = balancer["n_unwound"], balancer["n_backwards"]
     losses["open_at_end"] = balancer["depth"]
     if losses["open_at_end"]:
         yield balancer.close(span[1] + shift_ns)
-
-
-def _joined(parts: list[Table]) -> Iterator[Table]:
-    """One table of all of them, if they have rows."""
-    if len(parts) > 1:
-        parts = [Table(CALLS, {c.name: np.concatenate([part[c.name] for part in parts]) for c in CALLS.columns})]
-    yield from (part for part in parts if len(part))
 
 
 def cut(column: Array) -> Array:
