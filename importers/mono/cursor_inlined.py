@@ -72,14 +72,12 @@ def decode_packed(w: cython.ulonglong):
 
     The branches are what makes it quick: processors guess them right, and go on without waiting for the length.
     """
-    if not w & 0x8000:
-        delta: cython.ulonglong = (w >> 8) & 0x7F
-        w = w >> 16
-        length: cython.Py_ssize_t = 2
-    elif not w & 0x800000:
-        delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80
-        w = w >> 24
-        length = 3
+    # Whether a time takes one byte or two is not easy to guess.
+    two: cython.ulonglong = (w >> 15) & 1
+    if w & 0x808000 != 0x808000:
+        delta: cython.ulonglong = (w >> 8) & 0x7F | ((w >> 9) & 0x3F80) & (0 - two)
+        w = w >> (16 + 8 * two)
+        length: cython.Py_ssize_t = 2 + two
     elif not w & FOURTH_ENDS:
         delta = (w >> 8) & 0x7F | (w >> 9) & 0x3F80 | (w >> 10) & 0x1FC000
         w = w >> 32
