@@ -162,12 +162,7 @@ class Cursor(Position):
             raise ValueError("an array has the wrong length")
         self.items = items
         self.n_room = items.shape[0]
-        self.n_items = 0
-        self.first = 0
-        self.declared = 0
-        self.n_single = 0
         self.damage = 0
-        self.known = -1
         i = STEP * starts[ALLOC_BT]
         has_lists: cython.bint = i + 7 * STEP < steps.shape[0] and steps[i + 6 * STEP] == METHOD
         self.lists = KnownLists(s[N_STATE:] if has_lists else s[:0])
@@ -291,46 +286,46 @@ class Cursor(Position):
                 return True
         return self.interpret()
 
+    @c_inline
+    def short(self, signed: cython.bint) -> cython.ulonglong:
+        """As `leb`, where there are eight bytes."""
+        value: cython.ulonglong
+        following: cython.longlong
+        value, following = short_leb(self.data, self.at, self.end, signed)
+        if following < 0:
+            self.damage = -following
+        else:
+            self.at = following
+        return value
+
     @c_function
     def allocation(self) -> cython.bint:
         """Reads an allocation that has no backtrace, or one that is known. False: it has to be interpreted."""
-        p: cython.longlong = self.at + 1
         kind: cython.uint = self.data[self.at]
         method: cython.ulonglong = self.method
-        n: cython.longlong = 0
-        row: cython.Py_ssize_t
-        delta: cython.ulonglong
-        pointer: cython.ulonglong
-        place: cython.ulonglong
-        size: cython.ulonglong
-        difference: cython.ulonglong
-        if self.end - p < LONGEST_KNOWN or (kind == ALLOC_BT and self.lists.n_rows == 0):
+        row: cython.Py_ssize_t = 0
+        p: cython.longlong
+        if self.end - self.at <= LONGEST_KNOWN or (kind == ALLOC_BT and self.lists.n_rows == 0):
             return False
-        delta, p = short_leb(self.data, p, self.end, False)
-        if p < 0:
+        self.damage = 0
+        self.at += 1
+        delta: cython.ulonglong = self.short(False)
+        pointer: cython.ulonglong = self.short(True)
+        place: cython.ulonglong = self.short(True)
+        size: cython.ulonglong = self.short(False)
+        n: cython.longlong = self.byte() if kind == ALLOC_BT else 0
+        if n >= 0x80 or self.damage != 0:
+            row = -1
+        elif n > 0:
+            method = (method + self.short(True)) & self.mask
+            row, p = self.lists.find(self.data, self.at, n, method)
+            if row >= 0:
+                self.at = p
+                method = self.lists.last(row)
+                self.known = self.lists.number(row)
+        if row < 0 or self.damage != 0:
+            self.at = self.event_at
             return False
-        pointer, p = short_leb(self.data, p, self.end, True)
-        if p < 0:
-            return False
-        place, p = short_leb(self.data, p, self.end, True)
-        if p < 0:
-            return False
-        size, p = short_leb(self.data, p, self.end, False)
-        if p < 0:
-            return False
-        if kind == ALLOC_BT:
-            n = self.data[p]
-            p += 1
-        if n > 0:
-            difference, p = short_leb(self.data, p, self.end, True)
-            if p < 0 or n >= 0x80:
-                return False
-            row, p = self.lists.find(self.data, p, n, (method + difference) & self.mask)
-            if row < 0:
-                return False
-            method = self.lists.last(row)
-            self.known = self.lists.number(row)
-        self.at = p
         self.ts = wrapped(self.ts + delta)
         self.method = method
         self.kind = kind

@@ -15,7 +15,7 @@ from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.allocations import KEPT, ClassSites, ThreadAllocations
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
-from traceferry.importers.mono.layout import HANDLES, MONITOR_EVENTS, THROWS, Event, Gc
+from traceferry.importers.mono.layout import SITED, Event, Gc
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
 from traceferry.model import Array, Trace
@@ -105,7 +105,7 @@ def follow(
 
 def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
     """The threads in which there is something of which the stack counts."""
-    rows = log.records.of(*THROWS, Event.CLAUSE, *HANDLES, *MONITOR_EVENTS)
+    rows = log.records.of(*SITED)
     has_sites = log.stats["alloc"] > 0
     has_sites[log.records.buffer[rows]] = True
     return [thread for thread in threads if has_sites[thread.buffers].any()]

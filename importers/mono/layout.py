@@ -184,6 +184,8 @@ MONITOR_EVENTS = tuple(MONITORS)
 THROWS = (Event.THROW, Event.THROW_BT)
 HANDLES_CREATED = (Event.HANDLE_CREATED, Event.HANDLE_CREATED_BT)
 HANDLES = (*HANDLES_CREATED, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT)
+# Events of which the stack counts, besides allocations.
+SITED = (*THROWS, Event.CLAUSE, *HANDLES, *MONITOR_EVENTS)
 
 
 class Metadata(IntEnum):

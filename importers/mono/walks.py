@@ -9,8 +9,9 @@ import numpy as np
 
 from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import cursor_inlined as cursor
-from traceferry.importers.mono import log_kernel, sites_kernel
+from traceferry.importers.mono import log_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
+from traceferry.importers.mono.layout import SITED, Event
 from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table
 from traceferry.names import Names
@@ -84,6 +85,8 @@ def site_pieces(
     """What happened on stacks in a thread's buffers, in pieces."""
     program, state = log.program, log.program.state(N_LISTS)
     open_calls, n_open = [np.empty(FIRST_DEPTH, np.int32) for _ in range(3)], np.zeros(0, np.int32)
+    roles = np.zeros(256, np.uint8)
+    roles[[Event.ALLOC, Event.ALLOC_BT]], roles[[*SITED]] = 1, 2
     items, counts = np.empty(FIRST_ITEMS, np.uint64), [cursor.N_ROWS, cursor.N_OTHERS]
     for window in windows(log.source, buffers):
         stopped = cursor.ROWS
@@ -95,9 +98,9 @@ def site_pieces(
             n_open = np.append(n_open, np.zeros(len(methods.frames) - len(n_open), np.int32))
             stacks.refresh()
             pairs.reserve(pairs.n + 1)
-            stopped = sites_kernel.sites(
+            stopped = log_kernel.sites(
                 program.over(log.source.data, window, state), methods.arrays, types.arrays, stacks.arrays,
-                pairs.arrays, (*open_calls, n_open), tuple(allocations), tuple(others), items,
+                pairs.arrays, (*open_calls, n_open), roles, tuple(allocations), tuple(others), items,
             )  # fmt: skip
             stacks.publish()
             if stopped == cursor.NAMES:
