@@ -5,7 +5,7 @@ import cython
 from traceferry.kernels.functions import c_function, c_inline
 from traceferry.kernels.integers import LOW_32, wrapped
 from traceferry.kernels.known_lists import KnownLists
-from traceferry.kernels.leb128 import CUT, leb
+from traceferry.kernels.leb128 import CUT
 from traceferry.kernels.position import Position
 from traceferry.kernels.words import FOURTH_ENDS, load8, short_leb
 
@@ -428,25 +428,13 @@ class Cursor(Position):
     @c_function
     def methods(self, n: cython.longlong) -> cython.void:
         """A list of methods, as most backtraces are, the outermost first."""
-        method: cython.ulonglong = self.method
-        difference: cython.ulonglong
-        p: cython.longlong = self.at
         i: cython.longlong
-        k: cython.Py_ssize_t = self.n_items
         for i in range(n):
-            if p + 8 <= self.end:
-                difference, p = short_leb(self.data, p, self.end, True)
-            else:
-                difference, p = leb(self.data, p, self.end, True)
-            if p < 0:
-                self.damage = -p
+            difference: cython.ulonglong = self.short(True) if self.at + 8 <= self.end else self.leb(True)
+            if self.damage != 0:
                 return
-            method = (method + difference) & self.mask
-            if k + i < self.n_room:
-                self.items[k + i] = method
-        self.at = p
-        self.method = method
-        self.n_items = k + n
+            self.method = (self.method + difference) & self.mask
+            self.keep(self.method)
 
     @c_function
     def values(self, in_bytes: cython.bint) -> cython.void:

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.calls.running import RunningTotals
 from traceferry.errors import FormatError
 from traceferry.importers.mono import cursor_inlined as cursor
+from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono import log_kernel
 from traceferry.importers.mono.events import Layout, Program
-from traceferry.importers.mono.layout import (
-    BUFFER,
-    BUFFER_MAGIC,
-    BUFFER_SIZE,
-    DATA_VERSIONS,
-    MAGIC,
-    MAJORS,
-    POINTER_SIZES,
-    Event,
-    Header,
-    Metadata,
-    TruncatedError,
-    read_header,
-)
+from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, Header, Metadata
 from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.kernels.tables import doubled
@@ -48,6 +37,8 @@ SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 27
 N_LISTS = 1 << 12
+# Logs of this data version have one of two layouts.
+HYBRID = 15
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
 NEVER = (1 << 64) - 1
@@ -60,8 +51,7 @@ def times(ts: Array) -> Array:
     return lowered
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     kind: str
     offset: int
     detail: str = ""
@@ -95,7 +85,7 @@ class Records:
         return len(self.kind)
 
     def __getitem__(self, name: str) -> Array:
-        """A field of `events.EVENTS`, uint64; 0 for events that do not have it. Of a text its offset in the file."""
+        """A field of `layout.Event`, uint64; 0 for events that do not have it. Of a text its offset in the file."""
         if name not in self._columns:
             place = self._program.place_of(name)[self.declared]
             column = np.zeros(len(self), np.uint64)
@@ -128,9 +118,6 @@ class Records:
         lengths = self._begin[rows + 1] - begin
         shift = np.repeat(begin - np.cumsum(lengths) + lengths, lengths)
         return self._pool[shift + np.arange(len(shift))], lengths
-
-
-HYBRID = 15
 
 
 @dataclass
@@ -173,16 +160,16 @@ def header_of(source: Source) -> Header:
     """Raises FormatError for an invalid header or an unknown version."""
     data = source.data
     try:
-        if bytes(data[:4]) != MAGIC[: len(data)]:
+        if bytes(data[:4]) != mlpd.MAGIC[: len(data)]:
             raise _error(source, "the magic number of a Mono log profiler recording is missing", 0)
-        header = read_header(data)
-    except TruncatedError:
+        header = mlpd.read_header(data)
+    except mlpd.TruncatedError:
         raise _error(source, "the file ends inside its header", len(data)) from None
-    if header.major not in MAJORS:
+    if header.major not in mlpd.MAJORS:
         raise _error(source, f"header version {header.major}.{header.minor} is not supported (0.1 to 3.0 are)", 4)
-    if header.data_version not in DATA_VERSIONS:
+    if header.data_version not in mlpd.DATA_VERSIONS:
         raise _error(source, f"data version {header.data_version} is not supported (1 to 17 are)", 6)
-    if header.pointer_size not in POINTER_SIZES:
+    if header.pointer_size not in mlpd.POINTER_SIZES:
         raise _error(source, f"pointers of {header.pointer_size} bytes are not supported (4 and 8 are)", 7)
     return header
 
@@ -226,7 +213,7 @@ def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
         if len(data) - at < BUFFER_SIZE:
             problems.append(Problem("truncated", at, "inside the header of a buffer"))
             break
-        magic, length, time_base, ptr_base, obj_base, tid, method_base = BUFFER.unpack_from(data, at)
+        magic, length, time_base, ptr_base, obj_base, tid, method_base = mlpd.BUFFER.unpack_from(data, at)
         if magic != BUFFER_MAGIC:
             problems.append(Problem("bad_buffer", at))
             at = _next_magic(data, at + 1, len(data))
@@ -296,10 +283,8 @@ def read(
     one."""
     # Backtraces of allocations are known by their bytes, unless they are kept.
     sums, state = (call_sums or RunningTotals(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
-    records, pool = (
-        np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64),
-        np.empty(most or FIRST_ITEMS, np.uint64),
-    )
+    records = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64)
+    pool = np.empty(most or FIRST_ITEMS, np.uint64)
     for window in windows(source, buffers):
         stopped = cursor.ROWS
         while stopped != cursor.DONE:

@@ -54,13 +54,9 @@ N_KNOWN = cython.declare(cython.Py_ssize_t, 256)
 
 
 def read(
-    log: tuple,
-    columns: cython.const[cython.int][::1],
-    stats: cython.ulonglong[::1],
-    records: cython.ulonglong[::1],
-    pool: cython.ulonglong[::1],
-    sums: tuple,
-):
+    log: tuple, columns: cython.const[cython.int][::1], stats: cython.ulonglong[::1], records: cython.ulonglong[::1],
+    pool: cython.ulonglong[::1], sums: tuple,
+):  # fmt: skip
     """Keeps events as rows of `records`, with their values in `pool`, counts others in `stats`, and adds up calls.
 
     columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a row of
@@ -200,14 +196,9 @@ def short_calls(c: Cursor, sums: RunningSums):
 
 
 def calls(
-    log: tuple,
-    names: tuple,
-    shift_ns: cython.longlong,
-    out_ts: cython.longlong[::1],
-    out_key: cython.int[::1],
-    out_frame: cython.int[::1],
-    out_flags: cython.uchar[::1],
-):
+    log: tuple, names: tuple, shift_ns: cython.longlong, out_ts: cython.longlong[::1], out_key: cython.int[::1],
+    out_frame: cython.int[::1], out_flags: cython.uchar[::1],
+):  # fmt: skip
     """The calls of the buffers of one thread as recorded, for a `Balancer`, a piece at a time: from row 0 on, s[N_ROWS]
     of them: time (at most s[MAX_TS], moved by shift_ns), the method's number, the frame of enters, flags.
 
@@ -310,17 +301,9 @@ def calls(
 
 
 def sites(
-    log: tuple,
-    method_names: tuple,
-    type_names: tuple,
-    stack_nodes: tuple,
-    pair_nodes: tuple,
-    open_calls: tuple,
-    roles: cython.const[cython.uchar][::1],
-    allocations: tuple,
-    others: tuple,
-    items: cython.ulonglong[::1],
-):
+    log: tuple, method_names: tuple, type_names: tuple, stack_nodes: tuple, pair_nodes: tuple, open_calls: tuple,
+    roles: cython.const[cython.uchar][::1], allocations: tuple, others: tuple, items: cython.ulonglong[::1],
+):  # fmt: skip
     """Where things happened in the buffers of one thread, a piece at a time.
 
     roles: for each first byte 1 of allocations, 2 of other events whose stacks are wanted, else 0. stack_nodes: pairs
