@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from traceferry.importers.mono.layout import MAGIC
 from traceferry.io.source import Source
@@ -15,8 +15,7 @@ def sniff(head: memoryview) -> bool:
     return bytes(head[: len(MAGIC)]) == MAGIC
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """Logs with valid headers. companions: a log refers to no other file."""
 
     sources: Sequence[Source]

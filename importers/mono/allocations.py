@@ -101,8 +101,7 @@ class ThreadAllocations:
             yield Rows(ts, size.astype(np.int64), pair, numbers)
 
 
-@dataclass(frozen=True)
-class Allocations:
+class Allocations(NamedTuple):
     """The rows of the allocations of one thread. died, step_ts: see `identity.Known`; span: the first and last time of
     the log, on the event clock."""
 
@@ -155,16 +154,12 @@ class Allocations:
         return np.clip(ts, *self.span) + self.shift_ns
 
     def _table(self, parts: Sequence[Rows]) -> Table:
-        ts, size, pair, number = (partial(_joined, columns) for columns in zip(*parts, strict=True))
+        ts, size, pair, number = (partial(np.concatenate, columns) for columns in zip(*parts, strict=True))
         pairs = self.made.pairs
         return _LazyTable(sum(len(part.ts) for part in parts), {
             "ts": ts, "size": size, "class_name": lambda: pairs.class_name[pair()],
             "stack": lambda: pairs.stacks(pair()), "object": number,
         })  # fmt: skip
-
-
-def _joined(columns: Sequence[Array]) -> Array:
-    return np.concatenate(columns)
 
 
 def _merged(made: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:

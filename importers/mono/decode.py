@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -158,24 +159,20 @@ class Log:
 
 def header_of(source: Source) -> Header:
     """Raises FormatError for an invalid header or an unknown version."""
-    data = source.data
+    data, error = source.data, partial(FormatError, record="ProfHeader", path=source.path)
     try:
         if bytes(data[:4]) != mlpd.MAGIC[: len(data)]:
-            raise _error(source, "the magic number of a Mono log profiler recording is missing", 0)
+            raise error("the magic number of a Mono log profiler recording is missing", 0)
         header = mlpd.read_header(data)
     except mlpd.TruncatedError:
-        raise _error(source, "the file ends inside its header", len(data)) from None
+        raise error("the file ends inside its header", len(data)) from None
     if header.major not in mlpd.MAJORS:
-        raise _error(source, f"header version {header.major}.{header.minor} is not supported (0.1 to 3.0 are)", 4)
+        raise error(f"header version {header.major}.{header.minor} is not supported (0.1 to 3.0 are)", 4)
     if header.data_version not in mlpd.DATA_VERSIONS:
-        raise _error(source, f"data version {header.data_version} is not supported (1 to 17 are)", 6)
+        raise error(f"data version {header.data_version} is not supported (1 to 17 are)", 6)
     if header.pointer_size not in mlpd.POINTER_SIZES:
-        raise _error(source, f"pointers of {header.pointer_size} bytes are not supported (4 and 8 are)", 7)
+        raise error(f"pointers of {header.pointer_size} bytes are not supported (4 and 8 are)", 7)
     return header
-
-
-def _error(source: Source, message: str, offset: int) -> FormatError:
-    return FormatError(message, offset, "ProfHeader", path=source.path)
 
 
 def read_log(source: Source, adds_calls: bool = False) -> Log:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import dropwhile, takewhile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from traceferry.model import Array
 FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)([@#].*)?")
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """events: the data version that tells how events are laid out; counters: the one for counters. They differ in logs
     of a branch of 2017 that says 15."""
 
@@ -30,8 +29,7 @@ class Layout:
         return (1 << 8 * self.pointer_size) - 1
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """encoding: its name; parameter: of the encoding; kept: whether the value is; repeated: whether it is one of a
     group."""
 

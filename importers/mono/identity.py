@@ -5,7 +5,6 @@ it died."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ END_OF_LOG = (1 << 63) - 1
 NO_MOVES = np.empty((0, 3), np.uint64)
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """The results of tracking the objects.
 
     made: the allocations of each thread, of which pairs are the sites; died: for each number the step in which it died,

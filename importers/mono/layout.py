@@ -6,8 +6,8 @@ Facts: mono/profiler/log.h and proflog.h of Mono from 2010 (data version 1) to 6
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 MAGIC = b"\x01ZPM"  # 0x4D505A01
 BUFFER_MAGIC = b"\x01LPM"  # 0x4D504C01
@@ -25,8 +25,7 @@ BUFFER = struct.Struct("<4siQQQQQ")
 BUFFER_SIZE = BUFFER.size
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """start_unix_ms: 0 where it is not recorded; start_clock_ns: the event clock at that time, None before major 3;
     pid: 0 where it is not recorded; arguments: the profiler's option string; size: in bytes."""
 
@@ -188,16 +187,7 @@ HANDLES = (*HANDLES_CREATED, Event.HANDLE_DESTROYED, Event.HANDLE_DESTROYED_BT)
 SITED = (*THROWS, Event.CLAUSE, *HANDLES, *MONITOR_EVENTS)
 
 
-class Metadata(IntEnum):
-    CLASS = 1
-    IMAGE = 2
-    ASSEMBLY = 3
-    DOMAIN = 4
-    THREAD = 5
-    CONTEXT = 6
-    VTABLE = 7
-
-
+Metadata = IntEnum("Metadata", "CLASS IMAGE ASSEMBLY DOMAIN THREAD CONTEXT VTABLE")
 # Of NAME, LOAD and UNLOAD; in front of these stand `what:byte pointer:pointer`.
 METADATA: tuple[tuple[tuple[int, ...], Metadata, int, str], ...] = (
     ((Event.NAME, Event.LOAD, Event.UNLOAD), Metadata.CLASS, 1, "image:pointer _:uleb@-12 name:text"),
@@ -213,29 +203,14 @@ METADATA: tuple[tuple[tuple[int, ...], Metadata, int, str], ...] = (
 )
 
 
-class Gc(IntEnum):
-    """Kinds of GC_EVENT."""
-
-    START = 0
-    MARK_START = 1
-    MARK_END = 2
-    RECLAIM_START = 3
-    RECLAIM_END = 4
-    END = 5
-    PRE_STOP_WORLD = 6
-    POST_STOP_WORLD = 7
-    PRE_START_WORLD = 8
-    POST_START_WORLD = 9
-    PRE_STOP_WORLD_LOCKED = 10
-    POST_START_WORLD_UNLOCKED = 11
-
-
-class Monitor(IntEnum):
-    CONTENTION = 1
-    DONE = 2
-    FAIL = 3
-
-
+# Kinds of GC_EVENT.
+Gc = IntEnum(
+    "Gc",
+    "START MARK_START MARK_END RECLAIM_START RECLAIM_END END PRE_STOP_WORLD POST_STOP_WORLD PRE_START_WORLD "
+    "POST_START_WORLD PRE_STOP_WORLD_LOCKED POST_START_WORLD_UNLOCKED",
+    start=0,
+)
+Monitor = IntEnum("Monitor", "CONTENTION DONE FAIL")
 HANDLE_KINDS = ("weak", "weak, tracks resurrection", "normal", "pinned")
 CLAUSE_KINDS = {0: "catch", 1: "filter", 2: "finally", 4: "fault"}
 CATCH = 0
@@ -260,14 +235,5 @@ COUNTER_SECTIONS = {
 PERFORMANCE_SECTION = 1 << 15
 # The unit stands in bits 24 and up: (unit of the model's counter, its value in it).
 COUNTER_UNITS = {0: ("count", 1), 1: ("bytes", 1), 2: ("ns", 100), 3: ("count", 1), 4: ("percent", 1)}
-
-
-class CounterType(IntEnum):
-    INT = 0
-    UINT = 1
-    WORD = 2
-    LONG = 3
-    ULONG = 4
-    DOUBLE = 5
-    STRING = 6
-    TIME_INTERVAL = 7  # in microseconds
+# TIME_INTERVAL is in microseconds.
+CounterType = IntEnum("CounterType", "INT UINT WORD LONG ULONG DOUBLE STRING TIME_INTERVAL", start=0)

@@ -41,7 +41,7 @@ FIRST_TS, LAST_TS, EVENTS, BAD, BAD_AT = range(5)
 STATS_WIDTH = cython.declare(cython.int, 13)
 # Columns of `records`: offset, time, first byte | declaration << 8 | buffer << 32, where its values are in the pool.
 RECORD_WIDTH = cython.declare(cython.int, 4)
-WIDTHS = {"stats": 13, "record": 4}
+WIDTHS = {"record": 4}
 
 # Flags of a call.
 LEAVES = cython.declare(cython.uint, 1)
@@ -118,15 +118,12 @@ def read(
                     stats[of + column] += 1
                 stats[of + EVENTS] += 1
                 if c.timed:
-                    if c.event_ts < stats[of + FIRST_TS]:
-                        stats[of + FIRST_TS] = c.event_ts
-                    if c.event_ts > stats[of + LAST_TS]:
-                        stats[of + LAST_TS] = c.event_ts
+                    stats[of + FIRST_TS] = min(stats[of + FIRST_TS], c.event_ts)
+                    stats[of + LAST_TS] = max(stats[of + LAST_TS], c.event_ts)
             if skips_calls and c.kind & 0xCF == 3 and c.kind != 3:
                 n_calls, n_enter, n_exc = short_calls(c, calls_of)
                 if has_stats and n_calls > 0:
-                    if c.ts > stats[of + LAST_TS]:
-                        stats[of + LAST_TS] = c.ts
+                    stats[of + LAST_TS] = max(stats[of + LAST_TS], c.ts)
                     stats[of + EVENTS] += n_calls
                     stats[of + columns[ENTER]] += n_enter
                     stats[of + columns[LEAVE]] += n_calls - n_enter - n_exc
@@ -322,19 +319,16 @@ def sites(
     types: NameTable = NameTable(type_names)
     stacks: NodeTable = NodeTable(stack_nodes)
     pairs: NodeTable = NodeTable(pair_nodes)
-    open_key: cython.int[::1]
-    open_frame: cython.int[::1]
-    open_stack: cython.int[::1]
-    n_open: cython.int[::1]
-    open_key, open_frame, open_stack, n_open = open_calls
-    out_ts: cython.longlong[::1]
-    out_object: cython.ulonglong[::1]
-    out_size: cython.longlong[::1]
-    out_pair: cython.int[::1]
-    out_ts, out_object, out_size, out_pair = allocations
-    other_at: cython.longlong[::1]
-    other_stack: cython.int[::1]
-    other_at, other_stack = others
+    open_key: cython.int[::1] = open_calls[0]
+    open_frame: cython.int[::1] = open_calls[1]
+    open_stack: cython.int[::1] = open_calls[2]
+    n_open: cython.int[::1] = open_calls[3]
+    out_ts: cython.longlong[::1] = allocations[0]
+    out_object: cython.ulonglong[::1] = allocations[1]
+    out_size: cython.longlong[::1] = allocations[2]
+    out_pair: cython.int[::1] = allocations[3]
+    other_at: cython.longlong[::1] = others[0]
+    other_stack: cython.int[::1] = others[1]
     room: cython.Py_ssize_t = other_at.shape[0]
     deepest: cython.Py_ssize_t = open_key.shape[0]
     depth: cython.Py_ssize_t = s[DEPTH]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def described(source: Source, offset: int) -> Iterator[str]:
     lists."""
     header = decode.header_of(source)
     if offset < 4:
-        yield "0 header " + " ".join(f"{key}={value!r}" for key, value in asdict(header).items())
+        yield "0 header " + " ".join(f"{key}={value!r}" for key, value in header._asdict().items())
     # Which of its two layouts a log of version 15 has is known only at its end.
     layout = Layout(header.data_version, header.data_version, header.pointer_size)
     if header.data_version == decode.HYBRID:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,7 @@ IN_SHOTS = (Event.HEAP_OBJECT, Event.HEAP_ROOT)
 END_OF_TIME = (1 << 63) - 1
 
 
-@dataclass(frozen=True)
-class Shot:
+class Shot(NamedTuple):
     """Where a heap shot is. buffers: the rows of the buffers it is in; first_at, last_at: the offsets between which its
     events are; start_ts, end_ts: on the event clock."""
 
