@@ -816,6 +816,13 @@ def test_roots_by_kind(new: New, flags: int) -> None:
     assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[(0x10000, word, "") for word in kinds.values()]]
 
 
+@versions("roots by kind", sizes=(8,))
+def test_roots_end_with_none(new: New) -> None:
+    """The last record of a buffer has an empty list."""
+    trace = read(with_names(new()).heap_start().heap_object(0x10000, NODE, 48).roots_by_kind([], 3).heap_end())
+    assert [roots_of(trace, graph) for graph in shots_of(trace)] == [[]]
+
+
 SOURCES = (
     "external", "stack", "finalizer queue", "static", "thread static", "context static", "GC handle", "JIT",
     "threading", "domain", "reflection", "marshal", "thread pool", "debugger", "handle", "ephemeron",

@@ -107,9 +107,9 @@ class Program:
         return data, buffers, self.steps, self.starts, state
 
     def place_of(self, name: str) -> Array:
-        """int8: for each declaration, which of its values the field is; -1 where it has no such field."""
+        """int8: for each declaration, which of its values the single field is; -1 where it has no such field."""
         if name not in self._places:
-            names = [[field.name for field in fields if field.is_kept] for fields in self.fields]
+            names = [[f.name for f in fields if f.is_kept and not f.is_listed] for fields in self.fields]
             self._places[name] = np.array([of.index(name) if name in of else -1 for of in names], np.int8)
         return self._places[name]
 
