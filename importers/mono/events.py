@@ -87,7 +87,7 @@ class Program:
         for kind in (Event.NAME, Event.LOAD, Event.UNLOAD):
             starts[kind] = self._add([*self._time(kind), (cursor.SELECT, len(starts), 1)])
             unknown = self._add([(cursor.POINTER, 0, 0), (cursor.FAIL, 0, 0)])
-            starts += [unknown] * (cursor.N_SELECTED)
+            starts += [unknown] * cursor.N_SELECTED
             for kinds, what, since, text in METADATA:
                 if kind in kinds and since <= layout.events:
                     starts[what - cursor.N_SELECTED] = self._declare(kind, f"pointer:pointer {text}", selected=True)
@@ -103,7 +103,7 @@ class Program:
         return state
 
     def over(self, data: memoryview, buffers: Array, state: Array) -> tuple[memoryview, Array, Array, Array, Array]:
-        """A log as kernels take it; buffers: flat."""
+        """A log as kernels take it: see `Cursor`. buffers: flat; state: of `state`."""
         return data, buffers, self.steps, self.starts, state
 
     def place_of(self, name: str) -> Array:

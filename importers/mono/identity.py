@@ -125,7 +125,7 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
 
 class _Part(NamedTuple):
     """What a thread allocated (address, size, pair) or moved (uint64 rows of ts, old and new address) up to a step,
-    which is a row of the steps, and after the one before. given: takes the range of the numbers of the objects."""
+    which is a row of the steps, and after the one before. given: takes the objects' numbers in ranges; None: moves."""
 
     step: int
     address: Array = NONE

@@ -91,7 +91,7 @@ def _text(data: memoryview, at: int) -> tuple[str, int]:
 LATEST = DATA_VERSIONS[-1]
 ALLOCATION = "type:pointer object:object size:size"
 HANDLE = "type:uleb handle:uleb"
-# The outermost caller first.
+# The outermost caller first: methods from version 13 on, pointers before.
 BACKTRACE = "_:uleb@-12 _:count *frames:pointer@-12 *frames:method@13-"
 SMALL = "{0}:uleb@-12 {0}:byte@13-"
 WORDS = " ".join(f"*{name}:uleb#-12 *{name}:byte#13-14 *{name}:uleb#15-" for name in ("type", "unit", "variance"))

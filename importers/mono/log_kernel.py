@@ -203,6 +203,7 @@ def calls(
     counts leaves of methods that are not known: nothing has entered them. The buffers are whole. Returns DONE, ROWS or
     NAMES.
     """
+    # Values of other events are not wanted: no items. The last part of a log is its state.
     s: cython.ulonglong[::1] = log[4]
     c: Cursor = Cursor(log, s[:0])
     d: cython.const[cython.uchar][::1] = c.data
