@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class TraceferryError(Exception):
     """The base class of all deliberate errors of this project."""
 
 
 class UsageError(TraceferryError):
-    """The request cannot be carried out: a missing input, an unknown format, an output that cannot be written."""
+    """The request cannot be carried out: a missing input, an unknown format, an output that cannot be written.
+
+    lines: to be shown below the message, as they stand: a place in an expression.
+    """
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lines = tuple(lines)
 
 
 class FormatError(TraceferryError):

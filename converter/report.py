@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from traceferry.shown_text import shown
+
 SHOWN_DETAILS = 3
 MOST = (1 << 63) - 1  # JSON is written with 64 bits
 Severity = Literal["info", "loss", "error"]
@@ -403,10 +405,11 @@ class Issue:
         }
 
     def as_text(self) -> str:
+        """One line."""
         place = f", first at offset {self.offset}" if self.offset is not None else ""
         detail = f": {self.detail}" if self.detail else ""
         advice = f" ({self.advice})" if self.advice else ""
-        return f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}"
+        return shown(f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}")
 
 
 class Report:

@@ -19,7 +19,7 @@ from test_perf_map import PROGRAM, Elf, running
 import traceferry
 from traceferry.errors import FormatError, UsageError
 from traceferry.registry import IMPORTERS
-from traceferry.symbols.tool import make_gsym, shown
+from traceferry.symbols.tool import frames_by_address, make_gsym
 
 pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'traceferry[fleet]'")
 
@@ -158,7 +158,8 @@ def test_of_several_names_it_is_that_of_the_file(fleet: Fleet, monkeypatch: pyte
         starts = np.array([function.start for function in itself.functions()], np.uint64)
         found = fleet.store(str(fleet.tmp_path / f"cache {is_installed}")).find(itself.build_id, "aliased")
         assert found is not None
-        assert list(shown(found.symbols.lookup(starts))) == list(shown(itself.lookup(starts)))
+        one, other = found.symbols.lookup(starts), itself.lookup(starts)
+        assert list(frames_by_address(one)) == list(frames_by_address(other))
 
 
 UNWIND = SHARED / "captures/unwind"

@@ -10,12 +10,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from traceferry.cli import aggregate, check, compare, completion, convert, dump, formats, info, symbols, view
 from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.cli.termination import Terminated, terminable
 from traceferry.errors import FormatError, UsageError
+from traceferry.shown_text import shown
 
 COMMANDS = {
     "view": view,
@@ -47,17 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return int(status)
     except FormatError as error:
-        print(f"traceferry: {error}", file=sys.stderr)
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
         for line in error.hex_lines():
-            print(f"  {line}", file=sys.stderr)
+            print(shown(f"  {line}"), file=sys.stderr)
     except UsageError as error:
-        print(f"traceferry: {error}", file=sys.stderr)
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
+        for line in error.lines:
+            print(shown(f"  {line}"), file=sys.stderr)
     except BrokenPipeError:
         # The reader of the pipe has closed it, as `head` does. Python must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED if arguments.run is convert.run else DONE
     except OSError as error:
-        print(f"traceferry: {error}", file=sys.stderr)
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
     except KeyboardInterrupt:
         print("traceferry: interrupted", file=sys.stderr)
     except Terminated as signalled:
@@ -104,12 +107,18 @@ class _Version(argparse.Action):
     def __call__(self, of: argparse.ArgumentParser, *_: Any) -> None:
         from traceferry import __version__
 
-        print(f"traceferry {__version__}")
+        print(shown(f"traceferry {__version__}"))
         of.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """A word that a shell's pattern made of a file's name may stand in the message."""
+        super().error(shown(message))
+
+
 def parser() -> argparse.ArgumentParser:
-    of_all = argparse.ArgumentParser(
+    of_all = _Parser(
         prog="traceferry",
         usage="traceferry [COMMAND] ...",
         description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"

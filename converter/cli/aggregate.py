@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from traceferry.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options
 from traceferry.errors import UsageError
+from traceferry.shown_text import shown
 
 SYMBOLS = "_symbols"  # in the output
 
@@ -165,10 +166,11 @@ def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: l
 
     reasons = failures(output)
     for name, status, reason in reasons:
-        print(f"{name}: {status}: {reason}", file=sys.stderr)
+        print(shown(f"{name}: {status}: {reason}"), file=sys.stderr)
     if not arguments.quiet:
         reused = f", {counts.reused} of them as before" if counts.reused else ""
-        print(f"{counts.done} recordings{reused}, {len(reasons)} failed; wrote {', '.join(written)}", file=sys.stderr)
+        counted = f"{counts.done} recordings{reused}, {len(reasons)} failed"
+        print(shown(f"{counted}; wrote {', '.join(written)}"), file=sys.stderr)
     return FOUND if reasons else DONE
 
 

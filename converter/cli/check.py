@@ -16,6 +16,7 @@ from traceferry.cli.options import (
     load_trace,
     status_of,
 )
+from traceferry.shown_text import shown
 
 
 def add_to(commands: Any) -> None:
@@ -39,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     trace = load_trace(arguments)
     broken = laws.check(trace)
     for law in broken:
-        print(f"broken law: {law}")
+        print(shown(f"broken law: {law}"))
     for issue in trace.report:
         print(issue.as_text())
     status = FOUND if broken else status_of(trace.report, arguments.fail_on)
     found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
-    print(f"{'passed' if status == DONE else 'failed'}: {found}")
+    print(shown(f"{'passed' if status == DONE else 'failed'}: {found}"))
     return status

@@ -21,6 +21,7 @@ from traceferry.cli.options import (
 from traceferry.cli.progress import Progress
 from traceferry.errors import FormatError, UsageError
 from traceferry.io.output import check_distinct, open_output
+from traceferry.shown_text import shown
 
 if TYPE_CHECKING:
     from traceferry.compare.comparison import Comparison, Options
@@ -232,7 +233,7 @@ def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequ
     elif arguments.quiet or is_taken:
         for outcome in outcomes:
             if outcome.status != "passed":
-                print(outcome.line, file=sys.stderr)
+                print(outcome.as_text(), file=sys.stderr)
 
 
 def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> None:
@@ -243,7 +244,7 @@ def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> Non
         with open_output(output) as out:
             exporter.comparing.write_comparison(comparison, out)
         if not arguments.quiet:
-            print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
+            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
 
 
 def _part(text: str) -> float:

@@ -29,6 +29,7 @@ from traceferry.cli.options import (
 from traceferry.cli.progress import Progress
 from traceferry.errors import UsageError
 from traceferry.io.output import beside, check_distinct, open_output
+from traceferry.shown_text import shown
 
 # Of one conversion, with their values where they are not given.
 SINGLE_OPTIONS = {"report": None, "fail_on": None}
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         for issue in trace.report:
             print(issue.as_text(), file=sys.stderr)
         if output != "-":
-            print(f"wrote {output}: open it in {exporter.viewer}", file=sys.stderr)
+            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
     return status_of(trace.report, arguments.fail_on)
 
 

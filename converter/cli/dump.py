@@ -10,6 +10,7 @@ from typing import Any
 from traceferry import registry
 from traceferry.cli.options import DONE, RECORDING, add_command, add_decompress_limit, add_format_option, not_negative
 from traceferry.errors import UsageError
+from traceferry.shown_text import shown
 
 
 def add_to(commands: Any) -> None:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments.input, limit_of(arguments.decompress_limit))
     importer = registry.importer_named(arguments.format) if arguments.format else registry.detect(source)
     for line in islice(importer.module.dump(source, arguments.offset), arguments.limit):
-        print(line)
+        print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
-        print(f"{arguments.input}: {what}", file=sys.stderr)
+        print(shown(f"{arguments.input}: {what}"), file=sys.stderr)
     return DONE

@@ -9,6 +9,7 @@ from typing import Any
 
 from traceferry.cli.options import DONE, FOUND, add_command, add_decompress_limit, add_fail_on, not_negative
 from traceferry.errors import UsageError
+from traceferry.shown_text import shown
 
 
 def add_to(commands: Any) -> None:
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     symbols = tool.open_any(source, at_ns)
     n_different = 0
     if arguments.output:
-        print(tool.make_gsym(symbols, source, arguments.output), file=sys.stderr)
+        print(shown(tool.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
     if arguments.lookup:
         addresses = _addresses(arguments.lookup)
         if arguments.json:
@@ -70,16 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
         n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify, limit), None))
         for difference in differences[: arguments.limit]:
             print(tool.as_text(difference.address, difference.mine))
-            print(f"  {arguments.verify} has {tool.as_text(difference.address, difference.other)}")
+            print(shown(f"  {arguments.verify} has"), tool.as_text(difference.address, difference.other))
         n_different = len(differences)
-        print(f"{n_compared} addresses compared, {n_different} differ")
+        print(shown(f"{n_compared} addresses compared, {n_different} differ"))
     if not (arguments.output or arguments.lookup or arguments.verify):
         for line in tool.describe(symbols, source):
-            print(line)
+            print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
-        print(f"{arguments.source}: {what}", file=sys.stderr)
+        print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
     for offset, what in symbols.problems[: arguments.limit]:
-        print(f"{arguments.source}: damaged at offset {offset}: {what}", file=sys.stderr)
+        print(shown(f"{arguments.source}: damaged at offset {offset}: {what}"), file=sys.stderr)
     is_damaged = bool(symbols.problems or source.damage)
     is_lossy = is_damaged or (bool(source.limited) and arguments.fail_on == "loss")
     return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE

@@ -21,6 +21,7 @@ from traceferry.cli.options import (
 from traceferry.cli.progress import Progress
 from traceferry.cli.termination import Terminated
 from traceferry.errors import UsageError
+from traceferry.shown_text import shown
 
 if TYPE_CHECKING:
     from socket import socket
@@ -174,11 +175,8 @@ def _listening(port: int, viewer: Viewer, has_copy: bool) -> tuple[socket, bool]
     try:
         return listening_socket(needed), False
     except (PortTakenError, OSError) as error:
-        print(
-            f"{error}, and {viewer.title} loads from no other port of this machine: a page with a button hands it the "
-            "trace instead",
-            file=sys.stderr,
-        )
+        reason = f"{error}, and {viewer.title} loads from no other port of this machine"
+        print(shown(f"{reason}: a page with a button hands it the trace instead"), file=sys.stderr)
         return listening_socket(0), True
 
 

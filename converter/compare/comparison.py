@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -16,11 +15,11 @@ from traceferry.compare.matching import Renames
 from traceferry.compare.runs import Run
 from traceferry.errors import UsageError
 from traceferry.model import Array
+from traceferry.shown_text import shown
 
 Key = tuple[Any, ...]
 Verdict = Literal["slower", "faster", "more", "less", "new", "gone", "same", "unknown"]
 CHANGED = frozenset({"slower", "faster", "more", "less", "new", "gone"})
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # With fewer samples in all runs together there is no test.
 FEWEST_SAMPLES = 10
 # A run that is so much longer or shorter than the others of its side, and by so many times their spread, is disturbed.
@@ -73,7 +72,7 @@ class Row:
     @property
     def shown(self) -> str:
         """The name in one line, without what terminals and logs take for commands."""
-        return UNPRINTABLE.sub(" ", self.name)
+        return shown(self.name)
 
     @property
     def place(self) -> str:

@@ -21,6 +21,7 @@ from traceferry.compare import figures
 from traceferry.compare.amounts import STATISTICS
 from traceferry.compare.comparison import Compared, Comparison, Row
 from traceferry.errors import UsageError
+from traceferry.shown_text import shown
 
 METRICS = (
     "time", "self", "total", "calls", "allocated_bytes", "allocated_objects", "site_bytes", "retained_bytes",
@@ -61,10 +62,9 @@ class Outcome:
     status: Literal["passed", "failed", "undecided"]
     lines: tuple[str, ...]
 
-    @property
-    def line(self) -> str:
+    def as_text(self) -> str:
         words = {"passed": "passed", "failed": "FAILED", "undecided": "NOT DECIDED"}[self.status]
-        return "\n".join([f"{words}: {self.gate.text}", *(f"  {line}" for line in self.lines)])
+        return "\n".join([shown(f"{words}: {self.gate.text}"), *(shown(f"  {line}") for line in self.lines)])
 
 
 # ---------------------------------------------------------------- the expression
@@ -93,7 +93,7 @@ class _Text:
     def error(self, message: str, at: int | None = None) -> UsageError:
         self.skip()
         place = self.at if at is None else at
-        return UsageError(f"--fail-on: {message}, at character {place + 1}:\n  {self.text}\n  {' ' * place}^")
+        return UsageError(f"--fail-on: {message}, at character {place + 1}:", (self.text, " " * place + "^"))
 
 
 def parse(text: str) -> Gate:

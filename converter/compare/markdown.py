@@ -13,6 +13,7 @@ from traceferry.compare.as_json import verdict_of
 from traceferry.compare.comparison import Compared, Comparison, Row
 from traceferry.compare.gate import Outcome
 from traceferry.report import KINDS
+from traceferry.shown_text import shown
 
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
@@ -112,7 +113,7 @@ def _row(row: Row, table: Compared, comparison: Comparison) -> str:
 
 def code(text: str) -> str:
     """A code span that shows the text and nothing else: no markup, no end of the table's cell or line."""
-    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+    plain = shown(text)
     if len(plain) > LONGEST_NAME:
         plain = plain[: LONGEST_NAME - 1] + "…"
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)

@@ -9,6 +9,7 @@ from traceferry.compare import figures
 from traceferry.compare.comparison import Compared, Comparison, Row, RunFacts
 from traceferry.compare.gate import Outcome
 from traceferry.durations import format_duration
+from traceferry.shown_text import shown
 
 # Rows with less of the whole are not worth a line when nothing is known of them.
 WORTH = 0.01
@@ -20,9 +21,8 @@ def as_text(comparison: Comparison, top: int, outcomes: Sequence[Outcome] = ()) 
     for table in comparison.tables:
         lines += _section(comparison, table, top)
     lines += _tiers(comparison, top)
-    if outcomes:
-        lines += ["", *(outcome.line for outcome in outcomes)]
-    return "\n".join(lines)
+    gates = ["", *(outcome.as_text() for outcome in outcomes)] if outcomes else []
+    return "\n".join([*map(shown, lines), *gates])
 
 
 def _side(name: str, runs: Sequence[RunFacts]) -> list[str]:

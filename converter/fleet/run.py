@@ -17,6 +17,7 @@ from traceferry.fleet.plan import plan
 from traceferry.fleet.tables import COLUMNS, RECORDINGS
 from traceferry.fleet.tasks import Place
 from traceferry.fleet.work import Conversion, Work
+from traceferry.shown_text import shown
 
 # Recordings of a leaf, at most, unless the user says so.
 MOST_IN_LEAF = 32
@@ -99,7 +100,7 @@ class Meter:
             self._bar.update(0)
         elif not self._quiet and time.monotonic() - self._said >= LOG_EVERY_S:
             self._said = time.monotonic()
-            print(self._line(counts), file=sys.stderr, flush=True)
+            print(shown(self._line(counts)), file=sys.stderr, flush=True)
 
     def _line(self, counts: Counts) -> str:
         elapsed = time.monotonic() - self._started

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from traceferry.durations import format_duration
+from traceferry.shown_text import shown
 
 Json = dict[str, Any]
 Column = tuple[str, Callable[[Json], str]]
@@ -34,7 +35,7 @@ def as_text(summary: Json) -> str:
         lines += _counters([counter for counter in process["counters"] if counter["values"]])
     lines += _coverage(summary["coverage"])
     lines += _issues(summary["issues"])
-    return "\n".join(lines)
+    return "\n".join(map(shown, lines))
 
 
 # ---------------------------------------------------------------- tables

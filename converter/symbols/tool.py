@@ -15,6 +15,7 @@ from traceferry.errors import FormatError, UsageError
 from traceferry.io.output import open_output
 from traceferry.io.source import Source
 from traceferry.model import Array, Trace
+from traceferry.shown_text import shown
 from traceferry.symbols.binary import ELF_DAMAGE, Binary, demangle
 from traceferry.symbols.choose import open_symbols
 from traceferry.symbols.elf import ElfSymbols
@@ -141,7 +142,7 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
             if with_merged:
                 lead = " " * len(f"{address:#x}: ")
                 others = with_merged.merged(address)[1:]
-                lines += [f"{lead}or, merged with it, {name_of(_outermost(other))}" for other in others]
+                lines += [f"{lead}or, merged with it, {shown(name_of(_outermost(other)))}" for other in others]
         lines.append("")
         yield "\n".join(lines)
 
@@ -166,7 +167,7 @@ def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         found = symbols.lookup(np.array(bunch, np.uint64))
-        bounds = zip(bunch, found.start.tolist(), found.size.tolist(), shown(found), strict=True)
+        bounds = zip(bunch, found.start.tolist(), found.size.tolist(), frames_by_address(found), strict=True)
         for address, start, size, stack in bounds:
             frames = [
                 named(name) | {"source": path or None, "line": line or None, "inlined": nth < len(stack) - 1}
@@ -208,10 +209,10 @@ def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[int],
     place_row, place = _distinct(frames.source, frames.line)
     row, number = _distinct(frames.name, place)
     all_places = [
-        f" at {texts[source]}:{line}" if source >= 0 else ""
+        f" at {shown(texts[source])}:{line}" if source >= 0 else ""
         for source, line in zip(frames.source[place_row].tolist(), frames.line[place_row].tolist(), strict=True)
     ]
-    names = [name_of(texts[name]) for name in frames.name[row].tolist()]
+    names = [shown(name_of(texts[name])) for name in frames.name[row].tolist()]
     places = [all_places[n] for n in place[row].tolist()]
     inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
     return number.tolist(), inlined, names, places
@@ -227,11 +228,11 @@ def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
 def as_text(address: int, found: Sequence[Shown]) -> str:
     """The frames of one address."""
     lead = f"{address:#x}: "
-    lines = [f"{name} at {source}:{line}" if source else name for name, source, line in found]
+    lines = [shown(f"{name} at {source}:{line}" if source else name) for name, source, line in found]
     return lead + ("\n" + " " * len(lead)).join(lines or ["no symbol"])
 
 
-def shown(frames: Frames) -> Iterator[list[Shown]]:
+def frames_by_address(frames: Frames) -> Iterator[list[Shown]]:
     """The frames of each address, the innermost first."""
     texts = [*frames.texts, ""]
     names, sources = ([texts[i] for i in column.tolist()] for column in (frames.name, frames.source))
@@ -268,7 +269,9 @@ def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
 def _differences(symbols: Symbols, other: Symbols, addresses: Array) -> Iterator[Difference]:
     """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
     Paths are compared without what goes up again: a/../b is b."""
-    both = zip(shown(symbols.lookup(addresses)), shown(other.lookup(addresses)), strict=True)
+    both = zip(
+        frames_by_address(symbols.lookup(addresses)), frames_by_address(other.lookup(addresses)), strict=True
+    )
     for address, (mine, wanted) in zip(addresses.tolist(), both, strict=True):
         one, two = _comparable(mine), _comparable(wanted)
         if one != two:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from socket import socket
 
 from traceferry.errors import TraceferryError
+from traceferry.shown_text import shown
 from traceferry.view.browser import has_display, open_browser, ssh_line
 from traceferry.view.conversion import Conversion
 from traceferry.view.site import Site
@@ -69,10 +70,10 @@ class Session:
 
     async def _show(self) -> None:
         address, page = self.site.address(self.viewer), self.site.page_address
-        shown = page if self.by_page else address
-        print(shown, flush=True)
+        opened = page if self.by_page else address
+        print(shown(opened), flush=True)
         wants = self.opens and has_display()
-        if wants and await asyncio.get_running_loop().run_in_executor(None, open_browser, shown):
+        if wants and await asyncio.get_running_loop().run_in_executor(None, open_browser, opened):
             if not self.by_page:
                 _tell(f"if the browser keeps {self.viewer.title} from this machine: {page}")
         elif wants:
@@ -125,4 +126,4 @@ def _stop_by_signals(stopped: asyncio.Future[int]) -> None:
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(shown(text), file=sys.stderr, flush=True)

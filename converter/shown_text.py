@@ -1,0 +1,34 @@
+"""Names from a recording, or of files, as one line of text on a terminal or in a log.
+
+What others wrote must not become commands of the terminal, end the line and begin one of its own, or turn the order of
+what stands beside it. JSON and converted files have names as they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Control characters (C0, DEL, C1), line and paragraph separators; what turns the direction of text (Unicode Standard
+# Annex 9) or is not seen (soft hyphen, zero widths, tags); surrogates, which stand for bytes that are not UTF-8.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+_SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+# Python's names of files have the bytes 0x80 to 0xff that are not UTF-8 as these (PEP 383).
+_BYTES = range(0xDC80, 0xDD00)
+
+
+def shown(text: str) -> str:
+    r"""Returns the text with escapes in place of what a reader could not see as it is: \n, \x1b, \u202e. A byte of a
+    file's name that is not UTF-8 is \xff. Backslashes stay as they are: this is for eyes, not to be read back."""
+    return _UNSHOWABLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code in _BYTES:
+        code -= 0xDC00
+    if found[0] in _SHORT:
+        return _SHORT[found[0]]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
