@@ -320,9 +320,8 @@ ERRORS = {
 def test_a_mistake_in_an_expression_is_pointed_at(text: str) -> None:
     with pytest.raises(UsageError) as error:
         parse(text)
-    message, line, pointer = str(error.value).split("\n")
-    assert f"at character {ERRORS[text]}:" in message
-    assert (line, pointer) == (f"  {text}", "  " + " " * (ERRORS[text] - 1) + "^")
+    assert f"at character {ERRORS[text]}:" in str(error.value)
+    assert error.value.lines == (text, " " * (ERRORS[text] - 1) + "^")
 
 
 def test_gates(run_of: Callable[..., Run]) -> None:
