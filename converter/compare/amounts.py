@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from traceferry.compare.matching import Function, Renames, matched
+from traceferry.compare.alignment import Function
+from traceferry.compare.matching import Renames, matched
 from traceferry.compare.runs import Run
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array
