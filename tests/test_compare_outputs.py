@@ -20,7 +20,8 @@ from traceferry.compare.comparison import Comparison, compare
 from traceferry.compare.runs import Run
 from traceferry.compare.trees import diff_tree
 from traceferry.io.output import open_output
-from traceferry.registry import EXPORTERS
+from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, Trace
+from traceferry.registry import EXPORTERS, exporter_named
 
 SUFFIXES = {"firefox": "diff.json.gz", "perfetto": "diff.pftrace", "html": "diff.html"}
 # Nested calls, so that total and self differ; on the new side C takes longer, D is new, E is gone.
@@ -163,6 +164,48 @@ def test_the_page_holds_the_tables(comparison: Comparison, written: dict[str, Pa
     data = data_of(written["html"])
     (table,) = (t for t in data["tables"] if t["metric"] == "self")
     assert {row["name"]: (row["base"], row["new"]) for row in table["rows"]} == by_function(comparison)
+
+
+NAMED = [("constructor", "a.c", 1), ("toString", "a.c", 1), ("__proto__", "a.c", 1), ("same", "a.c", 10),
+         ("same", "b.c", 10), ("other", "b.c", 10)]  # fmt: skip
+
+
+def named_run(is_slow: bool, nth: int) -> Run:
+    """A call of each function; `same` of a.c may take twice as long."""
+    trace = Trace()
+    columns: dict[str, list[int]] = {"ts": [0], "frame": [], "flags": []}
+    for name, file, weight in NAMED:
+        source = trace.sources.intern(path=trace.strings.intern(file))
+        frame = trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(name), source=source))
+        duration = (10_000 * weight + nth) * (2 if is_slow and (name, file) == ("same", "a.c") else 1)
+        columns["ts"] += [columns["ts"][-1] + duration] * 2
+        columns["frame"] += [frame, frame]
+        columns["flags"] += [0, LEAVE]
+    end = columns["ts"].pop()
+    data = ThreadData(calls=Table(CALLS, columns))
+    trace.processes.append(Process(1, "app", 0, end, [Thread(1, "main", True, 0, end, lambda: data)]))
+    trace.bounds = (0, end)
+    return Run.of(f"{nth}", trace, with_trees=True)
+
+
+def test_a_frame_of_the_page_has_the_verdicts_of_its_own_function(tmp_path: Path, chromium: Any) -> None:
+    """Also where two have one name, or a name that every object has."""
+    compared = compare(*([named_run(is_slow, nth) for nth in range(4)] for is_slow in (False, True)))
+    with open_output(str(tmp_path / "diff.html")) as out:
+        exporter_named("html").comparing.write_comparison(compared, out)
+    frames = data_of(tmp_path / "diff.html")["frames"]
+    found = dict(zip(zip(frames["name"], frames["place"], strict=True), frames["verdicts"], strict=True))
+    changed = ["self time slower", "total time slower"]
+    assert found == {(name, file): changed if (name, file) == ("same", "a.c") else [] for name, file, _ in NAMED}
+    context = chromium.new_context()
+    shown = Opened(context, (tmp_path / "diff.html").as_uri() + "#measure=constructor&threads=map")
+    texts = shown.eval(
+        "[...page.tree.parent.keys()].map(node => { page.graph.on.select(node); return page.detail.textContent; })"
+    )
+    assert sum("the function, in all: self time slower, total time slower · a.c" in text for text in texts) == 1
+    assert sum("no significant change of the function in all" in text for text in texts) == len(NAMED) - 1
+    assert shown.problems == []
+    context.close()
 
 
 def test_the_page_in_a_browser(written: dict[str, Path], chromium: Any) -> None:

@@ -118,11 +118,11 @@ def test_a_page_without_one_file_or_both(tmp_path: Path) -> None:
 
 def test_lines_have_what_the_stacks_have(tmp_path: Path) -> None:
     """Bytes of code by line of a source with text."""
-    sources = data_of(saved(RECORDINGS["jit"](), tmp_path))["sources"]
-    hottest = sources[0]
+    data = data_of(saved(RECORDINGS["jit"](), tmp_path))
+    hottest, names = data["sources"][0], [measure["name"] for measure in data["measures"]]
     assert hottest["path"].endswith("tiers.js")
     assert hottest["text"] == (FIXTURES / "jit/bun-src/tiers.js").read_text()
-    heat = {line: (own, total) for line, own, total in hottest["heat"]["code size"]}
+    heat = {line: (own, total) for line, own, total in dict(hottest["heat"])[names.index("code size")]}
     assert all(0 <= own <= total for own, total in heat.values())
     trace = RECORDINGS["jit"]()
     view = next(thread for _, thread in trace.threads if thread.name == "code size")

@@ -12,7 +12,7 @@ import pytest
 from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packed_in
 from test_page import RECORDINGS, saved
 
-from traceferry.model import Trace
+from traceferry.model import Sampling, Trace
 from traceferry.select import select_range
 from traceferry.summary.info import summarize
 
@@ -258,6 +258,23 @@ def test_hostile_names_are_text(tmp_path: Path, open_page: Any) -> None:
     assert shown.page.evaluate("window.hit") is None
     assert shown.page.evaluate("document.querySelectorAll('img').length") == 0
     assert shown.problems == []
+
+
+def test_names_that_every_object_has_are_names(tmp_path: Path, open_page: Any) -> None:
+    """An event, a weight, a colour... called as what a page's objects have from birth; and links that ask for such."""
+    for name in ("constructor", "__proto__"):
+        trace = named(name)
+        trace.sampling = Sampling(name, "cycles", 0)
+        path = saved(trace, tmp_path, without=["firefox", "perfetto"])
+        shown = open_page(path, f"#measure={name}&threads={name}&tab={name}")
+        for tab in TABS:
+            for measure in ("", name, "0", "3"):
+                shown.go(tab=tab, measure=measure)
+        measures = shown.eval("page.recording.measures.map(m => `${m.name}, ${m.unit}`)")
+        assert f"{name}, cycles" in measures
+        shown.go(tab="source", measure=str(measures.index(f"{name}, cycles")))
+        assert f"{name} (cycles)".lower() in shown.page.inner_text("#source select >> nth=1").lower()
+        assert shown.problems == []
 
 
 @pytest.mark.parametrize("trace", [Trace(), one_sample(), named("n" * 1_000_000)], ids=["empty", "one sample", "long"])

@@ -109,7 +109,7 @@ class Trees:
         self.series: list[Series] = []
         self.n_buckets = n_buckets
         self.width_ns = max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
-        self.of_stack: dict[str, Array] = {}
+        self.of_stack: dict[Measure, Array] = {}
         self._trace = trace
         self._most = most_amounts
         # The series of threads that are done, and their amounts.
@@ -161,10 +161,10 @@ class Trees:
         has_stack = piece["stack"] >= 0
         stack, amount = piece["stack"][has_stack], np.maximum(amount[has_stack], 0)
         nodes = self._nodes_of_stacks()
-        known = self.of_stack.get(series.measure.name, np.empty(0, np.int64))
+        known = self.of_stack.get(series.measure, np.empty(0, np.int64))
         summed = sums.total_by(stack, amount, len(nodes))
         summed[: len(known)] = sums.plus(summed[: len(known)], known)
-        self.of_stack[series.measure.name] = summed
+        self.of_stack[series.measure] = summed
         series.add(bucket[has_stack], nodes[stack], amount)
 
     def _add_calls(self, process: int, thread: int, calls: Table) -> None:

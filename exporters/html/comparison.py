@@ -11,9 +11,10 @@ import orjson
 
 import traceferry
 from traceferry.compare import figures
+from traceferry.compare.amounts import Key
 from traceferry.compare.as_json import as_json
 from traceferry.compare.comparison import Comparison
-from traceferry.compare.trees import DiffTree, Measured, diff_tree
+from traceferry.compare.trees import SMALLER, DiffTree, Measured, diff_tree
 from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
 from traceferry.io.output import Output
@@ -57,24 +58,24 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         "model": figures.samples_model(comparison),
         **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
         "tables": tables,
-        "verdicts": _verdicts(comparison),
         "joined": tree.n_joined,
         "frames": {
             "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
             "place": [_place(frame) for frame in tree.frames],
+            "verdicts": _verdicts(comparison, tree),
         },
         "nodes": {"parent": tree.parent.tolist(), "frame": tree.frame.tolist()},
         "measured": [_measured(measured) for measured in tree.measured],
     }
 
 
-def _verdicts(comparison: Comparison) -> Json:
-    """By metric and name: the verdict and figures of functions that changed, for the flame graph."""
-    return {
-        table.name: {row.name: row.verdict for row in table.rows if row.is_changed}
-        for table in comparison.tables
-        if table.name in ("self", "total")
-    }
+def _verdicts(comparison: Comparison, tree: DiffTree) -> list[list[str]]:
+    """Of each frame what changed of its function, as "self time slower"."""
+    found: dict[Key, list[str]] = {}
+    for table in comparison.tables:
+        for row in table.changed if table.name in ("self", "total") else ():
+            found.setdefault(row.key, []).append(f"{table.amounts.title} {row.verdict}")
+    return [[] if frame == SMALLER else found.get(frame[:4], []) for frame in tree.frames]
 
 
 def _place(frame: tuple[Any, ...]) -> str:

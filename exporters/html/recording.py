@@ -92,7 +92,7 @@ class PageData:
             "measures": [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in measures],
             "series": [_series(s, kept, measures[s.measure], halvings) for s in trees.series if s.measure in measures],
             "joined": kept.n_joined,
-            "sources": self._lines.sources(detail.source_bytes),
+            "sources": self._lines.sources(detail.source_bytes, measures),
         }
 
     def note_narrowed(self, detail: Detail) -> None:
@@ -229,24 +229,24 @@ class _Lines:
 
     def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
         self._trace = trace
-        self._heat: dict[int, Json] = {}
+        self._heat: dict[int, dict[Measure, list[list[int]]]] = {}
         frames, funcs = trace.frames.table(), trace.funcs.table()
         if not np.any(trace.sources["text"] >= 0):
             return
         source = np.where(frames["source"] >= 0, frames["source"], funcs["source"][frames["func"]])
         places, of_frame = _places(source, frames["line"])
-        for name, of_stack in trees.of_stack.items():
-            self._add(name, places, *_sums_of_places(trace, of_frame.astype(np.int32), of_stack, len(places)))
+        for measure, of_stack in trees.of_stack.items():
+            self._add(measure, places, *_sums_of_places(trace, of_frame.astype(np.int32), of_stack, len(places)))
         by_func = collected.by_func()
         if by_func["calls"].any():
             places, of_func = _places(funcs["source"], funcs["line"])
             self._add(
-                TIME.name,
+                TIME,
                 places,
                 *(sums.total_by(of_func, by_func[key], len(places)) for key in ("self_ns", "total_ns")),
             )
 
-    def _add(self, measure: str, places: Array, own: Array, total: Array) -> None:
+    def _add(self, measure: Measure, places: Array, own: Array, total: Array) -> None:
         text = self._trace.sources["text"]
         source, line = places.T
         shown = np.flatnonzero((total > 0) & (line > 0) & (source >= 0) & (text[source] >= 0))
@@ -263,15 +263,16 @@ class _Lines:
 
         return sorted(self._heat, key=lambda s: (-heat_of(s), s))[:LONGEST_LIST]
 
-    def sources(self, most_bytes: int) -> list[Json]:
-        """The hottest first; without text where there is no room for it."""
+    def sources(self, most_bytes: int, measures: dict[Measure, int]) -> list[Json]:
+        """The hottest first; without text where there is no room for it. measures: the numbers of those shown."""
         found, left = [], most_bytes
         for source in self._hottest:
             text = self._trace.texts[int(self._trace.sources["text"][source])]
             fits = len(text) <= left
             left -= len(text) if fits else 0
             path = self._trace.strings[int(self._trace.sources["path"][source])]
-            found.append({"path": _short(path), "text": text if fits else None, "heat": self._heat[source]})
+            heat = [[measures[m], rows] for m, rows in self._heat[source].items() if m in measures]
+            found.append({"path": _short(path), "text": text if fits else None, "heat": heat})
         return found
 
 

@@ -1,7 +1,7 @@
 // The colours of categories and tiers: the Firefox Profiler's names, in shades that text can be read on.
 
 // hue, saturation, lightness on light, lightness on dark
-const SHADES = {
+const SHADES = new Map(Object.entries({
   blue: [214, 84, 77, 42],
   lightblue: [198, 72, 80, 40],
   teal: [176, 44, 68, 32],
@@ -17,7 +17,7 @@ const SHADES = {
   ink: [231, 36, 76, 44],
   grey: [220, 12, 83, 36],
   darkgrey: [220, 9, 70, 44],
-};
+}));
 
 function hashOf(text) {
   let hash = 17;
@@ -29,7 +29,7 @@ function hashOf(text) {
 
 /** name: a colour; seed: a text by which neighbours of one colour differ a little. */
 function shade(name, seed, dark) {
-  const [hue, saturation, onLight, onDark] = SHADES[name] ?? SHADES.grey;
+  const [hue, saturation, onLight, onDark] = SHADES.get(name) ?? SHADES.get("grey");
   const more = seed === "" ? 0 : ((hashOf(seed) >>> 3) % 7) - 3;
   return `hsl(${hue} ${dark ? saturation * 0.62 : saturation}% ${(dark ? onDark : onLight) + more}%)`;
 }

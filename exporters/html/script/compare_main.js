@@ -7,9 +7,8 @@ class ComparisonPage {
   constructor(data) {
     this.data = data;
     this.state = new State(() => this.render());
-    const kinds = new Map(data.measured.map((one) => [one.name, one.unit]));
-    this.measures = [...kinds].map(([name, unit]) => ({ name, unit }));
-    this.threads = [...new Set(data.measured.map((one) => `${one.process} / ${one.thread}`))];
+    this.measures = distinct(data.measured.map(({ name, unit }) => ({ name, unit })));
+    this.threads = distinct(data.measured.map(({ process, thread }) => ({ process, thread })));
     this.graph = new FlameGraph({
       zoom: (node) => this.state.go({ zoom: node < 0 ? "" : pathTo(this.tree, node).join(".") }),
       hover: (node, event) => this.#hover(node, event),
@@ -55,8 +54,8 @@ class ComparisonPage {
   #toolbar() {
     const choose = (label, key, options) =>
       el("select", { "aria-label": label, onchange: (event) => this.state.go({ [key]: event.target.value, zoom: "" }) }, options.map(([value, text]) => el("option", { value, text })));
-    this.measure = choose("Weight", "measure", this.measures.map((measure) => [measure.name, measureTitle(measure)]));
-    this.thread = choose("Thread", "threads", [["", "All threads"], ...this.threads.map((name) => [name, name])]);
+    this.measure = choose("Weight", "measure", this.measures.map((measure, nth) => [String(nth), measureTitle(measure)]));
+    this.thread = choose("Thread", "threads", [["", "All threads"], ...this.threads.map(({ process, thread }, nth) => [String(nth), `${process} / ${thread}`])]);
     this.modes = el(
       "div",
       { class: "choice", role: "group", "aria-label": "Widths" },
@@ -90,17 +89,18 @@ class ComparisonPage {
 
   #showGraph(values) {
     const { data } = this;
-    const measure = this.measures.find((one) => one.name === values.measure) ?? this.measures[0];
+    const measure = numbered(this.measures, values.measure) ?? this.measures[0];
+    const thread = numbered(this.threads, values.threads);
     const mode = MODES.some(([name]) => name === values.mode) ? values.mode : "new";
-    const key = JSON.stringify([measure.name, values.threads, mode]);
+    const key = JSON.stringify([measure, thread, mode]);
     if (key !== this.shown) {
       this.shown = key;
-      const chosen = data.measured.filter((one) => one.name === measure.name && (values.threads === "" || `${one.process} / ${one.thread}` === values.threads));
+      const chosen = data.measured.filter((one) => isOf(measure, one) && (thread === undefined || isOf(thread, one)));
       this.tree = new DiffTree(data, chosen, mode);
       this.unit = measure.unit;
     }
-    this.measure.value = measure.name;
-    this.thread.value = values.threads;
+    this.measure.value = String(this.measures.indexOf(measure));
+    this.thread.value = thread === undefined ? "" : String(this.threads.indexOf(thread));
     this.sure.checked = values.sure !== "";
     this.find.value = values.find;
     for (const choice of this.modes.children) {
@@ -127,8 +127,7 @@ class ComparisonPage {
   }
 
   #verdicts(node) {
-    const name = this.tree.functionOf(node);
-    return Object.entries(this.data.verdicts).flatMap(([metric, rows]) => (rows[name] ? [`${metric} ${rows[name]}`] : []));
+    return this.data.frames.verdicts[this.tree.frameOf(node)];
   }
 
   #facts(node) {
@@ -159,6 +158,16 @@ class ComparisonPage {
     const x = Math.min(event.clientX + 14, window.innerWidth - this.tooltip.offsetWidth - 8);
     this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${event.clientY + 18}px)`;
   }
+}
+
+/** Those of the objects that differ in any value, as they first come. */
+function distinct(objects) {
+  return [...new Map(objects.map((one) => [JSON.stringify(one), one])).values()];
+}
+
+/** Whether the object has all values of the kind. */
+function isOf(kind, one) {
+  return Object.entries(kind).every(([key, value]) => one[key] === value);
 }
 
 async function startComparison() {

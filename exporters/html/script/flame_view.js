@@ -52,7 +52,7 @@ class FlameView {
     this.measure = el(
       "select",
       { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "" }) },
-      recording.measures.map((measure) => el("option", { value: measure.name, text: measureTitle(measure) })),
+      recording.measures.map((measure, nth) => el("option", { value: String(nth), text: measureTitle(measure) })),
     );
     this.find = el("input", {
       type: "search",
@@ -163,7 +163,7 @@ class FlameView {
   /** Reads the state; what the other views show, too: this.measureIndex, this.threads, this.range, this.merged. */
   read(values) {
     const { recording } = this;
-    this.measureIndex = Math.max(0, recording.measureNamed(values.measure));
+    this.measureIndex = recording.measureAt(values.measure);
     const { timed } = recording.measures[this.measureIndex];
     this.threads = values.threads === "" ? null : new Set(values.threads.split(","));
     const range = /^(\d+)-(\d+)$/.exec(values.range);
@@ -187,7 +187,7 @@ class FlameView {
     const { recording } = this;
     const measure = recording.measures[this.measureIndex];
     this.unit = measure.unit;
-    this.measure.value = measure.name;
+    this.measure.value = String(this.measureIndex);
     for (const group of [this.from, this.by, this.up]) {
       for (const option of group.children) {
         option.setAttribute("aria-pressed", String(values[group.dataset.key] === option.dataset.value));

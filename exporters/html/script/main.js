@@ -94,7 +94,7 @@ class Page {
     const weight = el(
       "select",
       { "aria-label": "Weight", onchange: (event) => state.go({ measure: event.target.value, zoom: "" }) },
-      recording.measures.map((m) => el("option", { value: m.name, text: measureTitle(m), selected: m === chosen })),
+      recording.measures.map((m, nth) => el("option", { value: String(nth), text: measureTitle(m), selected: m === chosen })),
     );
     return el(
       "div",

@@ -95,8 +95,9 @@ class Recording {
     return this.frames.inlined[frame] === 1;
   }
 
-  measureNamed(name) {
-    return this.measures.findIndex((measure) => measure.name === name);
+  /** The number of a measure from what the address says, which is the first where it says nothing of use. */
+  measureAt(text) {
+    return numbered(this.measures, text) === undefined ? 0 : Number(text);
   }
 
   /** The series of a measure in the chosen threads: a Set of their ids, null is all. */

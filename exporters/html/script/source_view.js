@@ -10,18 +10,19 @@ function sourceView(recording, state) {
     { "aria-label": "Source file", onchange: (event) => state.go({ source: `${event.target.value}:0` }) },
     recording.sources.map((source, nth) => el("option", { value: String(nth), text: source.path, selected: source === chosen })),
   );
-  const measures = recording.measures.filter((measure) => chosen.heat[measure.name] !== undefined);
-  const measure = measures.find((m) => m.name === state.values.measure) ?? measures[0];
+  const heat = new Map(chosen.heat);
+  const wanted = recording.measureAt(state.values.measure);
+  const measure = heat.has(wanted) ? wanted : chosen.heat[0][0];
   const weight = el(
     "select",
     { "aria-label": "Weight of lines", onchange: (event) => state.go({ measure: event.target.value }) },
-    measures.map((m) => el("option", { value: m.name, text: measureTitle(m), selected: m === measure })),
+    [...heat.keys()].map((nth) => el("option", { value: String(nth), text: measureTitle(recording.measures[nth]), selected: nth === measure })),
   );
   const bar = el("div", { class: "toolbar" }, el("label", {}, el("span", { text: "File" }), chooser), el("label", {}, el("span", { text: "Weight" }), weight));
   if (chosen.text === null) {
     return [bar, el("p", { class: "note", text: "There was no room for the text of this file in the page; the viewers show it." })];
   }
-  return [bar, listing(chosen.text.split(/\r\n|\n|\r/), chosen.heat[measure.name], measure.unit, line)];
+  return [bar, listing(chosen.text.split(/\r\n|\n|\r/), heat.get(measure), recording.measures[measure].unit, line)];
 }
 
 /** The lines as a table; of a long file those around the chosen or the hottest line first. */

@@ -2,6 +2,11 @@
 
 const DEFAULTS = { tab: "flame", measure: "", by: "all", from: "roots", up: "", threads: "", range: "", find: "", zoom: "", mode: "new", sure: "" };
 
+/** What a number in the address stands for in a list; undefined where it is none. */
+function numbered(list, text) {
+  return /^\d+$/.test(text) ? list[Number(text)] : undefined;
+}
+
 class State {
   /** changed: called with the values whenever they change. */
   constructor(changed) {

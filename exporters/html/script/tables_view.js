@@ -4,7 +4,7 @@ function functionsView(recording, flame, state) {
   const { merged, measureIndex, threads, range } = flame;
   const { name, unit } = recording.measures[measureIndex];
   const { self, total } = merged.byFunction();
-  const counted = recording.measureNamed("calls");
+  const counted = recording.measures.findIndex(({ name, unit }) => name === "calls" && unit === "count");
   const withCalls = counted >= 0 && name === "time of calls";
   const calls = withCalls ? mergedTree(recording, counted, threads, range).byFunction().self : null;
   const rows = [];
