@@ -314,14 +314,21 @@ def test_look_ups_are_those_of_llvms_own_file(name: str, tmp_path: Path) -> None
     same_bytes = aliases(found)
     assert expected.keys() == got.keys()
     assert len(expected) == len(set(addresses)) > 2000
+    sections = Binary(open_source(str(path))).code_ranges
     for address, frames in expected.items():
-        if frames != got[address]:
+        # llvm-gsymutil lets _init, which has no size, last through .plt; there are stubs here, which its file has not.
+        offset = re.search(r" \+ (\d+)", frames[-1])
+        start = address - int(offset[1]) if offset else address
+        if not any(begin <= start <= address < end for begin, end in sections):
+            assert got[address][-1].endswith("not in GSYM") or "@plt" in got[address][-1]
+        elif frames != got[address]:
             # Names and places begin alike from the first blank on.
             (our, their) = (re.split(r"(?= [+@])", frames[-1], maxsplit=1) for frames in (got[address], frames))
             assert got[address][:-1] == frames[:-1]
             assert our[1:] == their[1:]
             assert their[0] in same_bytes[our[0]]
-    assert ours.stat().st_size <= theirs.stat().st_size
+    n_stubs = sum(function.name.endswith("@plt") for function in found)
+    assert ours.stat().st_size <= theirs.stat().st_size + 64 * n_stubs
 
 
 @needs_program

@@ -55,6 +55,18 @@ class Segment(NamedTuple):
     size: int
 
 
+class SectionHeader(NamedTuple):
+    """type: SHT_*; flags: SHF_*; offset, size: in the file; link: the number of another section, as the type says."""
+
+    name: str
+    type: str
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
 class Binary:
     """An ELF executable or shared object, or its debug file.
 
@@ -82,29 +94,52 @@ class Binary:
     def little_endian(self) -> bool:
         return bool(self.elf.little_endian)
 
-    @cached_property
+    @property
+    def machine(self) -> str:
+        """EM_*."""
+        return str(self.elf["e_machine"])
+
+    @property
     def is_debug_file(self) -> bool:
         """Whether its code is in another file, as after objcopy --only-keep-debug."""
+        return any(section.name == ".text" and section.type == "SHT_NOBITS" for section in self.sections)
+
+    @cached_property
+    def sections(self) -> list[SectionHeader]:
+        """By number; none where a header is damaged."""
         try:
-            nth = self._section_numbers.get(".text")
-            return nth is not None and self.elf._get_section_header(nth)["sh_type"] == "SHT_NOBITS"
+            return self._section_headers
         except ELF_DAMAGE:
-            return False
+            return []
+
+    @cached_property
+    def _section_headers(self) -> list[SectionHeader]:
+        """Raises ELF_DAMAGE."""
+        fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
+        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
+        return [
+            SectionHeader(
+                self.elf._get_section_name(header), str(header["sh_type"]), *(header[field] for field in fields)
+            )
+            for header in headers
+        ]
 
     @cached_property
     def _section_numbers(self) -> dict[str, int]:
         """Of several sections of one name, the last."""
-        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
-        return {self.elf._get_section_name(header): nth for nth, header in enumerate(headers)}
+        return {section.name: nth for nth, section in enumerate(self._section_headers)}
 
-    @cached_property
+    @property
     def code_sections(self) -> list[int]:
         """The numbers of those that can be executed."""
-        try:
-            headers = [self.elf._get_section_header(nth) for nth in range(self.elf.num_sections())]
-            return [nth for nth, header in enumerate(headers) if header["sh_flags"] & SHF_EXECINSTR]
-        except ELF_DAMAGE:
-            return []
+        return [nth for nth, section in enumerate(self.sections) if section.flags & SHF_EXECINSTR]
+
+    @property
+    def code_ranges(self) -> list[tuple[int, int]]:
+        """(address, end) of the sections that are loaded and can be executed."""
+        wanted = SHF_ALLOC | SHF_EXECINSTR
+        loaded = (section for section in self.sections if section.flags & wanted == wanted)
+        return [(section.address, section.address + section.size) for section in loaded]
 
     @property
     def word_size(self) -> int:
@@ -204,7 +239,7 @@ class Binary:
         return unreadable
 
 
-SHF_EXECINSTR = 0x4
+SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 # What Breakpad hashes where a file has no build id.
 HASHED_BYTES = 4096
 

@@ -18,7 +18,7 @@ from traceferry.model import Array
 from traceferry.symbols.binary import Binary
 from traceferry.symbols.interface import Frames, Function
 from traceferry.symbols.one_by_one import NOTHING, Answer, frames_of, look_up, taken, with_answers
-from traceferry.symbols.symbol_table import LAST, SymbolTable
+from traceferry.symbols.symbol_table import LAST, SymbolTable, with_stubs
 
 if TYPE_CHECKING:
     from traceferry.symbols.dwarf.lookup import DwarfLookup
@@ -70,11 +70,11 @@ class ElfSymbols:
             return None
 
     def lookup(self, addresses: Array) -> Frames:
-        if self.embedded is not None:
-            return self.embedded.lookup(addresses)
         addresses = np.asarray(addresses, np.uint64)
-        described = self._are_described(addresses)
-        found = self._table.lookup(addresses[~described])
+        if self.embedded is not None:
+            return with_stubs(self.embedded.lookup, self.table, addresses)
+        described = self._are_described(addresses) & ~self.table.are_stubs(addresses)
+        found = self.table.lookup(addresses[~described])
         if not described.any():
             return found
         return with_answers(found, described, self._lookup_described(addresses[described]))
@@ -84,7 +84,7 @@ class ElfSymbols:
         if self._described is None:
             return np.ones(len(addresses), bool)
         begins, ends = np.array(self._described, np.uint64).reshape(-1, 2).T
-        first, end = self._table.surroundings(addresses)
+        first, end = self.table.surroundings(addresses)
         nth = np.searchsorted(ends, first, "right")
         return np.concatenate((begins, LAST))[nth] < end
 
@@ -93,18 +93,22 @@ class ElfSymbols:
         if not has_symbolic():
             return look_up(addresses, self._own.answer)
         distinct, which = np.unique(addresses, return_inverse=True)
-        found = frames_of([self._answer_of_symbolic(address) for address in distinct.tolist()])
-        named = self._table.lookup(distinct)
+        answers = [self._answer_of_symbolic(address) for address in distinct.tolist()]
+        start = np.array([answer.start for answer in answers], np.uint64)
+        # symbolic lets a symbol without a size last until the next one, through other sections.
+        is_inside = self.table.are_of_one_section(start, distinct) | (start == 0)
+        found = frames_of([one if ok else NOTHING for one, ok in zip(answers, is_inside.tolist(), strict=True)])
+        named = self.table.lookup(distinct)
         has_frames, has_name = np.diff(found.first) > 0, np.diff(named.first) > 0
         # symbolic calls all parts of a function by the symbol of one of them, as the hot part f by that of f.cold.
         renamed = has_frames & has_name & (found.start == named.start)
         name = found.name.copy()
         name[found.first[1:][renamed] - 1] = named.name[renamed[has_name]] + np.int32(len(found.texts))
-        size = np.where(has_frames, self._table.sizes_at(found.start), np.uint64(0))
+        size = np.where(has_frames, self.table.sizes_at(found.start), np.uint64(0))
         return taken(replace(found, name=name, size=size, texts=[*found.texts, *named.texts]), which)
 
     @cached_property
-    def _table(self) -> SymbolTable:
+    def table(self) -> SymbolTable:
         return SymbolTable(self.binary)
 
     @cached_property
@@ -117,7 +121,7 @@ class ElfSymbols:
     def _own(self) -> DwarfLookup:
         from traceferry.symbols.dwarf.lookup import DwarfLookup
 
-        return DwarfLookup(self.binary, self._table, self._lost)
+        return DwarfLookup(self.binary, self.table, self._lost)
 
     @property
     def is_slow(self) -> bool:
@@ -165,7 +169,7 @@ class ElfSymbols:
         uint64."""
         if self.embedded is not None:
             return [""] * len(starts)
-        found = self.lookup(starts) if has_symbolic() else self._table.lookup(starts)
+        found = self.lookup(starts) if has_symbolic() else self.table.lookup(starts)
         is_start = (np.diff(found.first) > 0) & (found.start == starts)
         # Of a function without frames the index is that of another, or outside.
         outermost = np.append(found.name, np.int32(-1))[np.where(is_start, found.first[1:] - 1, len(found.name))]

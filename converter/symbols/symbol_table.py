@@ -1,7 +1,11 @@
-"""The functions that the symbol tables of an ELF file name, by address. Where one ends, and which of several symbols
-names it, follows symbolic: with debug information it answers, and without it the answers must be the same."""
+"""The functions that the symbol tables of an ELF file name, by address, and the stubs of its procedure linkage table.
+Where a function ends, and which of several symbols names it, follows symbolic: with debug information it answers, and
+without it the answers must be the same. But no function reaches beyond its section, which symbolic lets one of size 0
+do: the last of .init, _init, through .plt."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -9,6 +13,8 @@ from traceferry.errors import FormatError
 from traceferry.model import Array, distinct
 from traceferry.symbols.binary import Binary
 from traceferry.symbols.interface import Frames
+from traceferry.symbols.one_by_one import with_answers
+from traceferry.symbols.plt import stubs_of
 
 # Each with the texts of its names.
 TABLES = {".symtab": ".strtab", ".dynsym": ".dynstr"}
@@ -25,14 +31,17 @@ FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
 
 class SymbolTable:
-    """A function has the name of the first symbol that starts there. It lasts until the next one starts, or one whose
-    size is known ends; the last one, where that is not known, for LONGEST bytes."""
+    """A function has the name of the first symbol that starts there. It lasts until the next one starts, one whose size
+    is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
+    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps."""
 
     def __init__(self, binary: Binary) -> None:
         self._binary = binary
-        parts = [_symbols(binary, table) for table in TABLES]
+        tables = [_symbols(binary, table) for table in TABLES]
         texts = [_content(binary, names) for names in TABLES.values()]
         self._texts = b"".join(texts)
+        self._stubs = stubs_of(binary, tuple(TABLES))
+        parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
         is_named = np.concatenate([self._are_named(part, len(t)) for part, t in zip(parts, texts, strict=True)])
         value, size, name = (
             np.concatenate([part[field].astype(np.uint64) for part in parts])
@@ -40,6 +49,16 @@ class SymbolTable:
         )
         is_dynamic = np.arange(len(value)) >= len(parts[0])
         name[is_dynamic] += np.uint64(len(texts[0]))
+        is_indirect = np.concatenate([part["st_info"] & TYPE_BITS == STT_GNU_IFUNC for part in parts])
+        indirect = value[is_indirect], name[is_indirect]
+        # A symbol at a stub, which some linkers write, goes before the stub.
+        value, size, name, is_named, is_dynamic = (
+            np.concatenate(columns)
+            for columns in zip(
+                (value, size, name, is_named, is_dynamic), self._stub_columns(tables, texts, *indirect), strict=True
+            )
+        )
+        is_stub = np.arange(len(value)) >= len(value) - len(self._stubs.start)
         order = np.argsort(value, kind="stable")
         groups = np.flatnonzero(np.diff(value[order], prepend=value[order][:1] - np.uint64(1)))
         self._value = value[order][groups]
@@ -49,11 +68,13 @@ class SymbolTable:
         first = -_largest(-np.where(is_named[order], np.arange(len(order)), len(order)), groups)
         self._start = self._value[first < len(order)]
         self._name_at = name[order][first[first < len(order)]]
+        self._is_stub = is_stub[order][first[first < len(order)]]
         ends = (value + size)[is_named & (size > 0)]
         last_end = np.minimum(self._start[-1:], LAST - LONGEST) + LONGEST
-        self._bounds = distinct(np.concatenate((self._start, ends, last_end)))
+        self._section_ends = np.array(sorted(min(end, int(LAST[0])) for _, end in binary.code_ranges), np.uint64)
+        self._bounds = distinct(np.concatenate((self._start, ends, last_end, self._section_ends)))
         self._holder = np.full(len(self._bounds) + 1, -1)
-        has_name = np.frombuffer(self._texts, np.uint8)[self._name_at] > 0
+        has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
 
     def _are_named(self, symbols: Array, n_texts: int) -> Array:
@@ -61,6 +82,24 @@ class SymbolTable:
         chosen: Array = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_value"] >= self._binary.base)
         chosen &= np.isin(symbols["st_shndx"], self._binary.code_sections)
         return chosen & (symbols["st_name"] < n_texts)
+
+    def _stub_columns(
+        self, tables: list[Array], texts: list[bytes], indirect: Array, indirect_name: Array
+    ) -> tuple[Array, ...]:
+        """The stubs with the columns of functions: value, size, name, is_named, is_dynamic. indirect, indirect_name:
+        where the resolvers of indirect functions are, and their names."""
+        stubs = self._stubs
+        name = np.full(len(stubs.start), len(self._texts), np.uint64)
+        for nth, (table, own) in enumerate(zip(tables, texts, strict=True)):
+            mine = np.flatnonzero((stubs.table == nth) & (stubs.symbol < len(table)))
+            at = table["st_name"][stubs.symbol[mine]].astype(np.uint64)
+            name[mine] = np.where(at < len(own), at + np.uint64(nth * len(texts[0])), name[mine])
+        resolver, first = np.unique(indirect, return_index=True)
+        place = np.searchsorted(resolver, stubs.resolver)
+        is_known = (np.append(resolver, np.uint64(0))[place] == stubs.resolver) & (stubs.resolver > 0)
+        name[is_known] = indirect_name[first[place[is_known]]]
+        is_named = (name < len(self._texts)) | (stubs.resolver > 0)
+        return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
 
     def rows(self, addresses: Array) -> Array:
         """int64: the function that holds each address (uint64), -1 where none does."""
@@ -77,9 +116,40 @@ class SymbolTable:
         return self.names(np.array([row]))[0]
 
     def names(self, rows: Array) -> list[str]:
-        texts = self._texts
-        ends = ((at, max(texts.find(b"\0", at, at + MAX_NAME), at)) for at in self._name_at[rows].tolist())
-        return [texts[at:end].decode("utf-8", "replace") for at, end in ends]
+        columns = zip(
+            self._name_at[rows].tolist(), self._is_stub[rows].tolist(), self._start[rows].tolist(), strict=True
+        )
+        return [self._stub_name(at, start) if is_stub else self._text(at) for at, is_stub, start in columns]
+
+    def _text(self, at: int) -> str:
+        end = max(self._texts.find(b"\0", at, at + MAX_NAME), at)
+        return self._texts[at:end].decode("utf-8", "replace")
+
+    def _stub_name(self, at: int, start: int) -> str:
+        """As objdump calls it."""
+        if at < len(self._texts):
+            return f"{self._text(at)}@plt"
+        nth = int(np.searchsorted(self._stubs.start, np.uint64(start)))
+        return f"*ABS*+{int(self._stubs.resolver[nth]):#x}@plt"
+
+    def are_stubs(self, addresses: Array) -> Array:
+        """Whether a stub of the procedure linkage table holds each address (uint64)."""
+        rows = self.rows(addresses)
+        found: Array = (rows >= 0) & np.append(self._is_stub, False)[rows]
+        return found
+
+    def stubs(self) -> Iterator[tuple[str, int, int]]:
+        """(name, start, size) of each."""
+        rows = np.flatnonzero(self._is_stub & (self._holder[np.searchsorted(self._bounds, self._start) + 1] >= 0))
+        for row in rows.tolist():
+            yield self.name(row), *self.extent(row)
+
+    def are_of_one_section(self, starts: Array, addresses: Array) -> Array:
+        """Whether no section of code ends between each start and its address."""
+        found: Array = np.searchsorted(self._section_ends, starts, "right") == np.searchsorted(
+            self._section_ends, addresses, "right"
+        )
+        return found
 
     def extent(self, row: int) -> tuple[int, int]:
         """(start, size) of a function."""
@@ -111,6 +181,14 @@ class SymbolTable:
         )
 
 
+def with_stubs(lookup: Callable[[Array], Frames], table: SymbolTable, addresses: Array) -> Frames:
+    """The frames at addresses (uint64) by a look-up in symbols that know nothing of stubs; stubs are the table's."""
+    are_stubs = table.are_stubs(addresses)
+    if not are_stubs.any():
+        return lookup(addresses)
+    return with_answers(lookup(addresses[~are_stubs]), are_stubs, table.lookup(addresses[are_stubs]))
+
+
 def _largest(values: Array, groups: Array) -> Array:
     """Of each group of values, which begins there."""
     largest: Array = np.maximum.reduceat(values, groups) if len(groups) else values[:0]
@@ -118,14 +196,12 @@ def _largest(values: Array, groups: Array) -> Array:
 
 
 def _symbols(binary: Binary, table: str) -> Array:
-    """The functions of a table, with the fields of FIELDS."""
+    """Those of a table by number, with the fields of FIELDS."""
     order = "<" if binary.little_endian else ">"
     fields = (field.split(":") for field in FIELDS[binary.word_size].split())
     entry = np.dtype([(name, order + code) for name, code in fields])
     data = _content(binary, table)
-    symbols = np.frombuffer(data, entry, len(data) // entry.itemsize)
-    functions: Array = symbols[np.isin(symbols["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))]
-    return functions
+    return np.frombuffer(data, entry, len(data) // entry.itemsize)
 
 
 def _content(binary: Binary, section: str) -> bytes:

@@ -9,11 +9,11 @@ import numpy as np
 
 from traceferry.errors import FormatError
 from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.plt import PLT_SECTIONS
 from traceferry.unwind.cfi import Problems, Section, rows_of
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.rows import Rows, RuleSets, merged
 
-PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
 # JIT code is given this address in its call-frame information: 0 would be that of code which the linker discarded.

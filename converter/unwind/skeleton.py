@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from traceferry.errors import FormatError
 from traceferry.symbols.binary import ELF_DAMAGE, Binary
-from traceferry.unwind.modules import PLT_SECTIONS, eh_frame_of, section_of
+from traceferry.symbols.plt import PLT_SECTIONS
+from traceferry.unwind.modules import eh_frame_of, section_of
 
 # The System V ABI, "Object Files": by the size of a word, what follows e_ident, and a section header.
 HEADERS = {4: "HHIIIIIHHHHHH", 8: "HHIQQQIHHHHHH"}

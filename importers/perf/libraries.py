@@ -6,14 +6,14 @@ import numpy as np
 
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.spaces import ANONYMOUS, Memory
-from traceferry.symbols.libraries import LibraryFile, LibraryFiles
+from traceferry.symbols.libraries import LibraryFiles
 
 
 class MappedLibraries(LibraryFiles):
     """A LibraryReader that knows what each process had mapped."""
 
     def __init__(self, natives: Natives, memory: Memory) -> None:
-        super().__init__({one.row: LibraryFile(one.symbols, one.binary) for one in natives.libraries if one.row >= 0})
+        super().__init__({one.row: one.file for one in natives.libraries if one.row >= 0})
         self._natives = natives
         self._memory = memory
 
@@ -29,6 +29,4 @@ class MappedLibraries(LibraryFiles):
 
     def _enter(self, library: Library) -> None:
         self._natives.enter(library.number + 1)
-        self._files |= {
-            one.row: LibraryFile(one.symbols, one.binary) for one in self._natives.libraries[: library.number + 1]
-        }
+        self._files |= {one.row: one.file for one in self._natives.libraries[: library.number + 1]}

@@ -27,6 +27,7 @@ from traceferry.symbols.interface import FoundSymbols
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
     from traceferry.symbols.choose import SymbolIndex
+    from traceferry.symbols.libraries import LibraryFile
 
 KERNEL = "[kernel.kallsyms]"
 # What perf puts behind that name: a symbol, whose address is the mapping's page offset.
@@ -74,17 +75,20 @@ class Library:
         """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is found."""
         from traceferry.symbols.shown import shown_frames
 
-        assert self.symbols is not None
-        base = self.symbols.base
-        # Beyond 2^64 there is nothing.
-        inside = addresses <= np.uint64(ADDRESSES - 1 - base)
-        found = self.symbols.lookup(np.where(inside, addresses + np.uint64(base), np.uint64(0)))
+        found = self.file.lookup(addresses)
         frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
-        first, start = found.first.tolist(), found.start.tolist()
+        first = found.first.tolist()
         return [
-            (frames[first[nth] : first[nth + 1]][::-1], max(start[nth] - base, 0)) if ok else ([], 0)
-            for nth, ok in enumerate(inside.tolist())
+            (frames[begin:end][::-1], start)
+            for begin, end, start in zip(first[:-1], first[1:], found.start.tolist(), strict=True)
         ]
+
+    @cached_property
+    def file(self) -> LibraryFile:
+        """For look-ups, once symbols and binary are known."""
+        from traceferry.symbols.libraries import LibraryFile
+
+        return LibraryFile(self.symbols, self.binary)
 
 
 @dataclass(frozen=True)

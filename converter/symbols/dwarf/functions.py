@@ -7,13 +7,14 @@ why not:
 - It has the rows of its unit's line table; where there are none, the line of its declaration.
 - An inlined call belongs to the function, or call, whose ranges hold its own; lexical blocks are looked through.
 - Symbols of functions add what the debug information does not have. One of size 0 lasts until the next function, the
-  last one until the end of its section.
+  last one of a section until its end.
+- The stubs of the procedure linkage table are functions, too: NAME@plt.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -49,15 +50,14 @@ from traceferry.symbols.dwarf.units import (
     units_of,
 )
 from traceferry.symbols.interface import Function, Inline
+from traceferry.symbols.plt import PLT_SECTIONS
 from traceferry.symbols.ranges import Ranges, holder, merged
+from traceferry.symbols.symbol_table import SymbolTable
 
 MAX_INLINED = 128  # calls inlined into each other
 MAX_ORIGINS = 16  # entries that refer to each other
 MAX_CONTEXTS = 64  # namespaces and classes around a function
 MAX_SIZE = 1 << 32
-
-SHF_ALLOC = 0x2
-SHF_EXECINSTR = 0x4
 
 # DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
 QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
@@ -73,27 +73,20 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
     """
     text = code_ranges(binary)
     found = list(debug_functions(binary, text, lost))
-    symbols = list(symbol_functions(binary, text))
+    symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
     found = with_linkage_names(found, symbols)
     found += (symbol for symbol in symbols if (symbol.start, symbol.size) not in ranges)
     found.sort(key=lambda function: (function.start, function.size))
-    yield from found[:-1]
-    yield from (until_end(function, text) for function in found[-1:])
+    yield from within_sections(found, binary.code_ranges)
 
 
 # ---------------------------------------------------------------- the symbol table
 
 
 def code_ranges(binary: Binary) -> Ranges:
-    """Where the sections of code are loaded."""
-    wanted = SHF_ALLOC | SHF_EXECINSTR
-    ranges: Ranges = []
-    with suppress(*ELF_DAMAGE):
-        for section in binary.elf.iter_sections():
-            if section["sh_flags"] & wanted == wanted:
-                ranges.append((section["sh_addr"], section["sh_addr"] + section["sh_size"]))
-    return merged(ranges)
+    """Where there are sections of code, those that adjoin as one."""
+    return merged(binary.code_ranges)
 
 
 def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
@@ -112,10 +105,23 @@ def is_code(text: Ranges, address: int) -> bool:
     return holder(text, address, address + 1) is not None
 
 
-def until_end(function: Function, text: Ranges) -> Function:
-    """The last function of a file: with the size that reaches to the end of its section, if it has none."""
-    within = holder(text, function.start, function.start + 1)
-    return function._replace(size=within[1] - function.start) if not function.size and within else function
+def stub_functions(binary: Binary) -> Iterator[Function]:
+    """The stubs of the procedure linkage table that have no symbol."""
+    if any(section.name in PLT_SECTIONS for section in binary.sections):
+        yield from (Function(*stub) for stub in SymbolTable(binary).stubs())
+
+
+def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Function]:
+    """The functions, which rise by address; one of size 0 that is the last of its section with the size that reaches to
+    the section's end."""
+    starts = [function.start for function in found]
+    for function in found:
+        if not function.size:
+            following = bisect_right(starts, function.start)
+            end = next((end for begin, end in sections if begin <= function.start < end), 0)
+            if following == len(starts) or starts[following] >= end > function.start:
+                function = function._replace(size=max(end - function.start, 0))
+        yield function
 
 
 def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[Function]:
