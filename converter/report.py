@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from traceferry.shown_text import shown
+from traceferry.shown_text import encodable, shown
 
 SHOWN_DETAILS = 3
 MOST = (1 << 63) - 1  # JSON is written with 64 bits
@@ -434,7 +434,7 @@ class Report:
         if kind not in KINDS:
             raise KeyError(f"undeclared kind of issue: {kind}")
         if count > 0:
-            self._notes[kind, where] = (count, offset, detail, advice)
+            self._notes[kind, where] = (count, offset, encodable(detail), advice)
         else:
             self._notes.pop((kind, where), None)
 

@@ -14,6 +14,7 @@ _UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 # Python's names of files have the bytes 0x80 to 0xff that are not UTF-8 as these (PEP 383).
 _BYTES = range(0xDC80, 0xDD00)
@@ -23,6 +24,12 @@ def shown(text: str) -> str:
     r"""Returns the text with escapes in place of what a reader could not see as it is: \n, \x1b, \u202e. A byte of a
     file's name that is not UTF-8 is \xff. Backslashes stay as they are: this is for eyes, not to be read back."""
     return _UNSHOWABLE.sub(_escape, text)
+
+
+def encodable(text: str) -> str:
+    r"""Returns the text with escapes for what UTF-8, and so JSON and Parquet, cannot hold: surrogates, which stand for
+    the bytes of file names that are not UTF-8. A file is opened by its name as it was, never by this."""
+    return text if text.isascii() else _SURROGATE.sub(_escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -159,7 +159,8 @@ def test_a_manifest_may_name_the_files_of_one_recording(tree: Path) -> None:
     [
         ("a,b\n1,2\n", "no column 'recording'"),
         ("recording\n", "lists no recordings"),
-        ("", "cannot be read"),
+        ("", "lists no recordings"),
+        ("recording\na,b\n", "row 1 has more values than there are columns"),
         ("recording,a\n,1\n", "row 1 has no recording"),
     ],
 )

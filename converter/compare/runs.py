@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from traceferry import sums
 from traceferry.errors import UsageError
 from traceferry.model import Sampling, Trace
+from traceferry.shown_text import encodable
 from traceferry.totals.collect import collect
 from traceferry.totals.details import Details, name_pattern
 from traceferry.totals.portable import Totals, Tree, portable, thread_names, tree_of
@@ -47,7 +48,7 @@ class Run:
         tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
         collected.trees = None
         return cls(
-            path,
+            encodable(path),
             portable(collected),
             tree,
             sums.limited(trace.end_ts - trace.start_ts),

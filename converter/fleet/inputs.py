@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -202,13 +204,14 @@ def _absolute(name: str, folder: str) -> str:
 
 def _rows_of(manifest: str) -> list[dict[str, Any]]:
     import pyarrow
-    from pyarrow import csv, json, parquet
+    from pyarrow import json, parquet
 
     try:
-        source = pyarrow.BufferReader(storage.read(manifest))
+        data = storage.read(manifest)
         if manifest.endswith(".csv"):
-            table = csv.read_csv(source, csv.ReadOptions(use_threads=False))
-        elif manifest.endswith((".jsonl", ".ndjson", ".json")):
+            return _rows_of_csv(manifest, data)
+        source = pyarrow.BufferReader(data)
+        if manifest.endswith((".jsonl", ".ndjson", ".json")):
             table = json.read_json(source, json.ReadOptions(use_threads=False))
         elif manifest.endswith(".parquet"):
             table = parquet.ParquetFile(source, pre_buffer=False).read(use_threads=False)
@@ -217,7 +220,27 @@ def _rows_of(manifest: str) -> list[dict[str, Any]]:
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise UsageError(f"{manifest}: cannot be read: {error}") from None
     rows: list[dict[str, Any]] = table.to_pylist()
+    return [{name: _as_name(value) for name, value in row.items()} for row in rows]
+
+
+def _rows_of_csv(manifest: str, data: bytes) -> list[dict[str, Any]]:
+    """Returns the rows with all values as text: a label 007 is not the number 7."""
+    text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline="")
+    try:
+        rows = list(csv.DictReader(text, strict=True))
+    except csv.Error as error:
+        raise UsageError(f"{manifest}: cannot be read: {error}") from None
+    too_long = next((nth for nth, row in enumerate(rows) if None in row), None)
+    if too_long is not None:
+        raise UsageError(f"{manifest}: row {too_long + 1} has more values than there are columns")
     return rows
+
+
+def _as_name(value: Any) -> Any:
+    """Returns a value of a binary column as the name that it is."""
+    if isinstance(value, list):
+        return [_as_name(each) for each in value]
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 class _Listings:

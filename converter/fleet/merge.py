@@ -17,6 +17,7 @@ from traceferry import sums
 from traceferry.fleet.dataset import Combination, combinations
 from traceferry.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace
+from traceferry.shown_text import encodable
 from traceferry.totals import tree_kernel
 from traceferry.totals.portable import Key, Tree
 
@@ -37,7 +38,7 @@ def merged_trace(url: str) -> Trace:
     numbers = count(1)
     for combination in combinations(url):
         _add(trace, combination, numbers)
-    trace.attributes["merged from"] = url
+    trace.attributes["merged from"] = encodable(url)
     trace.report.note("merged_times", len(trace.processes))
     trace.sort()
     return trace

@@ -7,11 +7,10 @@ leaves. Leaves end where the names of recordings say, so that a new recording ch
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-
-import orjson
 
 from traceferry.fleet.inputs import Found, Recording
 
@@ -43,9 +42,9 @@ class Shard:
 
 
 def key_of(*words: object) -> str:
-    """Of what orjson can write."""
-    text = orjson.dumps(words, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(text).hexdigest()[:KEY_DIGITS]
+    """Returns what is equal for equal words: texts, also of file names that are not UTF-8, numbers, lists of those."""
+    text = json.dumps(words, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_DIGITS]
 
 
 def plan(found: Found, by: Sequence[str], description: str, leaf_size: int) -> Iterator[Shard]:
@@ -92,7 +91,7 @@ def _leaves(recordings: Sequence[Recording], leaf_size: int) -> Iterator[list[Re
     pending: list[Recording] = []
     for recording in recordings:
         pending.append(recording)
-        digest = hashlib.sha256(recording.urls[0].encode("utf-8", "surrogateescape")).digest()
+        digest = hashlib.sha256(recording.urls[0].encode("utf-8", "surrogatepass")).digest()
         if int.from_bytes(digest[:8], "little") % leaf_size == 0 or len(pending) == LONGEST_LEAF * leaf_size:
             yield pending
             pending = []

@@ -10,6 +10,7 @@ from traceferry.compare.runs import LOST, Run
 from traceferry.fleet.dataset import Combination, combinations
 from traceferry.fleet.forest import roots_of
 from traceferry.model import Sampling
+from traceferry.shown_text import encodable
 from traceferry.totals.portable import Amounts, Key, Tree
 from traceferry.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
 
@@ -31,10 +32,9 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
         sample_ns = weight / max(samples, 1) if sampling.unit == "ns" else sampling.interval_ns
     lost = sum(n for row in of.recordings for kind, n in orjson.loads(row["losses"]).items() if kind in LOST)
     duration = sums.limited(sum(round(row["seconds"] * 1e9) for row in of.recordings))
-    return Run(
-        f"{url} {of.name}".strip(), of.totals, _tree(of.totals.tree) if with_trees else Tree(), duration, sampling,
-        float(sample_ns), lost,
-    )  # fmt: skip
+    name = encodable(f"{url} {of.name}".strip())
+    tree = _tree(of.totals.tree) if with_trees else Tree()
+    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost)
 
 
 def _tree(forest: Tree) -> Tree:

@@ -17,6 +17,7 @@ from traceferry.fleet.inputs import Recording
 from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.tables import LAST, file_name, write_tables
 from traceferry.fleet.work import DONE, PASSING, Result, Work, killed, result_of
+from traceferry.shown_text import encodable
 
 PARTS = "_parts"
 
@@ -86,8 +87,9 @@ def lost_leaf(place: Place, key: str, recording: Recording) -> Done:
 
 
 def _share(result: Result, recording: Recording, place: Place, columns: Sequence[int]) -> Share:
-    row = dict(zip(place.labels, recording.labels, strict=True)) | result.row
-    return Share(tuple(recording.labels[column] for column in columns), result.totals, (row,))
+    labels = [encodable(label) for label in recording.labels]
+    row = dict(zip(place.labels, labels, strict=True)) | result.row
+    return Share(tuple(labels[column] for column in columns), result.totals, (row,))
 
 
 def merge(place: Place, key: str, children: Sequence[str], is_passing: bool) -> Done:

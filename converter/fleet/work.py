@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from traceferry.fleet.symbols import SymbolStore
 from traceferry.io.decompress import COMPRESSED_SUFFIXES, limit_of
 from traceferry.io.source import is_recording_folder, open_source
 from traceferry.model import Trace
+from traceferry.shown_text import encodable
 from traceferry.symbols.interface import FindSymbols
 from traceferry.totals.collect import collect
 from traceferry.totals.details import Details
@@ -135,7 +137,7 @@ def _described(*parts: Any) -> str:
         part if isinstance(part, (str, tuple)) else [part.symbols, part.options, part.symbols_identity]
         for part in parts
     ]
-    return orjson.dumps([__version__, *words], option=orjson.OPT_SORT_KEYS, default=str).decode()
+    return json.dumps([__version__, *words], sort_keys=True, default=str)
 
 
 def result_of(work: Work, recording: Recording, labels: Sequence[str]) -> Result:
@@ -177,13 +179,13 @@ def _without(recording: Recording, status: str, error: BaseException) -> Result:
     if status == FAILED:
         raised = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {text} ({Path(raised.filename).name}:{raised.lineno})"
-    return Result(row_of(recording) | {"status": status, "reason": text})
+    return Result(row_of(recording) | {"status": status, "reason": encodable(text)})
 
 
 def row_of(recording: Recording) -> dict[str, Any]:
     """The row of a recording of which nothing else is known."""
     return {
-        "recording": recording.urls[0], "size": max(recording.size, 0), "hash": "", "time_ns": None,
+        "recording": encodable(recording.urls[0]), "size": max(recording.size, 0), "hash": "", "time_ns": None,
         "seconds": 0.0, "format": "", "producer": "", "event": "", "unit": "", "interval_ns": 0, "samples": 0,
         "sample_weight": 0, "losses": "{}", "status": DONE, "reason": "",
     }  # fmt: skip

@@ -22,6 +22,7 @@ from traceferry.model import (
     ThreadData,
     Trace,
 )
+from traceferry.shown_text import encodable
 
 
 def check(trace: Trace) -> list[str]:
@@ -38,7 +39,17 @@ def check(trace: Trace) -> list[str]:
             broken += _check_snapshot(trace, process, snapshot, f"heap snapshot {process.pid}/{nth}")
         for counter in process.counters:
             broken += _check_counter(trace, counter)
-    return _check_global_tables(trace) + broken
+    return _check_global_tables(trace) + _check_texts(trace) + broken
+
+
+def _check_texts(trace: Trace) -> list[str]:
+    """All names can be written as UTF-8."""
+    names = [*trace.strings, *trace.texts, *trace.attributes.values(), *(each.path for each in trace.inputs)]
+    for process in trace.processes:
+        names += [process.name, *(thread.name for thread in process.threads)]
+        names += [counter.name for counter in process.counters]
+    names += [detail for issue in trace.report for detail in issue.details]
+    return [f"{name!r} cannot be written as UTF-8" for name in names if encodable(name) != name]
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
@@ -136,6 +147,10 @@ def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
         dur = table.columns.get("dur")
         if ts is not None and dur is not None and np.any((dur < 0) | (dur > trace.end_ts - ts)):
             broken.append(f"{where}: {table.spec.name}: a negative duration, or one that ends after the recording")
+    for marker_type, table in data.markers.items():
+        texts = [name for name in table.columns if table[name].dtype == object]
+        if any(encodable(text) != text for name in texts for text in table[name].tolist()):
+            broken.append(f"{where}: {marker_type.name}: a text cannot be written as UTF-8")
     if not broken:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
         broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]

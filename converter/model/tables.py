@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.model.schema import Array, TableSpec
+from traceferry.shown_text import encodable
 
 
 class Table:
@@ -192,16 +193,19 @@ class GrowingTable:
 
 
 class Strings:
-    """All short texts, each once; index -1 is none."""
+    """All short texts, each once, as UTF-8 can hold them; index -1 is none."""
 
     def __init__(self) -> None:
         self._index: dict[str, int] = {}
         self._list: list[str] = []
 
     def intern(self, text: str) -> int:
-        index = self._index.setdefault(text, len(self._list))
-        if index == len(self._list):
-            self._list.append(text)
+        index = self._index.get(text)
+        if index is None:
+            text = encodable(text)
+            index = self._index.setdefault(text, len(self._list))
+            if index == len(self._list):
+                self._list.append(text)
         return index
 
     def __len__(self) -> int:

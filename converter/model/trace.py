@@ -34,6 +34,7 @@ from traceferry.model.schema import (
 )  # fmt: skip
 from traceferry.model.tables import GrowingTable, Strings, Table
 from traceferry.report import Report
+from traceferry.shown_text import encodable
 
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 
@@ -100,6 +101,9 @@ class Thread:
     n_records: int = 0
     sample_unit: str = ""
 
+    def __post_init__(self) -> None:
+        self.name = encodable(self.name)
+
 
 @dataclass
 class Counter:
@@ -140,6 +144,9 @@ class Process:
     threads: list[Thread] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.name = encodable(self.name)
 
 
 class CodeReader(Protocol):
@@ -195,7 +202,8 @@ class LibraryReader(Protocol):
 
 
 class Input(NamedTuple):
-    """The source of a part of the trace: a file's name, its format, the format's version, who wrote it."""
+    """The source of a part of the trace: a file's name, as UTF-8 can hold it, its format, the format's version, who
+    wrote it."""
 
     path: str
     format: str

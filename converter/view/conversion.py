@@ -17,6 +17,7 @@ from traceferry.errors import FormatError, UsageError
 from traceferry.io.decompress import decompress, is_compressed
 from traceferry.io.source import Source
 from traceferry.model import Trace
+from traceferry.shown_text import encodable
 from traceferry.view.viewers import FIREFOX, PERFETTO, Viewer
 
 # The first byte of every packet of a Perfetto trace.
@@ -61,7 +62,7 @@ def url_name(title: str, suffix: str) -> str:
 
 
 def title_of(inputs: Sequence[str]) -> str:
-    first = "standard input" if inputs[0] == "-" else Path(os.path.abspath(inputs[0])).name
+    first = "standard input" if inputs[0] == "-" else encodable(Path(os.path.abspath(inputs[0])).name)
     return f"{first} and {len(inputs) - 1} more" if len(inputs) > 1 else first
 
 

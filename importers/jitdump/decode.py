@@ -331,7 +331,7 @@ class _Decoder:
         if parts is None:
             self._note("bad_record", begin, "EMBEDDED_SOURCE_FILE")
             return
-        path, text = (part.decode("utf-8", "replace") for part in parts)
+        path, text = parts[0].decode("utf-8", "surrogateescape"), parts[1].decode("utf-8", "replace")
         self._dump.sources.append(EmbeddedSource(self._nth, path, text))
 
     # ------------------------------------------------------------ problems

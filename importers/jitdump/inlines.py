@@ -332,7 +332,7 @@ def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | 
         file_end = data.find(0, name_end + 1)
         if name_end < 0 or file_end < 0:
             return None
-        file = data[name_end + 1 : file_end].decode("utf-8", "replace")
+        file = data[name_end + 1 : file_end].decode("utf-8", "surrogateescape")
         function = Function(data[at + 8 : name_end].decode("utf-8", "replace"), file, 0, 0)
         places.append(Place(function, file, _i32(line), _i32(column)))
         at = file_end + 1
@@ -342,6 +342,6 @@ def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | 
 
 
 def _strings(text: memoryview, count: int) -> list[str] | None:
-    """`count` NUL-terminated strings; None where there are fewer."""
+    """Returns `count` NUL-terminated strings, of which some name files; None where there are fewer."""
     parts = bytes(text).split(b"\0", count) if count <= len(text) else []
-    return [part.decode("utf-8", "replace") for part in parts[:count]] if len(parts) > count else None
+    return [part.decode("utf-8", "surrogateescape") for part in parts[:count]] if len(parts) > count else None

@@ -108,7 +108,8 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     is_file = _still_used(files[:n], replaced, len(index))
     table.offsets, table.lines, table.columns, table.files = offsets[:n], lines[:n], columns[:n], files[:n]
     table.file_names = [
-        name.decode("utf-8", "replace") if used else "" for name, used in zip(index, is_file.tolist(), strict=True)
+        name.decode("utf-8", "surrogateescape") if used else ""
+        for name, used in zip(index, is_file.tolist(), strict=True)
     ]
     table.first_files = _first_files(table)
     _drop(table, np.flatnonzero(of_bytecode & (counts > 0)), records, note)

@@ -11,6 +11,7 @@ from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, Trace
 from traceferry.registry import Options
+from traceferry.shown_text import encodable
 
 
 def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
@@ -23,7 +24,9 @@ def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
             )
         texts = SourceTexts(dump, trace, options.embed_sources, options.source_roots)
         code = add_code(dump, trace, texts, options.counter)
-        trace.inputs.append(Input(Path(dump.source.path).name, "jitdump", str(dump.header.version), code.producer))
+        trace.inputs.append(
+            Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
+        )
         add_views(code, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))

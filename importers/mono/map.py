@@ -19,6 +19,7 @@ from traceferry.importers.mono.samples import describe_sampling, read_samples
 from traceferry.importers.mono.shots import Shots, find_shots
 from traceferry.importers.mono.threads import UNKNOWN_TID, ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.walks import call_pieces
+from traceferry.shown_text import encodable
 
 MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.
@@ -146,7 +147,7 @@ class _Process:
 def _describe(trace: model.Trace, log: Log) -> None:
     header = log.header
     version = f"{header.major}.{header.minor}, data version {header.data_version}"
-    trace.inputs.append(model.Input(log.source.name, "mono", version, "Mono log profiler"))
+    trace.inputs.append(model.Input(encodable(log.source.name), "mono", version, "Mono log profiler"))
     words = {
         "recorder": f"Mono log profiler, data version {header.data_version}",
         "profiler_arguments": header.arguments,

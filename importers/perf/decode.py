@@ -34,6 +34,7 @@ from traceferry.importers.perf.samples import read_samples
 from traceferry.importers.perf.stream import Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
 from traceferry.io.decompress import DEFAULT_LIMIT, Limit
+from traceferry.shown_text import encodable
 
 DATA_SIZE_AT = 48  # in the header
 RECORD_TYPES = {int(kind) for kind in RecordType}
@@ -197,7 +198,7 @@ class UserRecords:
     def _update(self, fields: Fields) -> None:
         kind, number = fields.unpack("QQ")
         if kind == UPDATE_NAME:
-            self.updated_names[number] = until_nul(fields.bytes(fields.left))
+            self.updated_names[number] = encodable(until_nul(fields.bytes(fields.left)))
 
     def read_tracing_data(self) -> None:
         """The formats of the tracepoints that were recorded."""

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 
 from traceferry.model import Array
+from traceferry.shown_text import encodable
 
 
 class CutError(Exception):
@@ -54,7 +55,7 @@ class Fields:
 
     def text(self) -> str:
         """perf_header_string: u32 len, a string with NULs up to there."""
-        return until_nul(self.bytes(self.u32()))
+        return encodable(until_nul(self.bytes(self.u32())))
 
     def line(self) -> str:
         """A string up to its NUL, which must be there."""
@@ -64,13 +65,14 @@ class Fields:
             nul = piece.find(b"\0")
             if nul >= 0:
                 self.at += nul + 1
-                return bytes(self.data[at : self.at - 1]).decode("utf-8", "replace")
+                return encodable(until_nul(bytes(self.data[at : self.at - 1])))
             self.at += len(piece)
         raise CutError("a string has no end")
 
 
 def until_nul(text: bytes) -> str:
-    return text.partition(b"\0")[0].decode("utf-8", "replace")
+    """Returns a name of the recording. It may be a file's, whose bytes need not be UTF-8: it can be opened by this."""
+    return text.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def words_at(data: Array, at: Array, order: str) -> Array:

@@ -38,6 +38,7 @@ from traceferry.model import (
     distinct,
 )
 from traceferry.registry import Options
+from traceferry.shown_text import encodable
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
@@ -86,7 +87,7 @@ class _Mapper:
         natives.note_problems()
         self._keep_libraries(natives, memory)
         producer = f"perf {features.version}".strip()
-        trace.inputs.append(Input(Path(self._source.path).name, "perf.data", recording.mode, producer))
+        trace.inputs.append(Input(encodable(Path(self._source.path).name), "perf.data", recording.mode, producer))
         trace.attributes |= attributes(recording)
 
     def _unwound(self, memory: Memory, natives: Natives) -> Samples:
@@ -238,7 +239,7 @@ def _add_processes(
             process = Process(pid, name, start, end)
             trace.processes.append(process)
         processes[pid] = process
-        process.name = name
+        process.name = encodable(name)
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
         known.add(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records))

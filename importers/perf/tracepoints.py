@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
+from traceferry.shown_text import encodable
 
 MAGIC = b"\x17\x08\x44tracing"
 FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]
@@ -127,7 +128,7 @@ def decode_fields(tracepoint: Format, raw: bytes, order: str) -> dict[str, int |
         if field.kind == "integer":
             values[field.name] = int.from_bytes(part, byteorder, signed=field.signed)
         else:
-            values[field.name] = until_nul(part) if field.kind.endswith("string") else part.hex()
+            values[field.name] = encodable(until_nul(part)) if field.kind.endswith("string") else part.hex()
     return values
 
 

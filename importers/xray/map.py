@@ -33,6 +33,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
+from traceferry.shown_text import encodable
 
 if TYPE_CHECKING:
     from traceferry.symbols import Symbols
@@ -81,7 +82,7 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     program = next((o.binary.name for o in objects if o.number == 0), "")
     for source, log, rate in zip(sources, logs, rates, strict=True):
         mode, version = log.header.mode, log.header.version
-        trace.inputs.append(Input(Path(source.path).name, "xray", f"{mode} {version}", "LLVM XRay"))
+        trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
         _add_processes(trace, log, rate, end_ts, program or _program_of(source.name))
     _describe(trace, logs, objects)
 
@@ -341,4 +342,4 @@ def _describe(trace: Trace, logs: Sequence[Log], objects: Sequence[Object]) -> N
     trace.attributes["tsc_is_constant"] = str(first.constant_tsc).lower()
     trace.attributes["tsc_is_nonstop"] = str(first.nonstop_tsc).lower()
     for o in objects:
-        trace.attributes[f"object_{o.number}"] = f"{o.binary.name} {o.binary.build_id}".strip()
+        trace.attributes[f"object_{o.number}"] = encodable(f"{o.binary.name} {o.binary.build_id}".strip())

@@ -697,7 +697,7 @@ def _filled(data: bytes, to: int) -> bytes:
 
 
 def _nul(text: str) -> bytes:
-    return text.encode() + b"\0"
+    return text.encode("utf-8", "surrogateescape") + b"\0"
 
 
 def _name(text: str, to: int = 8) -> bytes:
