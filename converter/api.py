@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from traceferry import registry
 from traceferry.calls import advice
 from traceferry.durations import format_duration
-from traceferry.errors import FormatError, UsageError
+from traceferry.errors import FormatError, UsageError, within_limits
 from traceferry.io.companions import companions
 from traceferry.io.decompress import Limit, limit_of
 from traceferry.io.output import open_output
@@ -27,6 +27,7 @@ Paths = str | Path | Sequence[str | Path]
 EXCERPT = 32
 
 
+@within_limits()
 def load(
     inputs: Paths,
     *,
@@ -62,7 +63,8 @@ def load(
     that is looked for beside an input, before it is looked for: copies it there where the inputs are copies themselves.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
-    or the range lies outside the recording. Losses are in `trace.report`; some are found only when a thread is loaded.
+    or the range lies outside the recording, and if memory runs out. Losses are in `trace.report`; some are found only
+    when a thread is loaded.
     """
     given = _as_list(inputs)
     paths = _distinct(given)
@@ -104,6 +106,7 @@ def load(
     return select_lasting(trace, min_duration_ns) if min_duration_ns > 0 else trace
 
 
+@within_limits()
 def save(
     trace: Trace,
     output: str | Path,

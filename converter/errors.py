@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class TraceferryError(Exception):
@@ -18,6 +19,24 @@ class UsageError(TraceferryError):
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.lines = tuple(lines)
+
+
+class ExhaustedError(UsageError):
+    """The memory that this process may use is not enough, or what is read refers to itself too deeply."""
+
+
+@contextmanager
+def within_limits() -> Iterator[None]:
+    """Raises ExhaustedError where what is done inside ends for want of memory, or of depth of calls."""
+    try:
+        yield
+    except MemoryError:
+        raise ExhaustedError(
+            "memory ran out: this needs more than the process may use; --range, --thread, or --decompress-limit for a "
+            "compressed input, make do with less"
+        ) from None
+    except RecursionError:
+        raise ExhaustedError("what is read is nested more deeply than this process can follow") from None
 
 
 class FormatError(TraceferryError):

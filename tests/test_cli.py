@@ -353,6 +353,35 @@ def test_unwritable_folder(run: Run, folder: Path) -> None:
     assert "locked/o.json: cannot be written: Permission denied" in done.err
 
 
+@pytest.mark.parametrize(("error", "said"), [(MemoryError, "memory ran out"), (RecursionError, "nested more deeply")])
+@pytest.mark.parametrize(
+    "command", [("convert", "-o", "x.json"), ("info",), ("dump",), ("check",), ("view", "--no-open")]
+)
+def test_exhaustion_is_a_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], error: type[Exception], said: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    for name in ("read", "dump"):
+        monkeypatch.setattr(f"traceferry.importers.xray.{name}", fail)
+    done = run(command[0], "app.xray", *command[1:])
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert said in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+def test_what_decompresses_to_more_than_the_memory_is_a_sentence(folder: Path) -> None:
+    """3 MB of gzip that hold 3 GB, in a process of 1.5 GB."""
+    member = gzip.compress(bytes(1 << 26))
+    (folder / "bomb.gz").write_bytes(member * 48)
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2); "
+    limited += "from traceferry import cli; sys.exit(cli.main(['info', 'bomb.gz']))"
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "bomb.gz: memory ran out" in done.stderr
+
+
 def test_a_failure_while_writing_leaves_nothing(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from traceferry.io.output import Output
 

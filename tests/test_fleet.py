@@ -633,6 +633,19 @@ def test_a_recording_that_cannot_be_read_is_a_row(name: str, tmp_path: Path) -> 
     assert set(row) == set(COLUMNS["recordings"])
 
 
+@pytest.mark.parametrize(("error", "said"), [(MemoryError, "memory ran out"), (RecursionError, "nested more deeply")])
+def test_exhaustion_is_the_failure_of_one_recording(
+    error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Result:
+        raise error
+
+    monkeypatch.setattr(Aggregation, "of", fail)
+    row = result_of(WORK, Recording(("x.xray",), (), 1, "", ""), ()).row
+    assert row["status"] == "out of memory"
+    assert said in row["reason"]
+
+
 def test_an_error_of_the_program_is_a_row_that_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("stack")

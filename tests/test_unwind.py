@@ -22,6 +22,7 @@ from builders.cfi import (
     saved_at,
     saved_where,
     sleb,
+    uleb,
     undefined,
 )
 from conftest import examples
@@ -243,6 +244,27 @@ def test_instructions_that_are_unknown_end_the_rows_and_are_counted() -> None:
     _, end, unwinder = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), app)
     assert end == "NO_CFI"
     assert unwinder.problems[0] == [Problems(1, False)]
+
+
+@pytest.mark.parametrize("initial", [b"\x81" + b"\x80" * 9 + b"\0" + b"\x78\x10", b"\1\x78\x10" + b"\0" * 300])
+def test_a_cie_that_bytes_could_make_slow_is_not_used(initial: bytes) -> None:
+    """A number of eleven bytes; instructions that each FDE would run again. The FDE is counted."""
+    cie = b"\0\0\0\0\1\0" + initial
+    fde = struct.pack("<IQQ", len(cie) + 8, 0x1100, 256)
+    data = b"".join(struct.pack("<I", len(record)) + record for record in (cie, fde))
+    app = Module("app", X86_64, False, (Section(memoryview(data), 0x8000),))
+    _, end, unwinder = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), app)
+    assert (end, unwinder.problems[0]) == ("NO_CFI", [Problems(1, False)])
+
+
+@pytest.mark.parametrize(("n_loops", "n_frames"), [(0, 64 // 8 + 2), (50, 6)])
+def test_a_stack_has_as_many_frames_and_steps_as_its_bytes_can_need(n_loops: int, n_frames: int) -> None:
+    """Each frame calls itself again, and evaluates expressions that count down before they say so."""
+    countdown = bytes([0x08, n_loops]) + b"\x31\x1c\x12\x28" + struct.pack("<h", -6)  # lit1 minus dup bra
+    return_address = (countdown if n_loops else b"") + b"\x0e" + struct.pack("<Q", BIAS + 0x1164)
+    code = cfa_is(b"\x77" + sleb(8)) + b"\x16" + uleb(RIP) + uleb(len(return_address)) + return_address
+    found, end, _ = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, bytes(64), one_call(code))
+    assert (len(found), end) == (n_frames, "BAD_CFA")
 
 
 def test_mappings_cut_what_they_overlap() -> None:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from traceferry.cli import aggregate, check, compare, completion, convert, dump, formats, info, symbols, view
 from traceferry.cli.options import DONE, FAILED, with_values
 from traceferry.cli.termination import Terminated, terminable
-from traceferry.errors import FormatError, UsageError
+from traceferry.errors import FormatError, UsageError, within_limits
 from traceferry.shown_text import shown
 
 COMMANDS = {
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = _with_command(list(sys.argv[1:] if argv is None else argv))
         arguments = parser().parse_args(with_values(words))
-        with terminable(), _no_garbage_collection():
+        with terminable(), within_limits(), _no_garbage_collection():
             status = arguments.run(arguments)
         sys.stdout.flush()
         return int(status)

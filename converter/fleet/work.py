@@ -19,7 +19,7 @@ import orjson
 
 from traceferry import registry, sums
 from traceferry.api import load, save
-from traceferry.errors import FormatError, UsageError
+from traceferry.errors import ExhaustedError, FormatError, UsageError, within_limits
 from traceferry.fleet import storage
 from traceferry.fleet.forest import forest_of
 from traceferry.fleet.inputs import LABEL, Recording
@@ -145,15 +145,16 @@ def result_of(work: Work, recording: Recording, labels: Sequence[str]) -> Result
     # What a recording needs lives until its end: looking for garbage among it takes a tenth of the time.
     gc.disable()
     try:
-        return work.of(recording, labels)
+        with within_limits():
+            return work.of(recording, labels)
     except FormatError as error:
         return _without(recording, DAMAGED, error)
+    except ExhaustedError as error:
+        return _without(recording, MEMORY, error)
     except UsageError as error:
         return _without(recording, REFUSED, error)
     except FileNotFoundError as error:
         return _without(recording, MISSING, error)
-    except MemoryError as error:
-        return _without(recording, MEMORY, error)
     # Of one recording among thousands no error may end the run: the row says which, and where.
     except Exception as error:
         return _without(recording, UNAVAILABLE if storage.is_transient(error) else FAILED, error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from traceferry.errors import FormatError, UsageError
+from traceferry.errors import ExhaustedError, FormatError, UsageError
 from traceferry.io.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, decompress, is_compressed
 from traceferry.report import Report
 
@@ -122,7 +122,12 @@ def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
     if not is_compressed(memoryview(raw)[:4]):
         return Source(path, memoryview(raw), limit=limit)
     data = bytearray()
-    outcome = decompress(raw, data, limit.of(len(raw)))
+    try:
+        outcome = decompress(raw, data, limit.of(len(raw)))
+    except MemoryError:
+        n, data = len(data), bytearray()
+        advice = f"--decompress-limit {max(n >> 22, 1)}M reads no more than a quarter of that"
+        raise ExhaustedError(f"{path}: memory ran out when {n} bytes were decompressed; {advice}") from None
     if not data:
         reason = outcome.damage or outcome.limited or "it is empty"
         raise FormatError(f"the compression holds no data: {reason}", 0, path=path)

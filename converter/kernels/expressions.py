@@ -103,10 +103,14 @@ def is_less(a: cython.ulonglong, b: cython.ulonglong, word: cython.int) -> cytho
 @cython.final
 @cython.cclass
 class Evaluator:
-    """Evaluates expressions, which lie in `pool`, for a machine of so many registers and words of 4 or 8 bytes."""
+    """Evaluates expressions, which lie in `pool`, for a machine of so many registers and words of 4 or 8 bytes.
+
+    n_steps: how many operations may still be evaluated, of all expressions together.
+    """
 
     memory: Memory
     code: Cursor
+    n_steps: cython.longlong
     word: cython.int
     words: cython.ulonglong
     n_registers: cython.ulonglong
@@ -122,6 +126,7 @@ class Evaluator:
         self.word = word
         self.words = LOW_32 if word == 4 else ALL
         self.n_registers = n_registers
+        self.n_steps = 0
         if not cython.compiled:
             self.stack = [0] * MAX_VALUES
 
@@ -136,17 +141,19 @@ class Evaluator:
     ) -> cython.ulonglong:
         """The value on top of the stack behind the expression pool[place:place + length]; 0 and memory.failure where
         there is none. start: what lies on the stack at first, if n_start is 1."""
-        n_steps: cython.int = 0
+        last: cython.longlong = self.n_steps - MAX_STEPS
+        if last < 0:
+            last = 0
         self.place = place
         self.code.begin(place, place + length)
         self.memory.failure = 0
         self.stack[0] = start
         self.n = n_start
         while self.code.at < self.code.end and self.memory.failure == 0 and self.code.damage == 0:
-            n_steps += 1
-            if n_steps > MAX_STEPS or self.n > MAX_VALUES - 2:
+            if self.n_steps <= last or self.n > MAX_VALUES - 2:
                 self.fail()
             else:
+                self.n_steps -= 1
                 self.step(registers)
         if self.code.damage != 0 or self.n < 1:
             self.fail()

@@ -16,7 +16,10 @@ from traceferry.unwind.machine import Machine
 from traceferry.unwind.rows import ENTRY_COLUMNS, RULE_COLUMNS, Rows, RuleSets
 
 DW_EH_PE_OMIT = 0xFF
-MAX_CODE_SIZE = 1 << 16  # of an FDE's instructions, bytes; the longest seen has some hundred
+# Of instructions, in bytes. Those of a CIE are run for each of its FDEs: compilers need some ten.
+MAX_CODE_SIZE = 1 << 16  # of an FDE; the longest seen has some hundred
+MAX_INITIAL_SIZE = 256  # of a CIE
+LEB_BITS = 64
 MAX_FACTOR = 1 << 32
 
 
@@ -98,7 +101,7 @@ def _records(data: Array, big: bool, is_debug: bool) -> tuple[list[Array], bool]
 
 
 class _CutError(Exception):
-    """A record ends inside of a number."""
+    """A record ends inside of a number, or a number has more bytes than 64 bits need."""
 
 
 class _Reader:
@@ -112,13 +115,13 @@ class _Reader:
         return self.data[self.at - 1]
 
     def uleb(self) -> int:
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in range(0, LEB_BITS, 7):
             byte = self.byte()
             value |= (byte & 0x7F) << shift
-            shift += 7
             if byte < 0x80:
                 return value
+        raise _CutError
 
     def sleb(self) -> int:
         start = self.at
@@ -172,7 +175,9 @@ def _read_cie(section: Section, reader: _Reader, machine: Machine) -> _Cie | Non
                 break
     elif augmentation not in (b"", b"eh"):
         return None
-    if code > reader.end or column >= machine.n_registers or not 0 < code_factor < MAX_FACTOR:
+    if not 0 <= reader.end - code <= MAX_INITIAL_SIZE:
+        return None
+    if column >= machine.n_registers or not 0 < code_factor < MAX_FACTOR:
         return None
     if abs(data_factor) >= MAX_FACTOR or encoding == DW_EH_PE_OMIT:
         return None

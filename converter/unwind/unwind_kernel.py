@@ -8,8 +8,11 @@ of its process, then among the rows of the module there; the rule set of the row
 import cython
 
 from traceferry.unwind.tables_inlined import Cache, Mappings, Modules, RuleSets
-from traceferry.unwind.unwind_inlined import LIMIT, N_FRAMES, SAMPLE, WANTED
+from traceferry.unwind.unwind_inlined import BAD_CFA, LIMIT, N_FRAMES, SAMPLE, WANTED
 from traceferry.unwind.walk_inlined import ENDED, GOES_ON, INVALID, IS_WANTED, Walk
+
+# A return address takes a word of the stack, but for that of the first frame, which a register may hold.
+FREE_FRAMES = cython.declare(cython.longlong, 2)
 
 
 def unwind(
@@ -82,9 +85,10 @@ def unwind(
                 break
             walk.begin(register_of, registers_at[i], dump_at[i], dump_n[i], flags[i])
             depth: cython.longlong = 0
+            most: cython.longlong = dump_n[i] // walk.word + FREE_FRAMES
             while walk.outcome == GOES_ON:
-                if depth >= max_frames:
-                    walk.stop(LIMIT)
+                if depth >= max_frames or depth >= most:
+                    walk.stop(LIMIT if depth >= max_frames else BAD_CFA)
                     break
                 walk.look_up()
                 if walk.outcome != GOES_ON:

@@ -50,6 +50,10 @@ FARTHEST = cython.declare(cython.ulonglong, 8388608)
 # Behind an entry point: the first instructions of ld.so's _start have no call-frame information.
 ENTRY_BYTES = cython.declare(cython.ulonglong, 64)
 
+# How many operations of expressions a stack may need, besides one for each byte of its copy: a signal frame has some
+# 50, a realigned one some 10.
+FREE_STEPS = cython.declare(cython.longlong, 1024)
+
 # Values of Walk.outcome.
 GOES_ON = cython.declare(cython.int, 0)
 ENDED = cython.declare(cython.int, 1)
@@ -178,6 +182,7 @@ class Walk:
             self.registers.forget(self.pc_register)
         self.sp = self.registers.values[self.sp_register]
         self.memory.begin(self.sp, dump_at, dump_n)
+        self.evaluator.n_steps = dump_n + FREE_STEPS
 
     @c_inline
     def stop(self, end: cython.int) -> cython.void:
