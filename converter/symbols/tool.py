@@ -269,9 +269,7 @@ def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
 def _differences(symbols: Symbols, other: Symbols, addresses: Array) -> Iterator[Difference]:
     """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
     Paths are compared without what goes up again: a/../b is b."""
-    both = zip(
-        frames_by_address(symbols.lookup(addresses)), frames_by_address(other.lookup(addresses)), strict=True
-    )
+    both = zip(frames_by_address(symbols.lookup(addresses)), frames_by_address(other.lookup(addresses)), strict=True)
     for address, (mine, wanted) in zip(addresses.tolist(), both, strict=True):
         one, two = _comparable(mine), _comparable(wanted)
         if one != two:
