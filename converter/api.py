@@ -48,19 +48,20 @@ def load(
 ) -> Trace:
     """Reads one or several recordings into one trace on one clock.
 
-    inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions;
-    format: the input format's name instead of detecting it; time_range: (start, end) in ns after the start of the
-    recording, None is open; min_duration_ns: leaves out shorter calls; threads: numbers or names of the only threads to
-    keep, see `select_threads`; embed_sources: folders; the text of source files that the recording names and that are
-    in one of them goes into the trace; True is the working folder; source_roots: the same for copies of the folders in
-    which the program was built: a file is found by the end of its path, too; clock_offset_ns: what brings the times of
-    samples onto the clock of the jitted code, where the recorder used another clock; sysroot: folders that are the file
-    tree of the recorded machine, where its binaries are looked for; keep_cut_stacks_apart: unwound stacks that are
-    not complete stand under a frame that says why; decompress_limit: how many bytes a compressed input may hold, by
-    default 1000 times its size, at least 16 MiB and at most 16 GiB; adds_calls: for a trace of which the calls are only
-    added up, as by `summarize`: quicker for some formats; find_symbols: what finds symbols by build id and name, asked
-    after the files of `symbols` and before those that the recording names; bring: called with the name of each file
-    that is looked for beside an input, before it is looked for: copies it there where the inputs are copies themselves.
+    inputs: files, "-" is standard input; symbols: binaries, or folders of them, that name the functions; format: the
+    input format's name instead of detecting it; time_range: (start, end) in ns after the start of the recording, None
+    is open; what happens at the end is not in it; min_duration_ns: leaves out shorter calls; threads: numbers or names
+    of the only threads to keep, see `select_threads`; embed_sources: folders; the text of source files that the
+    recording names and that are in one of them goes into the trace; True is the working folder; source_roots: the same
+    for copies of the folders in which the program was built: a file is found by the end of its path, too;
+    clock_offset_ns: what brings the times of samples onto the clock of the jitted code, where the recorder used another
+    clock; sysroot: folders that are the file tree of the recorded machine, where its binaries are looked for;
+    keep_cut_stacks_apart: unwound stacks that are not complete stand under a frame that says why; decompress_limit: how
+    many bytes a compressed input may hold, by default 1000 times its size, at least 16 MiB and at most 16 GiB;
+    adds_calls: for a trace of which the calls are only added up, as by `summarize`: quicker for some formats;
+    find_symbols: what finds symbols by build id and name, asked after the files of `symbols` and before those that the
+    recording names; bring: called with the name of each file that is looked for beside an input, before it is looked
+    for: copies it there where the inputs are copies themselves.
 
     Raises FormatError if an input cannot be read at all; UsageError if a file is missing, a name or thread is unknown,
     or the range lies outside the recording, and if memory runs out. Losses are in `trace.report`; some are found only
@@ -78,7 +79,8 @@ def load(
     folders = [path for path in symbol_paths if Path(path).is_dir()]
     options = registry.Options(
         _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources),
-        _embedded_folders(_as_list(source_roots)), clock_offset_ns, _as_list(sysroot), keep_cut_stacks_apart,
+        _embedded_folders(_as_list(source_roots)), clock_offset_ns, _folders(_as_list(sysroot), "folder"),
+        keep_cut_stacks_apart,
         limit=limit, adds_calls=adds_calls, find_symbols=find_symbols,
     )  # fmt: skip
     trace = Trace()
@@ -173,9 +175,11 @@ def convert(
 def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:
     """start_ns, end_ns: after the start of the recording. Raises UsageError if nothing lies between."""
     begins, ends = trace.start_ts, trace.end_ts
-    start, end = start_ns or 0, ends - begins if end_ns is None else end_ns
-    if start > ends - begins or end < max(start, 0):
-        asked = f"starts at {format_duration(start)}" if start > 0 else "ends before the recording starts"
+    # Without an end, what happens last is in the range.
+    start, end = start_ns or 0, ends - begins + 1 if end_ns is None else end_ns
+    if start > ends - begins or end <= max(start, 0):
+        asked = "ends where the recording starts, or before" if end <= 0 else f"starts at {format_duration(start)}"
+        asked = "is empty" if end_ns is not None and 0 < end <= start else asked
         raise UsageError(f"the range {asked}; the recording lasts {format_duration(ends - begins)}")
     return select_range(trace, begins + start, begins + end)
 
@@ -194,11 +198,15 @@ def _as_list(paths: Paths) -> list[str]:
 
 
 def _embedded_folders(given: bool | Paths) -> list[str]:
-    """Absolute, without links."""
     paths = ["."] if given is True else [] if given is False else _as_list(given)
+    return _folders(paths, "folder of source files")
+
+
+def _folders(paths: Sequence[str], what: str) -> list[str]:
+    """Returns the paths, absolute and without links. Raises UsageError."""
     for path in paths:
         if not Path(path).is_dir():
-            raise UsageError(f"{path}: not a folder of source files")
+            raise UsageError(f"{path}: not a {what}")
     return [os.path.realpath(path) for path in paths]
 
 

@@ -28,7 +28,8 @@ def parse_offset(text: str) -> int:
 
 
 def parse_range(text: str) -> tuple[int | None, int | None]:
-    """ "START,END" in durations after the start of the recording; either may be empty. Raises UsageError."""
+    """ "START,END" in durations after the start of the recording; the end is not in the range, and either may be
+    missing. Raises UsageError."""
     start, comma, end = text.partition(",")
     if not comma:
         raise UsageError(f"{text!r} is not a valid range: write START,END, as 1s,1.5s or 200ms,")
@@ -36,6 +37,8 @@ def parse_range(text: str) -> tuple[int | None, int | None]:
     ends = parse_duration(end) if end.strip() else None
     if begins is not None and ends is not None and ends < begins:
         raise UsageError(f"{text!r} is not a valid range: it ends before it starts")
+    if begins is not None and ends == begins:
+        raise UsageError(f"{text!r} is not a valid range: it is empty, since its end does not belong to it")
     return begins, ends
 
 

@@ -25,13 +25,13 @@ HEAD_SIZE = 256
 @dataclass(frozen=True)
 class Options:
     """The user's options for reading inputs. symbols: files that name functions; folders: where to look for more;
-    embed_sources: folders of which source files' text may go into the trace, absolute and without links;
-    source_roots: the same, in which a file is also found by the end of its path;
-    clock_offset_ns: what brings the samples onto the clock of the jitted code, None if it is to be determined;
-    sysroots: folders that are the recorded machine's file tree; keep_cut_stacks_apart: puts stacks that are not
-    complete under a frame that says why; counter: how a recording converts the processor's counter, for inputs whose
-    times are such; limit: of what is compressed; adds_calls: whether calls are only added up afterwards, which an
-    importer may do while it decodes them; find_symbols: what is asked for symbols that no file of the user's has."""
+    embed_sources: folders of which source files' text may go into the trace, absolute and without links; source_roots:
+    the same, in which a file is also found by the end of its path; clock_offset_ns: what brings the samples onto the
+    clock of the jitted code, None if it is to be determined; sysroots: folders that are the recorded machine's file
+    tree, absolute and without links; keep_cut_stacks_apart: puts stacks that are not complete under a frame that says
+    why; counter: how a recording converts the processor's counter, for inputs whose times are such; limit: of what is
+    compressed; adds_calls: whether calls are only added up afterwards, which an importer may do while it decodes them;
+    find_symbols: what is asked for symbols that no file of the user's has."""
 
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()

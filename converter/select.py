@@ -14,23 +14,28 @@ from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread
 
 THREADS_LISTED = 30
 
+LATEST = (1 << 63) - 1
+
 Change = Callable[[ThreadData], ThreadData]
 
 
 def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
-    """The part in [start_ts, end_ts], ns on the trace's clock: calls that reach into the range are cut to it. A range
-    that ends before it starts is the moment of its start."""
+    """Returns the part in [start_ts, end_ts), ns on the trace's clock: what happens where one range ends and another
+    begins is in the second. Calls, markers, states and values that reach into the range are cut to it."""
     start_ts = max(start_ts, trace.start_ts)
+    stop_ts = max(start_ts, min(end_ts, trace.end_ts + 1, LATEST))
     end_ts = max(start_ts, min(end_ts, trace.end_ts))
-    selected = _changed(trace, lambda data: _cut(data, start_ts, end_ts))
+    selected = _changed(trace, lambda data: _cut(data, start_ts, stop_ts))
     selected.bounds = (start_ts, end_ts)
     for process in selected.processes:
         process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
         for thread in process.threads:
             thread.start_ts, thread.end_ts = _clamp(thread.start_ts, thread.end_ts, start_ts, end_ts)
         for counter in process.counters:
-            counter.values = _values_within(counter.values, start_ts, end_ts)
-        process.heap_snapshots = [s for s in process.heap_snapshots if start_ts <= s.start_ts and s.end_ts <= end_ts]
+            counter.values = _values_within(counter.values, start_ts, stop_ts)
+        process.heap_snapshots = [
+            s._replace(end_ts=min(s.end_ts, end_ts)) for s in process.heap_snapshots if start_ts <= s.start_ts < stop_ts
+        ]
     return selected
 
 
@@ -111,14 +116,14 @@ def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
     return min(max(start, low), high), min(max(end, low), high)
 
 
-def _cut(data: ThreadData, start_ts: int, end_ts: int) -> ThreadData:
+def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
     return replace(
-        _with_calls(data, lambda calls: calls_within(calls, start_ts, end_ts)),
-        samples=_within(data.samples, start_ts, end_ts),
-        allocations=_allocations_within(data.allocations, start_ts, end_ts),
-        states=_states_within(data.states, data.states["track"], start_ts, end_ts),
-        scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, end_ts),
-        markers={kind: _markers_within(table, start_ts, end_ts) for kind, table in data.markers.items()},
+        _with_calls(data, lambda calls: calls_within(calls, start_ts, stop_ts)),
+        samples=_within(data.samples, start_ts, stop_ts),
+        allocations=_allocations_within(data.allocations, start_ts, stop_ts),
+        states=_states_within(data.states, data.states["track"], start_ts, stop_ts),
+        scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, stop_ts),
+        markers={kind: _markers_within(table, start_ts, stop_ts) for kind, table in data.markers.items()},
     )
 
 
@@ -139,38 +144,38 @@ def _arguments_of(arguments: Table, rows: Array) -> Table:
     return arguments.take(stays).replaced(call=new_row[stays])
 
 
-def _allocations_within(allocations: Table, start_ts: int, end_ts: int) -> Table:
+def _allocations_within(allocations: Table, start_ts: int, stop_ts: int) -> Table:
     if not isinstance(allocations, StreamedTable):
-        return _within(allocations, start_ts, end_ts)
+        return _within(allocations, start_ts, stop_ts)
     return StreamedTable(
         allocations.spec,
-        lambda: (cut for piece in allocations.pieces() if len(cut := _within(piece, start_ts, end_ts))),
+        lambda: (cut for piece in allocations.pieces() if len(cut := _within(piece, start_ts, stop_ts))),
     )
 
 
-def _within(table: Table, start_ts: int, end_ts: int) -> Table:
-    return table.take((table["ts"] >= start_ts) & (table["ts"] <= end_ts))
+def _within(table: Table, start_ts: int, stop_ts: int) -> Table:
+    return table.take((table["ts"] >= start_ts) & (table["ts"] < stop_ts))
 
 
-def _values_within(values: Table, start_ts: int, end_ts: int) -> Table:
+def _values_within(values: Table, start_ts: int, stop_ts: int) -> Table:
     """The values in the range; the last one before it holds when the range begins."""
-    first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], end_ts, "right")
+    first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], stop_ts, "left")
     starts_anew = first < len(values) and values["ts"][first] == start_ts
     cut = values.take(slice(first - int(first > 0 and not starts_anew), stop))
     return cut.replaced(ts=np.maximum(cut["ts"], start_ts))
 
 
-def _markers_within(table: Table, start_ts: int, end_ts: int) -> Table:
+def _markers_within(table: Table, start_ts: int, stop_ts: int) -> Table:
     begins, ends = table["ts"], table["ts"] + table["dur"]
-    cut = table.take((begins <= end_ts) & (ends >= start_ts))
-    begins, ends = np.maximum(cut["ts"], start_ts), np.minimum(cut["ts"] + cut["dur"], end_ts)
+    cut = table.take((begins < stop_ts) & ((begins >= start_ts) | (ends > start_ts)))
+    begins, ends = np.maximum(cut["ts"], start_ts), np.minimum(cut["ts"] + cut["dur"], stop_ts)
     return cut.replaced(ts=begins, dur=ends - begins)
 
 
-def _states_within(states: Table, tracks: Array, start_ts: int, end_ts: int) -> Table:
+def _states_within(states: Table, tracks: Array, start_ts: int, stop_ts: int) -> Table:
     """The states that begin in the range, and of each track (int, one for each row) the one that holds then."""
     ts = states["ts"]
-    keep = (ts > start_ts) & (ts <= end_ts)
+    keep = (ts > start_ts) & (ts < stop_ts)
     before = np.flatnonzero(ts <= start_ts)
     last_of_track = {int(track): row for track, row in zip(tracks[before], before, strict=True)}
     keep[list(last_of_track.values())] = True

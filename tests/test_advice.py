@@ -57,7 +57,7 @@ def test_the_shortest_duration_that_is_enough(recording: Path, share: float, wan
 def test_a_recording_without_calls_is_cut_in_time(tmp_path: Path) -> None:
     path = tmp_path / "empty.xray"
     path.write_bytes(Fdr(frequency=NS).bytes())
-    assert what_would_fit(load_checked(path), 100, 50) == "--range 0,0ns would fit"
+    assert what_would_fit(load_checked(path), 100, 50) == "--range 0,1ns would fit"
 
 
 def test_rows_of_every_kind_count() -> None:

@@ -40,7 +40,9 @@ def test_notations() -> None:
 def test_limits() -> None:
     longest = (1 << 63) - 1024
     assert parse_duration(f"{longest}ns") == longest
-    assert parse_range("1s,1s") == (10**9, 10**9)
+    assert parse_range("1s,1000000001ns") == (10**9, 10**9 + 1)
+    with pytest.raises(UsageError, match="it is empty"):
+        parse_range("1s,1s")
     with pytest.raises(UsageError, match="it ends before it starts"):
         parse_range("1s,999999999ns")
     with pytest.raises(UsageError, match="write START,END"):

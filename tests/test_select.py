@@ -21,12 +21,14 @@ from traceferry.model import (
     LEAVE,
     OPEN_AT_END,
     OPEN_AT_START,
+    SAMPLES,
     SCHEDULING,
     STATES,
     TAIL,
     Clock,
     Counter,
     HeapSnapshot,
+    MarkerType,
     Process,
     StreamedTable,
     Table,
@@ -100,10 +102,12 @@ def partners(rows: list[Row]) -> list[int]:
 
 
 def cut_by_hand(rows: list[Row], start: int, end: int) -> list[Row]:
+    """A call that ends at the start is there only if it has made one that begins then."""
     cut = []
-    for (ts, frame, flags), other in zip(rows, partners(rows), strict=True):
+    for row, ((ts, frame, flags), other) in enumerate(zip(rows, partners(rows), strict=True)):
         enters, leaves = sorted((ts, rows[other][0]))
-        if enters <= end and leaves >= start:
+        inside = rows[min(row, other) : max(row, other) + 1]
+        if enters < end and (leaves > start or any(ts == start and not flags & LEAVE for ts, _, flags in inside)):
             is_leave = flags & LEAVE
             mark = OPEN_AT_START * (not is_leave and ts < start) | OPEN_AT_END * (bool(is_leave) and ts > end)
             cut.append((min(max(ts, start), end), frame, flags | mark))
@@ -117,10 +121,9 @@ def lasting_by_hand(rows: list[Row], min_ns: int) -> list[Row]:
 SIZES = st.integers(1, 20)
 
 
-@given(call_rows(), st.integers(0, 500), st.integers(-50, 500), SIZES)
+@given(call_rows(), st.integers(0, 500), st.integers(1, 500), SIZES)
 def test_calls_in_a_range(rows: list[Row], start: int, length: int, size: int) -> None:
-    """One that ends before it starts is the moment of its start."""
-    wanted = cut_by_hand(rows, start, start + max(length, 0))
+    wanted = cut_by_hand(rows, start, start + length)
     for calls in (calls_table(rows), in_pieces(calls_table(rows), size)):
         part = select_range(trace_of(ThreadData(calls=calls)), start, start + length)
         assert rows_of(data_of(part).calls) == wanted
@@ -176,10 +179,10 @@ def test_arguments_stay_with_the_calls_that_stay(rows: list[Row], data: st.DataO
         assert [stays[call] for call in part.arguments["call"].tolist()] == part.arguments["value"].tolist()
 
 
-@given(st.lists(st.integers(0, 50), max_size=30).map(sorted), st.integers(0, 60), st.integers(0, 60), SIZES)
+@given(st.lists(st.integers(0, 50), max_size=30).map(sorted), st.integers(0, 60), st.integers(1, 60), SIZES)
 def test_allocations_in_a_range(times: list[int], start: int, length: int, size: int) -> None:
     table = Table(ALLOCATIONS, {"ts": times, "size": times, "class_name": [0] * len(times), "stack": [0] * len(times)})
-    wanted = [ts for ts in times if start <= ts <= start + length]
+    wanted = [ts for ts in times if start <= ts < start + length]
     for allocations in (table, in_pieces(table, size)):
         part = select_range(trace_of(ThreadData(allocations=allocations)), start, start + length)
         assert data_of(part).allocations["ts"].tolist() == wanted
@@ -215,9 +218,38 @@ def test_states_in_a_range() -> None:
     scheduling = Table(SCHEDULING, {"ts": [4, 9, 12, 25], "state": [0, 1, 0, 1]})
     part = data_of(select_range(trace_of(ThreadData(states=states, scheduling=scheduling)), 10, 20))
     assert list(zip(*(part.states[name].tolist() for name in ("ts", "value")), strict=True)) == [
-        (10, 2), (10, 3), (15, 4), (20, 5),
+        (10, 2), (10, 3), (15, 4),
     ]  # fmt: skip
     assert list(zip(*(part.scheduling[name].tolist() for name in ("ts", "state")), strict=True)) == [(10, 1), (12, 0)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0, 0, 3])), max_size=20).map(sorted), st.integers(1, 39))
+def test_of_two_ranges_one_has_what_happens_between_them(events: list[tuple[int, int]], border: int) -> None:
+    """Calls and markers without duration, samples, allocations, states, heap snapshots; those that last are cut."""
+    ts, dur = [at for at, _ in events], [of for _, of in events]
+    marker = MarkerType("m", "", ())
+    stack = {"stack": [0] * len(ts)}
+    calls = [row for at in ts for row in ((at, 0, 0), (at, 0, LEAVE))]
+    trace = trace_of(
+        ThreadData(
+            calls=calls_table(calls),
+            samples=Table(SAMPLES, {"ts": ts, **stack}),
+            allocations=Table(ALLOCATIONS, {"ts": ts, "size": ts, "class_name": [0] * len(ts), **stack}),
+            markers={marker: Table(marker.spec, {"ts": ts, "dur": dur})},
+        ),
+        heap_snapshots=[HeapSnapshot(at, at + of, NotImplemented) for at, of in events],
+    )
+    trace.bounds = (0, 43)
+    parts = [select_range(trace, 0, border), select_range(trace, border, 44)]
+    first, second = map(data_of, parts)
+    for name in ("samples", "allocations"):
+        assert [*getattr(first, name)["ts"], *getattr(second, name)["ts"]] == ts
+    assert [*rows_of(first.calls), *rows_of(second.calls)] == calls
+    instants = [at for data in (first, second) for table in data.markers.values()
+                for at, of in zip(table["ts"], table["dur"], strict=True) if of == 0]  # fmt: skip
+    assert instants == [at for at, of in events if of == 0]
+    assert [s.start_ts for part in parts for s in part.processes[0].heap_snapshots] == ts
+    assert sum(int(data.markers[marker]["dur"].sum()) for data in (first, second)) == sum(dur)
 
 
 def test_short_calls_go_and_everything_else_stays() -> None:
@@ -230,7 +262,7 @@ def test_heap_snapshots_and_counters_in_a_range() -> None:
     snapshots = [HeapSnapshot(start, start + 10, NotImplemented) for start in (0, 20, 35, 50)]
     counter = Counter("heap", "bytes", "", Table(COUNTER_VALUES, {"ts": [0, 20, 50], "value": [1, 2, 3]}))
     (part,) = select_range(trace_of(ThreadData(), heap_snapshots=snapshots, counters=[counter]), 20, 40).processes
-    assert [snapshot.start_ts for snapshot in part.heap_snapshots] == [20]
+    assert [(snapshot.start_ts, snapshot.end_ts) for snapshot in part.heap_snapshots] == [(20, 30), (35, 40)]
     assert part.counters[0].values["value"].tolist() == [2]
 
 
@@ -240,7 +272,8 @@ COUNTERS = {
     (20, 40): [(20, 2)],
     (21, 40): [(21, 2)],
     (51, 60): [(51, 3)],
-    (21, 50): [(21, 2), (50, 3)],
+    (21, 50): [(21, 2)],
+    (21, 51): [(21, 2), (50, 3)],
 }
 
 

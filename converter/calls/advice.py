@@ -59,10 +59,11 @@ def _first_rows(table: Table) -> list[Table]:
 
 
 def _end_of_share(trace: Trace, rows: Array, share: float) -> int:
-    """The time in ns after the start until when there is this share of the rows."""
+    """Returns the time in ns after the start until when there is this share of the rows; at least 1, for a range is
+    not empty."""
     before = np.append(0, np.cumsum(rows))
     if before[-1] == 0:
         before = np.arange(SLICES + 1.0)
     nth = int(np.searchsorted(before, before[-1] * share, "right")) - 1
     inside = (before[-1] * share - before[nth]) / max(before[min(nth + 1, SLICES)] - before[nth], 1)
-    return int((trace.end_ts - trace.start_ts) * min((nth + inside) / SLICES, 1))
+    return max(int((trace.end_ts - trace.start_ts) * min((nth + inside) / SLICES, 1)), 1)

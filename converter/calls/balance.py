@@ -272,10 +272,10 @@ def count_lasting(calls: Table, limits_ns: Array, most: int) -> Array:
 Part = Iterator[tuple[Table, Array]]
 
 
-def calls_within(calls: Table, start_ts: int, end_ts: int) -> Part:
-    """The calls of which some part lies in [start_ts, end_ts], cut to it, in pieces: the piece, and which rows of
+def calls_within(calls: Table, start_ts: int, stop_ts: int) -> Part:
+    """The calls of which some part lies in [start_ts, stop_ts), cut to it, in pieces: the piece, and which rows of
     `calls` its rows were, int64, rising."""
-    return _part(calls, calls_kernel.cut, start_ts, end_ts)
+    return _part(calls, calls_kernel.cut, start_ts, stop_ts)
 
 
 def calls_lasting(calls: Table, min_ns: int) -> Part:

@@ -167,7 +167,7 @@ def cut(
     frame: cython.const[cython.int][::1],
     flags: cython.const[cython.uchar][::1],
     start_ts: cython.longlong,
-    end_ts: cython.longlong,
+    stop_ts: cython.longlong,
     open_ts: cython.longlong[::1],
     open_frame: cython.int[::1],
     open_flags: cython.uchar[::1],
@@ -178,9 +178,10 @@ def cut(
     out_row: cython.longlong[::1],
     state: cython.longlong[::1],
 ):
-    """Writes the calls of a piece of a balanced stream of which some part lies in [start_ts, end_ts], cut to it.
+    """Writes the calls of a piece of a balanced stream of which some part lies in [start_ts, stop_ts), cut to it.
 
-    out_row: which row of the stream each was. An enter before the range is written when the range begins.
+    out_row: which row of the stream each was. An enter before the range is written when the range begins. A call that
+    ends at start_ts is not in the range, unless one that it makes begins then.
 
     Lengths: open_* and out_* the depth and one for each row. state: 4, zeros at a stream's start: the depth, how
     many of the open calls are written, the rows written for this piece, the rows read so far.
@@ -206,7 +207,7 @@ def cut(
         for i in range(n):
             t: cython.longlong = ts[i]
             g: cython.uint = flags[i]
-            if t >= start_ts:
+            if t > start_ts or (t == start_ts and not g & LEAVE):
                 while kept < sp and open_ts[kept] < start_ts:
                     out_ts[m] = start_ts
                     out_frame[m] = open_frame[kept]
@@ -220,7 +221,7 @@ def cut(
                 open_flags[sp] = g
                 open_row[sp] = row
                 sp += 1
-                if t < start_ts or t > end_ts:
+                if t < start_ts or t >= stop_ts:
                     row += 1
                     continue
                 kept = sp
@@ -233,8 +234,8 @@ def cut(
                     row += 1
                     continue
                 kept = sp
-                if t > end_ts:
-                    t = end_ts
+                if t > stop_ts:
+                    t = stop_ts
                     g |= OPEN_AT_END
             out_ts[m] = t
             out_frame[m] = frame[i]

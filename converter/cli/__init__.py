@@ -7,6 +7,7 @@ import atexit
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ COMMANDS = {
     "formats": formats,
     "completion": completion,
 }
+# As a word of its own, or as the value of an option.
+HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
 GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -41,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _escape_what_cannot_be_encoded()
     arguments = argparse.Namespace()
     try:
-        words = _with_command(list(sys.argv[1:] if argv is None else argv))
+        words = _with_command(_with_home(sys.argv[1:] if argv is None else argv))
         arguments = parser().parse_args(with_values(words))
         with terminable(), within_limits(), _no_garbage_collection():
             status = arguments.run(arguments)
@@ -66,6 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Terminated as signalled:
         signalled.end_process()
     return FAILED
+
+
+def _with_home(words: Sequence[str]) -> list[str]:
+    """Puts the user's folder in place of ~ where a shell leaves it: in --sysroot=~/root, and in a pattern in quotes."""
+    return [HOME.sub(lambda found: f"{found[1] or ''}{os.path.expanduser('~')}", word, count=1) for word in words]
 
 
 def _with_command(words: list[str]) -> list[str]:
