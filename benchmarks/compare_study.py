@@ -31,7 +31,7 @@ import traceferry
 from traceferry.compare.comparison import Comparison, compare
 from traceferry.compare.gate import evaluate, parse
 from traceferry.compare.runs import Run
-from traceferry.totals.portable import Rows, Totals, Tree
+from traceferry.totals.portable import Totals, Tree
 from traceferry.totals.sums_of_trace import SampleTotals
 
 REPO = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def drawn_from(trace: Any, rng: np.random.Generator) -> Callable[[], Run]:
         seen = np.flatnonzero(with_callees)
         zeros = np.zeros(len(seen), np.int64)
         amounts = np.stack([zeros, zeros, zeros, samples[seen], with_callees[seen]], axis=1)
-        functions = Rows.of(Totals().functions.columns, [(names[f], "", 0, "") for f in seen.tolist()], amounts)
+        functions = Totals().functions.of([(names[f], "", 0, "") for f in seen.tolist()], amounts)
         return Run("redrawn", replace(Totals(), functions=functions), Tree(), n * 10**6, trace.sampling, 1e6, 0)
 
     return draw

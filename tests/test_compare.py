@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ from traceferry.compare.alignment import Function
 from traceferry.compare.comparison import Comparison, Options, Row, compare
 from traceferry.compare.factors import METHODS, Factors, factors_of
 from traceferry.compare.gate import evaluate, parse
+from traceferry.compare.level import Level, at_level, level_of
 from traceferry.compare.markdown import as_markdown, code
 from traceferry.compare.matching import Renames, matched
 from traceferry.compare.runs import Run
 from traceferry.compare.text import as_text
 from traceferry.errors import UsageError
+from traceferry.model import Array
+from traceferry.totals.portable import Totals, Tree
 
 JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
 
@@ -147,7 +151,7 @@ def test_twice_as_many_of_all_classes_are_the_same_shares(run_of: Callable[..., 
 
 def test_times_without_noise_have_tests_and_a_new_function_needs_none(run_of: Callable[..., Run]) -> None:
     sides = [[run_of(fdr(stream))] * 3 for stream in ("A 100 a B 300 b", "A 100 a B 360 b C 50 c")]
-    found = rows(compare(*sides), "self")
+    found = rows(compare(*sides, Options(method="none")), "self")
     assert {row.name: (row.verdict, row.p is None, row.is_exact) for row in found.values()} == {
         "function 1": ("same", False, False), "function 2": ("slower", False, False), "function 3": ("new", True, True),
     }  # fmt: skip
@@ -238,15 +242,28 @@ def test_a_run_without_samples_is_far_from_the_mean_of_its_side() -> None:
     assert found.variance == pytest.approx([20 * (1 / 20 + 1 / 40)])
 
 
+def at_the_level(amounts: Array, n_base: int) -> tuple[Level, statistics.Effects]:
+    """The level of samples of functions, and their effects at it."""
+    factors = factors_of(amounts, n_base, "typical", is_sampled=True)
+    effects = statistics.of_counts(amounts, n_base, factors)
+    keys = [(str(nth),) for nth in range(len(amounts))]
+    level = level_of(effects, keys, np.ones(len(amounts), bool))
+    return level, at_level(effects, level, keys)
+
+
 def test_a_longer_run_is_brought_to_the_level_of_the_base() -> None:
     """Three times as long, and one function of forty twice as slow: only that one differs."""
     usual = np.arange(100, 140, dtype=np.float64)
     new = 3 * usual
     new[7] *= 2
-    factors = factors_of(np.stack([usual, new], axis=1), 1, "typical", is_sampled=True)
-    assert factors.of_run == pytest.approx([1, 3])
-    shares = factors_of(np.stack([usual, new], axis=1), 1, "whole", is_sampled=True)
-    assert shares.of_run[1] > 3.05
+    amounts = np.stack([usual, new], axis=1)
+    level, effects = at_the_level(amounts, 1)
+    middle, low, high = level.ratio
+    assert middle == pytest.approx(3, rel=0.01)
+    assert 2.8 < low < middle < high < 3.2
+    assert np.flatnonzero(statistics.adjusted(effects.p) < 0.01).tolist() == [7]
+    assert effects.new == pytest.approx(new / 3, rel=0.01)
+    assert factors_of(amounts, 1, "whole", is_sampled=True).of_run[1] > 3.05
 
 
 def test_five_runs_of_noise_name_nothing_and_many_functions_do_not_hide_a_change() -> None:
@@ -258,13 +275,129 @@ def test_five_runs_of_noise_name_nothing_and_many_functions_do_not_hide_a_change
         mean = np.outer(100_000 * share / share.sum(), np.exp(rng.normal(0, 0.03, 10)))
         mean *= np.exp(rng.normal(0, 0.005, mean.shape))
         mean[4, 5:] *= 1.1 if nth % 2 else 1
-        amounts = rng.poisson(mean).astype(np.float64)
-        effects = statistics.of_counts(amounts, 5, factors_of(amounts, 5, "typical", is_sampled=True))
+        _, effects = at_the_level(rng.poisson(mean).astype(np.float64), 5)
         significant = np.flatnonzero(statistics.adjusted(effects.p) <= 0.01).tolist()
         found += nth % 2 == 1 and 4 in significant
         wrong += bool(set(significant) - ({4} if nth % 2 else set()))
     assert found >= 19
     assert wrong <= 1
+
+
+# ---------------------------------------------------------------- a slower machine, or a slower function
+
+
+def sampled(counts: Array, in_kernel: Sequence[int] = ()) -> list[Run]:
+    """Runs with these samples [functions, runs] of functions called f0, f1...; each stands for a millisecond."""
+
+    def function(nth: int) -> Function:
+        return (f"f{nth}", "", 0, "function")
+
+    runs = []
+    for column in counts.T.tolist():
+        seen = [(function(nth), [0, 0, 0, n, n]) for nth, n in enumerate(column) if n]
+        totals = replace(Totals(), functions=Totals().functions.of_pairs(seen))
+        kernel = frozenset(map(function, in_kernel))
+        runs.append(Run("a", totals, Tree(), int(sum(column)) * 10**6, None, 1e6, 0, kernel))
+    return runs
+
+
+def drawn(share: Sequence[float], n_samples: float, rng: np.random.Generator, n_runs: int = 5) -> Array:
+    speed = np.exp(0.01 * rng.standard_normal(n_runs))
+    return rng.poisson(np.outer(np.array(share) * n_samples, speed))
+
+
+def dominated(share: float, n_others: int = 12) -> list[float]:
+    return [share, *[(1 - share) / n_others] * n_others]
+
+
+def changed_first(share: Sequence[float], factor: float) -> list[float]:
+    return [share[0] * factor, *share[1:]]
+
+
+@pytest.mark.parametrize(
+    ("share", "factor", "n_samples"), [(0.995, 1.5, 100_000), (0.9, 1.3, 20_000), (0.6, 1.2, 20_000), (0.9, 0.6, 5000)]
+)
+@pytest.mark.parametrize("machine", [0.8, 1.25])
+def test_a_change_of_the_hottest_function_is_found(share: float, factor: float, n_samples: int, machine: float) -> None:
+    """However much of the whole it has, and whatever the machine does, the others outvote it."""
+    rng = np.random.default_rng(21)
+    of_base = dominated(share)
+    for _ in range(3):
+        new = drawn(changed_first(of_base, factor), n_samples * machine, rng)
+        found = compare(sampled(drawn(of_base, n_samples, rng)), sampled(new))
+        assert {name for metric, name, _ in changed(found) if metric == "self"} == {"f0"}
+        row = rows(found, "self")["f0"]
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < factor - 1 < row.high
+        assert evaluate(parse("self('f0') > 5%"), found).status == ("failed" if factor > 1 else "passed")
+
+
+@pytest.mark.parametrize(("n_others", "n_samples"), [(12, 2000), (2, 50_000), (1, 50_000), (0, 50_000)])
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_where_machine_and_function_cannot_be_told_apart_it_is_said(
+    n_others: int, n_samples: int, factor: float
+) -> None:
+    """Ten samples in all others, or too few others: as recorded, not decided; never passed."""
+    rng = np.random.default_rng(22)
+    of_base = dominated(0.995, n_others) if n_others else [1.0]
+    sides = [sampled(drawn(share, n_samples, rng)) for share in (of_base, changed_first(of_base, factor))]
+    found = compare(*sides)
+    row = rows(found, "self")["f0"]
+    assert (row.verdict, row.is_level_open) == ("unknown", True)
+    assert row.change == pytest.approx(factor - 1, abs=0.1)
+    outcome = evaluate(parse("self > 5%"), found)
+    assert outcome.status == "undecided"
+    assert "f0" in outcome.lines[0]
+    assert "machine or function cannot be told apart" in outcome.lines[0]
+    assert "--normalise none" in as_text(found, 20)
+    assert evaluate(parse("time > 5%"), found).status == ("failed" if factor > 1 else "passed")
+    trusted = compare(*sides, Options(method="none"))
+    assert rows(trusted, "self")["f0"].is_changed == (factor > 1)
+
+
+def test_a_slower_machine_is_not_a_slower_function() -> None:
+    rng = np.random.default_rng(23)
+    for n_functions in (8, 60):
+        share = np.sort(rng.lognormal(0, 1, n_functions))[::-1]
+        sides = [drawn(share / share.sum(), n, rng) for n in (100_000, 125_000)]
+        found = compare(*(sampled(side) for side in sides))
+        assert changed(found) == set()
+        assert evaluate(parse("self > 50%"), found).status == "passed"
+        assert evaluate(parse("time > 5%"), found).status == "failed"
+
+
+def test_what_the_kernel_does_by_the_clock_has_no_vote() -> None:
+    """f0 takes twice as long, and so twice as many ticks of the clock interrupt it."""
+    rng = np.random.default_rng(24)
+    share = dominated(0.9, 12)
+    ticks = [0.01] * 24
+    base, new = (
+        drawn([*share, *ticks], 20_000, rng),
+        drawn([*changed_first(share, 2), *np.multiply(ticks, 2)], 20_000, rng),
+    )
+    kernel = range(len(share), len(share) + len(ticks))
+    found = compare(sampled(base, kernel), sampled(new, kernel))
+    assert rows(found, "self")["f0"].verdict == "slower"
+    assert {rows(found, "self")[f"f{nth}"].verdict for nth in range(1, 13)} <= {"same", "unknown"}
+    fooled = compare(sampled(base), sampled(new))
+    assert rows(fooled, "self")["f0"].verdict != "slower"
+
+
+def test_intervals_hold_and_nothing_else_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small part of what `make compare-study` simulates."""
+    monkeypatch.syspath_prepend(str(REPO / "benchmarks"))
+    simulation = import_module("compare_simulation")
+    score = simulation.Score()
+    of = {"functions": (5, 15, 60), "share": (0.1, 0.9, 0.995)}
+    for of_one in simulation.table("functions", "share", of, 12, 25).values():
+        score.add(of_one)
+    assert score.trials == 96
+    assert score.held >= 0.93 * score.n_intervals
+    assert score.own_held >= 0.93 * score.n_own
+    assert score.wrongly <= max(0.01 * score.named, 1)
+    assert score.passed == 0
+    assert score.found >= 0.4 * score.changed
 
 
 def test_a_disturbed_run_is_marked_and_can_be_left_out(run_of: Callable[..., Run]) -> None:

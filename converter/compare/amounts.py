@@ -83,6 +83,10 @@ class Sides:
         """What a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
 
+    def in_kernel(self) -> frozenset[Function]:
+        """The kernel's functions, as they are called here."""
+        return frozenset(self.function_of(nth, key) for nth, run in enumerate(self.runs) for key in run.in_kernel)
+
     # ------------------------------------------------------------ tables
 
     def _of_functions(self) -> Iterator[Amounts]:

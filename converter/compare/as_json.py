@@ -64,8 +64,20 @@ def _table(table: Compared) -> Json:
         "model": table.amounts.model,
         "normalised": table.factors.method,
         "factors": table.factors.of_run.tolist(),
+        "level": _level(table),
         "rows": [_row(row) for row in table.rows],
     }
+
+
+def _level(table: Compared) -> Json | None:
+    """How many times as much as the base the new side has, by the functions that tell it; null where none do."""
+    if table.level is None:
+        return None
+    ratio, *interval = table.level.ratio
+    low, high = (bound if 0 < bound < float("inf") else None for bound in interval)
+    return {
+        "ratio": ratio, "low": low, "high": high, "functions": table.level.n_votes, "open": table.is_level_open
+    }  # fmt: skip
 
 
 def _row(row: Row) -> Json:
@@ -82,6 +94,7 @@ def _row(row: Row) -> Json:
         "exact": row.is_exact,
         "within": row.within,
         "runs_needed": row.runs,
+        "level_open": row.is_level_open,
         "amounts": list(row.amounts),
     }
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from traceferry.compare import statistics
 from traceferry.compare.amounts import Amounts, LastTier, Sides
-from traceferry.compare.factors import Factors, Method, factors_of
+from traceferry.compare.factors import Factors, Method, factors_of, lengths_of
+from traceferry.compare.level import Level, at_level, level_of
 from traceferry.compare.matching import Renames
 from traceferry.compare.runs import Run
 from traceferry.errors import UsageError
@@ -49,7 +50,8 @@ class Row:
     """base, new: of a run on average, at the level of the base; amounts: of each run as recorded, the base's first;
     change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
     where chance has no part or nothing is known; p, q: None without a test, q corrected for the number of tests;
-    within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do."""
+    within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
+    "unknown", that the other functions are too few or too small to tell a slower machine from a slower function."""
 
     key: Key
     base: float
@@ -64,6 +66,7 @@ class Row:
     within: float | None = None
     runs: int | None = None
     is_exact: bool = False
+    is_level_open: bool = False
 
     @property
     def name(self) -> str:
@@ -93,12 +96,15 @@ class Row:
 @dataclass(frozen=True)
 class Compared:
     """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
-    base, where the rows add up to it."""
+    base, where the rows add up to it; level: of the new side, where functions tell it; is_level_open: whether they are
+    too few or too small for that, so that what has half of the whole, or more, is as recorded."""
 
     amounts: Amounts
     factors: Factors
     rows: tuple[Row, ...]
     whole: tuple[float, float] | None
+    level: Level | None = None
+    is_level_open: bool = False
 
     @property
     def name(self) -> str:
@@ -111,7 +117,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run: factor: how much it has compared to the base's usual run; disturbed: why, "" if it is not."""
+    """One run: factor: how much it has in all, as recorded, compared to the base's usual run; disturbed: why, "" if it
+    is not."""
 
     path: str
     duration_ns: int
@@ -162,7 +169,7 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
     """Raises UsageError where both sides have nothing of the same kind."""
     options = options or Options()
     sides = Sides(base, new, options.renames)
-    facts = _facts(sides, options)
+    facts = _facts(sides)
     if options.leaves_out_disturbed:
         kept = [
             [run for run, fact in zip(side, of_side, strict=True) if not fact.disturbed]
@@ -175,14 +182,13 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
     if not tables:
         raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
     _check_both(tables, len(sides.base))
-    factors = {id(table): _factors(table, tables, len(sides.base), options) for table in tables}
-    effects = [_effects(table, len(sides.base), factors[id(table)]) for table in tables]
-    rates = statistics.adjusted(np.concatenate([e.p for e in effects]))
+    measured = _measured(tables, sides, options)
+    rates = statistics.adjusted(np.concatenate([each.effects.p for each in measured]))
     compared, start = [], 0
-    for table, effect in zip(tables, effects, strict=True):
-        q = rates[start : start + len(effect.p)]
-        start += len(effect.p)
-        compared.append(_compared(table, effect, q, factors[id(table)], len(sides.base), options))
+    for each in measured:
+        q = rates[start : start + len(each.effects.p)]
+        start += len(each.effects.p)
+        compared.append(_compared(each, q, len(sides.base), options))
     return Comparison(*facts, _whole(sides, options), tuple(compared), tuple(_changed_tiers(sides)), options, sides)
 
 
@@ -199,8 +205,8 @@ def _whole(sides: Sides, options: Options) -> Compared:
     """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
     table, n_base = sides.whole(), len(sides.base)
     factors = Factors(np.ones(len(sides.runs)), "none")
-    effect = statistics.of_amounts(table.values, n_base, factors)
-    return _compared(table, effect, effect.p, factors, n_base, options)
+    effects = statistics.of_amounts(table.values, n_base, factors)
+    return _compared(_Measured(table, factors, effects), effects.p, n_base, options)
 
 
 def _changed_tiers(sides: Sides) -> list[LastTier]:
@@ -211,47 +217,85 @@ def _changed_tiers(sides: Sides) -> list[LastTier]:
 # ---------------------------------------------------------------- levels
 
 
-def _factors(table: Amounts, tables: Sequence[Amounts], n_base: int, options: Options) -> Factors:
+@dataclass(frozen=True)
+class _Measured:
+    """A table, and by how much its rows changed. level, is_level_open: as in Compared."""
+
+    table: Amounts
+    factors: Factors
+    effects: statistics.Effects
+    level: Level | None = None
+    is_level_open: bool = False
+
+
+def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list[_Measured]:
     """Times and samples are at the level of their own self times; exact amounts and events are as recorded, or, if so
     asked, shares of their whole."""
-    ones = Factors(np.ones(table.values.shape[1]), "none")
-    if table.name in ("self", "total"):
+    n_base = len(sides.base)
+    levels: dict[str, tuple[Factors, Level | None]] = {}
+    found = []
+    for table in tables:
+        if table.name not in ("self", "total"):
+            method: Method = "whole" if options.method == "whole" and table.model == "exact" else "none"
+            factors = factors_of(table.values, n_base, method, False)
+            found.append(_Measured(table, factors, _effects(table, n_base, factors)))
+            continue
         same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
-        return factors_of(same.values, n_base, options.method, same.model == "samples")
-    if options.method == "whole" and table.model == "exact":
-        return factors_of(table.values, n_base, "whole", False)
-    return ones
+        if table.unit not in levels:
+            levels[table.unit] = _level(same, sides, options)
+        factors, level = levels[table.unit]
+        effects = _effects(table, n_base, factors)
+        if level is None:
+            found.append(_Measured(table, factors, effects))
+            continue
+        is_open = level.is_open(same.keys, same.values.sum(axis=1))
+        of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
+        found.append(_Measured(table, Factors(of_run, "typical"), at_level(effects, level, table.keys), level, is_open))
+    return found
 
 
-def _facts(sides: Sides, options: Options) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
+def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Level | None]:
+    """table: of self times."""
+    n_base = len(sides.base)
+    factors = factors_of(table.values, n_base, options.method, table.model == "samples")
+    if options.method != "typical":
+        return factors, None
+    # What the kernel does, it does as often as its clock interrupts: it takes as long as the others, whatever they do.
+    kernel = sides.in_kernel()
+    can_vote = np.array([key not in kernel for key in table.keys], bool)
+    return factors, level_of(_effects(table, n_base, factors), table.keys, can_vote)
+
+
+def _facts(sides: Sides) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
     tables = [table for table in sides.tables() if table.is_shared]
     n_base = len(sides.base)
-    factors = np.ones(len(sides.runs))
+    factors = lengths = np.ones(len(sides.runs))
     if tables:
         # The table with most in it says how long a run was.
         main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
-        factors = factors_of(main.values, n_base, options.method, main.model == "samples").of_run
+        factors = factors_of(main.values, n_base, "whole", False).of_run
+        lengths = lengths_of(main.values, n_base, main.model == "samples")
     found = []
-    for side, of_side in ((sides.base, factors[:n_base]), (sides.new, factors[n_base:])):
+    for side, at in ((sides.base, slice(None, n_base)), (sides.new, slice(n_base, None))):
         lost = np.array([run.lost for run in side])
         found.append(
             tuple(
-                RunFacts(run.path, run.duration_ns, float(factor), run.lost, _disturbance(nth, of_side, lost))
-                for nth, (run, factor) in enumerate(zip(side, of_side, strict=True))
+                RunFacts(run.path, run.duration_ns, float(factor), run.lost, _disturbance(nth, lengths[at], lost))
+                for nth, (run, factor) in enumerate(zip(side, factors[at], strict=True))
             )
         )
     return found[0], found[1]
 
 
-def _disturbance(nth: int, factors: Array, lost: Array) -> str:
+def _disturbance(nth: int, lengths: Array, lost: Array) -> str:
     """Why a run of a side is disturbed, "" if it is not."""
-    others = np.delete(factors, nth)
+    others = np.delete(lengths, nth)
     if lost[nth] and np.count_nonzero(np.delete(lost, nth)) * 2 <= len(lost) - 1 and len(lost) > 1:
         return f"lost samples, {int(lost[nth])} times"
-    if len(factors) >= FEWEST_TO_JUDGE_A_RUN:
+    if len(lengths) >= FEWEST_TO_JUDGE_A_RUN:
         middle = float(np.median(np.log(others)))
         spread = 1.4826 * float(np.median(np.abs(np.log(others) - middle)))
-        off = float(np.log(factors[nth])) - middle
+        off = float(np.log(lengths[nth])) - middle
         if abs(off) > max(DISTURBED_BY, DISTURBED_SPREADS * spread):
             word = "more" if off > 0 else "less"
             return f"its functions take {abs(np.expm1(off)):.0%} {word} time than those of other runs"
@@ -282,9 +326,8 @@ def _constant(table: Amounts, n_base: int) -> Array:
     return found if found.mean() >= DETERMINISTIC else np.zeros(len(found), bool)
 
 
-def _compared(
-    table: Amounts, effect: statistics.Effects, q: Array, factors: Factors, n_base: int, options: Options
-) -> Compared:
+def _compared(measured: _Measured, q: Array, n_base: int, options: Options) -> Compared:
+    table, effect = measured.table, measured.effects
     exact = _constant(table, n_base) if table.model == "exact" else np.zeros(len(table.keys), bool)
     margin = float(np.log1p(options.margin))
     with np.errstate(invalid="ignore"):
@@ -297,7 +340,7 @@ def _compared(
     whole = None
     if table.is_shared:
         whole = float(effect.base.sum()), float(effect.new.sum())
-    return Compared(table, factors, tuple(rows), whole)
+    return Compared(table, measured.factors, tuple(rows), whole, measured.level, measured.is_level_open)
 
 
 def _row(
@@ -332,6 +375,8 @@ def _row(
         within = max(-interval[0], interval[1])
         if within <= options.margin:
             return Row(*common, "same", within=within, **figures)  # type: ignore[arg-type]
+    if effect.is_level_open[nth]:
+        return Row(*common, "unknown", is_level_open=True, **figures)  # type: ignore[arg-type]
     runs = int(min(needed, 10**6)) if np.isfinite(needed) else None
     return Row(*common, "unknown", runs=runs, **figures)  # type: ignore[arg-type]
 

@@ -1,8 +1,8 @@
 """Runs of different length or speed are brought to one level before functions are compared.
 
-The factor of a run is how many times as much as usual its typical function has: the median, over functions, of the
-ratio to the geometric mean of all runs (as DESeq's size factors). A function that changed does not move the median, so
-that it does not make all others look changed, as shares of the whole would.
+Within a side, the factor of a run is how many times as much as usual its typical function has: the median, over
+functions, of the ratio to their mean over the side's runs (as DESeq's size factors). How much more of everything one
+side has than the other is another question: `level` answers it, with how sure the answer is.
 """
 
 from __future__ import annotations
@@ -16,57 +16,83 @@ from traceferry.model import Array
 
 Method = Literal["typical", "whole", "none"]
 METHODS: tuple[Method, ...] = ("typical", "whole", "none")
-# Below so many samples a ratio says little.
+# Below so many samples in a run a ratio says little.
 FEWEST = 5
-# Functions with this share of the whole, or more, weigh the same.
-LARGE_SHARE = 0.05
-# So many functions of equal weight are needed for a median that a changed one does not move.
-FEWEST_REFERENCES = 4.0
+# So many functions are needed for a median that one of them does not move; none weighs more than its part of them.
+FEWEST_FUNCTIONS = 5
 
 
 @dataclass(frozen=True)
 class Factors:
-    """of_run: float64, how many times as much as usual each run has, the geometric mean of the base's being 1; method:
-    how it was found; error: the standard error of the logarithm of one factor by chance alone, where samples tell."""
+    """of_run: float64, by which the amounts of each run are divided; method: how they were found. With "typical" the
+    geometric mean of each side is 1: what both sides differ by is the level."""
 
     of_run: Array
     method: Method
-    error: float = 0.0
 
 
 def factors_of(amounts: Array, n_base: int, method: Method, is_sampled: bool) -> Factors:
-    """amounts: float64 [rows, runs], the base's runs first. Where too few functions have enough in every run,
-    the amounts are compared as recorded."""
+    """amounts: float64 [rows, runs], the base's runs first. With "whole", the base's geometric mean is 1."""
     if method == "typical":
-        found = _typical(amounts, is_sampled)
-        if found is not None:
-            return Factors(_relative(found[0], n_base), "typical", found[1])
-        method = "whole" if is_sampled else "none"
+        found = _typical(amounts, n_base, is_sampled)
+        if found is None:
+            return Factors(np.ones(amounts.shape[1]), "typical")
+        logs, variance, of_chance = found
+        # What chance alone makes of factors is not taken for a run's speed (James and Stein).
+        return Factors(np.exp(logs * max(variance - of_chance, 0.0) / max(variance, 1e-300)), "typical")
     whole = amounts.sum(axis=0)
     if method == "whole" and np.all(whole > 0):
-        return Factors(_relative(np.log(whole), n_base), "whole")
+        logs = np.log(whole)
+        return Factors(np.exp(logs - logs[:n_base].mean()), "whole")
     return Factors(np.ones(amounts.shape[1]), "none")
 
 
-def _typical(amounts: Array, is_sampled: bool) -> tuple[Array, float] | None:
-    """(the logarithms of the factors, their standard error)"""
+def lengths_of(amounts: Array, n_base: int, is_sampled: bool) -> Array:
+    """float64: how long each run was, the geometric mean of its side being 1: by its typical function or, where there
+    are too few, by its whole."""
+    found = _typical(amounts, n_base, is_sampled)
+    if found is not None:
+        lengths: Array = np.exp(found[0])
+        return lengths
+    whole = amounts.sum(axis=0)
+    if not np.all(whole > 0):
+        return np.ones(amounts.shape[1])
+    logs = np.log(whole)
+    of_whole: Array = np.exp(np.concatenate([side - side.mean() for side in (logs[:n_base], logs[n_base:])]))
+    return of_whole
+
+
+def _typical(amounts: Array, n_base: int, is_sampled: bool) -> tuple[Array, float, float] | None:
+    """(the logarithms of the factors, their variance within a side, how much of it is chance)"""
     usable = np.all(amounts > 0, axis=1)
     if is_sampled:
         usable &= amounts.mean(axis=1) >= FEWEST
     used = amounts[usable]
-    if not len(used):
+    if len(used) < FEWEST_FUNCTIONS:
         return None
-    share = (used / amounts.sum(axis=0)).mean(axis=1)
-    weight = np.minimum(share, LARGE_SHARE)
-    references = float(weight.sum() ** 2 / (weight**2).sum())
-    if references < FEWEST_REFERENCES:
-        return None
+    # A median is most exact with weights as the inverse standard error: of samples, the square root of their number.
+    size = used.mean(axis=1)
+    weight = limited(np.sqrt(size))
     logs = np.log(used)
-    ratios = logs - logs.mean(axis=1, keepdims=True)
-    found = np.array([weighted_median(column, weight) for column in ratios.T])
+    found = np.zeros(amounts.shape[1])
+    noise = np.zeros(len(used))
+    freedom = amounts.shape[1] - 2
+    for side in (slice(None, n_base), slice(n_base, None)):
+        ratios = logs[:, side] - logs[:, side].mean(axis=1, keepdims=True)
+        medians = np.array([weighted_median(column, weight) for column in ratios.T])
+        found[side] = medians - medians.mean()
+        noise += np.square(ratios - found[side]).sum(axis=1) / max(freedom, 1)
+    of_each = np.maximum(noise, 1 / size) if is_sampled else noise
     # A median of normal values varies by pi / 2 times as much as their mean.
-    variance = np.pi / 2 * float((weight**2 / used.mean(axis=1)).sum() / weight.sum() ** 2)
-    return found, float(np.sqrt(variance)) if is_sampled else 0.0
+    of_chance = np.pi / 2 * float((weight**2 * of_each).sum() / weight.sum() ** 2)
+    return found, float(np.square(found).sum()) / max(freedom, 1), of_chance
+
+
+def limited(weight: Array) -> Array:
+    """Weights of which none is more than its part of all, where there are enough."""
+    for _ in range(20):
+        weight = np.minimum(weight, weight.sum() / FEWEST_FUNCTIONS)
+    return weight
 
 
 def weighted_median(values: Array, weight: Array) -> float:
@@ -78,8 +104,3 @@ def weighted_median(values: Array, weight: Array) -> float:
     high = int(np.searchsorted(sums, half * (1 + 1e-12)))
     high = min(high, len(values) - 1)
     return float(values[order[low]] + values[order[high]]) / 2
-
-
-def _relative(logs: Array, n_base: int) -> Array:
-    found: Array = np.exp(logs - logs[:n_base].mean())
-    return found

@@ -54,6 +54,8 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
         return "same" if not row.within else f"same within {100 * row.within:.2g}%"
     if row.verdict != "unknown":
         return row.verdict
+    if row.is_level_open:
+        return "unknown: machine or function cannot be told apart"
     if row.runs is None:
         return "unknown: record several runs" if min(n_runs) < 2 else "unknown"
     if row.runs > 1000:
@@ -86,13 +88,19 @@ def shares(row: Row, table: Compared) -> str:
 
 def level(table: Compared, comparison: Comparison) -> str:
     """How runs of different length were brought to one level."""
-    n_base = len(comparison.sides.base)
-    of_new = table.factors.of_run[n_base:]
-    ratio = float(of_new.mean())
+    ratio = float(table.factors.of_run[len(comparison.sides.base) :].mean())
+    before = f"before that, a new run has {ratio:.4g} times as much as a base run"
     if table.factors.method == "none":
         return "as recorded"
-    how = "the typical function" if table.factors.method == "typical" else "the whole: shares are compared"
-    return f"at the level of {how}; before that, a new run has {ratio:.4g} times as much as a base run"
+    if table.level is None:
+        return f"at the level of the whole: shares are compared; {before}"
+    if table.is_level_open:
+        return (
+            "as recorded: the other functions are too few or too small to tell a slower machine from a slower function "
+            "(--normalise none takes the machine to be the same)"
+        )
+    _, low, high = table.level.ratio
+    return f"at the level of the typical function; {before} ({low:.4g} to {high:.4g})"
 
 
 def samples_model(comparison: Comparison) -> str:

@@ -13,18 +13,20 @@ from traceferry.model import Sampling, Trace
 from traceferry.shown_text import encodable
 from traceferry.totals.collect import collect
 from traceferry.totals.details import Details, name_pattern
-from traceferry.totals.portable import Totals, Tree, portable, thread_names, tree_of
+from traceferry.totals.portable import Key, Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
 
 # Kinds of loss that take samples away.
 LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
+# The category of the kernel's frames.
+KERNEL = "Kernel"
 
 
 @dataclass(frozen=True)
 class Run:
     """One recording. trees: of each thread name, empty where no output shows them, measures being (process, thread,
     what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
-    often samples were lost."""
+    often samples were lost; in_kernel: the functions of the kernel."""
 
     path: str
     totals: Totals
@@ -33,6 +35,7 @@ class Run:
     sampling: Sampling | None
     sample_ns: float
     lost: int
+    in_kernel: frozenset[Key] = frozenset()
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
@@ -55,6 +58,7 @@ class Run:
             sampling,
             float(sample_ns),
             sum(issue.count for issue in trace.report if issue.kind in LOST),
+            functions_of(trace, KERNEL),
         )
 
     @property

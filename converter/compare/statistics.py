@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,11 +31,23 @@ MOST_PRIOR = 100.0
 OWN_BEYOND = 0.05
 
 
+ALL = slice(None)
+
+
+class Distance(Protocol):
+    """How far both sides are apart."""
+
+    def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
+        """float64 [rows, n], squared t values, if the new side has so many times as much of everything. levels: the
+        logarithms [rows or 1, n]; corrected: for tests, so that few samples are not significant too often."""
+
+
 @dataclass(frozen=True)
 class Effects:
     """Of each row. base, new: float64, what a run has on average, at the level of the base; change: the logarithm of
     new / base; low, high: its interval of confidence; p: without correction for their number, nan where there is no
-    test; variance: of the logarithm of one run's amount."""
+    test; variance: of the logarithm of one run's amount; error: the standard error of the change, apart from the
+    level's; freedom: its degrees of freedom; is_level_open: bool, where the level is less sure than the change."""
 
     base: Array
     new: Array
@@ -44,6 +56,47 @@ class Effects:
     high: Array
     p: Array
     variance: Array
+    error: Array
+    freedom: Array
+    distance: Distance
+    is_level_open: Array
+
+
+@dataclass(frozen=True)
+class CountsApart:
+    """base, new: float64 [rows], the sums of the runs; scales: of both sides' runs together."""
+
+    base: Array
+    new: Array
+    scales: tuple[float, float]
+    dispersion: Array
+
+    def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
+        """The deviance between both sides, chi-squared with one degree of freedom where nothing changed; corrected with
+        half a sample less of difference, which makes it so for few samples, too."""
+        base, new = self.base[rows, None], self.new[rows, None]
+        whole = base + new
+        part = self.scales[0] / (self.scales[0] + self.scales[1] * np.exp(levels))
+        if corrected:
+            difference = base - whole * part
+            base = base - np.sign(difference) * np.minimum(np.abs(difference), 0.5)
+            new = whole - base
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = [np.where(n > 0, n * np.log(n / (whole * p)), 0.0) for n, p in ((base, part), (new, 1 - part))]
+        found: Array = np.maximum(2 * (logs[0] + logs[1]), 0.0) / self.dispersion[rows, None]
+        return found
+
+
+@dataclass(frozen=True)
+class LogsApart:
+    """change, error: as in Effects."""
+
+    change: Array
+    error: Array
+
+    def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
+        found: Array = np.square((self.change[rows, None] - levels) / self.error[rows, None])
+        return found
 
 
 def special() -> Any:
@@ -61,7 +114,6 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     base, new = _rates(amounts[:, :n_base], scale[:n_base]), _rates(amounts[:, n_base:], scale[n_base:])
     mean = _rates(amounts, scale) * np.mean(scale)
     inside = _deviance(amounts[:, :n_base], base, scale[:n_base]) + _deviance(amounts[:, n_base:], new, scale[n_base:])
-    between = _between(amounts, scale, n_base)
     d = amounts.shape[1] - 2
     if d > 0:
         excess = _excess(inside / d, mean, d)
@@ -71,20 +123,18 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
         dispersion = np.maximum(dispersion, usual)
     else:
         dispersion, freedom = np.ones(len(amounts)), np.full(len(amounts), np.inf)
+    sums = amounts[:, :n_base].sum(axis=1), amounts[:, n_base:].sum(axis=1)
+    distance = CountsApart(*sums, (float(scale[:n_base].sum()), float(scale[n_base:].sum())), dispersion)
     # Half a sample on each side, as is usual, keeps the interval finite where one side has none.
-    counts = [np.maximum(side.sum(axis=1), 0.5) for side in (amounts[:, :n_base], amounts[:, n_base:])]
-    variance_of_change = dispersion * (1 / counts[0] + 1 / counts[1]) + 2 * factors.error**2 * (d <= 0)
-    error = np.sqrt(variance_of_change)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = [np.maximum(rate, 0.5 / scale[part].sum()) for rate, part in _sides(base, new, n_base)]
-        change = np.log(rates[1]) - np.log(rates[0])
-        # The error of the factors, which the spread between runs already has where there are several.
-        ratio = between / dispersion / (1 + 2 * factors.error**2 * (d <= 0) / (1 / counts[0] + 1 / counts[1]))
-    p = _p_of_squares(ratio, freedom)
-    reach = _t(freedom) * error
+    counts = [np.maximum(side, 0.5) for side in sums]
+    error = np.sqrt(dispersion * (1 / counts[0] + 1 / counts[1]))
+    change = np.log(counts[1] / distance.scales[1]) - np.log(counts[0] / distance.scales[0])
+    p = p_of_squares(distance.squares(np.zeros((1, 1)))[:, 0], freedom)
+    reach = reach_of(freedom) * error
     n_runs = amounts.shape[1]
-    variance = variance_of_change * n_base * (n_runs - n_base) / n_runs
-    return Effects(base, new, change, change - reach, change + reach, p, variance)
+    variance = np.square(error) * n_base * (n_runs - n_base) / n_runs
+    known = np.zeros(len(amounts), bool)
+    return Effects(base, new, change, change - reach, change + reach, p, variance, error, freedom, distance, known)
 
 
 def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
@@ -95,29 +145,28 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     n_rows, n_runs = amounts.shape
     n_new, d = n_runs - n_base, n_runs - 2
     testable = np.all(level > 0, axis=1) & (d > 0)
-    change, variance = np.full(n_rows, np.nan), np.full(n_rows, np.nan)
+    change, variance, low, high, p, error, freedom = (np.full(n_rows, np.nan) for _ in range(7))
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.log(new) - np.log(base)
-    low, high, p = (np.full(n_rows, np.nan) for _ in range(3))
-    if not np.any(testable):
-        return Effects(base, new, change, low, high, p, variance)
-    logs = np.log(level[testable])
-    centers = [logs[:, :n_base].mean(axis=1), logs[:, n_base:].mean(axis=1)]
-    residuals = ((logs[:, :n_base] - centers[0][:, None]) ** 2).sum(axis=1)
-    residuals += ((logs[:, n_base:] - centers[1][:, None]) ** 2).sum(axis=1)
-    raw = residuals / d
-    # What the same in every run is known up to the unit in which it was recorded.
-    least = np.square(1 / np.maximum(amounts[testable].mean(axis=1), 1.0)) / 12
-    raw = np.maximum(raw, least)
-    usual = _usual(raw, logs.mean(axis=1), d)
-    moderated, degrees = _moderated(raw, usual, d, np.ones(len(raw), bool))
-    difference = centers[1] - centers[0]
-    error = np.sqrt(moderated * (1 / n_base + 1 / n_new))
-    reach = _t(degrees) * error
-    change[testable], variance[testable] = difference, moderated
-    low[testable], high[testable] = difference - reach, difference + reach
-    p[testable] = _p_of_squares(np.square(difference / error), degrees)
-    return Effects(base, new, change, low, high, p, variance)
+    if np.any(testable):
+        logs = np.log(level[testable])
+        centers = [logs[:, :n_base].mean(axis=1), logs[:, n_base:].mean(axis=1)]
+        residuals = ((logs[:, :n_base] - centers[0][:, None]) ** 2).sum(axis=1)
+        residuals += ((logs[:, n_base:] - centers[1][:, None]) ** 2).sum(axis=1)
+        raw = residuals / d
+        # What the same in every run is known up to the unit in which it was recorded.
+        least = np.square(1 / np.maximum(amounts[testable].mean(axis=1), 1.0)) / 12
+        raw = np.maximum(raw, least)
+        usual = _usual(raw, logs.mean(axis=1), d)
+        moderated, degrees = _moderated(raw, usual, d, np.ones(len(raw), bool))
+        difference = centers[1] - centers[0]
+        error[testable], freedom[testable] = np.sqrt(moderated * (1 / n_base + 1 / n_new)), degrees
+        reach = reach_of(degrees) * error[testable]
+        change[testable], variance[testable] = difference, moderated
+        low[testable], high[testable] = difference - reach, difference + reach
+        p[testable] = p_of_squares(np.square(difference / error[testable]), degrees)
+    distance = LogsApart(change, error)
+    return Effects(base, new, change, low, high, p, variance, error, freedom, distance, np.zeros(n_rows, bool))
 
 
 def adjusted(p: Array) -> Array:
@@ -147,10 +196,6 @@ def _parts(amounts: Array, scale: Array, n_base: int) -> tuple[tuple[Array, Arra
     return (amounts[:, :n_base], scale[:n_base]), (amounts[:, n_base:], scale[n_base:])
 
 
-def _sides(base: Array, new: Array, n_base: int) -> tuple[tuple[Array, slice], tuple[Array, slice]]:
-    return (base, slice(None, n_base)), (new, slice(n_base, None))
-
-
 def _rates(counts: Array, scale: Array) -> Array:
     found: Array = counts.sum(axis=1) / scale.sum()
     return found
@@ -163,20 +208,6 @@ def _deviance(counts: Array, rate: Array, scale: Array) -> Array:
         logs = np.where(counts > 0, counts * np.log(counts / mean), 0.0)
     found: Array = 2 * (logs - (counts - mean)).sum(axis=1)
     return np.maximum(found, 0.0)
-
-
-def _between(counts: Array, scale: Array, n_base: int) -> Array:
-    """The deviance between both sides, chi-squared with one degree of freedom where nothing changed; with half a
-    sample less of difference, which makes it so for few samples, too."""
-    part = scale[:n_base].sum() / scale.sum()
-    base, whole = counts[:, :n_base].sum(axis=1), counts.sum(axis=1)
-    difference = base - whole * part
-    base = base - np.sign(difference) * np.minimum(np.abs(difference), 0.5)
-    new = whole - base
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = [np.where(n > 0, n * np.log(n / (whole * p)), 0.0) for n, p in ((base, part), (new, 1 - part))]
-    found: Array = np.maximum(2 * (logs[0] + logs[1]), 0.0)
-    return found
 
 
 def _excess(dispersion: Array, mean: Array, d: int) -> float:
@@ -245,14 +276,14 @@ def _trigamma_inverse(value: float) -> float:
     return x
 
 
-def _p_of_squares(ratio: Array, freedom: Array) -> Array:
+def p_of_squares(ratio: Array, freedom: Array) -> Array:
     """Of a squared t; with infinite freedom, of a squared normal value."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     found: Array = np.where(np.isinf(freedom), special().chdtrc(1, ratio), special().fdtrc(1, finite, ratio))
     return found
 
 
-def _t(freedom: Array) -> Array:
+def reach_of(freedom: Array) -> Array:
     """How many standard errors the interval reaches to each side."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     part = (1 + CONFIDENCE) / 2

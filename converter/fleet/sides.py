@@ -6,7 +6,7 @@ import numpy as np
 import orjson
 
 from traceferry import sums
-from traceferry.compare.runs import LOST, Run
+from traceferry.compare.runs import KERNEL, LOST, Run
 from traceferry.fleet.dataset import Combination, combinations
 from traceferry.fleet.forest import roots_of
 from traceferry.model import Sampling
@@ -34,7 +34,8 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     duration = sums.limited(sum(round(row["seconds"] * 1e9) for row in of.recordings))
     name = encodable(f"{url} {of.name}".strip())
     tree = _tree(of.totals.tree) if with_trees else Tree()
-    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost)
+    in_kernel = frozenset(frame[:4] for frame in of.totals.tree.frames if frame[4:5] == (KERNEL,))
+    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel)
 
 
 def _tree(forest: Tree) -> Tree:

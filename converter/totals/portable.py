@@ -318,6 +318,14 @@ def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
     ]
 
 
+def functions_of(trace: Trace, category: str) -> frozenset[Key]:
+    """The functions that have frames of a category, as (name, file, line, kind)."""
+    names = [trace.strings[name] for name in trace.categories["name"].tolist()]
+    wanted = [nth for nth, name in enumerate(names) if name == category]
+    funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
+    return frozenset(_function(trace, func) for func in np.unique(funcs).tolist())
+
+
 def _function(trace: Trace, func: int) -> Key:
     """(name, file, line, kind); "" and 0 are unknown."""
     funcs, strings = trace.funcs, trace.strings

@@ -1,0 +1,193 @@
+"""How well `compare` tells a slower machine from a slower function, where the truth is known: simulated samples.
+
+    make compare-study STUDY='--only simulation'
+
+One function has a share of all samples and changes between both sides, or does not; the others share the rest,
+unevenly, and do not change. The machine of the new side is slower or faster as a whole; besides, each run differs from
+the others of its side by some 3 %, and each function from run to run by 2 %. Samples are drawn from that. All else is
+`compare` itself, gates included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from traceferry.compare.comparison import FEWEST_SAMPLES, compare
+from traceferry.compare.gate import evaluate, parse
+from traceferry.compare.runs import Run
+from traceferry.model import Array
+from traceferry.totals.portable import Totals, Tree
+
+FUNCTIONS = (1, 2, 3, 5, 8, 15, 60, 400, 3000)
+SHARES = (0.1, 0.5, 0.9, 0.995)
+EFFECTS = (-0.5, 0.0, 0.2, 0.5, 1.0)
+MACHINES = (0.8, 1.0, 1.25)
+RUNS = (2, 3, 5, 8)
+SAMPLES = (1_000, 10_000, 100_000)
+SPREAD_OF_RUNS, SPREAD_OF_FUNCTIONS = 0.03, 0.02
+GATE = parse("self > 5%")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """functions: how many; share: of the one that changes; machine: how many times as slow the new side's is; samples:
+    of a run of the base."""
+
+    functions: int
+    share: float
+    effect: float
+    machine: float
+    runs: int
+    samples: int
+
+    @property
+    def is_possible(self) -> bool:
+        """One function has all there is; the largest of a few has more than a tenth; and most of many need samples."""
+        if self.functions == 1:
+            return self.share == SHARES[-1]
+        return self.share * self.functions >= 1 and self.samples >= 3 * self.functions
+
+
+@dataclass
+class Score:
+    """Of trials: held: intervals that hold the truth, of n_intervals; the same of the function that changes or does not
+    (own); named: functions called changed; wrongly: of these, those that did not; found: trials in which the function
+    that changed is named; passed: trials in which the gate passed a function that takes 20 % longer, or more."""
+
+    trials: int = 0
+    changed: int = 0
+    slower: int = 0
+    n_intervals: int = 0
+    held: int = 0
+    n_own: int = 0
+    own_held: int = 0
+    named: int = 0
+    wrongly: int = 0
+    trials_wrong: int = 0
+    found: int = 0
+    passed: int = 0
+
+    def add(self, other: Score) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+def drawn(cell: Cell, rng: np.random.Generator) -> Array:
+    """float64 [functions, runs], the base's runs first."""
+    share = np.ones(1)
+    if cell.functions > 1:
+        others = np.exp(1.5 * rng.standard_normal(cell.functions - 1))
+        share = np.append(cell.share, others * (1 - cell.share) / others.sum())
+    n_runs = 2 * cell.runs
+    mean = np.outer(cell.samples * share, np.exp(SPREAD_OF_RUNS * rng.standard_normal(n_runs)))
+    mean *= np.exp(SPREAD_OF_FUNCTIONS * rng.standard_normal(mean.shape))
+    mean[:, cell.runs :] *= cell.machine
+    mean[0, cell.runs :] *= 1 + cell.effect
+    return rng.poisson(mean).astype(np.float64)
+
+
+def runs_of(amounts: Array) -> list[Run]:
+    """Runs with these samples of functions called 0, 1, 2..., each standing for 1 ms."""
+    runs = []
+    for column in amounts.T.astype(np.int64):
+        seen = np.flatnonzero(column)
+        zeros = np.zeros(len(seen), np.int64)
+        rows = np.stack([zeros, zeros, zeros, column[seen], zeros], axis=1)
+        functions = Totals().functions.of([(str(f), "", 0, "") for f in seen.tolist()], rows)
+        runs.append(
+            Run("simulated", replace(Totals(), functions=functions), Tree(), int(column.sum()) * 10**6, None, 1e6, 0)
+        )
+    return runs
+
+
+def score_of(cell: Cell, amounts: Array) -> Score:
+    runs = runs_of(amounts)
+    found = compare(runs[: cell.runs], runs[cell.runs :])
+    score = Score(trials=1, changed=int(cell.effect != 0), slower=int(cell.effect >= 0.2))
+    table = found.tables_named("self")[0]
+    for row in table.rows:
+        is_own = row.name == "0"
+        truth = cell.effect if is_own else 0.0
+        if row.low is not None and row.high is not None and sum(row.amounts) >= FEWEST_SAMPLES:
+            held = row.low <= truth <= row.high
+            score.n_intervals += 1
+            score.held += held
+            score.n_own += is_own
+            score.own_held += is_own and held
+        if row.is_changed:
+            score.named += 1
+            score.wrongly += truth == 0
+            score.found += truth != 0
+    score.trials_wrong = int(score.wrongly > 0)
+    score.passed = int(cell.effect >= 0.2 and evaluate(GATE, found).status == "passed")
+    return score
+
+
+def cells(rng: np.random.Generator, **given: Any) -> Iterator[Cell]:
+    """Possible cells with what is given, everything else drawn."""
+    choices = {
+        "functions": FUNCTIONS, "share": SHARES, "effect": EFFECTS, "machine": MACHINES, "runs": RUNS,
+        "samples": SAMPLES,
+    }  # fmt: skip
+    for _ in range(1000):
+        cell = Cell(
+            **{name: given.get(name, values[int(rng.integers(len(values)))]) for name, values in choices.items()}
+        )
+        if cell.is_possible:
+            yield cell
+
+
+def table(rows: str, columns: str, of: dict[str, Sequence[Any]], n_trials: int, seed: int) -> dict[Any, Score]:
+    """A score for each cell of two dimensions: n_trials trials, all else drawn. None where nothing is possible."""
+    rng = np.random.default_rng(seed)
+    scores: dict[Any, Score] = {}
+    for row in of[rows]:
+        for column in of[columns]:
+            source = cells(rng, **{rows: row, columns: column})
+            score = Score()
+            for _ in range(n_trials):
+                cell = next(source, None)
+                if cell is None:
+                    break
+                score.add(score_of(cell, drawn(cell, rng)))
+            if score.trials:
+                scores[row, column] = score
+    return scores
+
+
+def shown(score: Score) -> str:
+    def part(n: int, of: int) -> str:
+        return f"{100 * n / of:.1f}" if of else "-"
+
+    return " | ".join(
+        [
+            str(score.trials), part(score.held, score.n_intervals), part(score.own_held, score.n_own),
+            part(score.found, score.changed), f"{score.wrongly} of {score.named}", str(score.trials_wrong),
+            f"{score.passed} of {score.slower}",
+        ]
+    )  # fmt: skip
+
+
+HEAD = "trials | intervals hold, % | that of the function | found, % | named wrongly | trials with one | passed wrongly"
+
+
+def simulated(n_trials: int, show: Callable[[str], None] = print) -> dict[str, Any]:
+    dimensions = {
+        "functions": FUNCTIONS, "share": SHARES, "effect": EFFECTS, "machine": MACHINES, "runs": RUNS,
+        "samples": SAMPLES,
+    }  # fmt: skip
+    found: dict[str, Any] = {}
+    for nth, (rows, columns) in enumerate((("functions", "share"), ("effect", "machine"), ("runs", "samples"))):
+        show(f"\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
+        for (row, column), score in table(rows, columns, dimensions, n_trials, 100 + nth).items():
+            show(f"| {row} | {column} | {shown(score)} |")
+            found[f"{rows} {row}, {columns} {column}"] = vars(score)
+    return found
+
+
+if __name__ == "__main__":
+    simulated(int(__import__("sys").argv[1]))
