@@ -259,6 +259,11 @@ KINDS: dict[str, Kind] = {
     ),
     # symbols
     "symbols_damaged": Kind("loss", "unreadable parts of a symbol file were left out", ""),
+    "names_kept_mangled": Kind(
+        "info",
+        "names of functions are shown as the linker has them: demangled they would be too long",
+        "",
+    ),
     "symbols_not_converted": Kind(
         "info", "a file of symbols could not be made GSYM; it was read itself, by each worker", ""
     ),

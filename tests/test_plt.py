@@ -11,7 +11,7 @@ from builders.plt import FUNC, INDIRECT, INIT, RESOLVER, TEXT, Layout, Symbol, e
 from traceferry.errors import FormatError
 from traceferry.io.source import Source
 from traceferry.symbols import Binary
-from traceferry.symbols.binary import demangle
+from traceferry.symbols.demangle import demangle
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym.reader import Gsym
 from traceferry.symbols.gsym.writer import write

@@ -13,6 +13,7 @@ from builders.xray import ENTER, elf_with_instr_map
 from traceferry.io.source import Source
 from traceferry.symbols import Symbols
 from traceferry.symbols.choose import open_symbols
+from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.tool import lookup_data, lookup_text, verify
 
 END = 1 << 64
@@ -51,7 +52,7 @@ def test_any_addresses(monkeypatch: pytest.MonkeyPatch, base: int, symbolic: boo
         symbols: Symbols = open_symbols(source)
         found = symbols.lookup(np.array(ADDRESSES, np.uint64))
         assert len(found.start) == len(ADDRESSES), name
-        assert len(list(lookup_data(symbols, source, ADDRESSES))) == len(ADDRESSES), name
-        assert list(lookup_text(symbols, source, ADDRESSES)), name
-        _, differences = verify(symbols, open_symbols(source))
+        assert len(list(lookup_data(symbols, source, ADDRESSES, Demangler()))) == len(ADDRESSES), name
+        assert list(lookup_text(symbols, source, ADDRESSES, Demangler())), name
+        _, differences = verify(symbols, open_symbols(source), Demangler())
         assert not differences, name

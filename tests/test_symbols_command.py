@@ -25,7 +25,7 @@ from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
 from traceferry import cli
 from traceferry.io.source import Source, open_source
-from traceferry.symbols.binary import demangle
+from traceferry.symbols.demangle import Demangler, demangle
 from traceferry.symbols.gsym.reader import Gsym
 from traceferry.symbols.tool import AT_ONCE, lookup_data, open_any
 
@@ -194,13 +194,13 @@ def test_look_ups_as_data(run: Run) -> None:
     for name, kind in KINDS.items():
         Path(kind.name).write_bytes(kind.data())
         source = open_source(kind.name)
-        answers = list(lookup_data(open_any(source, None), source, kind.says))
+        answers = list(lookup_data(open_any(source, None), source, kind.says, Demangler()))
         assert [data_as_text(answer) for answer in answers] == list(kind.says.values()), name
         json.dumps(answers)
     body = GsymFile().function("_Z1fv", 0x1000, 8, merged=[Body("_Z1gv", 0x1000, 8)])
     source = Source("app.gsym", memoryview(body.bytes()))
     f, g = {"name": "f()", "linkage_name": "_Z1fv"}, {"name": "g()", "linkage_name": "_Z1gv"}
-    assert list(lookup_data(Gsym(source), source, [0x1004])) == [
+    assert list(lookup_data(Gsym(source), source, [0x1004], Demangler())) == [
         {
             "address": "0x1004",
             "function": {**f, "start": "0x1000", "size": 8},
@@ -214,7 +214,7 @@ def test_look_ups_as_data(run: Run) -> None:
 def test_look_ups_as_data_have_the_calls_of_the_function() -> None:
     data = GsymFile().function("f", 0x1000, 8, sites=[Site(4, ["g", "h.*"], 1), Site(6, [], 2)]).bytes()
     source = Source("app.gsym", memoryview(data))
-    inside, outside = lookup_data(Gsym(source), source, [0x1001, 0x2000])
+    inside, outside = lookup_data(Gsym(source), source, [0x1001, 0x2000], Demangler())
     assert inside["calls"] == [
         {"returns_to": "0x1004", "callees": ["g", "h.*"], "internal": True, "external": False},
         {"returns_to": "0x1006", "callees": [], "internal": False, "external": True},

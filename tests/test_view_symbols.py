@@ -28,8 +28,9 @@ import traceferry
 from traceferry.errors import UsageError
 from traceferry.io.source import open_source
 from traceferry.model import Trace
-from traceferry.symbols.binary import Binary, demangle
+from traceferry.symbols.binary import Binary
 from traceferry.symbols.choose import open_symbols
+from traceferry.symbols.demangle import Demangler, demangle
 from traceferry.symbols.shown import shown_frames
 from traceferry.view.disassembly import Instruction, disassemble
 from traceferry.view.symbol_server import SymbolServer
@@ -320,7 +321,7 @@ def test_names_are_those_of_the_symbols_with_what_is_inlined() -> None:
     (result,) = answer["results"]
     assert result["found_modules"] == {"/".join(module): True}
     found = symbols.lookup(np.array(addresses, np.uint64) + np.uint64(symbols.base))
-    frames, first = shown_frames(found), found.first.tolist()
+    frames, first = shown_frames(found, Demangler()), found.first.tolist()
     n_inlined = 0
     for nth, frame in enumerate(result["stacks"][0]):
         expected = frames[first[nth] : first[nth + 1]]  # the innermost first

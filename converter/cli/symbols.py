@@ -50,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.durations import parse_duration
     from traceferry.io.decompress import limit_of
     from traceferry.io.source import open_source
+    from traceferry.report import Report
     from traceferry.symbols import tool
+    from traceferry.symbols.demangle import Demangler
 
     if arguments.json and not arguments.lookup:
         raise UsageError("--json needs --lookup")
@@ -59,16 +61,18 @@ def run(arguments: argparse.Namespace) -> int:
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
     symbols = tool.open_any(source, at_ns)
     n_different = 0
+    demangle = Demangler()
     if arguments.output:
         print(shown(tool.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
     if arguments.lookup:
         addresses = _addresses(arguments.lookup)
         if arguments.json:
-            sys.stdout.writelines(_as_json(tool.lookup_data(symbols, source, addresses)))
+            sys.stdout.writelines(_as_json(tool.lookup_data(symbols, source, addresses, demangle)))
         else:
-            sys.stdout.writelines(tool.lookup_text(symbols, source, addresses))
+            sys.stdout.writelines(tool.lookup_text(symbols, source, addresses, demangle))
     if arguments.verify:
-        n_compared, differences = tool.verify(symbols, tool.open_any(open_source(arguments.verify, limit), None))
+        other = tool.open_any(open_source(arguments.verify, limit), None)
+        n_compared, differences = tool.verify(symbols, other, demangle)
         for difference in differences[: arguments.limit]:
             print(tool.as_text(difference.address, difference.mine))
             print(shown(f"  {arguments.verify} has"), tool.as_text(difference.address, difference.other))
@@ -79,6 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
             print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
         print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
+    report = Report()
+    demangle.note_kept(report, symbols.path)
+    for issue in report:
+        print(issue.as_text(), file=sys.stderr)
     for offset, what in symbols.problems[: arguments.limit]:
         print(shown(f"{arguments.source}: damaged at offset {offset}: {what}"), file=sys.stderr)
     is_damaged = bool(symbols.problems or source.damage)

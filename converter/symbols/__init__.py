@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 from traceferry.symbols.interface import Frames, Function, Inline, Symbols
 
 if TYPE_CHECKING:
-    from traceferry.symbols.binary import Binary, demangle
+    from traceferry.symbols.binary import Binary
 
-__all__ = ["Binary", "Frames", "Function", "Inline", "Symbols", "demangle"]
+__all__ = ["Binary", "Frames", "Function", "Inline", "Symbols"]
 
 
 def __getattr__(name: str) -> Any:
     # pyelftools takes longer to import than a small recording to convert, which may need no binary.
-    if name in ("Binary", "demangle"):
-        from traceferry.symbols import binary
+    if name == "Binary":
+        from traceferry.symbols.binary import Binary
 
-        return getattr(binary, name)
+        return Binary
     raise AttributeError(f"module 'traceferry.symbols' has no attribute {name!r}")

@@ -17,7 +17,6 @@ from elftools.elf.relocation import RelocationSection
 from traceferry.errors import FormatError
 from traceferry.io.source import Source
 from traceferry.symbols.build_id import build_id_of, debug_id_of
-from traceferry.symbols.rust import rust_name
 
 # pyelftools lets all of these escape on damaged files, besides its own error.
 ELF_DAMAGE = (
@@ -270,23 +269,3 @@ RELATIVE_RELOCATIONS = {
     "EM_RISCV": 3,
     "EM_LOONGARCH": 3,
 }
-
-
-def demangle(name: str) -> str:
-    """Returns names of C++ and Rust as people write them, any other name as it is."""
-    if not name.startswith(MANGLED):
-        return name
-    from pycxxfilt import demangle as itanium
-
-    rust = rust_name(name)
-    if rust is not None or not name.startswith(ITANIUM):
-        return rust or name
-    try:
-        return str(itanium(name) or name)
-    except ValueError:
-        return name
-
-
-ITANIUM = ("_Z", "__Z", "___Z")
-# macOS has another underscore in front.
-MANGLED = (*ITANIUM, "_R", "__R")

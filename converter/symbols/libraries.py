@@ -10,6 +10,7 @@ import numpy as np
 
 from traceferry.model import Array, NativeFunction
 from traceferry.symbols.binary import Binary
+from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.interface import Frames, Symbols
 from traceferry.symbols.one_by_one import NOTHING, look_up, with_answers
@@ -49,13 +50,14 @@ class LibraryFiles:
 
     def __init__(self, files: Mapping[int, LibraryFile]) -> None:
         self._files = dict(files)
+        self._demangle = Demangler()
 
     def functions_at(self, lib: int, addresses: Sequence[int]) -> list[NativeFunction | None]:
         file = self._files.get(lib)
         if file is None or file.symbols is None or not addresses:
             return [None] * len(addresses)
         found = file.lookup(np.array([address % ADDRESSES for address in addresses], np.uint64))
-        frames, first = shown_frames(found), found.first.tolist()
+        frames, first = shown_frames(found, self._demangle), found.first.tolist()
         columns = zip(first[:-1], first[1:], found.start.tolist(), found.size.tolist(), strict=True)
         return [
             NativeFunction(tuple(frames[begin:end][::-1]), start, size) if begin < end else None

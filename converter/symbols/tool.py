@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice, pairwise
 from typing import Any
 
@@ -16,8 +15,9 @@ from traceferry.io.output import open_output
 from traceferry.io.source import Source
 from traceferry.model import Array, Trace
 from traceferry.shown_text import shown
-from traceferry.symbols.binary import ELF_DAMAGE, Binary, demangle
+from traceferry.symbols.binary import ELF_DAMAGE, Binary
 from traceferry.symbols.choose import open_symbols
+from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym import writer as gsym_writer
 from traceferry.symbols.gsym.infos import CallSite
@@ -117,14 +117,13 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 # ---------------------------------------------------------------- looking up
 
 
-def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[str]:
+def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler) -> Iterator[str]:
     """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
-    name_of = cache(demangle)
     with_merged = _gsym_with(MERGED, symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
-        numbers, inlined, names, places = _texts_of(frames, name_of)
+        numbers, inlined, names, places = _texts_of(frames, demangle)
         first, starts = frames.first.tolist(), frames.start.tolist()
         lines: list[str] = []
         for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
@@ -142,12 +141,14 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
             if with_merged:
                 lead = " " * len(f"{address:#x}: ")
                 others = with_merged.merged(address)[1:]
-                lines += [f"{lead}or, merged with it, {shown(name_of(_outermost(other)))}" for other in others]
+                lines += [f"{lead}or, merged with it, {shown(demangle(_outermost(other)))}" for other in others]
         lines.append("")
         yield "\n".join(lines)
 
 
-def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> Iterator[dict[str, Any]]:
+def lookup_data(
+    symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler
+) -> Iterator[dict[str, Any]]:
     """What `lookup_text` says of each address as plain data, which JSON can hold:
 
     {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
@@ -158,15 +159,15 @@ def lookup_data(symbols: Symbols, source: Source, addresses: Iterable[int]) -> I
     tell. merged: functions that a linker merged with this one. calls: of the function, as far as they were written
     down, with names or patterns of what is called. addresses: each below 2^64.
     """
-    name_of = cache(demangle)
 
     def named(linkage_name: str) -> dict[str, Any]:
-        return {"name": name_of(linkage_name), "linkage_name": linkage_name}
+        return {"name": demangle(linkage_name), "linkage_name": linkage_name}
 
     with_merged, with_calls = _gsym_with(MERGED, symbols, source), _gsym_with(CALL_SITES, symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         found = symbols.lookup(np.array(bunch, np.uint64))
+        demangle.learn(_names_of(found))
         bounds = zip(bunch, found.start.tolist(), found.size.tolist(), frames_by_address(found), strict=True)
         for address, start, size, stack in bounds:
             frames = [
@@ -198,11 +199,16 @@ def _call(site: CallSite) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _names_of(frames: Frames) -> list[str]:
+    """Of functions."""
+    return [frames.texts[name] for name in np.unique(frames.name).tolist() if name >= 0]
+
+
 def _outermost(frames: Frames) -> str:
     return frames.texts[int(frames.name[-1])]
 
 
-def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[int], list[str], list[str], list[str]]:
+def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str], list[str], list[str]]:
     """(for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal frames,
     which are most, share a number."""
     texts = [*frames.texts, ""]
@@ -212,7 +218,8 @@ def _texts_of(frames: Frames, name_of: Callable[[str], str]) -> tuple[list[int],
         f" at {shown(texts[source])}:{line}" if source >= 0 else ""
         for source, line in zip(frames.source[place_row].tolist(), frames.line[place_row].tolist(), strict=True)
     ]
-    names = [shown(name_of(texts[name])) for name in frames.name[row].tolist()]
+    demangle.learn(_names_of(frames))
+    names = [shown(demangle(texts[name])) for name in frames.name[row].tolist()]
     places = [all_places[n] for n in place[row].tolist()]
     inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
     return number.tolist(), inlined, names, places
@@ -254,7 +261,7 @@ class Difference:
     other: Sequence[Shown]
 
 
-def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
+def verify(symbols: Symbols, other: Symbols, demangle: Demangler) -> tuple[int, list[Difference]]:
     """Compares both at the start, middle and end of each function of `symbols`: (how many addresses, differences)."""
     n_compared, differences = 0, list[Difference]()
     functions = symbols.functions()
@@ -262,19 +269,21 @@ def verify(symbols: Symbols, other: Symbols) -> tuple[int, list[Difference]]:
         ends = (at for f in bunch for at in (f.start, f.start + f.size // 2, f.start + max(f.size, 1) - 1))
         addresses = np.array(sorted({at for at in ends if at <= MAX_ADDRESS}), np.uint64)
         n_compared += len(addresses)
-        differences += _differences(symbols, other, addresses)
+        differences += _differences(symbols, other, addresses, demangle)
     return n_compared, differences
 
 
-def _differences(symbols: Symbols, other: Symbols, addresses: Array) -> Iterator[Difference]:
+def _differences(symbols: Symbols, other: Symbols, addresses: Array, demangle: Demangler) -> Iterator[Difference]:
     """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
     Paths are compared without what goes up again: a/../b is b."""
-    both = zip(frames_by_address(symbols.lookup(addresses)), frames_by_address(other.lookup(addresses)), strict=True)
+    found = symbols.lookup(addresses), other.lookup(addresses)
+    demangle.learn(name for frames in found for name in _names_of(frames))
+    both = zip(*(frames_by_address(frames) for frames in found), strict=True)
     for address, (mine, wanted) in zip(addresses.tolist(), both, strict=True):
-        one, two = _comparable(mine), _comparable(wanted)
+        one, two = _comparable(mine, demangle), _comparable(wanted, demangle)
         if one != two:
             yield Difference(address, one, two)
 
 
-def _comparable(frames: Sequence[Shown]) -> list[Shown]:
+def _comparable(frames: Sequence[Shown], demangle: Demangler) -> list[Shown]:
     return [(demangle(name), shown_path(source), line) for name, source, line in frames]

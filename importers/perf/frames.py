@@ -92,7 +92,7 @@ class _Maker:
             addresses, loaded = library.addresses(offset[mine])
             answers = [nothing] * len(mine)
             if library.symbols is not None and loaded.any():
-                known = iter(library.lookup(addresses[loaded]))
+                known = iter(library.lookup(addresses[loaded], self.natives.demangle))
                 answers = [next(known) if ok else nothing for ok in loaded.tolist()]
             for nth, answer in zip(mine.tolist(), zip(addresses.tolist(), answers, strict=True), strict=True):
                 found[nth] = answer

@@ -22,6 +22,7 @@ from traceferry.model import Array, Trace
 from traceferry.registry import Options
 from traceferry.report import Report
 from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at
+from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.interface import FoundSymbols
 
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ class Library:
         found = [address if ok else 0 for address, ok in zip(relative, loaded.tolist(), strict=True)]
         return np.where(loaded, np.array(found, np.uint64), offsets), loaded
 
-    def lookup(self, addresses: Array) -> list[Found]:
+    def lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is found."""
         from traceferry.symbols.shown import shown_frames
 
         found = self.file.lookup(addresses)
-        frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found)]
+        frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
         first = found.first.tolist()
         return [
             (frames[begin:end][::-1], start)
@@ -105,6 +106,7 @@ class Natives:
     def __init__(self, trace: Trace, options: Options, recording: Recording) -> None:
         features = recording.features
         self.libraries: list[Library] = []
+        self.demangle = Demangler()
         self._trace = trace
         self._maps = recording.maps
         self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
@@ -132,6 +134,7 @@ class Natives:
         """Of symbols, once everything was looked up."""
         from traceferry.symbols.choose import note_problems
 
+        self.demangle.note_kept(self._trace.report, "libraries")
         for library in self.libraries:
             symbols = library.symbols
             if symbols is not None:

@@ -12,6 +12,7 @@ from traceferry.errors import FormatError
 from traceferry.importers.xray.instr_map import function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, Trace
+from traceferry.symbols.demangle import Demangler
 
 if TYPE_CHECKING:
     from traceferry.symbols import Binary, Symbols
@@ -94,7 +95,7 @@ def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
     return numbered
 
 
-def resolve(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
+def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) -> list[Function]:
     """Each id with its name, as far as the objects know it.
 
     Raises FormatError for an id beyond its object's map: such a binary is not the one that was recorded.
@@ -105,7 +106,9 @@ def resolve(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
     for one in objects:
         rows = [row for row, function in enumerate(functions) if function.object is one]
         addresses = np.array([functions[row].address for row in rows], np.uint64)
-        names = _definitions(one.symbols, addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base))
+        names = _definitions(
+            one.symbols, addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base), demangle
+        )
         for row, (name, source, line) in zip(rows, names, strict=True):
             functions[row] = functions[row]._replace(name=name, source=source, line=line)
     return functions
@@ -134,14 +137,14 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
 # ---------------------------------------------------------------- names and lines
 
 
-def _definitions(symbols: Symbols, addresses: Array) -> list[tuple[str, str, int]]:
+def _definitions(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[tuple[str, str, int]]:
     """(name, source, line) of the functions that start at these addresses; their lines are the first that are not 0."""
-    from traceferry.symbols import demangle
     from traceferry.symbols.shown import shown_path
 
     names, sources, lines = _outermost(symbols, addresses)
     missing = np.flatnonzero((names != "") & (lines == 0))
     lines[missing] = _first_lines(symbols, addresses[missing], names[missing])
+    demangle.learn(names.tolist())
     columns = zip(names.tolist(), sources.tolist(), lines.tolist(), strict=True)
     return [(demangle(name), shown_path(source), line) for name, source, line in columns]
 

@@ -34,6 +34,7 @@ from traceferry.model import (
     distinct,
 )
 from traceferry.shown_text import encodable
+from traceferry.symbols.demangle import Demangler
 
 if TYPE_CHECKING:
     from traceferry.symbols import Symbols
@@ -121,7 +122,9 @@ def _keep_files(trace: Trace, objects: Sequence[Object]) -> None:
 
 
 def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
-    functions = resolve(log.function_ids, objects)
+    demangle = Demangler()
+    functions = resolve(log.function_ids, objects, demangle)
+    demangle.note_kept(trace.report, log.name)
     log.assign(np.array(intern_frames(trace, functions), np.int32), FLAGS_OF_KIND)
     nameless = [f for f in functions if not f.name]
     unknown = sum(f.object is None for f in nameless)

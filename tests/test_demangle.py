@@ -1,0 +1,96 @@
+"""Names that would end the process, or fill the memory, if they were demangled as they come."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.report import Report
+from traceferry.symbols import demangle as module
+from traceferry.symbols.demangle import MAX_GROWTH, MAX_NAME, Demangler, demangle, demangled, is_harmless
+
+HARMLESS = "_ZN3geo5scaleERKNS_3VecEd", "geo::scale(geo::Vec const&, double)"
+
+
+def doubling(n: int) -> str:
+    """A, B<A, A>, B<B<A, A>, B<A, A>> and so on, as parameters."""
+    name = "_Z1f1A1BIS_S_E"
+    for nth in range(n - 1):
+        name += "S0_I" + 2 * f"S{_BASE36[nth + 1]}_" + "E"
+    return name
+
+
+_BASE36 = [a + b for a in ("", "1", "2") for b in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+NESTED = {
+    "pointers": lambda n: f"_Z1f{'P' * n}i",
+    "local names": lambda n: f"_Z{'Z' * n}1fv",
+    "negations": lambda n: f"_Z1fIX{'ng' * n}Li1EEEvv",
+    "arguments": lambda n: "_Z1f" + "1aI" * n,
+    "arrays": lambda n: f"_Z1f{'A_' * n}i",
+}
+
+
+def test_names_that_become_too_long_stay_as_they_are() -> None:
+    """370 bytes would become 2^36; what doubles a few times only is shown."""
+    of_all, report = Demangler(), Report()
+    of_all.learn([doubling(34), HARMLESS[0], doubling(35), doubling(2)])
+    assert [of_all(doubling(34)), of_all(doubling(35))] == of_all.kept == [doubling(34), doubling(35)]
+    assert (of_all(HARMLESS[0]), of_all(doubling(2))) == (HARMLESS[1], "f(A, B<A, A>, B<B<A, A>, B<A, A>>)")
+    of_all.note_kept(report, "x")
+    assert [(issue.kind, issue.count) for issue in report] == [("names_kept_mangled", 2)]
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("n", [1000, 30_000, 200_000])
+def test_names_that_are_nested_deeply(kind: str, n: int) -> None:
+    """In a thread of 1 MB: it lives, and the name is demangled or as it was."""
+    name = NESTED[kind](n)
+    threaded = (
+        "import sys, threading; from traceferry.symbols.demangle import demangle; threading.stack_size(1 << 20); "
+        "given = sys.stdin.read(); thread = threading.Thread(target=lambda: print(demangle(given))); "
+        "thread.start(); thread.join()"
+    )
+    done = subprocess.run([sys.executable, "-c", threaded], input=name, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0
+    shown = done.stdout[:-1]
+    assert shown == name or not shown.startswith("_Z")
+    assert len(name) <= MAX_NAME or shown == name
+
+
+@examples(200)
+@given(st.text("_ZSTNEILJDpXcvstfoKRP0123456789aiC_", max_size=60).map(lambda text: "_Z1f" + text))
+def test_harmless_names_stay_short(name: str) -> None:
+    if is_harmless(name):
+        assert len(demangled(name)) <= module.OWN_OUTPUT
+
+
+def test_of_many_bombs_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_started = 0
+
+    def ends_at_once(names: object) -> list[str]:
+        nonlocal n_started
+        n_started += 1
+        return []
+
+    monkeypatch.setattr(module, "_demangled_apart", ends_at_once)
+    of_all = Demangler()
+    of_all.learn(doubling(20 + nth) for nth in range(40))
+    assert (n_started, len(of_all.kept)) == (module.MOST_ENDS, 40)
+
+
+@pytest.mark.parametrize("name", ["_Zwrong", "_Z1f\udcff", "_Z1f\0v", "main", "", "_Z" + "x" * 2000])
+def test_other_names_are_as_they_were(name: str) -> None:
+    of_all = Demangler()
+    assert (of_all(name), of_all.kept) == (name, [])
+    assert demangle(name) == name
+
+
+def test_the_growth_that_is_shown() -> None:
+    """A name of a parameter pack's every member, in a process of its own."""
+    name = f"_Z1fIJ{'i' * 1200}EEvDpT_"
+    assert not is_harmless(name)
+    assert demangle(name).count("int") == 2400
+    assert len(demangle(name)) < MAX_GROWTH * len(name)
