@@ -1,11 +1,11 @@
 """How well `compare` tells a slower machine from a slower function, where the truth is known: simulated samples.
 
-    make compare-study STUDY='--only simulation'
+    make compare-study STUDY='--redrawn 0 --live 0 --trials 0'
 
 One function has a share of all samples and changes between both sides, or does not; the others share the rest,
 unevenly, and do not change. The machine of the new side is slower or faster as a whole; besides, each run differs from
-the others of its side by some 3 %, and each function from run to run by 2 %. Samples are drawn from that. All else is
-`compare` itself, gates included.
+the others of its side by some 3 %, and each function from run to run by 2 %. Samples are drawn from that; or amounts
+are times, which vary by 1 to 4 %, more in one function than in another. All else is `compare` itself, gates included.
 """
 
 from __future__ import annotations
@@ -22,12 +22,21 @@ from traceferry.compare.runs import Run
 from traceferry.model import Array
 from traceferry.totals.portable import Totals, Tree
 
-FUNCTIONS = (1, 2, 3, 5, 8, 15, 60, 400, 3000)
 SHARES = (0.1, 0.5, 0.9, 0.995)
-EFFECTS = (-0.5, 0.0, 0.2, 0.5, 1.0)
-MACHINES = (0.8, 1.0, 1.25)
-RUNS = (2, 3, 5, 8)
-SAMPLES = (1_000, 10_000, 100_000)
+# What cells may be, and is drawn where a table does not say it.
+DIMENSIONS: dict[str, Sequence[Any]] = {
+    "functions": (1, 2, 3, 5, 8, 15, 60, 400, 3000), "share": SHARES, "effect": (-0.5, 0.0, 0.2, 0.5, 1.0),
+    "machine": (0.8, 1.0, 1.25), "runs": (2, 3, 5, 8), "samples": (1_000, 10_000, 100_000), "unit": ("samples",),
+    "company": (0.0,),
+}  # fmt: skip
+# Rows, columns, and what differs from DIMENSIONS.
+TABLES: Sequence[tuple[str, str, dict[str, Sequence[Any]]]] = (
+    ("functions", "share", {}),
+    ("effect", "machine", {}),
+    ("runs", "samples", {}),
+    ("runs", "functions", {"unit": ("ns",), "functions": (3, 5, 8, 15, 60, 400)}),
+    ("company", "functions", {"company": (0.1, 0.2, 0.4), "functions": (15, 60, 400), "share": SHARES[:3]}),
+)
 SPREAD_OF_RUNS, SPREAD_OF_FUNCTIONS = 0.03, 0.02
 GATE = parse("self > 5%")
 
@@ -35,7 +44,7 @@ GATE = parse("self > 5%")
 @dataclass(frozen=True)
 class Cell:
     """functions: how many; share: of the one that changes; machine: how many times as slow the new side's is; samples:
-    of a run of the base."""
+    of a run of the base; company: what part of the others change as that one does."""
 
     functions: int
     share: float
@@ -43,6 +52,14 @@ class Cell:
     machine: float
     runs: int
     samples: int
+    unit: str
+    company: float
+
+    @property
+    def changes(self) -> Array:
+        """Of each function, the largest first."""
+        n_changed = 1 + round(self.company * (self.functions - 1))
+        return np.where(np.arange(self.functions) < n_changed, self.effect, 0.0)
 
     @property
     def is_possible(self) -> bool:
@@ -84,34 +101,32 @@ def drawn(cell: Cell, rng: np.random.Generator) -> Array:
         share = np.append(cell.share, others * (1 - cell.share) / others.sum())
     n_runs = 2 * cell.runs
     mean = np.outer(cell.samples * share, np.exp(SPREAD_OF_RUNS * rng.standard_normal(n_runs)))
-    mean *= np.exp(SPREAD_OF_FUNCTIONS * rng.standard_normal(mean.shape))
-    mean[:, cell.runs :] *= cell.machine
-    mean[0, cell.runs :] *= 1 + cell.effect
-    return rng.poisson(mean).astype(np.float64)
+    spread = SPREAD_OF_FUNCTIONS * (2 ** rng.uniform(-1, 1, (cell.functions, 1)) if cell.unit == "ns" else 1.0)
+    mean *= np.exp(spread * rng.standard_normal(mean.shape))
+    mean[:, cell.runs :] *= cell.machine * (1 + cell.changes[:, None])
+    return np.rint(mean * 1e6) if cell.unit == "ns" else rng.poisson(mean).astype(np.float64)
 
 
-def runs_of(amounts: Array) -> list[Run]:
-    """Runs with these samples of functions called 0, 1, 2..., each standing for 1 ms."""
+def runs_of(amounts: Array, unit: str) -> list[Run]:
+    """Runs with these samples, or these times, of functions called 0, 1, 2..., a sample standing for 1 ms."""
     runs = []
     for column in amounts.T.astype(np.int64):
         seen = np.flatnonzero(column)
-        zeros = np.zeros(len(seen), np.int64)
-        rows = np.stack([zeros, zeros, zeros, column[seen], zeros], axis=1)
+        rows = np.zeros((len(seen), 5), np.int64)
+        rows[:, Totals().functions.columns.index("self_ns" if unit == "ns" else "samples")] = column[seen]
         functions = Totals().functions.of([(str(f), "", 0, "") for f in seen.tolist()], rows)
-        runs.append(
-            Run("simulated", replace(Totals(), functions=functions), Tree(), int(column.sum()) * 10**6, None, 1e6, 0)
-        )
+        runs.append(Run("simulated", replace(Totals(), functions=functions), Tree(), 10**9, None, 1e6, 0))
     return runs
 
 
 def score_of(cell: Cell, amounts: Array) -> Score:
-    runs = runs_of(amounts)
+    runs, changes = runs_of(amounts, cell.unit), cell.changes
     found = compare(runs[: cell.runs], runs[cell.runs :])
     score = Score(trials=1, changed=int(cell.effect != 0), slower=int(cell.effect >= 0.2))
     table = found.tables_named("self")[0]
     for row in table.rows:
         is_own = row.name == "0"
-        truth = cell.effect if is_own else 0.0
+        truth = float(changes[int(row.name)])
         if row.low is not None and row.high is not None and sum(row.amounts) >= FEWEST_SAMPLES:
             held = row.low <= truth <= row.high
             score.n_intervals += 1
@@ -121,22 +136,17 @@ def score_of(cell: Cell, amounts: Array) -> Score:
         if row.is_changed:
             score.named += 1
             score.wrongly += truth == 0
-            score.found += truth != 0
+            score.found += is_own
     score.trials_wrong = int(score.wrongly > 0)
     score.passed = int(cell.effect >= 0.2 and evaluate(GATE, found).status == "passed")
     return score
 
 
-def cells(rng: np.random.Generator, **given: Any) -> Iterator[Cell]:
-    """Possible cells with what is given, everything else drawn."""
-    choices = {
-        "functions": FUNCTIONS, "share": SHARES, "effect": EFFECTS, "machine": MACHINES, "runs": RUNS,
-        "samples": SAMPLES,
-    }  # fmt: skip
+def cells(rng: np.random.Generator, given: dict[str, Sequence[Any]]) -> Iterator[Cell]:
+    """Possible cells, drawn."""
+    choices = {**DIMENSIONS, **given}
     for _ in range(1000):
-        cell = Cell(
-            **{name: given.get(name, values[int(rng.integers(len(values)))]) for name, values in choices.items()}
-        )
+        cell = Cell(**{name: values[int(rng.integers(len(values)))] for name, values in choices.items()})
         if cell.is_possible:
             yield cell
 
@@ -144,10 +154,11 @@ def cells(rng: np.random.Generator, **given: Any) -> Iterator[Cell]:
 def table(rows: str, columns: str, of: dict[str, Sequence[Any]], n_trials: int, seed: int) -> dict[Any, Score]:
     """A score for each cell of two dimensions: n_trials trials, all else drawn. None where nothing is possible."""
     rng = np.random.default_rng(seed)
+    choices = {**DIMENSIONS, **of}
     scores: dict[Any, Score] = {}
-    for row in of[rows]:
-        for column in of[columns]:
-            source = cells(rng, **{rows: row, columns: column})
+    for row in choices[rows]:
+        for column in choices[columns]:
+            source = cells(rng, {**choices, rows: [row], columns: [column]})
             score = Score()
             for _ in range(n_trials):
                 cell = next(source, None)
@@ -176,18 +187,11 @@ HEAD = "trials | intervals hold, % | that of the function | found, % | named wro
 
 
 def simulated(n_trials: int, show: Callable[[str], None] = print) -> dict[str, Any]:
-    dimensions = {
-        "functions": FUNCTIONS, "share": SHARES, "effect": EFFECTS, "machine": MACHINES, "runs": RUNS,
-        "samples": SAMPLES,
-    }  # fmt: skip
     found: dict[str, Any] = {}
-    for nth, (rows, columns) in enumerate((("functions", "share"), ("effect", "machine"), ("runs", "samples"))):
-        show(f"\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
-        for (row, column), score in table(rows, columns, dimensions, n_trials, 100 + nth).items():
+    for nth, (rows, columns, given) in enumerate(TABLES):
+        words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in given.items())
+        show(f"\n{words or 'samples'}:\n\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
+        for (row, column), score in table(rows, columns, given, n_trials, 100 + nth).items():
             show(f"| {row} | {column} | {shown(score)} |")
-            found[f"{rows} {row}, {columns} {column}"] = vars(score)
+            found[f"{words} {rows} {row}, {columns} {column}".strip()] = vars(score)
     return found
-
-
-if __name__ == "__main__":
-    simulated(int(__import__("sys").argv[1]))

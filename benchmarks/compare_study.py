@@ -1,4 +1,5 @@
-"""How well `compare` does: A/A, the same program on both sides, and A/B, with a function that takes 2 % longer.
+"""How well `compare` does: A/A, the same program on both sides, A/B, with a function that takes 2 % longer, and
+simulations of a function that changes on a machine that does, too (compare_simulation.py).
 
     make compare-study
 
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compare_simulation import simulated
 
 import traceferry
 from traceferry.compare.comparison import Comparison, compare
@@ -50,6 +52,7 @@ KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--simulated", type=int, default=100, help="trials of each cell of simulations (default: 100)")
     parser.add_argument("--redrawn", type=int, default=200, help="trials of A/A with re-drawn runs (default: 200)")
     parser.add_argument("--live", type=int, default=20, help="trials of A/A with fresh recordings (default: 20)")
     parser.add_argument("--trials", type=int, default=100, help="trials of A/B for each recorder (default: 100)")
@@ -59,6 +62,8 @@ def main() -> None:
     options = parser.parse_args()
     BUILT.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
+    if options.simulated:
+        found["simulated"] = simulated(options.simulated)
     if options.redrawn:
         found["A/A re-drawn"] = redrawn(options.redrawn)
     for name in options.recorders.split(","):
