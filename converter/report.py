@@ -149,6 +149,16 @@ KINDS: dict[str, Kind] = {
         "samples without a time stamp are placed at the start of the recording",
         "record with perf record -T or without --no-timestamp",
     ),
+    "thread_renamed": Kind(
+        "info",
+        "threads changed their names while they were sampled; each has its last one",
+        "the names and their times are states of the thread",
+    ),
+    "outside_namespace": Kind(
+        "loss",
+        "samples of all tasks outside of the recorder's pid namespace, and idle ones, are one thread without names",
+        "run perf outside of the container, or in one with the host's processes (--pid=host)",
+    ),
     "lost_samples": Kind(
         "loss",
         "the kernel dropped records because the recorder was too slow",

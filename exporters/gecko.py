@@ -20,7 +20,7 @@ from traceferry.calls.paths import CallPaths
 from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, threads_of
+from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, pids_of, threads_of
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, distinct
@@ -34,16 +34,17 @@ FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", 
 def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile, a thread at a time. progress: called with the number of records done."""
     json = JsonWriter(out)
-    schemas, categories = Schemas(), Categories(trace)
+    schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
     frames = Frames(trace, categories)
     activities: list[Activity] = []
     with json.object():
         with json.array("threads"):
             for process, thread in threads_of(trace) or [_nobody()]:
+                pid = pids.get(id(process), "0")
                 data = thread.load()
                 for part, part_data in parts(thread, data):
                     activities.append(Activity.of(part, part_data))
-                    _write_thread(json, trace, process, part, part_data, frames, schemas, categories)
+                    _write_thread(json, trace, process, pid, part, part_data, frames, schemas, categories)
                 del data, part_data
                 progress(thread.n_records)
         json.member("meta", _meta(trace, activities, categories, schemas))
@@ -109,7 +110,7 @@ def _streamed_table(json: JsonWriter, name: str, schema: tuple[str, ...]) -> Ite
 
 
 def _write_thread(
-    json: JsonWriter, trace: Trace, process: Process, thread: Thread, data: ThreadData, frames: Frames,
+    json: JsonWriter, trace: Trace, process: Process, pid: str, thread: Thread, data: ThreadData, frames: Frames,
     schemas: Schemas, categories: Categories,
 ) -> None:  # fmt: skip
     strings, stacks = ThreadStrings(), ThreadStacks(trace, data)
@@ -117,8 +118,9 @@ def _write_thread(
     kept = ("name", "processName", "processType", "registerTime", "unregisterTime", "tid")
     # By this name the viewer knows the main thread of a process; it shows the process's name instead.
     name = "GeckoMain" if thread.is_main else thread.name
+    number = process.pid if pid == str(process.pid) else pid
     with json.object():
-        json.members({key: head[key] for key in kept} | {"pid": process.pid, "name": name})
+        json.members({key: head[key] for key in kept} | {"pid": number, "name": name})
         if len(data.calls):
             with _streamed_table(json, "samples", SAMPLE_SCHEMA):
                 samples = stacks.paths.samples(data.calls)

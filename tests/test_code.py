@@ -18,6 +18,7 @@ from traceferry.importers.perf.regions import (
     BEGINNING,
     JITTED,
     LISTED,
+    LOADED,
     MAPPED,
     NEVER,
     NOTHING,
@@ -149,7 +150,7 @@ def spans(draw: st.DrawFn) -> list[Span]:
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.sampled_from([BEGINNING, 0, 1, 2, 3, 4, 5, 6]))
         until = max(start, draw(st.sampled_from([NEVER, 1, 2, 3, 4, 5, 6, 7])))
-        layer = draw(st.sampled_from([MAPPED, LISTED, JITTED]))
+        layer = draw(st.sampled_from([LISTED, MAPPED, LOADED, JITTED]))
         nameless = layer == MAPPED and draw(st.booleans())
         found.append(Span(start, until, layer, None if nameless else draw(st.integers(0, 3))))
     return found
@@ -190,13 +191,8 @@ def holding_at(given_spans: list[Span], ts: int) -> Span | None:
 
 
 def true_frame_at(given_spans: list[Span], ts: int) -> int | None:
-    """What is mapped first was there before."""
     holding = holding_at(given_spans, ts)
-    if holding is not None:
-        return holding.frame
-    ordered = sorted(given_spans, key=lambda span: span.start)
-    before = bool(ordered) and ts < ordered[0].start and ordered[0].layer != JITTED
-    return ordered[0].frame if before else None
+    return holding.frame if holding is not None else None
 
 
 @many

@@ -234,7 +234,13 @@ def test_samples_of_which_perf_prints_nothing() -> None:
 @scripted
 def test_the_report_has_nothing_else(name: str) -> None:
     wanted = {
-        "node24": {"code_unknown": 36, "line_bias": None, "file_name_repaired": None, "bytecode_lines": None},
+        "node24": {
+            "code_unknown": 36,
+            "line_bias": None,
+            "file_name_repaired": None,
+            "bytecode_lines": None,
+            "thread_renamed": 1,
+        },
         "java17": {"code_unknown": 19, "code_announced_late": 8},
         "php82": {"code_unknown": None},
         "wasmtime": {"code_unknown": 1538},

@@ -106,7 +106,9 @@ def path_text(trace: Trace, stack: int) -> str:
 
 
 def stacks(trace: Trace, tid: int = PID) -> list[str]:
-    return [path_text(trace, stack) for stack in data_of(trace, tid).samples["stack"].tolist()]
+    """Of all threads of this number, one after the other."""
+    threads = [thread.load() for _, thread in trace.threads if thread.tid == tid and not thread.sample_unit]
+    return [path_text(trace, stack) for thread in threads for stack in thread.samples["stack"].tolist()]
 
 
 def stack(trace: Trace, tid: int = PID) -> str:
@@ -145,7 +147,7 @@ def test_clocks(kind: str, clockid: int | None) -> None:
 
 
 def test_clock_data_tells_the_unix_time() -> None:
-    data = recorded(clockid=MONOTONIC).sample(PID, PID, 5 * SECOND)
+    data = recorded().sample(PID, PID, 5 * SECOND)
     trace = read(data.feature(CLOCK_DATA=(MONOTONIC, 1_795_000_000 * SECOND, 3 * SECOND)))
     assert trace.clock == Clock("monotonic", (1_795_000_000 - 3) * SECOND)
 
@@ -661,17 +663,61 @@ JITTED: dict[str, tuple[Callable[[JitDump], JitDump], list[str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("where", ["in a file's mapping", "mapped later than loaded"])
 @pytest.mark.parametrize(("steps", "wanted"), JITTED.values(), ids=JITTED)
-def test_jitted_code(steps: Callable[[JitDump], JitDump], wanted: list[str], where: str) -> None:
-    """The dump wins over a file's mapping, whenever that was made; without code there, the mapping holds again. What is
-    mapped later was not there before: then that code was announced late."""
-    mapped = START if where == "in a file's mapping" else START + LATER + 120
-    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "/bin/node", ts=mapped)
+def test_jitted_code(steps: Callable[[JitDump], JitDump], wanted: list[str]) -> None:
+    """The dump wins over a file's mapping; without code there, the mapping holds again. To map the file over itself
+    changes nothing."""
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "/bin/node", ts=START)
+    data.mmap2(PID, PID, CODE, 64, 0, "/bin/node", ts=START + LATER + 120)
     at_times(data, CODE + 4, LATER, LATER + 50, LATER + 150, LATER + 250, LATER + 350)
-    found = stacks(read(data, steps(jitdump())))
-    assert found[2:] == wanted[2:]
-    assert found[:2] == wanted[:2] or where != "in a file's mapping"
+    assert stacks(read(data, steps(jitdump()))) == wanted
+
+
+# What becomes of code at CODE, loaded at 100, by what is mapped at 200.
+MAPPED_OVER = {
+    "the kernel merges neighbours": ((CODE - 4096, 0x4000, "//anon"), "f"),
+    "the kernel splits": ((CODE, 64, "//anon"), "f"),
+    "huge pages": ((CODE - 4096, 0x4000, "/anon_hugepage (deleted)"), "f"),
+    "a plugin": ((CODE - 4096, 0x4000, "/lib/plugin.so"), "plugin.so+0x1004"),
+    "a plugin in front of it": ((CODE - 4096, 4096, "/lib/plugin.so"), "f"),
+    "a plugin behind it": ((CODE + 256, 4096, "/lib/plugin.so"), "f"),
+    "a plugin over its end": ((CODE + 32, 4096, "/lib/plugin.so"), "[unknown]"),
+}
+
+
+@pytest.mark.parametrize("case", MAPPED_OVER)
+def test_what_is_mapped_over_jitted_code(case: str) -> None:
+    (start, length, path), wanted = MAPPED_OVER[case]
+    data = recorded().mmap2(PID, PID, CODE, 4096, CODE, "//anon", ts=START)
+    data.mmap2(PID, PID, start, length, 0, path, ts=START + 200)
+    dump = jitdump().load("f", CODE, 64, ts=START + 100)
+    assert stacks(read(at_times(data, CODE + 4, 150, 250), dump)) == ["f", wanted]
+
+
+def test_what_is_mapped_over_jitted_code_on_another_clock() -> None:
+    """Which of the two came first is not known then."""
+    data = recorded(clockid=None).mmap2(PID, PID, CODE, 4096, 0, "/bin/node", ts=START + 200)
+    assert stacks(read(at_times(data, CODE + 4, 250), jitdump().load("f", CODE, 64, ts=START + 100))) == ["f"]
+
+
+def test_what_perf_inject_made_of_code_that_lies_in_merged_memory() -> None:
+    data = recorded().mmap2(PID, PID, CODE, 4096, CODE, "//anon", ts=START)
+    data.mmap2(PID, PID, CODE, 64, 0x80, "/x/jitted-7-0.so", ts=START + 10)
+    data.mmap2(PID, PID, CODE - 4096, 0x4000, CODE - 4096, "//anon", ts=START + 20)
+    data.mmap2(PID, PID, CODE - 4096, 0x4000, 0, "/lib/plugin.so", ts=START + 30)
+    assert stacks(read(at_times(data, CODE + 4, 15, 25, 35))) == ["jitted-7-0.so+0x84"] * 2 + ["plugin.so+0x1004"]
+
+
+def test_memory_of_a_file_that_is_gone() -> None:
+    """What is mapped over a plugin, wholly or in part, and the plugin again."""
+    data = mapped_x(recorded(), PID, 10, "/lib/a.so").mmap2(PID, PID, X + 0x400, 0x400, 0, "//anon", ts=START + 20)
+    mapped_x(data, PID, 40, "/lib/b.so")
+    mapped_x(data, PID, 60, "/lib/a.so")
+    for ts in (15, 25, 45, 65):
+        data.sample(PID, PID, START + ts, X + 0x10).sample(PID, PID, START + ts, X + 0x410)
+    assert stacks(read(data)) == [
+        "a.so+0x10", "a.so+0x410", "a.so+0x10", "[unknown]", "b.so+0x10", "b.so+0x410", "a.so+0x10", "a.so+0x410",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("early", "wanted"), [(1, "f"), (SECOND - 1, "f"), (SECOND + 1, "[unknown]")])
@@ -766,15 +812,16 @@ def test_a_child_runs_the_code_that_its_parent_compiled() -> None:
 
 INHERITED: dict[str, tuple[Steps, str]] = {
     "a new program": (lambda d: d.comm(CHILD, CHILD, "ls", START + 12, exec=True), "[unknown]"),
-    "a file that it maps": (lambda d: d.mmap2(CHILD, CHILD, CODE, 4096, 0, "/lib/x.so", ts=START + 12), "f"),
+    "a file that it maps": (lambda d: d.mmap2(CHILD, CHILD, CODE, 4096, 0, "/lib/x.so", ts=START + 12), "x.so+0x0"),
+    "memory that it maps": (lambda d: d.mmap2(CHILD, CHILD, CODE, 4096, 0, "//anon", ts=START + 12), "f"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("steps", "wanted"), INHERITED.values(), ids=INHERITED)
 def test_what_becomes_of_inherited_code(steps: Steps, wanted: str) -> None:
     dump = jitdump().load("f", CODE, ts=START + 5)
-    data = steps(recorded().fork(CHILD, CHILD, PID, PID, START + 10)).sample(CHILD, CHILD, START + 15, CODE)
-    assert stack(read(data, dump), CHILD) == wanted
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10)
+    assert stack(read(steps(data).sample(CHILD, CHILD, START + 15, CODE), dump), CHILD) == wanted
 
 
 def test_a_new_program_runs_no_code_of_the_one_before() -> None:
@@ -796,16 +843,16 @@ def test_what_perf_inject_made_of_the_dump_is_not_needed_beside_it() -> None:
 
 
 def test_perf_map_files(tmp_path: Path) -> None:
-    """Below the dump, above the files; beside the recording."""
+    """Below the dump and the files; beside the recording."""
     (tmp_path / "perf-7.map").write_text(
-        f"{LIB:x} 10 listed in libx\n{CODE:x} 100 listed code\n0x{CODE + 0x200:x} 0x8 with 0x\nnonsense\n10 0 empty\n"
+        f"{LIB:x} 10 a stale map's\n{CODE:x} 100 listed code\n0x{CODE + 0x200:x} 0x8 with 0x\nnonsense\n10 0 empty\n"
     )
     data = recorded()
     for at in (LIB + 0xF, LIB + 0x10, CODE, CODE + 0x20, CODE + 0x200, CODE + 0x208):
         data.sample(PID, PID, ip=at)
     dump = jitdump().load("f", CODE)
     trace = read(data, dump, path=str(tmp_path / "perf.data"))
-    wanted = ["listed in libx", "libx.so+0x10", "f", "listed code", "with 0x", "[unknown]"]
+    wanted = ["libx.so+0xf", "libx.so+0x10", "f", "listed code", "with 0x", "[unknown]"]
     assert stacks(trace) == wanted
     assert stacks(read(data, dump)) == ["libx.so+0xf", "libx.so+0x10", "f"] + ["[unknown]"] * 3
     in_folder = Options(folders=[str(tmp_path)])
@@ -1082,9 +1129,9 @@ def test_names_and_lifetimes() -> None:
 
 
 def test_threads_that_nobody_named() -> None:
-    trace = read(PerfData(start=START).event().sample(7, 8, START).sample(0, 0, START + 1))
-    assert [(p.pid, p.name) for p in trace.processes] == [(0, "kernel"), (7, "process 7")]
-    assert [thread.name for _, thread in trace.threads] == ["thread 0", "thread 8"]
+    trace = read(PerfData(start=START).event().sample(7, 8, START).sample(0, 0, START + 1, mode="kernel"))
+    assert [(p.pid, p.name) for p in trace.processes] == [(0, "swapper"), (7, "process 7")]
+    assert [thread.name for _, thread in trace.threads] == ["swapper", "thread 8"]
 
 
 def test_samples_after_the_exit_are_kept() -> None:

@@ -267,18 +267,23 @@ def test_a_stack_has_as_many_frames_and_steps_as_its_bytes_can_need(n_loops: int
     assert (len(found), end) == (n_frames, "BAD_CFA")
 
 
+def pieces(space: AddressSpace) -> list[tuple[int, int, int, int]]:
+    """Start, end, bias, module of each."""
+    return list(zip(*(column.tolist() for column in space.columns()), strict=True))
+
+
 def test_mappings_cut_what_they_overlap() -> None:
     space = AddressSpace()
     space.map(0x1000, 0x9000, 0, 1)
     space.map(0x3000, 0x4000, 0x100, 2)
     space.unmap(0x6000, 0x7000)
     child = space.copy()
-    space.map(0, 0x10000, 0, NO_MODULE)
-    starts, ends, bias, module_ = (column.tolist() for column in child.columns())
-    assert starts == [0x1000, 0x3000, 0x4000, 0x7000]
-    assert ends == [0x3000, 0x4000, 0x6000, 0x9000]
-    assert (bias, module_) == ([0, 0x100, 0, 0], [1, 2, 1, 1])
-    assert len(space.columns()[0]) == 1
+    space.map_anonymous(0, 0x10000)
+    assert pieces(child) == [
+        (0x1000, 0x3000, 0, 1), (0x3000, 0x4000, 0x100, 2), (0x4000, 0x6000, 0, 1), (0x7000, 0x9000, 0, 1),
+    ]  # fmt: skip
+    assert {module_ for *_, module_ in pieces(space)} == {NO_MODULE}
+    assert (pieces(space)[0][0], pieces(space)[-1][1]) == (0, 0x10000)
 
 
 def test_memory_ends_at_2_to_the_64() -> None:
@@ -288,32 +293,84 @@ def test_memory_ends_at_2_to_the_64() -> None:
     assert [column.tolist() for column in space.columns()[:2]] == [[(1 << 64) - 0x1000], [(1 << 64) - 0x800]]
 
 
+CODE_MODULE = 5
+# What is mapped over code at 0x2000 to 0x2100 in memory from 0x2000 to 0x3000, and whether the code is still there.
+OVER_CODE = {
+    "merged with a neighbour": (lambda s: s.map_anonymous(0x1000, 0x3000), True),
+    "cut in two": (lambda s: s.map_anonymous(0x2000, 0x2080), True),
+    "written to": (lambda s: s.unmap_anonymous(0x1000, 0x3000), True),
+    "written to and executable again": (lambda s: (s.unmap_anonymous(0, 0x9000), s.map_anonymous(0, 0x9000)), True),
+    "a file": (lambda s: s.map(0x1000, 0x3000, 0, 1), False),
+    "a file's data": (lambda s: s.unmap(0x1000, 0x3000), False),
+    "a file, then memory": (lambda s: (s.map(0x1000, 0x3000, 0, 1), s.map_anonymous(0x1000, 0x3000)), False),
+    "replaced": (lambda s: s.unload(0x2000, 0x2100), False),
+}
+
+
+@pytest.mark.parametrize("case", OVER_CODE)
+def test_what_ends_code_in_memory(case: str) -> None:
+    change, is_left = OVER_CODE[case]
+    space = AddressSpace()
+    space.map_anonymous(0x2000, 0x3000)
+    space.load(0x2000, 0x2100, 7, CODE_MODULE)
+    change(space)
+    assert any(module_ == CODE_MODULE for *_, module_ in pieces(space)) == is_left
+
+
+def test_code_in_a_files_memory() -> None:
+    """A runtime's own functions that its dump lists. What changes the protection of the pages does not end them."""
+    space = AddressSpace()
+    space.map(0x1000, 0x9000, 0x100, 1)
+    space.load(0x2000, 0x2100, 7, CODE_MODULE)
+    before = pieces(space)
+    space.unmap(0x1000, 0x9000, 0x100, 1)
+    space.map(0x2000, 0x4000, 0x100, 1)
+    assert pieces(space) == before
+    space.map(0x1000, 0x9000, 0x200, 1)
+    assert pieces(space) == [(0x1000, 0x9000, 0x200, 1)]
+
+
 CHANGES = st.lists(
-    st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(-2, 9), st.integers(0, 3)), max_size=40
+    st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(-5, 9), st.integers(0, 3)), max_size=40
 )
+FORK, UNMAP, WRITE, ANONYMOUS, UNLOAD = range(-5, 0)
+FIRST_CODE = 6  # a module number
 
 
 @examples(100)
 @given(CHANGES)
 def test_any_changes_of_processes_that_fork(changes: list[tuple[int, int, int, int]]) -> None:
-    """Against one module for each byte. -2 is no change: a fork instead, whose child and parent change apart."""
-    spaces = [(AddressSpace(), {})]
-    for start, size, module_, of in changes:
+    """Against one module for each byte. At a fork, child and parent change apart. Files have a bias that grows, so that
+    none is mapped over itself."""
+    spaces: list[tuple[AddressSpace, dict[int, int]]] = [(AddressSpace(), {})]
+    for nth, (start, size, change, of) in enumerate(changes):
         space, held = spaces[of % len(spaces)]
-        if module_ == -2:
+        end, memory = start + size, range(start, start + size)
+        if change == FORK:
             spaces.append((space.copy(), dict(held)))
-        elif module_ == NO_MODULE:
-            space.unmap(start, start + size)
-            held.update(dict.fromkeys(range(start, start + size)))
+        elif change == UNMAP:
+            space.unmap(start, end)
+            [held.pop(at, None) for at in memory]
+        elif change == WRITE:
+            space.unmap_anonymous(start, end)
+            [held.pop(at) for at in memory if 0 <= held.get(at, NO_MODULE) < FIRST_CODE]
+        elif change == ANONYMOUS:
+            space.map_anonymous(start, end)
+            held.update((at, NO_MODULE) for at in memory if held.get(at, 0) < FIRST_CODE)
+        elif change == UNLOAD:
+            space.unload(start, end)
+            held.update(dict.fromkeys(memory, NO_MODULE))
+        elif change < FIRST_CODE:
+            space.map(start, end, nth + 1, change)
+            held.update(dict.fromkeys(memory, change))
         else:
-            space.map(start, start + size, 7 * module_, module_)
-            held.update(dict.fromkeys(range(start, start + size), module_))
+            space.load(start, end, nth + 1, change)
+            held.update(dict.fromkeys(memory, change))
         for each, of_each in spaces:
-            found = [column.tolist() for column in each.columns()]
-            assert found[0] == sorted(found[0])
-            told = [(at, m) for begin, end, bias, m in zip(*found, strict=True) for at in range(begin, end)]
-            assert told == sorted((at, m) for at, m in of_each.items() if m is not None)
-            assert found[2] == [7 * m for m in found[3]]
+            found = pieces(each)
+            assert found == sorted(found)
+            told = [(at, m) for begin, stop, _, m in found for at in range(begin, stop)]
+            assert told == sorted(of_each.items())
 
 
 def use_unwind() -> None:

@@ -1,4 +1,4 @@
-"""The mappings of a process at one time."""
+"""The mappings of a process at one time, and the code objects in its memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from traceferry.model import Array
 
 NO_MODULE = -1
 TOP = (1 << 64) - 1
-# Of each mapping: start, end, bias, module.
-DTYPES = (np.uint64, np.uint64, np.uint64, np.int32)
+# Of each piece: start, end, bias, module, whether a compiler loaded it.
+DTYPES = (np.uint64, np.uint64, np.uint64, np.int32, np.bool_)
+
+Piece = tuple[int, int, int, int, bool]
 
 
 class AddressSpace:
-    """The executable mappings of a process: by address, without overlaps. What is mapped later cuts or replaces what
-    it overlaps. Memory ends at 2^64 - 1."""
+    """The executable mappings of a process and the code objects that JIT compilers loaded into them: pieces by address,
+    without overlaps. Memory ends at 2^64 - 1.
+
+    A mapping cuts or replaces the mappings that it overlaps. It ends the code objects there only where it changes what
+    the memory is: a mapping of anonymous memory over anonymous memory, or of a file over itself, is what the kernel
+    reports when it merges neighbours, or when a compiler changes the protection of its pages. What was loaded is
+    still there.
+    """
 
     def __init__(self) -> None:
         self._rows: list[Array] = [np.zeros(0, dtype) for dtype in DTYPES]
@@ -30,31 +38,92 @@ class AddressSpace:
         return child
 
     def map(self, start: int, end: int, bias: int, module: int) -> None:
-        """bias: what addresses have more than in the module's file, modulo 2^64; module: NO_MODULE for memory that is
-        executable and has no file."""
-        self._replace(start, min(end, TOP), [(start, min(end, TOP), bias & TOP, module)])
+        """A file becomes executable. bias: what addresses have more than in the file, modulo 2^64."""
+        end, bias = min(end, TOP), bias & TOP
+        if not self._has(start, end, bias, module):
+            self._replace(start, end, [(start, end, bias, module, False)])
+            return
+        for begin, stop in self._holes(start, end):
+            self._replace(begin, stop, [(begin, stop, bias, module, False)])
 
-    def unmap(self, start: int, end: int) -> None:
-        """A mapping that is not executable has the same effect."""
-        self._replace(start, min(end, TOP), [])
+    def unmap(self, start: int, end: int, bias: int = 0, module: int = NO_MODULE) -> None:
+        """A file is mapped without being executable. bias, module: as in `map`, where it is a file with code: to take
+        the right to execute it from its own pages changes nothing of what they hold."""
+        if module == NO_MODULE or not self._has(start, min(end, TOP), bias & TOP, module):
+            self._replace(start, min(end, TOP), [])
+
+    def map_anonymous(self, start: int, end: int) -> None:
+        """Memory without a file becomes executable."""
+        end = min(end, TOP)
+        for begin, stop in [*self._files(start, end), *self._holes(start, end)]:
+            self._replace(begin, stop, [(begin, stop, 0, NO_MODULE, False)])
+
+    def unmap_anonymous(self, start: int, end: int) -> None:
+        """Memory without a file is mapped, and not executable. Compilers do so to write into it, while code that lies
+        there waits for what it called."""
+        for begin, stop in self._files(start, min(end, TOP)):
+            self._replace(begin, stop, [])
+
+    def load(self, start: int, end: int, bias: int, module: int) -> None:
+        """A code object. bias: what addresses have more than in its call-frame information, modulo 2^64."""
+        end = min(end, TOP)
+        self._replace(start, end, [(start, end, bias & TOP, module, True)])
+
+    def unload(self, start: int, end: int) -> None:
+        """What a code object leaves is executable memory."""
+        end = min(end, TOP)
+        self._replace(start, end, [(start, end, 0, NO_MODULE, False)])
 
     def columns(self) -> tuple[Array, Array, Array, Array]:
-        """start, end, bias (uint64), module (int32) of each mapping, until the next change."""
-        start, end, bias, module = (column[: self._n] for column in self._rows)
+        """start, end, bias (uint64), module (int32) of each piece, until the next change."""
+        start, end, bias, module, _ = self._pieces()
         return start, end, bias, module
 
-    def _replace(self, start: int, end: int, new: list[tuple[int, int, int, int]]) -> None:
-        """What lies from start to end."""
-        starts, ends, biases, modules = self.columns()
+    def _pieces(self) -> list[Array]:
+        return [column[: self._n] for column in self._rows]
+
+    def _overlapped(self, start: int, end: int) -> slice:
+        """The pieces that have memory from start to end."""
+        starts, ends, *_ = self._pieces()
         first = int(np.searchsorted(starts, np.uint64(start), "right")) - 1
         if first < 0 or int(ends[first]) <= start:
             first += 1
-        last = max(first, int(np.searchsorted(starts, np.uint64(end))))
+        return slice(first, max(first, int(np.searchsorted(starts, np.uint64(end)))))
+
+    def _has(self, start: int, end: int, bias: int, module: int) -> bool:
+        """Whether this file, mapped so, is all that is there besides code objects."""
+        _, _, biases, modules, is_code = (column[self._overlapped(start, end)] for column in self._pieces())
+        is_it = (biases == np.uint64(bias)) & (modules == module) & ~is_code
+        return bool(is_it.any() and (is_it | is_code).all())
+
+    def _files(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Where files are mapped from start to end."""
+        starts, ends, _, modules, is_code = (column[self._overlapped(start, end)] for column in self._pieces())
+        of_file = (modules != NO_MODULE) & ~is_code
+        return [
+            (max(begin, start), min(stop, end))
+            for begin, stop in zip(starts[of_file].tolist(), ends[of_file].tolist(), strict=True)
+        ]
+
+    def _holes(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Where nothing is mapped from start to end."""
+        starts, ends, *_ = (column[self._overlapped(start, end)] for column in self._pieces())
+        begins, stops = np.append(np.uint64(start), ends), np.append(starts, np.uint64(end))
+        holes = begins < stops
+        return list(zip(begins[holes].tolist(), stops[holes].tolist(), strict=True))
+
+    def _replace(self, start: int, end: int, new: list[Piece]) -> None:
+        """What lies from start to end."""
+        replaced = self._overlapped(start, end)
+        first, last = replaced.start, replaced.stop
         if first < last:
-            if int(starts[first]) < start:
-                new = [(int(starts[first]), start, int(biases[first]), int(modules[first])), *new]
-            if int(ends[last - 1]) > end:
-                new = [*new, (end, int(ends[last - 1]), int(biases[last - 1]), int(modules[last - 1]))]
+            (begin, _, *before), (_, stop, *after) = (
+                [column[nth].item() for column in self._rows] for nth in (first, last - 1)
+            )
+            if begin < start:
+                new = [(begin, start, before[0], before[1], before[2]), *new]
+            if stop > end:
+                new = [*new, (end, stop, after[0], after[1], after[2])]
         elif not new:
             return
         n = self._n + len(new) - (last - first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counting
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,6 +64,18 @@ class Activity:
             in_bytes=thread.sample_unit == "bytes",
             is_main=thread.is_main,
         )
+
+
+def pids_of(trace: Trace) -> dict[int, str]:
+    """The number of each process, by its id(). The viewer shows what has one number as one process: of several, the
+    later ones are 7.1 and 7.2, as in profiles of samply."""
+    n_of_pid: Counting[int] = Counting()
+    pids: dict[int, str] = {}
+    for process in trace.processes:
+        nth = n_of_pid[process.pid]
+        pids[id(process)] = f"{process.pid}.{nth}" if nth else f"{process.pid}"
+        n_of_pid[process.pid] += 1
+    return pids
 
 
 def threads_of(trace: Trace) -> list[tuple[Process, Thread]]:
@@ -270,14 +283,19 @@ def libs(trace: Trace) -> list[dict[str, Any]]:
     return rows
 
 
-def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]]) -> list[dict[str, Any]]:
+def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]], pids: dict[int, str]) -> list[dict[str, Any]]:
+    """pids: as `pids_of` has them."""
     first_thread: dict[int, int] = {}
     for i, (process, _) in enumerate(threads):
         first_thread.setdefault(id(process), i)
-    return [_counter(trace, p, c, first_thread[id(p)]) for p in trace.processes for c in shown_counters(trace, p)]
+    return [
+        _counter(trace, pids[id(process)], counter, first_thread[id(process)])
+        for process in trace.processes
+        for counter in shown_counters(trace, process)
+    ]
 
 
-def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> dict[str, Any]:
+def _counter(trace: Trace, pid: str, counter: Counter, thread: int) -> dict[str, Any]:
     ts, value = counter.values["ts"], counter.values["value"]
     lead = np.maximum(ts[:1] - COUNTER_LEAD_NS, trace.start_ts)
     # A counter keeps its last value, but the graph ends at it.
@@ -290,7 +308,7 @@ def _counter(trace: Trace, process: Process, counter: Counter, thread: int) -> d
         "name": counter.name,
         "category": "Other",
         "description": counter.doc,
-        "pid": str(process.pid),
+        "pid": pid,
         "mainThreadIndex": thread,
         "samples": {
             "time": ((ts - trace.start_ts) / 1e6).tolist(),

@@ -19,7 +19,7 @@ import numpy as np
 from traceferry.calls.paths import SampleTimes
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, threads_of
+from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, pids_of, threads_of
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.io.output import Output
@@ -33,7 +33,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
     records done."""
     json = JsonWriter(out)
-    shared = Shared(trace, StringArray(trace), Stacks(trace), Schemas(), Categories(trace))
+    shared = Shared(trace, StringArray(trace), Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
     threads = threads_of(trace)
     written: list[tuple[Process, Thread]] = []
     activities: list[Activity] = []
@@ -55,7 +55,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
         shared.categories.update()
         json.member("meta", meta(trace, activities, shared.categories, shared.schemas.all))
         json.member("libs", libs(trace))
-        json.member("counters", counters(trace, written))
+        json.member("counters", counters(trace, written, shared.pids))
         write_shared(json, trace, shared.stacks, shared.strings, shared.categories)
     trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
 
@@ -65,19 +65,21 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all threads of a profile refer to."""
+    """What all threads of a profile refer to. pids: as `pids_of` has them."""
 
     trace: Trace
     strings: StringArray
     stacks: Stacks
     schemas: Schemas
     categories: Categories
+    pids: dict[int, str]
 
 
 def _write_thread(json: JsonWriter, process: Process, thread: Thread, data: ThreadData, shared: Shared) -> None:
     trace, stacks = shared.trace, shared.stacks
     with json.object():
-        json.members(thread_head(trace, process, thread) | _view_head(process, thread))
+        pid = shared.pids[id(process)]
+        json.members(thread_head(trace, process, thread) | {"pid": pid} | _view_head(process, thread, pid))
         with json.object("samples"):
             if len(data.calls) or not (len(data.samples) or trace.sampling):
                 _write_calls(json, trace, data.calls, stacks)
@@ -111,11 +113,11 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
     }
 
 
-def _view_head(process: Process, thread: Thread) -> dict[str, Any]:
+def _view_head(process: Process, thread: Thread, pid: str) -> dict[str, Any]:
     """Views of sizes are not threads: they have a process of their own, after that of the others."""
     if thread.sample_unit != "bytes":
         return {}
-    return {"pid": f"{process.pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
+    return {"pid": f"{pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
 
 
 def _write_empty_thread(json: JsonWriter) -> None:

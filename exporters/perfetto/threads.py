@@ -1,15 +1,18 @@
-"""Numbers of threads.
+"""Numbers of processes and threads.
 
-trace_processor knows a thread by its process and its number, and of a stack sample's thread (StackSample.TaskContext)
-it reads 32 bits. So a thread whose number is longer, or is another thread's of the process, gets one of its own. A
-recorded number of another thread stands in its name then; one that is longer is a pointer, and makes names that the
-viewer cuts: it stands in the track's description.
+trace_processor knows a process by its number. Of several with one number, as a process has that executes one program
+after the other, all but the first get another; the recorded one stands in their names.
+
+It knows a thread by its process and its number, and of a stack sample's thread (StackSample.TaskContext) it reads 32
+bits. So a thread whose number is longer, or is another thread's of the process, gets one of its own. A recorded number
+of another thread stands in its name then; one that is longer is a pointer, and makes names that the viewer cuts: it
+stands in the track's description.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -19,37 +22,57 @@ MAX_TID = (1 << 32) - 1
 
 
 def renumbered(trace: Trace) -> Trace:
-    """The trace with threads that trace_processor can tell apart; the first thread of a number keeps it."""
-    keeps = [list(_keeps(process)) for process in trace.processes]
-    if all(all(of_process) for of_process in keeps):
-        return trace
+    """The trace with processes and threads that trace_processor can tell apart; the first of a number keeps it."""
     taken = {process.pid for process in trace.processes} | {thread.tid for _, thread in trace.threads}
+    pids = list(_pids(trace.processes, taken))
+    keeps = [list(_keeps(process, pid)) for process, pid in zip(trace.processes, pids, strict=True)]
+    has_own_pid = all(process.pid == pid for process, pid in zip(trace.processes, pids, strict=True))
+    if has_own_pid and all(all(of_process) for of_process in keeps):
+        return trace
     changed = copy.copy(trace)
     changed.processes = [
-        replace(process, threads=list(_threads(process, of_process, taken)))
-        for process, of_process in zip(trace.processes, keeps, strict=True)
-    ]
+        replace(
+            process, pid=pid, name=process.name if pid == process.pid else f"{process.name} ({process.pid})",
+            threads=list(_threads(process.threads, pid, of_process, taken)),
+        )
+        for process, pid, of_process in zip(trace.processes, pids, keeps, strict=True)
+    ]  # fmt: skip
     return changed
 
 
-def _keeps(process: Process) -> Iterator[bool]:
-    """Whether each thread keeps its number."""
+def _pids(processes: Sequence[Process], taken: set[int]) -> Iterator[int]:
+    """A number for each process."""
+    seen: set[int] = set()
+    free: Iterator[int] | None = None
+    for process in processes:
+        pid = process.pid
+        if pid in seen:
+            free = free or (number for number in count(max(pid, 0) + 1) if number not in taken)
+            pid = next(free)
+            taken.add(pid)
+        seen.add(pid)
+        yield pid
+
+
+def _keeps(process: Process, pid: int) -> Iterator[bool]:
+    """Whether each thread keeps its number. pid: the number of its process."""
     seen: set[int] = set()
     for thread in process.threads:
-        yield 0 <= thread.tid <= MAX_TID and thread.tid not in seen
+        is_free = thread.tid not in seen and not (thread.is_main and pid != process.pid)
+        yield is_free and 0 <= thread.tid <= MAX_TID
         seen.add(thread.tid)
 
 
-def _threads(process: Process, keeps: list[bool], taken: set[int]) -> Iterator[Thread]:
+def _threads(threads: Sequence[Thread], pid: int, keeps: list[bool], taken: set[int]) -> Iterator[Thread]:
     """The main thread's number is the process's, as on Linux; the others' are the next free ones."""
-    is_free = process.pid not in {thread.tid for thread in process.threads}
-    free = (number for number in count(process.pid + 1) if number not in taken)
-    for thread, keep in zip(process.threads, keeps, strict=True):
+    is_free = not any(thread.tid == pid for thread in threads)
+    free = (number for number in count(pid + 1) if number not in taken)
+    for thread, keep in zip(threads, keeps, strict=True):
         if keep:
             yield thread
             continue
-        number = process.pid if thread.is_main and is_free else next(free)
-        is_free = is_free and number != process.pid
+        number = pid if thread.is_main and is_free else next(free)
+        is_free = is_free and number != pid
         taken.add(number)
         yield replace(thread, tid=number, name=_name(thread, number))
 

@@ -47,12 +47,10 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     writer = _Writer(trace, out)
     writer.clocks()
     writer.attributes()
-    for process in trace.processes:
-        writer.process(process)
+    writer.processes()
     writer.sources()
     writer.threads(progress)
-    for process in trace.processes:
-        writer.heap(process)
+    writer.heaps()
     writer.finish()
 
 
@@ -112,7 +110,11 @@ class _Writer:
             "columns_dropped", int(np.count_nonzero(columns)), where="columns", detail="columns of source positions"
         )
 
-    def process(self, process: Process) -> None:
+    def processes(self) -> None:
+        for process in self._numbered.processes:
+            self._process(process)
+
+    def _process(self, process: Process) -> None:
         track = self._packets.write_process(process)
         self._process_tracks[process.pid] = track
         # The first part of a counter's name, "Mono GC: collections", is a track around all that have it.
@@ -150,9 +152,10 @@ class _Writer:
         for index, (process, thread) in enumerate(self._numbered.threads):
             self.whole_thread(process, thread, index, progress)
 
-    def heap(self, process: Process) -> None:
-        for snapshot in process.heap_snapshots:
-            write_snapshot(self._trace, process, snapshot, self._packets)
+    def heaps(self) -> None:
+        for process in self._numbered.processes:
+            for snapshot in process.heap_snapshots:
+                write_snapshot(self._trace, process, snapshot, self._packets)
 
     def whole_thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
         """Its tables exist only in here: peak memory is one thread, or a piece of one that is streamed."""

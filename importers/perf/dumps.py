@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.importers.perf.programs import Programs
 from traceferry.importers.perf.recording import DUMP, Mmap, Recording
 from traceferry.model import Array, Trace, rows_by_key
 
@@ -20,12 +21,14 @@ def dump_name(mapped: Mmap) -> str:
     return name if DUMP.fullmatch(name) else ""
 
 
-def dumps_by_process(recording: Recording) -> dict[int, set[str]]:
+def dumps_by_program(recording: Recording, programs: Programs) -> dict[int, set[str]]:
+    """The names of the dumps that each program maps, by its number."""
     found: dict[int, set[str]] = {}
     for mapped in recording.maps:
         name = dump_name(mapped)
-        if name:
-            found.setdefault(mapped.pid, set()).add(name)
+        program = programs.at(mapped.pid, mapped.ts) if name else None
+        if program is not None:
+            found.setdefault(program.number, set()).add(name)
     return found
 
 

@@ -354,7 +354,7 @@ def record_name(number: int) -> str:
 # header.misc
 MISC_CPUMODE_MASK = 7  # 0 unknown, 1 kernel, 2 user, 3 hypervisor, 4 guest kernel, 5 guest user
 KERNEL_MODE, USER_MODE = 1, 2
-MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_SWITCH_OUT = 1 << 13
+MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_FORK_EXEC = MISC_SWITCH_OUT = 1 << 13
 MISC_SWITCH_OUT_PREEMPT = MISC_MMAP_BUILD_ID = 1 << 14
 MISC_BUILD_ID_SIZE = 1 << 15  # HEADER_BUILD_ID: the byte after the id says how long it is
 

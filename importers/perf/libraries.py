@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceferry.importers.perf.mappings import ANONYMOUS
 from traceferry.importers.perf.natives import Library, Natives
-from traceferry.importers.perf.spaces import ANONYMOUS, Memory
+from traceferry.importers.perf.spaces import Memory
 from traceferry.symbols.libraries import LibraryFiles
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
-from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_process
+from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
-from traceferry.importers.perf.recording import Comm, Event, Exit, Fork, Recording, Samples
+from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
+from traceferry.importers.perf.recording import Event, Recording, Samples
+from traceferry.importers.perf.regions import BEGINNING
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
 from traceferry.io.companions import places_beside
@@ -26,6 +29,7 @@ from traceferry.model import (
     RUNNING,
     SAMPLES,
     SCHEDULING,
+    STATES,
     WAITING,
     Array,
     Input,
@@ -43,6 +47,11 @@ from traceferry.shown_text import encodable
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
 DUMMY_EVENT = 9
+IDLE_NAME = "swapper"
+OUTSIDE_NAME = "outside the pid namespace"
+NAMES_TRACK = "Thread name"
+# Names of one thread that the report lists.
+SHOWN_NAMES = 8
 # A line of a perf-PID.map takes some 100 bytes.
 MAX_MAP_FILE = 256 << 20
 
@@ -77,12 +86,12 @@ class _Mapper:
         if main is not None:
             trace.sampling = sampling_of(main)
         natives = Natives(trace, self._options, recording)
-        names = _Names(recording)
-        memory = Memory(recording, trace, natives, names.pids, offset_ns, self._map_file)
+        programs = Programs(recording)
+        memory = Memory(recording, trace, natives, programs, offset_ns, self._map_file)
         samples = self._unwound(memory, natives)
         samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
         stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
-        _add_processes(trace, recording, names, main, stack, offset_ns, self._known)
+        _add_processes(trace, recording, programs, main, stack, offset_ns, self._known, self._source.name)
         self._note_losses(memory)
         natives.note_problems()
         self._keep_libraries(natives, memory)
@@ -122,8 +131,10 @@ class _Mapper:
         recording, report = self._recording, self._trace.report
         where = self._source.name
         of_code = [p for p in self._trace.processes if any(thread.sample_unit for thread in p.threads)]
-        n_strangers = sum(process.pid not in memory.pids for process in of_code)
+        n_strangers = sum(process.pid not in memory.programs.pids for process in of_code)
         report.note("code_of_other_process", n_strangers, where=where)
+        n_outside = int((recording.samples.pid == OUTSIDE).sum()) if memory.programs.is_nested else 0
+        report.note("outside_namespace", n_outside, where=where)
         report.note("throttled", recording.n_throttled, where=where)
 
 
@@ -179,70 +190,115 @@ def attributes(recording: Recording) -> dict[str, str]:
 # ---------------------------------------------------------------- processes and threads
 
 
-class _Names:
-    """Who there was: names of threads, and when they began and ended."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.of_thread: dict[tuple[int, int], str] = {}
-        self.of_program: dict[int, str] = {}  # by pid, where one was started
-        self.started: dict[tuple[int, int], int] = {}
-        self.ended: dict[tuple[int, int], int] = {}
-        pids = {int(pid) for pid in distinct(recording.samples.pid)} if len(recording.samples) else set()
-        pids |= {int(pid) for pid in distinct(recording.switches.pid)} if len(recording.switches) else set()
-        for task in recording.tasks:
-            thread = (task.pid, task.tid)
-            pids.add(task.pid)
-            if isinstance(task, Comm):
-                self.of_thread[thread] = task.name
-                if task.is_exec:
-                    self.of_program[task.pid] = task.name
-            elif isinstance(task, Fork):
-                self.started[thread] = task.ts
-                # Of a number that is used again; it has not ended then.
-                self.ended.pop(thread, None)
-                parent = self.of_thread.get((task.ppid, task.ptid))
-                if parent is not None:
-                    self.of_thread[thread] = parent
-            elif isinstance(task, Exit):
-                self.ended[thread] = task.ts
-        self.pids = sorted(pids)
-
-
 def _add_processes(
     trace: Trace,
     recording: Recording,
-    names: _Names,
+    programs: Programs,
     main: Event | None,
     stack: Array,
     offset_ns: int,
     known: _KnownThreads,
+    where: str,
 ) -> None:
+    """A process for each program, with its threads. where: the recording, for the report."""
     samples, switches = recording.samples, recording.switches
-    times = [int(column.ts[nth]) for column in (samples, switches) if len(column) for nth in (0, -1)]
-    times += [task.ts for task in recording.tasks if task.ts > 0]
-    times = [ts for ts in times if ts > 0] or [trace.start_ts - offset_ns]
-    first_ts, last_ts = min(times), max(times)
-    rows = _by_thread(samples.pid, samples.tid)
-    switch_rows = _by_thread(switches.pid, switches.tid)
-    threads = sorted({*rows, *switch_rows, *names.of_thread})
-    _renumber_processes(trace, recording, known)
-    processes = {process.pid: process for process in trace.processes}
-    for pid, tid in threads:
-        process = processes.get(pid)
-        name = names.of_program.get(pid) or names.of_thread.get((pid, pid)) or _default_name(pid)
-        start = max(names.started.get((pid, tid), first_ts), first_ts) + offset_ns
-        end = max(min(names.ended.get((pid, tid), last_ts), last_ts) + offset_ns, start)
-        mine, switched = rows.get((pid, tid), NO_ROWS), switch_rows.get((pid, tid), NO_ROWS)
-        loader = ThreadLoader(trace, recording, main, mine, switched, stack, offset_ns)
-        start, end = loader.reach(start, end)
-        if process is None or known.is_recorded(process, tid, start, end):
-            process = Process(pid, name, start, end)
+    first_ts, last_ts = _bounds(trace, recording, offset_ns)
+    rows = _by_thread(programs.numbers(samples.pid, samples.ts), samples.tid)
+    switch_rows = _by_thread(programs.numbers(switches.pid, switches.ts), switches.tid)
+    tids = [set(program.lives) for program in programs.all]
+    for number, tid in (*rows, *switch_rows):
+        tids[number].add(tid)
+    processes = _known_processes(trace, recording, programs, known, offset_ns)
+    seen = {number for number, _ in (*rows, *switch_rows)}
+    begun: int | None = None
+    for program, following in zip(programs.all, [*programs.all[1:], None], strict=False):
+        if program.number not in seen and following is not None and _is_part_of(program, following):
+            begun = program.start if following.exec_name is not None else None
+            continue
+        threads = []
+        for life, part, switched in _lives(program, sorted(tids[program.number]), rows, switch_rows, recording):
+            if not life.names and not len(part) + len(switched):
+                continue
+            is_first = begun is not None and life.start == program.start
+            start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
+            end = max(min(life.end, last_ts) + offset_ns, start)
+            loader = ThreadLoader(trace, recording, main, part, switched, stack, offset_ns)
+            start, end = loader.reach(start, end)
+            loader = _with_names(loader, life, start, end, where)
+            name = life.name or _default_thread_name(program, life.tid, programs)
+            threads.append(Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records))
+        begun = None
+        if not threads:
+            continue
+        process = processes.get(program.number)
+        name = program.name or _default_name(program, programs)
+        start, end = min(thread.start_ts for thread in threads), max(thread.end_ts for thread in threads)
+        if process is None or any(known.is_recorded(process, thread) for thread in threads):
+            process = Process(program.pid, name, start, end)
             trace.processes.append(process)
-        processes[pid] = process
         process.name = encodable(name)
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
-        thread_name = names.of_thread.get((pid, tid)) or f"thread {tid}"
-        known.add(process, Thread(tid, thread_name, tid == pid, start, end, loader, loader.n_records))
+        for thread in threads:
+            known.add(process, thread)
+
+
+def _bounds(trace: Trace, recording: Recording, offset_ns: int) -> tuple[int, int]:
+    """The first and the last time that a recording tells, on its own clock."""
+    times = [
+        int(column.ts[nth]) for column in (recording.samples, recording.switches) if len(column) for nth in (0, -1)
+    ]
+    times += [task.ts for task in recording.tasks if task.ts > 0]
+    times = [ts for ts in times if ts > 0] or [trace.start_ts - offset_ns]
+    return min(times), max(times)
+
+
+def _is_part_of(program: Program, following: Program) -> bool:
+    """Whether a program in which nothing was seen is no more than the beginning of the next one: a fork's child that
+    executes another program; or what the recorder found running when the kernel had told of its fork already."""
+    if following.pid != program.pid or program.exec_name is not None:
+        return False
+    main = program.lives_of(program.pid)[-1]
+    return following.exec_name is not None or (program.start == BEGINNING and main.end == program.until)
+
+
+def _lives(
+    program: Program,
+    tids: Sequence[int],
+    rows: dict[tuple[int, int], Array],
+    switch_rows: dict[tuple[int, int], Array],
+    recording: Recording,
+) -> Iterator[tuple[Life, Array, Array]]:
+    """The program's threads, with the rows of their samples and switches."""
+    for tid in tids:
+        key = program.number, tid
+        lives = program.lives_of(tid)
+        mine, switched = rows.get(key, NO_ROWS), switch_rows.get(key, NO_ROWS)
+        parts = zip(
+            rows_of_lives(lives, recording.samples.ts[mine]), rows_of_lives(lives, recording.switches.ts[switched]),
+            strict=True,
+        )  # fmt: skip
+        yield from ((life, mine[part], switched[of_switches]) for (life, part), (_, of_switches) in parts)
+
+
+def _with_names(loader: ThreadLoader, life: Life, start: int, end: int, where: str) -> ThreadLoader:
+    """Tells the names of a thread that was sampled under several as its states."""
+    names = [life.names[0], *(now for before, now in pairwise(life.names) if before[1] != now[1])] if life.names else []
+    ts = loader.recording.samples.ts[loader.rows]
+    of_sample = np.searchsorted([since for since, _ in names[1:]], ts, "right")
+    if len({names[nth][1] for nth in distinct(of_sample).tolist()} if names else ()) < 2:
+        return loader
+    trace = loader.trace
+    shown = ", ".join(name for _, name in names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
+    detail = f"thread {life.tid}: {shown}"
+    trace.report.note("thread_renamed", len(names) - 1, where=f"{where} {life.tid} {life.start}", detail=detail)
+    since = np.minimum(np.maximum([at + loader.offset_ns for at, _ in names], start), end)
+    # Of several from before the start the last one counts.
+    last = np.append(since[1:] > since[:-1], True)
+    since[np.argmax(last)] = start
+    intern = trace.strings.intern
+    values = np.array([intern(name) for _, name in names], np.int32)[last]
+    columns = {"ts": since[last], "track": np.full(len(values), intern(NAMES_TRACK), np.int32), "value": values}
+    return replace(loader, states=Table(STATES, columns))
 
 
 class _KnownThreads:
@@ -262,10 +318,14 @@ class _KnownThreads:
             self._of_dumps.setdefault((id(process), tid), []).append(thread)
         thread.tid = tid
 
-    def is_recorded(self, process: Process, tid: int, start: int, end: int) -> bool:
+    def has(self, process: Process) -> bool:
+        """Whether a recording has told of it, not only dumps."""
+        return any((id(process), thread.tid) in self._recorded for thread in process.threads)
+
+    def is_recorded(self, process: Process, thread: Thread) -> bool:
         """By another recording of the same time: each has its own process then."""
-        recorded = self._recorded.get((id(process), tid), ())
-        return any(thread.start_ts <= end and start <= thread.end_ts for thread in recorded)
+        recorded = self._recorded.get((id(process), thread.tid), ())
+        return any(one.start_ts <= thread.end_ts and thread.start_ts <= one.end_ts for one in recorded)
 
     def add(self, process: Process, thread: Thread) -> None:
         """A thread of which a dump tells too is one thread with the tables of both."""
@@ -282,36 +342,59 @@ class _KnownThreads:
         known.load = lambda: of_samples().with_markers_of(of_dump())
 
 
-def _default_name(pid: int) -> str:
-    return "kernel" if pid == 0 else f"process {pid}"
+def _default_name(program: Program, programs: Programs) -> str:
+    if program.pid == OUTSIDE:
+        return OUTSIDE_NAME if programs.is_nested else IDLE_NAME
+    return f"process {program.pid}"
 
 
-def _renumber_processes(trace: Trace, recording: Recording, known: _KnownThreads) -> None:
+def _default_thread_name(program: Program, tid: int, programs: Programs) -> str:
+    return _default_name(program, programs) if program.pid == tid == OUTSIDE else f"thread {tid}"
+
+
+def _known_processes(
+    trace: Trace, recording: Recording, programs: Programs, known: _KnownThreads, offset_ns: int
+) -> dict[int, Process]:
+    """The processes of the trace that dumps or earlier recordings have told of, by the number of the program."""
+    found = _of_mapped_dumps(trace, recording, programs)
+    for number, process in found.items():
+        for thread in process.threads:
+            if thread.is_main:
+                known.renumber(process, thread, programs.all[number].pid)
+        process.pid = programs.all[number].pid
+    taken = {id(process) for process in found.values()}
+    for process in trace.processes:
+        start, end = process.start_ts - offset_ns, process.end_ts - offset_ns
+        program = programs.at(process.pid, start) if id(process) not in taken else None
+        # Another recording's process goes on in this one, unless the number was used again.
+        if program is not None and (not known.has(process) or (program.start <= end and start < program.until)):
+            found[program.number] = process
+    return found
+
+
+def _of_mapped_dumps(trace: Trace, recording: Recording, programs: Programs) -> dict[int, Process]:
     """In a container a dump calls its process by another number: it is the one that mapped the dump."""
-    mapped = dumps_by_process(recording)
+    mapped = dumps_by_program(recording, programs)
     if not mapped:
-        return
+        return {}
     code_of, pid_of_code = code_by_dump(trace), trace.code["pid"]
     first: dict[int, int] = {}
     for nth, process in enumerate(trace.processes):
         first.setdefault(process.pid, nth)
-    found: list[tuple[int, Process]] = []
-    for pid, names in mapped.items():
+    found: dict[int, Process] = {}
+    for program, names in mapped.items():
         pids = {one for name in names for one in pid_of_code[code_of.get(name, NO_ROWS)].tolist()}
         places = [first[one] for one in pids if one in first]
-        found += [(pid, trace.processes[min(places)])] if places else []
-    for pid, process in found:
-        for thread in process.threads:
-            if thread.is_main:
-                known.renumber(process, thread, pid)
-        process.pid = pid
+        if places:
+            found[program] = trace.processes[min(places)]
+    return found
 
 
-def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
-    """The rows of each thread, in their order."""
-    if len(pid) == 0:
+def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
+    """The rows of each number of a program and a thread, in their order."""
+    if len(program) == 0:
         return {}
-    key = np.ascontiguousarray(pid).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
+    key = np.ascontiguousarray(program).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
     threads = distinct(key)
     number = np.searchsorted(threads, key).astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
     order = np.argsort(number, kind="stable")
@@ -322,7 +405,8 @@ def _by_thread(pid: Array, tid: Array) -> dict[tuple[int, int], Array]:
 
 @dataclass(frozen=True)
 class ThreadLoader:
-    """Makes a thread's tables again at every call. rows, switch_rows: of the recording's samples and switches."""
+    """Makes a thread's tables again at every call. rows, switch_rows: of the recording's samples and switches; states:
+    the names it had."""
 
     trace: Trace
     recording: Recording
@@ -331,6 +415,7 @@ class ThreadLoader:
     switch_rows: Array
     stack: Array
     offset_ns: int
+    states: Table = field(default_factory=lambda: Table(STATES))
 
     @property
     def n_records(self) -> int:
@@ -347,6 +432,7 @@ class ThreadLoader:
         scheduling = self._scheduling()
         return ThreadData(
             samples=self._samples(scheduling),
+            states=self.states,
             scheduling=scheduling,
             markers=event_markers(self.recording, self.main, self.rows, self.stack, self.offset_ns),
         )

@@ -18,6 +18,7 @@ from traceferry.importers.perf.layout import (
     KSYMBOL_UNREGISTER,
     MISC_COMM_EXEC,
     MISC_CPUMODE_MASK,
+    MISC_FORK_EXEC,
     MISC_MMAP_BUILD_ID,
     MISC_MMAP_DATA,
     MISC_SWITCH_OUT,
@@ -238,7 +239,7 @@ def _comm(rare: Rare, row: Row) -> None:
 
 def _fork(rare: Rare, row: Row) -> None:
     pid, ppid, tid, ptid, _ = row.numbers
-    rare.tasks.append(Fork(row.ts, pid, ppid, tid, ptid))
+    rare.tasks.append(Fork(row.ts, pid, ppid, tid, ptid, bool(row.misc & MISC_FORK_EXEC)))
 
 
 def _exit(rare: Rare, row: Row) -> None:

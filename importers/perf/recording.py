@@ -162,13 +162,15 @@ class Comm(NamedTuple):
 
 
 class Fork(NamedTuple):
-    """A process where pid is not ppid, else a thread."""
+    """A process where pid is not ppid, else a thread. is_synthesised: the recorder tells of what it found running; the
+    memory of such a process is no copy of its parent's."""
 
     ts: int
     pid: int
     ppid: int
     tid: int
     ptid: int
+    is_synthesised: bool = False
 
 
 class Exit(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 
 from traceferry.model import Array
 
-# Which layer names an address, where several hold it.
-MAPPED, LISTED, JITTED = range(3)
+# Which layer names an address, where several hold it: a perf-PID.map, a file, what was loaded into memory (as recorded,
+# and as a compiler's dump has it).
+LISTED, MAPPED, LOADED, JITTED = range(4)
 BEGINNING = -(1 << 62)
 NEVER = 1 << 62
 # Compilers run new code a moment before its record is written.
@@ -62,6 +63,27 @@ class Versions(NamedTuple):
     is_late: Array
 
 
+def ended_by(code: Regions, files: Regions, since: Array) -> Regions:
+    """The code objects, each until a file is mapped over a part of it. since: int64 ns, when the content of each of the
+    files came there."""
+    order = np.argsort(code.begin, kind="stable")
+    begin, end = code.begin[order], code.end[order]
+    if not len(order):
+        return code
+    # Objects between which no byte is free: what touches one of these is looked for among them.
+    reach = np.maximum.accumulate(end)
+    edges = np.append(np.flatnonzero(np.append(True, begin[1:] > reach[:-1])), len(order))
+    first = edges[np.searchsorted(reach[edges[1:] - 1], files.begin, "right")]
+    last = edges[np.searchsorted(begin[edges[:-1]], files.end)]
+    until = code.until.copy()
+    for nth in np.flatnonzero((first < last) & (since > code.start.min())).tolist():
+        rows = order[first[nth] : last[nth]]
+        is_over = (code.begin[rows] < files.end[nth]) & (files.begin[nth] < code.end[rows])
+        over = rows[is_over & (code.start[rows] < since[nth])]
+        until[over] = np.minimum(until[over], since[nth])
+    return code._replace(until=until)
+
+
 def held(regions: Regions, addresses: Array) -> tuple[Array, Array]:
     """(first, last): the addresses that each region holds are addresses[first:last]. addresses: uint64, rising."""
     return np.searchsorted(addresses, regions.begin), np.searchsorted(addresses, regions.end)
@@ -71,8 +93,8 @@ def versions_of(
     regions: Regions, addresses: Array, first_ts: Array, last_ts: Array, budget: int = MAX_PAIRS
 ) -> tuple[Versions, int]:
     """(what each address stands for from first_ts to last_ts, how many addresses are left out): of the regions that
-    hold an address at a time the highest layer's, and there the one that starts last. What is mapped first was there
-    before. An address has one version at least.
+    hold an address at a time the highest layer's, and there the one that starts last. An address has one version at
+    least.
 
     addresses: uint64, rising; first_ts, last_ts: int64. Once `budget` pairs of a region and an address were looked at,
     the other addresses stand for nothing.
@@ -132,10 +154,7 @@ def _of_part(regions: Regions, first: Array, last: Array, part: slice, first_ts:
     begins = np.flatnonzero(np.diff(key, prepend=-1))
     if len(begins):
         holder = np.maximum.reduceat(rank, begins)
-        holder = np.where(holder >= 0, holder % max(len(count), 1), -1)
-        earliest = region[begins]
-        was_before = (from_ts[begins] < start[begins]) & ~is_code[begins]
-        best[key[begins]] = np.where(was_before, earliest, holder)
+        best[key[begins]] = np.where(holder >= 0, holder % max(len(count), 1), -1)
     steady = np.flatnonzero(~is_changing)
     versions = [_single(steady, best[steady])]
     if len(steady) < n:
@@ -169,10 +188,9 @@ NOTHING = 0  # a kind: memory without a name
 
 def _stretches(spans: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
     """(from when, which region, whether its code is announced only later). spans: by their start."""
-    # What is mapped first was there before: perf lists what it finds at its own time.
-    before = spans[0] if spans[0][3] != JITTED else None
+    before: Span | None = None
     begun = BEGINNING
-    yield begun, -1 if before is None else before[0], False
+    yield begun, -1, False
     for point, span in _best_by_time(spans):
         nothing = before is None or before[4] == NOTHING
         if nothing and span is not None and span[3] == JITTED and span[1] == point:

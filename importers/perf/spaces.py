@@ -1,9 +1,7 @@
-"""Map: the meanings of the addresses of each process over time."""
+"""Map: the meanings of the addresses of each program over time."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +11,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_process, rows_by_library
+from traceferry.importers.perf.clocks import clock_of
+from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_program, rows_by_library
+from traceferry.importers.perf.mappings import TOP, files_held
 from traceferry.importers.perf.natives import Natives
-from traceferry.importers.perf.recording import JITTED_OBJECT, Comm, Fork, Mmap, Recording
+from traceferry.importers.perf.programs import OUTSIDE, Program, Programs
+from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.importers.perf.regions import (
     BEGINNING,
     JITTED,
     LISTED,
+    LOADED,
     MAPPED,
     MAX_PAIRS,
     NEVER,
     NOTHING,
     Regions,
+    ended_by,
     held,
     joined,
     regions_of,
@@ -35,7 +38,7 @@ from traceferry.model import Array, Trace, rows_by_key
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors; and where stacks end that are cut, from FIRST_ENDING on
-FIRST_PROCESS = 2
+FIRST_PROGRAM = 2
 FIRST_ENDING = 1 << 63
 
 # What an address can stand for, besides NOTHING: a byte of a mapped file (owner: its number in Natives.libraries), of
@@ -45,9 +48,6 @@ OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
 
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
-TOP = (1 << 64) - 1
-
-ANONYMOUS = re.compile(r"//anon|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 
 
 class Listed(NamedTuple):
@@ -84,7 +84,7 @@ DTYPES = (np.int64, np.int64, np.bool_, np.int8, np.int64, np.uint64)
 def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array, memory: Memory) -> Meanings:
     """spaces: int32, addresses: uint64: the keys; first_ts, last_ts: int64 ns, when each is asked for."""
     order = np.lexsort((addresses, spaces))
-    bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROCESS + len(memory.pids) + 1)).tolist()
+    bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROGRAM + len(memory.programs.all) + 1)).tolist()
     parts: list[tuple[Array, ...]] = [tuple(np.zeros(0, dtype) for dtype in DTYPES)]
     libraries = [(0, 0)]
     n_rows = 0
@@ -117,32 +117,31 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
 
 
 class Memory:
-    """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROCESS on one for each of
-    pids. offset_ns: from the recording's clock onto the trace's; map_file: the lines of a process's perf-PID.map."""
+    """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROGRAM on one for each of
+    the programs. offset_ns: from the recording's clock onto the trace's; map_file: the lines of a process's
+    perf-PID.map."""
 
     def __init__(
-        self, recording: Recording, trace: Trace, natives: Natives, pids: Sequence[int], offset_ns: int,
+        self, recording: Recording, trace: Trace, natives: Natives, programs: Programs, offset_ns: int,
         map_file: Callable[[int], str],
     ) -> None:  # fmt: skip
-        self.pids = pids
+        self.programs = programs
         self.names: list[Listed] = []
         self._recording = recording
         self._trace = trace
         self._natives = natives
         self.offset_ns = offset_ns
+        # Else what is loaded into a file's memory may seem to be older than the mapping.
+        self._is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
         self._ending_at: dict[str, int] = {}
         self._map_file = map_file
-        self._maps_by_pid: dict[int, list[Mmap]] = {}
-        self._dumps_of = dumps_by_process(recording)
+        self._dumps_of = dumps_by_program(recording, programs)
         self._places: dict[int, Array] = {}
+        self._maps_by_program: dict[int, list[Mmap]] = {}
         for mapped in recording.maps:
-            if mapped.is_exec and not dump_name(mapped):
-                self._maps_by_pid.setdefault(mapped.pid, []).append(mapped)
-        self._execs: dict[int, list[int]] = {}
-        for task in recording.tasks:
-            if isinstance(task, Comm) and task.is_exec and task.pid == task.tid:
-                self._execs.setdefault(task.pid, []).append(task.ts)
-        self._forks = {task.pid: task for task in recording.tasks if isinstance(task, Fork) and task.pid != task.ppid}
+            program = programs.at(mapped.pid, mapped.ts) if mapped.is_exec and not dump_name(mapped) else None
+            if program is not None and program.pid != OUTSIDE:
+                self._maps_by_program.setdefault(program.number, []).append(mapped)
 
     def regions(self, space: int, addresses: Array) -> Regions:
         """Those of a space, of which any that holds one of the addresses (uint64, rising) is there."""
@@ -150,9 +149,16 @@ class Memory:
             return self._endings()
         if space == KERNEL_SPACE:
             return self._kernel(addresses)
-        pid = self.pids[space - FIRST_PROCESS]
-        code = [part for owner, rows, forked in self._code_of(pid) for part in self._jitted(owner, rows, forked, pid)]
-        return joined([self._mapped(pid, addresses, bool(code)), self._listed(pid), *code])
+        program = self.programs.all[space - FIRST_PROGRAM]
+        code = [self._jitted(program, rows, forked) for rows, forked in self._code_of(program)]
+        maps, objects = _parted(self._maps_of(program))
+        files, since = self._mapped(program, maps, addresses)
+        if not code:
+            # They are not needed where the dump is.
+            code = [self._objects(program, objects, addresses)]
+        if self._is_one_clock:
+            code = [ended_by(part, files, since) for part in code]
+        return joined([files, self._listed(program.pid), *code])
 
     @property
     def n_libraries(self) -> int:
@@ -187,23 +193,41 @@ class Memory:
                 gone[symbol.address] = ts
                 continue
             until, end = gone.get(symbol.address, NEVER), _end(symbol.address, symbol.length)
-            programs.append((symbol.address, end, ts, until, LISTED, OF_NAME, len(self.names), 0))
+            programs.append((symbol.address, end, ts, until, LOADED, OF_NAME, len(self.names), 0))
             self.names.append(Listed(symbol.name, None))
         return joined([regions, regions_of(programs)])
 
-    def _mapped(self, pid: int, addresses: Array, is_jitted: bool) -> Regions:
-        """What `perf inject --jit` made of a dump is not needed where the dump is."""
-        all_maps = ((one, one.ts + self.offset_ns, until) for one, until in self._maps_of(pid))
-        mapped = [row for row in all_maps if not (is_jitted and JITTED_OBJECT.fullmatch(Path(row[0].path).name))]
+    def _mapped(self, program: Program, maps: Sequence[Mmap], addresses: Array) -> tuple[Regions, Array]:
+        """(files, since when their content is there: int64 ns)"""
+        held_by = files_held(maps, program.start == BEGINNING)
+        until = self._until(program)
         regions = regions_of([
-            (one.start, _end(one.start, one.length), start, until, MAPPED, NOTHING, 0, one.start - one.pgoff & TOP)
-            for one, start, until in mapped
+            (one.begin, one.end, self._traced(one.start), min(self._traced(one.until), until), MAPPED, NOTHING, 0,
+             maps[one.nth].start - maps[one.nth].pgoff & TOP)
+            for one in held_by
         ])  # fmt: skip
-        for nth in _holding(regions, addresses):
-            if not ANONYMOUS.fullmatch(mapped[nth][0].path):
-                library = self._natives.library_of(mapped[nth][0])
-                regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
+        self._name_files(regions, [maps[one.nth] for one in held_by], addresses)
+        return regions, np.array([one.since for one in held_by], np.int64) + self.offset_ns
+
+    def _objects(self, program: Program, objects: Sequence[Mmap], addresses: Array) -> Regions:
+        """What `perf inject --jit` made of code objects, mapped over the memory where they are."""
+        until = self._until(program)
+        regions = regions_of([
+            (one.start, _end(one.start, one.length), self._traced(one.ts), until, LOADED, NOTHING, 0,
+             one.start - one.pgoff & TOP)
+            for one in objects
+        ])  # fmt: skip
+        self._name_files(regions, objects, addresses)
         return regions
+
+    def _name_files(self, regions: Regions, maps: Sequence[Mmap], addresses: Array) -> None:
+        for nth in _holding(regions, addresses):
+            library = self._natives.library_of(maps[nth])
+            regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
+
+    def _traced(self, ts: int) -> int:
+        """A time of the recording on the trace's clock."""
+        return ts + self.offset_ns if BEGINNING < ts < NEVER else ts
 
     def _listed(self, pid: int) -> Regions:
         """Of a perf-PID.map: compilers write the same names there as into a jitdump."""
@@ -218,60 +242,52 @@ class Memory:
 
     def mapping_at(self, pid: int, ts: int, address: int) -> Mmap | None:
         """What holds an address at a time on the trace's clock. What is mapped first was there before."""
-        holding = [
-            one for one, until in self._maps_of(pid) if one.start <= address < one.start + one.length and ts < until
-        ]
+        program = self.programs.at(pid, ts - self.offset_ns)
+        maps = self._maps_of(program) if program is not None else ()
+        holding = [one for one in maps if one.start <= address < one.start + one.length]
         begun = [one for one in holding if one.ts + self.offset_ns <= ts]
         if begun:
             return begun[-1]
         return holding[0] if holding else None
 
-    def _maps_of(self, pid: int) -> Iterator[tuple[Mmap, int]]:
-        """(mapping, until when): a fork's child begins with its parent's; a new program ends all before."""
-        for owner, forked in reversed(self._ancestors(pid)):
-            for mapped in self._maps_by_pid.get(owner, ()):
-                until = self._next_program(owner, mapped.ts)
-                if mapped.ts <= forked < until or owner == pid:
-                    until = self._next_program(pid, mapped.ts)
-                    yield mapped, NEVER if until >= NEVER else until + self.offset_ns
+    def _maps_of(self, program: Program) -> list[Mmap]:
+        """By time: a fork's child begins with its parent's."""
+        ancestors = [*self.programs.ancestors(program, MAX_ANCESTORS)]
+        return [
+            mapped
+            for owner, until in reversed(ancestors)
+            for mapped in self._maps_by_program.get(owner.number, ())
+            if mapped.ts <= until
+        ]
 
-    def _ancestors(self, pid: int) -> list[tuple[int, int]]:
-        """(process, until when its memory is that of pid, too), from the process itself on."""
-        chain = {pid: NEVER}
-        child, until = pid, NEVER
-        while (fork := self._forks.get(child)) is not None and fork.ppid not in chain and len(chain) < MAX_ANCESTORS:
-            if child != pid and self._next_program(child, fork.ts) <= until:
-                break
-            child, until = fork.ppid, min(fork.ts, until)
-            chain[child] = until
-        return list(chain.items())
-
-    def _next_program(self, pid: int, ts: int) -> int:
-        execs = self._execs.get(pid, ())
-        nth = bisect_right(execs, ts)
-        return execs[nth] if nth < len(execs) else NEVER
+    def _until(self, program: Program) -> int:
+        """When a program ends, on the trace's clock."""
+        return self._traced(program.until)
 
     # ------------------------------------------------------------ what was compiled
 
-    def _code_of(self, pid: int) -> Iterator[tuple[int, Array, int]]:
-        """(owner, rows of the trace's places, until when): a fork's child has the code that its parent compiled."""
-        for owner, forked in self._ancestors(pid):
+    def _code_of(self, program: Program) -> Iterator[tuple[Array, int]]:
+        """(rows of the trace's places, until when they are of a parent): a fork's child has the code that its parent
+        compiled."""
+        for owner, forked in self.programs.ancestors(program, MAX_ANCESTORS):
             rows = self.places_of(owner)
             if len(rows):
-                yield owner, rows, forked
+                yield rows, forked
 
-    def places_of(self, pid: int) -> Array:
-        """Rows of the trace's places: of the dumps that the process mapped, and those of its number that none did."""
-        found = self._places.get(pid)
+    def places_of(self, program: Program) -> Array:
+        """Rows of the trace's places: of the dumps that the program mapped, and of those of its process that none did,
+        the code that was loaded while it ran."""
+        found = self._places.get(program.number)
         if found is None:
-            by_dump, by_pid = self._placed
-            parts = [by_dump.get(name, NO_ROWS) for name in self._dumps_of.get(pid, ())]
-            found = self._places[pid] = np.sort(np.concatenate([*parts, by_pid.get(pid, NO_ROWS)]))
+            by_dump, by_program = self._placed
+            parts = [by_dump.get(name, NO_ROWS) for name in self._dumps_of.get(program.number, ())]
+            found = np.sort(np.concatenate([*parts, by_program.get(program.number, NO_ROWS)]))
+            self._places[program.number] = found
         return found
 
     @cached_property
     def _placed(self) -> tuple[dict[str, Array], dict[int, Array]]:
-        """Rows of the trace's places that have a size: by dump; and by process, those of dumps that no process maps."""
+        """Rows of the trace's places that have a size: by dump; and by program, those of dumps that none maps."""
         trace = self._trace
         code = trace.places["code"]
         if len(code) == 0:
@@ -281,32 +297,37 @@ class Memory:
         rows = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code[sized]]])
         by_dump = {name: sized[of_dump] for name, of_dump in rows.items()}
         free = np.sort(np.concatenate([NO_ROWS, *(of for name, of in by_dump.items() if name not in mapped)]))
-        by_pid = rows_by_key(trace.code["pid"][code[free]])
-        return by_dump, {pid: free[of_pid] for pid, of_pid in by_pid.items()}
+        pid = trace.code["pid"][code[free]]
+        free, pid = free[np.isin(pid, self.programs.pids)], pid[np.isin(pid, self.programs.pids)]
+        numbers = self.programs.numbers(pid, trace.places["start_ts"][free] - self.offset_ns)
+        return by_dump, {number: free[mine] for number, mine in rows_by_key(numbers).items()}
 
-    def _jitted(self, owner: int, rows: Array, forked: int, pid: int) -> Iterator[Regions]:
-        zero = self.offset_ns
+    def _jitted(self, program: Program, rows: Array, forked: int) -> Regions:
+        """forked: when the program's memory began as a copy of that in which the code was loaded, NEVER for its own."""
         places = self._trace.places.table().take(rows)
         begin, start, until = places["address"], places["start_ts"], places["end_ts"]
         size = self._trace.code["size"][places["code"]].astype(np.uint64)
         end = np.where(begin + size < begin, np.uint64(TOP), begin + size)
         until = np.where(until >= 0, until, NEVER)
         keep = np.ones(len(rows), bool)
-        if owner != pid:
-            replaced = self._program_ends(owner, start - zero)
-            keep = (start - zero <= forked) & (forked < np.minimum(until - zero, replaced))
+        if forked < NEVER:
+            zero = self.offset_ns
+            keep = (start <= forked + zero) & (forked + zero < until)
             until = np.full(len(rows), NEVER)
-        replaced = self._program_ends(pid, start - zero)
-        until = np.where(replaced >= NEVER, until, np.minimum(until, replaced + zero))
+        until = np.minimum(until, self._until(program))
         n = len(rows)
         layer, kind = np.full(n, JITTED, np.int8), np.full(n, OF_CODE, np.int8)
         owners = places["code"].astype(np.int64)
-        yield Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
+        return Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
 
-    def _program_ends(self, pid: int, ts: Array) -> Array:
-        """When the process starts its next program, for each time; NEVER if it does not."""
-        execs = np.array([*self._execs.get(pid, ()), NEVER], np.int64)
-        return execs[np.searchsorted(execs[:-1], ts, "right")]
+
+def _parted(maps: Sequence[Mmap]) -> tuple[list[Mmap], list[Mmap]]:
+    """(mappings, what `perf inject --jit` put over them)"""
+    is_object = [JITTED_OBJECT.fullmatch(Path(one.path).name) is not None for one in maps]
+    return (
+        [one for one, put in zip(maps, is_object, strict=True) if not put],
+        [one for one, put in zip(maps, is_object, strict=True) if put],
+    )
 
 
 def _holding(regions: Regions, addresses: Array) -> list[int]:

@@ -13,7 +13,7 @@ from traceferry.importers.perf.layout import KERNEL_MODE, USER_MODE
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import Mmap, Samples
 from traceferry.importers.perf.regions import NOTHING
-from traceferry.importers.perf.spaces import FIRST_PROCESS, KERNEL_SPACE, OTHER_SPACE, Meanings, Memory, meanings_of
+from traceferry.importers.perf.spaces import FIRST_PROGRAM, KERNEL_SPACE, OTHER_SPACE, Meanings, Memory, meanings_of
 from traceferry.kernels import tables_kernel
 from traceferry.kernels.tables import Interned
 from traceferry.model import Array, Trace
@@ -27,7 +27,8 @@ def stacks_of(
     """A row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     if len(samples) == 0:
         return np.zeros(0, np.int32)
-    paths, keys = _collect(samples, _process_of(samples.pid, memory.pids), offset_ns)
+    space = (FIRST_PROGRAM + memory.programs.numbers(samples.pid, samples.ts)).astype(np.int32)
+    paths, keys = _collect(samples, space, offset_ns)
     meanings = meanings_of(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
     frames = frames_of(meanings, maps, natives, trace, MAX_FRAMES)
     stack, counts = _compose(paths, len(keys.spaces), meanings, frames, trace)
@@ -39,17 +40,10 @@ def stacks_of(
     return stack
 
 
-def _process_of(pid: Array, pids: object) -> Array:
-    """The space of each sample's process. pids: rising."""
-    known = np.array(pids, np.int64)
-    nth = np.searchsorted(known, np.ascontiguousarray(pid))
-    return (nth + FIRST_PROCESS).astype(np.int32)
-
-
-def _space_of_ip(cpumode: Array, process: Array) -> Array:
+def _space_of_ip(cpumode: Array, program: Array) -> Array:
     mode = np.ascontiguousarray(cpumode)
     others = np.where(mode == KERNEL_MODE, np.int32(KERNEL_SPACE), np.int32(OTHER_SPACE))
-    return np.where(mode == USER_MODE, process, others).astype(np.int32)
+    return np.where(mode == USER_MODE, program, others).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ class Counts:
     late: int
 
 
-def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, Keys]:
+def _collect(samples: Samples, program: Array, offset_ns: int) -> tuple[Paths, Keys]:
     n = len(samples)
     length = np.ascontiguousarray(samples.chain_n, np.int32)
     longest = int(length.max()) + 1
@@ -94,9 +88,9 @@ def _collect(samples: Samples, process: Array, offset_ns: int) -> tuple[Paths, K
         samples.chain,
         np.ascontiguousarray(samples.chain_start, np.int64),
         length,
-        process,
+        program,
         np.ascontiguousarray(samples.ip, np.uint64),
-        _space_of_ip(samples.cpumode, process),
+        _space_of_ip(samples.cpumode, program),
         thread,
         ts,
     )

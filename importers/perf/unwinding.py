@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -12,12 +13,14 @@ import numpy as np
 from traceferry.errors import FormatError
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
 from traceferry.importers.perf.layout import KERNEL_MODE
+from traceferry.importers.perf.mappings import ANONYMOUS
 from traceferry.importers.perf.natives import Library, Natives
-from traceferry.importers.perf.recording import Comm, Fork, Mmap, Recording, Samples
-from traceferry.importers.perf.spaces import ANONYMOUS, Memory
+from traceferry.importers.perf.programs import OUTSIDE, Program
+from traceferry.importers.perf.recording import Mmap, Recording, Samples
+from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
 from traceferry.io.source import release
-from traceferry.model import Array, CodeReader, Trace, distinct
+from traceferry.model import Array, CodeReader, Trace, distinct, rows_by_key
 from traceferry.unwind import unwind_inlined as names
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
@@ -85,6 +88,7 @@ class _Run:
     modules: list[Module | None] = field(default_factory=list)
     libraries: list[Library | None] = field(default_factory=list)
     _numbers: dict[tuple[str, str] | int, int] = field(default_factory=dict)
+    _of_path: dict[str, int] = field(default_factory=dict)
 
     # ------------------------------------------------------------ registers and dumps
 
@@ -113,43 +117,39 @@ class _Run:
                     flags.astype(np.uint8),
                 ), mine  # fmt: skip
 
-    # ------------------------------------------------------------ process by process, as mappings change
+    # ------------------------------------------------------------ program by program, as mappings change
 
     def unwind(self, stacks: UserStacks, rows: Array) -> list[_Part]:
-        samples = self.recording.samples
-        pids, ts = samples.pid[rows], samples.ts[rows]
-        order = np.argsort(pids, kind="stable")
-        starts = np.flatnonzero(np.diff(pids[order], prepend=pids[order][0] - 1))
-        waiting = {int(pids[part[0]]): part for part in np.split(order, starts[1:])}
+        samples, programs = self.recording.samples, self.memory.programs
+        ts = samples.ts[rows]
+        numbers = programs.numbers(samples.pid[rows], ts)
+        waiting = rows_by_key(numbers)
         changes = list(self._changes(stacks.machine, stacks.big, set(waiting)))
         unwinder = Unwinder(self.modules)
         spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)
         parts: list[_Part] = []
         at_once = max(1, min(AT_ONCE, WINDOW // int(stacks.dump_n.max(initial=1))))
 
-        def unwind_until(pid: int, until: int | None) -> None:
-            mine = waiting.get(pid)
+        def unwind_until(number: int, until: int | None) -> None:
+            mine = waiting.get(number)
             if mine is None:
                 return
             n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
             for begin in range(0, n, at_once):
                 piece = mine[begin : min(begin + at_once, n)]
-                parts.append(_Part(rows[piece], unwinder.unwind(stacks, piece, spaces[pid])))
+                parts.append(_Part(rows[piece], unwinder.unwind(stacks, piece, spaces[number])))
                 self._release(stacks, piece)
-            waiting[pid] = mine[n:]
+            waiting[number] = mine[n:]
 
         for when, _, change in changes:
-            if isinstance(change, Fork):
-                unwind_until(change.ppid, when)
-                spaces[change.pid] = spaces[change.ppid].copy()
-            elif isinstance(change, Comm):
-                unwind_until(change.pid, when)
-                spaces[change.pid] = AddressSpace()
+            if isinstance(change, Program):
+                if change.parent is not None:
+                    spaces[change.number] = spaces[change.parent.number].copy()
             else:
-                unwind_until(change.pid, when)
-                change.apply(spaces[change.pid])
-        for pid in sorted(waiting):
-            unwind_until(pid, None)
+                unwind_until(change.program, when)
+                change.apply(spaces[change.program])
+        for number in sorted(waiting):
+            unwind_until(number, None)
         n_bad = sum(problem.n_bad + problem.is_cut for of_one in unwinder.problems.values() for problem in of_one)
         self.trace.report.note("unwinding_damaged", n_bad, where=self.where)
         return parts
@@ -159,39 +159,40 @@ class _Run:
         end = int((stacks.dump_at[piece] + stacks.dump_n[piece]).max())
         release(self.recording.stream, int(stacks.registers_at[piece].min()), end)
 
-    def _changes(self, machine: Machine, big: bool, pids: set[int]) -> list[tuple[int, int, Fork | Comm | _Mapping]]:
-        """By time, of the processes and those they were forked from."""
-        recording = self.recording
-        forks = {task.pid: task.ppid for task in recording.tasks if isinstance(task, Fork) and task.pid != task.ppid}
-        wanted, new = set(pids), list(pids)
-        while new:
-            parent = forks.get(new.pop())
-            if parent is not None and parent not in wanted:
-                wanted.add(parent)
-                new.append(parent)
-        changes: list[tuple[int, int, Fork | Comm | _Mapping]] = []
-        for task in recording.tasks:
-            is_change = (isinstance(task, Fork) and task.pid != task.ppid) or (isinstance(task, Comm) and task.is_exec)
-            if is_change and task.pid in wanted and isinstance(task, (Fork, Comm)):
-                changes.append((task.ts, 0, task))
-        for mapped in recording.maps:
-            if mapped.pid in wanted:
-                changes.append((mapped.ts, 1, self._mapping(mapped, machine)))
-        for pid in sorted(pids):
-            changes += [(when, 2, mapping) for when, mapping in self._code_of(pid, machine, big)]
+    def _changes(self, machine: Machine, big: bool, numbers: set[int]) -> list[tuple[int, int, Program | _Mapping]]:
+        """By time, of the programs and of those whose memory they began with."""
+        programs = self.memory.programs
+        wanted = {
+            one.number for number in numbers for one, _ in programs.ancestors(programs.all[number], MAX_ANCESTORS)
+        }
+        changes: list[tuple[int, int, Program | _Mapping]] = []
+        for number in sorted(wanted):
+            program = programs.all[number]
+            changes.append((program.start, 0, program))
+            changes += [
+                (max(when, program.start), 2, mapping) for when, mapping in self._code_of(program, machine, big)
+            ]
+        for mapped in self.recording.maps:
+            owner = programs.at(mapped.pid, mapped.ts)
+            if owner is not None and owner.number in wanted and owner.pid != OUTSIDE:
+                mapping = _Mapping(owner.number, self._mapping(mapped, machine))
+                changes.append((max(mapped.ts, owner.start), 1, mapping))
         changes.sort(key=itemgetter(0, 1))
         return changes
 
-    def _mapping(self, mapped: Mmap, machine: Machine) -> _Mapping:
-        end = mapped.start + mapped.length
-        if not mapped.is_exec:
-            return _Mapping(mapped.pid, mapped.start, end, None, NO_MODULE)
+    def _mapping(self, mapped: Mmap, machine: Machine) -> Callable[[AddressSpace], None]:
+        start, end = mapped.start, mapped.start + mapped.length
         if ANONYMOUS.fullmatch(mapped.path):
-            return _Mapping(mapped.pid, mapped.start, end, 0, NO_MODULE)
-        number = self._number(mapped, machine)
-        module = self.modules[number]
-        bias = module.bias(mapped.start, mapped.pgoff) if module is not None else 0
-        return _Mapping(mapped.pid, mapped.start, end, bias or 0, number)
+            change = AddressSpace.map_anonymous if mapped.is_exec else AddressSpace.unmap_anonymous
+            return partial(change, start=start, end=end)
+        number = self._number(mapped, machine) if mapped.is_exec else self._of_path.get(mapped.path, NO_MODULE)
+        module = self.modules[number] if number != NO_MODULE else None
+        bias = module.bias(mapped.start, mapped.pgoff) if module is not None else None
+        if mapped.is_exec:
+            return partial(AddressSpace.map, start=start, end=end, bias=bias or 0, module=number)
+        if bias is None:
+            return partial(AddressSpace.unmap, start=start, end=end)
+        return partial(AddressSpace.unmap, start=start, end=end, bias=bias, module=number)
 
     def _number(self, mapped: Mmap, machine: Machine) -> int:
         library = self.natives.library_of(mapped)
@@ -200,22 +201,25 @@ class _Run:
             self._numbers[key] = len(self.modules)
             self.modules.append(_module_of(library, machine))
             self.libraries.append(library)
+        self._of_path[mapped.path] = self._numbers[key]
         return self._numbers[key]
 
-    def _code_of(self, pid: int, machine: Machine, big: bool) -> Iterator[tuple[int, _Mapping]]:
+    def _code_of(self, program: Program, machine: Machine, big: bool) -> Iterator[tuple[int, _Mapping]]:
         """Code of JIT compilers that has call-frame information, while it is where it is."""
         trace, zero = self.trace, self.memory.offset_ns
-        for place in self.memory.places_of(pid).tolist():
+        for place in self.memory.places_of(program).tolist():
             code = int(trace.places["code"][place])
             number = self._code_number(code, trace.code_reader(code), machine, big)
             if number == NO_MODULE:
                 continue
             start = int(trace.places["address"][place])
             end = start + int(trace.code["size"][code])
-            yield int(trace.places["start_ts"][place]) - zero, _Mapping(pid, start, end, start - JIT_ADDRESS, number)
+            load = partial(AddressSpace.load, start=start, end=end, bias=start - JIT_ADDRESS, module=number)
+            yield int(trace.places["start_ts"][place]) - zero, _Mapping(program.number, load)
             until = int(trace.places["end_ts"][place])
             if until >= 0:
-                yield until - zero, _Mapping(pid, start, end, 0, NO_MODULE)
+                unload = partial(AddressSpace.unload, start=start, end=end)
+                yield until - zero, _Mapping(program.number, unload)
 
     def _code_number(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> int:
         if code not in self._numbers:
@@ -275,19 +279,10 @@ _CONTRADICTIONS = (names.BAD_ADDRESS, names.BAD_CFA, names.LOST_REGISTER)
 
 @dataclass(frozen=True)
 class _Mapping:
-    """bias: None unmaps, as a mapping does that is not executable."""
+    """Changes what a program, by its number, has in its memory."""
 
-    pid: int
-    start: int
-    end: int
-    bias: int | None
-    module: int
-
-    def apply(self, space: AddressSpace) -> None:
-        if self.bias is None:
-            space.unmap(self.start, self.end)
-        else:
-            space.map(self.start, self.end, self.bias, self.module)
+    program: int
+    apply: Callable[[AddressSpace], None]
 
 
 def _module_of(library: Library, machine: Machine) -> Module | None:

@@ -1,0 +1,218 @@
+"""What ran when: a process for each program, a thread for each use of a number, and the names that threads had."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders.jitdump import JitDump
+from builders.perf_data import PerfData
+from readers import perfetto
+from support import report_of, states_of
+from test_perf_map import (
+    CHILD,
+    CODE,
+    LIB,
+    LIB_PATH,
+    LIB_SIZE,
+    PID,
+    START,
+    A,
+    X,
+    lives,
+    mapped_x,
+    read,
+    recorded,
+    stacks,
+)
+
+import traceferry
+from traceferry.model import Trace
+
+Steps = Callable[[PerfData], PerfData]
+
+
+def sampled(trace: Trace) -> list[tuple[int, str, int, str, int]]:
+    """Process, its name, thread, its name, number of samples."""
+    return [(p.pid, p.name, t.tid, t.name, len(t.load().samples)) for p, t in trace.threads]
+
+
+def chain() -> PerfData:
+    """A process that executes a program, then another one, which changes its name twice; a sample under each name."""
+    data = recorded().sample(PID, PID, START + 10, A)
+    for ts, name in ((20, "one"), (40, "two")):
+        data.comm(PID, PID, name, START + ts, exec=True).sample(PID, PID, START + ts + 10, A)
+    for ts, name in ((60, "renamed"), (80, "last")):
+        data.comm(PID, PID, name, START + ts).sample(PID, PID, START + ts + 10, A)
+    return data.exit(PID, PID, START + 100)
+
+
+def test_each_program_is_a_process() -> None:
+    trace = read(chain())
+    assert sampled(trace) == [(PID, "app", PID, "app", 1), (PID, "one", PID, "one", 1), (PID, "two", PID, "last", 3)]
+    assert [(start, end) for *_, start, end in lives(trace)] == [(10, 20), (20, 40), (40, 100)]
+    states = [(ts - START, value) for _, thread in trace.threads for ts, _, value in states_of(trace, thread.load())]
+    assert states == [(40, "two"), (60, "renamed"), (80, "last")]
+    (issue,) = (issue for issue in trace.report if issue.kind == "thread_renamed")
+    assert (issue.count, issue.details) == (2, (f"thread {PID}: two, renamed, last",))
+
+
+def test_each_program_is_a_process_in_the_viewers(tmp_path: Path) -> None:
+    source = tmp_path / "perf.data"
+    source.write_bytes(chain().bytes())
+    trace = traceferry.load([source])
+    for suffix in (".json", ".gecko.json", ".pftrace"):
+        traceferry.save(trace, tmp_path / f"out{suffix}")
+    for suffix in (".json", ".gecko.json"):
+        threads = json.loads((tmp_path / f"out{suffix}").read_bytes())["threads"]
+        found = [(str(t["pid"]), t["processName"], t["tid"], samples_of(t)) for t in threads]
+        assert found == [("7", "app", PID, 1), ("7.1", "one", PID, 1), ("7.2", "two", PID, 3)]
+        assert sum("Thread name" in json.dumps(thread) for thread in threads) == 1
+    written = perfetto.read(tmp_path / "out.pftrace")
+    names = {process.pid: process.name for process in written.processes.values()}
+    assert Counter(names[sample.pid] for sample in written.samples) == {"app": 1, "one (7)": 1, "two (7)": 3}
+    threads = {(t.pid, t.tid): t.name for t in written.threads.values()}
+    assert {(sample.pid, sample.tid) for sample in written.samples} <= threads.keys()
+    assert sorted(threads.values()) == ["app", "last (7)", "one (7)"]
+
+
+def samples_of(thread: dict[str, Any]) -> int:
+    samples = thread["samples"]
+    return samples["length"] if "length" in samples else len(samples["data"])
+
+
+# ---------------------------------------------------------------- numbers that are used again
+
+REUSED: dict[str, Steps] = {
+    "after its end": lambda d: d.exit(CHILD, CHILD, START + 40).fork(CHILD, CHILD, PID, PID, START + 50),
+    "its end was lost": lambda d: d.fork(CHILD, CHILD, PID, PID, START + 50),
+}
+
+
+@pytest.mark.parametrize("steps", REUSED.values(), ids=REUSED)
+def test_a_process_number_that_a_fork_uses_again(steps: Steps) -> None:
+    """The second child executes nothing: it has its parent's name and memory, not the first one's."""
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True)
+    mapped_x(data, CHILD, 25, "/bin/ls").sample(CHILD, CHILD, START + 30, X).sample(CHILD, CHILD, START + 31, A)
+    steps(data).sample(CHILD, CHILD, START + 60, A).sample(CHILD, CHILD, START + 61, X)
+    trace = read(data)
+    assert stacks(trace, CHILD) == ["ls+0x0", "[unknown]", "libx.so+0x10", "[unknown]"]
+    assert sampled(trace) == [
+        (PID, "app", PID, "app", 0), (CHILD, "ls", CHILD, "ls", 2), (CHILD, "app", CHILD, "app", 2),
+    ]  # fmt: skip
+    assert report_of(trace).keys() <= {"code_unknown", "kernels_interpreted"}
+
+
+def test_a_grandchild_of_a_process_whose_number_was_used_before() -> None:
+    """Its memory is the later one's."""
+    data = recorded().fork(6, 6, PID, PID, START + 10).comm(6, 6, "ls", START + 20, exec=True).exit(6, 6, START + 30)
+    data.fork(6, 6, PID, PID, START + 40).fork(CHILD, CHILD, 6, 6, START + 50).sample(CHILD, CHILD, START + 60, A)
+    assert stacks(read(data), CHILD) == ["libx.so+0x10"]
+
+
+def test_a_thread_number_that_is_used_again() -> None:
+    data = recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "first", START + 11)
+    data.sample(PID, 9, START + 20, A).exit(PID, 9, START + 30).fork(PID, 9, PID, PID, START + 40)
+    data.sample(PID, 9, START + 50, A).sample(PID, 9, START + 60, A)
+    trace = read(data)
+    assert sampled(trace)[1:] == [(PID, "app", 9, "first", 1), (PID, "app", 9, "app", 2)]
+    assert [lives(trace)[nth][-2:] for nth in (1, 2)] == [(10, 30), (40, 60)]
+
+
+def test_code_belongs_to_the_program_that_ran_when_it_was_loaded() -> None:
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).sample(CHILD, CHILD, START + 30, CODE)
+    data.exit(CHILD, CHILD, START + 40).fork(CHILD, CHILD, PID, PID, START + 50).sample(CHILD, CHILD, START + 60, CODE)
+    trace = read(data, JitDump(pid=CHILD, start=START).load("f", CODE, ts=START + 20))
+    assert stacks(trace, CHILD) == ["f", "[unknown]"]
+
+
+# ---------------------------------------------------------------- programs and names
+
+
+def test_another_thread_executes_a_program() -> None:
+    """All threads end, and the one that executes it has the number of the process from then on."""
+    data = (
+        recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "worker", START + 11).sample(PID, 9, START + 20, A)
+    )
+    data.exit(PID, PID, START + 30).comm(PID, PID, "ls", START + 31, exec=True).sample(PID, PID, START + 40, A)
+    trace = read(data)
+    assert sampled(trace) == [(PID, "app", PID, "app", 0), (PID, "app", 9, "worker", 1), (PID, "ls", PID, "ls", 1)]
+    assert lives(trace)[1][-2:] == (10, 31)
+
+
+def test_a_child_that_was_sampled_before_it_executed_its_program() -> None:
+    """As vfork's is: both are shown. Where nothing was seen before, there is one process, from the fork on."""
+
+    def child(*times: int) -> Trace:
+        data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True)
+        for ts in times:
+            data.sample(CHILD, CHILD, START + ts, A)
+        return read(data)
+
+    assert sampled(child(15, 30))[1:] == [(CHILD, "app", CHILD, "app", 1), (CHILD, "ls", CHILD, "ls", 1)]
+    assert sampled(child(30))[1:] == [(CHILD, "ls", CHILD, "ls", 1)]
+    assert lives(child(30))[1][-2:] == (10, 30)
+
+
+def test_names_that_nothing_was_sampled_under_are_not_told() -> None:
+    """A new thread names itself before it does anything else."""
+    data = (
+        recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "worker", START + 11).sample(PID, 9, START + 20, A)
+    )
+    trace = read(data.comm(PID, 9, "later", START + 30))
+    assert [len(thread.load().states) for _, thread in trace.threads] == [0, 0]
+    assert "thread_renamed" not in report_of(trace)
+
+
+def test_what_the_recorder_found_running_has_no_copy_of_its_parents_memory() -> None:
+    """perf -a and -p tell of forks that were long ago, at the time 0."""
+    data = recorded().fork(CHILD, CHILD, PID, PID, 0).comm(CHILD, CHILD, "daemon", ts=0)
+    trace = read(data.sample(CHILD, CHILD, START + 10, A))
+    assert stacks(trace, CHILD) == ["[unknown]"]
+
+
+def test_a_thread_that_recorder_and_kernel_both_tell_of() -> None:
+    """It began while the recorder looked for what runs."""
+    data = recorded().fork(PID, 9, PID, PID, 0).comm(PID, 9, "worker", ts=0).fork(PID, 9, PID, PID, START + 10)
+    trace = read(data.sample(PID, 9, START + 20, A))
+    assert sampled(trace) == [(PID, "app", PID, "app", 0), (PID, "app", 9, "worker", 1)]
+
+
+def test_old_recordings_that_give_times_only_to_forks() -> None:
+    """The child's parent has mapped its files before, and the child knows its own by no time."""
+    flags = "disabled inherit mmap comm task mmap2"
+    data = PerfData(start=START).event(flags=flags).comm(PID, PID, "app").mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH)
+    data.fork(6, 6, PID, PID, START + 10).fork(CHILD, CHILD, PID, PID, START + 20).comm(CHILD, CHILD, "ls", exec=True)
+    data.mmap2(CHILD, CHILD, X, 0x1000, 0, "/bin/ls")
+    data.sample(6, 6, START + 30, A).sample(CHILD, CHILD, START + 30, X)
+    trace = read(data)
+    assert (stacks(trace, 6), stacks(trace, CHILD)) == (["libx.so+0x10"], ["ls+0x0"])
+
+
+# ---------------------------------------------------------------- process 0
+
+
+def test_the_idle_task() -> None:
+    trace = read(recorded().sample(0, 0, START + 10, 0xFFFF_FFFF_8100_0000, mode="kernel"))
+    assert sampled(trace)[0] == (0, "swapper", 0, "swapper", 1)
+
+
+OUTSIDE: dict[str, Steps] = {
+    "executes a program": lambda d: d.comm(0, 0, "ls", START + 5, exec=True),
+    "maps a file": lambda d: d.mmap2(0, 0, LIB, LIB_SIZE, 0, LIB_PATH, ts=START + 5),
+    "forks": lambda d: d.fork(0, 0, 0, 0, START + 5),
+    "runs": lambda d: d,
+}
+
+
+@pytest.mark.parametrize("steps", OUTSIDE.values(), ids=OUTSIDE)
+def test_tasks_outside_of_the_recorders_pid_namespace(steps: Steps) -> None:
+    """All of them are process 0: none of their maps and names holds for the others."""
+    trace = read(steps(recorded()).sample(0, 0, START + 10, A))
+    assert sampled(trace)[0] == (0, "outside the pid namespace", 0, "outside the pid namespace", 1)
+    assert stacks(trace, 0) == ["[unknown]"]
+    assert report_of(trace)["outside_namespace"] == 1
