@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.dwarf import Dwarf, Symbol
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
     BOOTTIME,
@@ -37,7 +38,7 @@ from builders.perf_data import (
 from support import data_of, events_of, load_checked, report_of, thread_of
 
 import traceferry
-from traceferry.importers.perf import kallsyms, natives
+from traceferry.importers.perf import kallsyms, natives, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.spaces import read_map_file
@@ -880,6 +881,8 @@ def running_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
         f"0000000000000000 A hidden\n{KERNEL + 0x40:x} W weak\n"
         f"{MODULE + 0x20:x} t of_mod\t[mod]\n{MODULE + 0x1010:x} t of_two\t[two_words]\n"
         f"{MODULE + 0x1030:x} t end\t[two_words]\n"
+        f"{KERNEL + 0x100_0000:x} T _etext\n{KERNEL + 0x110_0000:x} T _sinittext\n"
+        f"{KERNEL + 0x110_0010:x} T start_kernel\n{KERNEL + 0x120_0000:x} T _einittext\n"
     )
     monkeypatch.setattr(kallsyms, "KERNEL_NOTES", tmp_path / "notes")
     monkeypatch.setattr(kallsyms, "KALLSYMS", tmp_path / "kallsyms")
@@ -906,6 +909,52 @@ def test_kernel_symbols_of_this_kernel(running_kernel: bytes) -> None:
 def test_another_kernel_has_no_symbols(running_kernel: bytes, hostname: str, other: bool) -> None:
     data = in_kernel(bytes(20) if other else running_kernel, hostname, KERNEL + 0x14)
     assert stack(read(data)) == "[kernel.kallsyms]+0x14"
+
+
+def test_the_build_id_of_the_kernel_in_its_mapping(running_kernel: bytes) -> None:
+    """perf record --buildid-mmap writes no BUILD_ID feature."""
+    for build_id, wanted in ((running_kernel, "do_work"), (bytes(20), "[kernel.kallsyms]+0x14")):
+        data = recorded().feature(HOSTNAME="vm1")
+        data.mmap2(-1, 0, KERNEL, 0x100_0000, KERNEL, f"{KALLSYMS}_text", 0, build_id, misc=KERNEL_MODE, ts=0)
+        assert stack(read(data.sample(PID, PID, ip=KERNEL + 0x14, mode="kernel"))) == wanted
+
+
+def test_what_runs_once_lies_behind_the_mapping(running_kernel: bytes) -> None:
+    """perf maps the kernel up to _etext; stacks of idle processors begin in start_kernel. Between is data."""
+    at = [KERNEL + offset for offset in (0x110_0014, 0x100_0014, 0x120_0014)]
+    data = in_kernel(running_kernel, "vm1", *at)
+    data.mmap(-1, 0, MODULE, 0x1000, 0, "[mod]", misc=KERNEL_MODE, ts=0).sample(
+        PID, PID, ip=MODULE + 0x24, mode="kernel"
+    )
+    names = ["start_kernel", f"{KALLSYMS}+0x1000014", f"{KALLSYMS}+0x1200014", "of_mod"]
+    assert stacks(read(data)) == names
+
+
+VDSO = 0x7FFF_0000_0000
+
+
+@pytest.mark.parametrize(("of_kernel", "start", "options", "release", "wanted"), [
+    ("this", VDSO, {}, "6.1", "__vdso_time"),
+    ("another", VDSO, {}, "6.1", "[vdso]+0x1004"),
+    ("this", 0xF7F0_0000, {}, "6.1", "[vdso]+0x1004"),
+    ("unknown", VDSO, {}, "6.1", "[vdso]+0x1004"),
+    ("unknown", VDSO, {"sysroots": ["/"]}, "6.1", "__vdso_time"),
+    ("unknown", VDSO, {"sysroots": ["/"]}, "6.2", "[vdso]+0x1004"),
+    ("unknown", VDSO, {"sysroots": ["/nowhere"]}, "6.1", "[vdso]+0x1004"),
+], ids=["this kernel", "another", "32 bits", "unknown", "--sysroot /", "another release", "another tree"])  # fmt: skip
+def test_the_kernel_vouches_for_a_vdso_without_a_build_id(
+    running_kernel: bytes, monkeypatch: pytest.MonkeyPatch, of_kernel: str, start: int, options: dict[str, Any],
+    release: str, wanted: str,
+) -> None:  # fmt: skip
+    image = Dwarf().elf([Symbol("__vdso_time", 0x1000, 16)])
+    monkeypatch.setattr(vdso, "own_vdso", lambda: image)
+    monkeypatch.setattr(natives, "build_id_of", lambda data: "ab" * 20 if bytes(data) == image else "")
+    monkeypatch.setattr(natives.platform, "release", lambda: "6.1")
+    build_id = {"this": running_kernel, "another": bytes(20), "unknown": None}[of_kernel]
+    data = recorded().feature(HOSTNAME="vm1", OSRELEASE=release)
+    data.mmap2(-1, 0, KERNEL, 0x100_0000, KERNEL, f"{KALLSYMS}_text", 0, build_id, misc=KERNEL_MODE, ts=0)
+    data.mmap2(PID, PID, start, 0x2000, 0, "[vdso]", ts=0).sample(PID, PID, ip=start + 0x1004)
+    assert stack(read(data, options=Options(**options))) == wanted
 
 
 def test_hidden_kernel_symbols() -> None:

@@ -121,6 +121,10 @@ BUILDS = {
     "other 16 bytes": (BUILD_ID, OTHER_ID[:32], False),
     "8 bytes in a debug id": (BUILD_ID[:16], BUILD_ID[:16] + "0" * 16, True),
     "a part that is no debug id": (BUILD_ID, BUILD_ID[:30], False),
+    "3 bytes, as perf records them": ("abcdef", "abcdef00", True),
+    "5 bytes in a record of 20": ("0123456789", "0123456789" + 30 * "0", True),
+    "20 bytes of 23": (BUILD_ID + "010203", BUILD_ID, True),
+    "others behind 20 bytes": (BUILD_ID + "010203", BUILD_ID + "010204", False),
 }
 
 

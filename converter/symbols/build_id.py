@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 NT_GNU_BUILD_ID = 3
 HEADER_BYTES = 64
+# A debug id holds 16 bytes of a build id, perf records 20.
+DEBUG_ID_DIGITS, RECORDED_DIGITS = 32, 40
 CODE = 1  # both PT_LOAD and SHT_PROGBITS
 
 
@@ -108,3 +110,19 @@ def debug_id_of(build_id: str, big_endian: bool = False) -> str:
     if not big_endian:
         raw = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
     return raw.hex().upper() + "0"
+
+
+def is_same_build(one: str, other: str) -> bool:
+    """Whether two build ids in hex are of one file. An id from a debug id has the first 16 bytes only; perf records at
+    most 20, and rounds their number up to a multiple of 4; each is filled up with zeros."""
+    if not (one and other):
+        return False
+    is_from_debug_id = DEBUG_ID_DIGITS in (len(one), len(other))
+    if is_from_debug_id and debug_id_of(one) == debug_id_of(other):
+        return True
+    is_cut = min(len(one), len(other)) <= RECORDED_DIGITS
+    return one == other or (is_cut and _recorded(one) == _recorded(other))
+
+
+def _recorded(build_id: str) -> str:
+    return build_id[:RECORDED_DIGITS].ljust(RECORDED_DIGITS, "0")

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from traceferry.errors import FormatError
 from traceferry.io.source import Source, open_regular
 from traceferry.report import Report
-from traceferry.symbols.build_id import debug_id_of
+from traceferry.symbols.build_id import DEBUG_ID_DIGITS, is_same_build
 from traceferry.symbols.interface import Symbols
 
 ELF_MAGIC = b"\x7fELF"
@@ -21,8 +21,6 @@ MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
 LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
 # What the tools that write symbols put behind the name of the library.
 SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
-# A debug id holds 16 bytes of a build id.
-DEBUG_ID_DIGITS = 32
 
 
 class Identified(Protocol):
@@ -133,15 +131,6 @@ def refused_build(symbols: Identified, build_id: str, name: str) -> FormatError:
     here = symbols.build_id or "unknown"
     message = f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}"
     return FormatError(message, path=symbols.path)
-
-
-def is_same_build(one: str, other: str) -> bool:
-    """Whether two build ids in hex are of one file. An id from a debug id has the first 16 bytes only, filled up with
-    zeros."""
-    if not (one and other):
-        return False
-    from_debug_id = DEBUG_ID_DIGITS in (len(one), len(other))
-    return one == other or (from_debug_id and debug_id_of(one) == debug_id_of(other))
 
 
 def library_name(name: str) -> str:

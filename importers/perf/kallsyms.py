@@ -17,6 +17,8 @@ KALLSYMS = Path("/proc/kallsyms")
 KERNEL_NOTES = Path("/sys/kernel/notes")
 ADDRESS_DIGITS = (8, 16)
 FUNCTION_TYPES = b"tTwW"
+# Where the kernel's linker script ends code: no functions, and what follows is data.
+ENDS = frozenset(("_etext", "_einittext", "__exittext_end"))
 MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
@@ -61,10 +63,11 @@ class KernelSymbols:
 
     def lookup(self, module: str, addresses: Array) -> list[tuple[int, str]]:
         """(start, name) of the last function of the module that starts at or before each address, (0, "") where there
-        is none. module: as `module_name` says, "" is the kernel itself."""
+        is none, and behind the end of a section of code. module: as `module_name` says, "" is the kernel itself."""
         starts, rows = self._table(module)
         nth = np.searchsorted(starts, addresses, "right") - 1
-        return [(int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist()]
+        found = ((int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist())
+        return [(start, name) if name else (0, "") for start, name in found]
 
     def _table(self, module: str) -> tuple[Array, Array]:
         """(addresses, rows), one row for each address; of several names of one address the last in the alphabet."""
@@ -88,7 +91,8 @@ class KernelSymbols:
         address = self._address[row]
         same = range(int(np.searchsorted(self._address, address)), row + 1)
         of_module = self._of_module[row]
-        return max(self._words(nth)[0] for nth in same if self._of_module[nth] == of_module)
+        names = {self._words(nth)[0] for nth in same if self._of_module[nth] == of_module}
+        return max(names - ENDS, default="")
 
     def _module(self, row: int) -> str:
         return self._words(row)[-1].strip("[]")

@@ -21,7 +21,7 @@ from traceferry.io.source import Source
 from traceferry.model import Array, Trace
 from traceferry.registry import Options
 from traceferry.report import Report
-from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at
+from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
 from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.interface import FoundSymbols
 
@@ -92,6 +92,11 @@ class Library:
         return LibraryFile(self.symbols, self.binary)
 
 
+def is_kernel(mapped: Mmap) -> bool:
+    """Whether the kernel itself is mapped there, and no module."""
+    return mapped.path == KERNEL or mapped.path.removeprefix(KERNEL) in KERNEL_REFERENCES
+
+
 @dataclass(frozen=True)
 class _Local:
     """The file at a recorded path; differs: why it is another one than was recorded, or ""."""
@@ -109,6 +114,7 @@ class Natives:
         self.demangle = Demangler()
         self._trace = trace
         self._maps = recording.maps
+        self._features = features
         self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
         self._sources = options.symbols
         self._find_symbols = options.find_symbols
@@ -123,7 +129,7 @@ class Natives:
             path = next((path.removesuffix(s) for s in KERNEL_REFERENCES if path == KERNEL + s), path)
         # perf has this name for the vdso of 32-bit processes.
         listed = "[vdso32]" if path == vdso.PATH and mapped.start < 1 << 32 else path
-        build_id = mapped.build_id or self._build_ids.get(listed, "")
+        build_id = mapped.build_id or self._build_ids.get(listed, "") or self._vdso_build_id(mapped)
         library = self._library_of.get((path, build_id))
         if library is None:
             library = self._library_of[path, build_id] = self._open(mapped, path, build_id)
@@ -147,28 +153,56 @@ class Natives:
     def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
         """(start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its modules,
         (0, "") where nothing is found. start: as an offset, too."""
-        path = mapped.path
-        is_kernel = path == KERNEL or path.removeprefix(KERNEL) in KERNEL_REFERENCES
         # After another start of the machine, modules lie in another order.
-        if self._kernel is None or (self._kernel_shift and not is_kernel):
+        if self._kernel is None or (self._kernel_shift and not is_kernel(mapped)):
             return [(0, "")] * len(offsets)
         here = (mapped.start - self._kernel_shift) % ADDRESSES
-        found = self._kernel.lookup("" if is_kernel else module_name(path), offsets + np.uint64(here))
+        module = "" if is_kernel(mapped) else module_name(mapped.path)
+        found = self._kernel.lookup(module, offsets + np.uint64(here))
         # What starts in front of a module is not of it.
-        is_own = (name and (is_kernel or start >= here) for start, name in found)
+        is_own = (name and (not module or start >= here) for start, name in found)
         return [(start - here, name) if own else (0, "") for own, (start, name) in zip(is_own, found, strict=True)]
 
     @cached_property
     def _kernel(self) -> KernelSymbols | None:
         """Of the kernel that runs here, if it is the one that was recorded."""
-        recorded = self._build_ids.get(KERNEL, "")
         try:
-            if self._is_this_machine and recorded and recorded == kallsyms.running_kernel():
+            if self._is_this_machine and self._is_this_kernel:
                 self._trace.report.note("files_read", where=str(kallsyms.KALLSYMS), detail=str(kallsyms.KALLSYMS))
                 return KernelSymbols(kallsyms.KALLSYMS.read_bytes())
         except OSError:
             pass
         return None
+
+    @cached_property
+    def _is_this_kernel(self) -> bool:
+        """Whether a kernel of the recorded build runs here. Where no build id is recorded, those of the same release
+        are one if the user says that the recorded files are those of this machine: --sysroot /."""
+        recorded = self._kernel_build_id
+        try:
+            if recorded:
+                return recorded == kallsyms.running_kernel()
+        except OSError:
+            return False
+        is_own_tree = any(os.path.realpath(root) == os.sep for root in self._sysroots)
+        return is_own_tree and self._is_this_machine and self._features.os_release == platform.release()
+
+    @cached_property
+    def _kernel_build_id(self) -> str:
+        """perf has it in the header, or, with --buildid-mmap, in the record of the mapping."""
+        of_maps = (one.build_id for one in self._maps if one.pid == -1 and is_kernel(one) and one.build_id)
+        return next(of_maps, "") or self._build_ids.get(KERNEL, "")
+
+    def _vdso_build_id(self, mapped: Mmap) -> str:
+        """Of a vdso whose own is not recorded: the kernel has it in itself, so that this kernel's is that of a recorded
+        kernel of the same build. "" where that is not so, and for the vdso of 32-bit processes, which is another."""
+        if mapped.path != vdso.PATH or mapped.start < 1 << 32 or not self._is_this_kernel:
+            return ""
+        return self._own_vdso_build_id
+
+    @cached_property
+    def _own_vdso_build_id(self) -> str:
+        return build_id_of(memoryview(vdso.own_vdso()))
 
     @cached_property
     def _kernel_shift(self) -> int:
@@ -273,7 +307,7 @@ class Natives:
             differs = differs or local.differs
         if path == vdso.PATH and build_id:
             image = vdso.own_vdso()
-            if image and build_id_of(memoryview(image)) == build_id:
+            if image and is_same_build(build_id_of(memoryview(image)), build_id):
                 return _Local(Source(vdso.PATH, memoryview(image)))
         return _Local(None, differs)
 
@@ -295,10 +329,10 @@ class Natives:
 
         def is_that_build(head: memoryview) -> bool:
             here.append(build_id_of(head))
-            return here[0] == build_id
+            return is_same_build(here[0], build_id)
 
         source = self._open_local(path, is_that_build)
-        differs = here and here[0] != build_id
+        differs = here and not is_same_build(here[0], build_id)
         detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
         return _Local(source, detail)
 

@@ -14,7 +14,7 @@ import numpy as np
 from traceferry.importers.perf.clocks import clock_of
 from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_program, rows_by_library
 from traceferry.importers.perf.mappings import TOP, files_held
-from traceferry.importers.perf.natives import Natives
+from traceferry.importers.perf.natives import Natives, is_kernel
 from traceferry.importers.perf.programs import OUTSIDE, Program, Programs
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.importers.perf.regions import (
@@ -48,6 +48,8 @@ OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
 
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
+# x86's KERNEL_IMAGE_SIZE, the largest.
+KERNEL_SIZE = 1 << 30
 
 
 class Listed(NamedTuple):
@@ -179,12 +181,13 @@ class Memory:
     # ------------------------------------------------------------ what is mapped
 
     def _kernel(self, addresses: Array) -> Regions:
-        mapped = [(one, BEGINNING, NEVER) for one in self._recording.maps if one.pid == -1]
-        rows = [(one.start, _end(one.start, one.length), start, until, MAPPED, OF_KERNEL, one.order, one.start)
-                for one, start, until in mapped]  # fmt: skip
-        regions = regions_of(rows)
+        mapped = [one for one in self._recording.maps if one.pid == -1]
+        regions = regions_of([
+            (one.start, self._kernel_end(one, mapped), BEGINNING, NEVER, MAPPED, OF_KERNEL, one.order, one.start)
+            for one in mapped
+        ])  # fmt: skip
         for nth in _holding(regions, addresses):
-            self._natives.library_of(mapped[nth][0])
+            self._natives.library_of(mapped[nth])
         gone: dict[int, int] = {}
         programs: list[tuple[int, ...]] = []
         for symbol in reversed(self._recording.ksymbols):
@@ -196,6 +199,15 @@ class Memory:
             programs.append((symbol.address, end, ts, until, LOADED, OF_NAME, len(self.names), 0))
             self.names.append(Listed(symbol.name, None))
         return joined([regions, regions_of(programs)])
+
+    def _kernel_end(self, mapped: Mmap, others: Sequence[Mmap]) -> int:
+        """perf maps the kernel up to its _etext. Behind it lies what runs once, which stacks begin with: start_kernel.
+        As in perf, the kernel reaches to the next mapping; and, unlike there, not farther than any kernel does."""
+        end = _end(mapped.start, mapped.length)
+        if not is_kernel(mapped):
+            return end
+        behind = (one.start for one in others if one.start >= end)
+        return max(end, min(*behind, TOP, mapped.start + KERNEL_SIZE))
 
     def _mapped(self, program: Program, maps: Sequence[Mmap], addresses: Array) -> tuple[Regions, Array]:
         """(files, since when their content is there: int64 ns)"""
