@@ -25,7 +25,7 @@ from traceferry import cli
 from traceferry.compare import figures, statistics
 from traceferry.compare.alignment import Function
 from traceferry.compare.comparison import Comparison, Options, Row, compare
-from traceferry.compare.factors import METHODS, Factors, factors_of
+from traceferry.compare.factors import METHODS, Factors, Method, factors_of
 from traceferry.compare.gate import evaluate, parse
 from traceferry.compare.level import Level, at_level, level_of
 from traceferry.compare.markdown import as_markdown, code
@@ -382,6 +382,31 @@ def test_what_the_kernel_does_by_the_clock_has_no_vote() -> None:
     assert {rows(found, "self")[f"f{nth}"].verdict for nth in range(1, 13)} <= {"same", "unknown"}
     fooled = compare(sampled(base), sampled(new))
     assert rows(fooled, "self")["f0"].verdict != "slower"
+
+
+@pytest.mark.parametrize("method", ["typical", "none"])
+def test_another_rate_of_sampling_is_no_change(method: Method) -> None:
+    """Five times as many samples of the same time."""
+    rng = np.random.default_rng(26)
+    share = dominated(0.7, 30)
+    base = sampled(drawn(share, 10_000, rng))
+    new = [replace(run, sample_ns=2e5) for run in sampled(drawn(share, 50_000, rng))]
+    found = compare(base, new, Options(method=method))
+    assert changed(found) == set()
+    assert rows(found, "self")["f0"].change == pytest.approx(0, abs=0.05)
+    assert [run.factor for run in found.new] == pytest.approx([1] * 5, abs=0.05)
+    table = found.tables_named("self")[0]
+    row = next(row for row in table.rows if row.name == "f0")
+    assert figures.base_and_new(row, table, found)[0].startswith(("6.", "7."))
+
+
+def test_runs_are_not_disturbed_by_the_chance_of_few_samples() -> None:
+    """All but one of the functions have some eight samples in a run."""
+    rng = np.random.default_rng(27)
+    for _ in range(20):
+        runs = sampled(drawn(dominated(0.9, 24), 2000, rng, 10))
+        found = compare(runs[:5], runs[5:])
+        assert [run.disturbed for run in (*found.base, *found.new)] == [""] * 10
 
 
 def test_intervals_hold_and_nothing_else_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,11 @@ class Sides:
         """What a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
 
+    def sample_rates(self) -> Array:
+        """float64: how many samples each run has for the time of one of a usual run; 1 where that is not known."""
+        sample_ns = np.array([run.sample_ns for run in self.runs])
+        return sample_ns.mean() / sample_ns if np.all(sample_ns > 0) else np.ones(len(sample_ns))
+
     def in_kernel(self) -> frozenset[Function]:
         """The kernel's functions, as they are called here."""
         return frozenset(self.function_of(nth, key) for nth, run in enumerate(self.runs) for key in run.in_kernel)

@@ -257,13 +257,21 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
 def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Level | None]:
     """table: of self times."""
     n_base = len(sides.base)
-    factors = factors_of(table.values, n_base, options.method, table.model == "samples")
+    # Where runs have more samples of the same time, that is no change.
+    rates = _rates(table, sides)
+    factors = factors_of(table.values / rates, n_base, options.method, table.model == "samples")
+    factors = Factors(factors.of_run * rates, factors.method)
     if options.method != "typical":
         return factors, None
     # What the kernel does, it does as often as its clock interrupts: it takes as long as the others, whatever they do.
     kernel = sides.in_kernel()
     can_vote = np.array([key not in kernel for key in table.keys], bool)
     return factors, level_of(_effects(table, n_base, factors), table.keys, can_vote)
+
+
+def _rates(table: Amounts, sides: Sides) -> Array:
+    """float64: how many times as many samples as usual each run has for the same time."""
+    return sides.sample_rates() if table.unit == "samples" else np.ones(len(sides.runs))
 
 
 def _facts(sides: Sides) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
@@ -273,8 +281,9 @@ def _facts(sides: Sides) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
     if tables:
         # The table with most in it says how long a run was.
         main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
-        factors = factors_of(main.values, n_base, "whole", False).of_run
-        lengths = lengths_of(main.values, n_base, main.model == "samples")
+        values = main.values / _rates(main, sides)
+        factors = factors_of(values, n_base, "whole", False).of_run
+        lengths = lengths_of(values, n_base, main.model == "samples")
     found = []
     for side, at in ((sides.base, slice(None, n_base)), (sides.new, slice(n_base, None))):
         lost = np.array([run.lost for run in side])

@@ -20,6 +20,8 @@ METHODS: tuple[Method, ...] = ("typical", "whole", "none")
 FEWEST = 5
 # So many functions are needed for a median that one of them does not move; none weighs more than its part of them.
 FEWEST_FUNCTIONS = 5
+# The standard error up to which a median of samples says how long a run was.
+EXACT = 0.02
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ def factors_of(amounts: Array, n_base: int, method: Method, is_sampled: bool) ->
 
 
 def lengths_of(amounts: Array, n_base: int, is_sampled: bool) -> Array:
-    """float64: how long each run was, the geometric mean of its side being 1: by its typical function or, where there
-    are too few, by its whole."""
+    """float64: how long each run was, the geometric mean of its side being 1: by its typical function or, where that is
+    not known well, by its whole."""
     found = _typical(amounts, n_base, is_sampled)
-    if found is not None:
+    if found is not None and (not is_sampled or found[2] <= EXACT**2):
         lengths: Array = np.exp(found[0])
         return lengths
     whole = amounts.sum(axis=0)

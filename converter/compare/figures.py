@@ -88,19 +88,20 @@ def shares(row: Row, table: Compared) -> str:
 
 def level(table: Compared, comparison: Comparison) -> str:
     """How runs of different length were brought to one level."""
-    ratio = float(table.factors.of_run[len(comparison.sides.base) :].mean())
-    before = f"before that, a new run has {ratio:.4g} times as much as a base run"
+    n_base = len(comparison.sides.base)
+    before = "before that, a new run has {:.4g} times as much as a base run"
     if table.factors.method == "none":
         return "as recorded"
     if table.level is None:
-        return f"at the level of the whole: shares are compared; {before}"
+        ratio = float(table.factors.of_run[n_base:].mean() / table.factors.of_run[:n_base].mean())
+        return f"at the level of the whole: shares are compared; {before.format(ratio)}"
     if table.is_level_open:
         return (
             "as recorded: the other functions are too few or too small to tell a slower machine from a slower function "
             "(--normalise none takes the machine to be the same)"
         )
-    _, low, high = table.level.ratio
-    return f"at the level of the typical function; {before} ({low:.4g} to {high:.4g})"
+    ratio, low, high = table.level.ratio
+    return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
 
 
 def samples_model(comparison: Comparison) -> str:

@@ -34,9 +34,9 @@ PLACES_OF_VOTE = np.array([-8, -4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5,
 AROUND = 4.0
 MOST_EXACT = 24
 # The parts at which a distribution is kept, closer together where they are small: these decide what is significant.
-TAIL = (1e-6, 1e-5, 1e-4, 1e-3, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4)
+TAIL = (1e-6, 1e-5, 1e-4, 1e-3, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.4)
 PARTS = np.array([*TAIL, 0.5, *(1 - part for part in reversed(TAIL))])
-# A level that may be off by more than this is not taken from the other functions beyond what they prove.
+# A level that may be off by more than this is the one nearest to "as recorded" that the other functions make likely.
 ROUGH = np.log(1.1)
 # The median of a squared normal value.
 MEDIAN_OF_SQUARE = 0.4549
@@ -137,8 +137,10 @@ def of_rows(level: Level, keys: Sequence[Key]) -> RowLevels:
     for row in np.flatnonzero(known).tolist():
         low[row], high[row] = np.interp([part[row], 1 - part[row]], PARTS, quantiles[row])
     median = quantiles[:, len(PARTS) // 2]
-    # As recorded, but for what the others prove.
-    middle = np.where((high - low) / 2 <= ROUGH, median, np.clip(0.0, low, high))
+    # As recorded, as far as half of the distribution leaves that open, or nothing is known.
+    quarters = np.searchsorted(PARTS, [0.25, 0.75])
+    nearest = np.where(known, np.clip(0.0, quantiles[:, quarters[0]], quantiles[:, quarters[1]]), 0.0)
+    middle = np.where((high - low) / 2 <= ROUGH, median, nearest)
     steps = np.concatenate([quantiles[:, :1], (quantiles[:, 1:] + quantiles[:, :-1]) / 2, quantiles[:, -1:]], axis=1)
     return RowLevels(middle, low, high, steps, none_right)
 
