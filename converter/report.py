@@ -154,6 +154,16 @@ KINDS: dict[str, Kind] = {
         "threads changed their names while they were sampled; each has its last one",
         "the names and their times are states of the thread",
     ),
+    "map_stale": Kind(
+        "info",
+        "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing",
+        "",
+    ),
+    "map_of_other_number": Kind(
+        "info",
+        "a perf-PID.map of another number lists code of a process that has none of its own",
+        "in a container, processes have numbers of their own: give the file the recorded process's name",
+    ),
     "outside_namespace": Kind(
         "loss",
         "samples of all tasks outside of the recorder's pid namespace, and idle ones, are one thread without names",

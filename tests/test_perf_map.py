@@ -41,7 +41,7 @@ import traceferry
 from traceferry.importers.perf import kallsyms, natives, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
-from traceferry.importers.perf.spaces import read_map_file
+from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.io.source import Source, open_source
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from test_perf_map import (
     LIB_PATH,
     LIB_SIZE,
     PID,
+    SECOND,
     START,
     A,
     X,
@@ -32,6 +34,7 @@ from test_perf_map import (
 
 import traceferry
 from traceferry.model import Trace
+from traceferry.registry import Options
 
 Steps = Callable[[PerfData], PerfData]
 
@@ -191,6 +194,68 @@ def test_old_recordings_that_give_times_only_to_forks() -> None:
     data.sample(6, 6, START + 30, A).sample(CHILD, CHILD, START + 30, X)
     trace = read(data)
     assert (stacks(trace, 6), stacks(trace, CHILD)) == (["libx.so+0x10"], ["ls+0x0"])
+
+
+# ---------------------------------------------------------------- perf-PID.map
+
+
+def listed(folder: Path, data: PerfData, pid: int = PID, at: int = CODE) -> Trace:
+    """The trace of a recording beside which a list is, written at WRITTEN."""
+    path = folder / f"perf-{pid}.map"
+    path.write_text(f"{at:x} 40 listed\n")
+    os.utime(path, ns=(WRITTEN, WRITTEN))
+    return read(data, path=str(folder / "perf.data"))
+
+
+WRITTEN = 1_700_000_000 * SECOND
+
+
+def with_memory(seconds: int) -> PerfData:
+    """A program that starts so many seconds after WRITTEN, and runs in memory without a file."""
+    data = PerfData(start=START).event().feature(CLOCK_DATA=(1, WRITTEN + seconds * SECOND, START + 10))
+    data.comm(PID, PID, "app", START + 10, exec=True).mmap2(PID, PID, CODE, 4096, CODE, "//anon", ts=START + 20)
+    return data.sample(PID, PID, START + 30, CODE + 4)
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(-60, "listed"), (0, "listed"), (60, "[unknown]")])
+def test_a_list_that_is_older_than_the_program(seconds: int, wanted: str, tmp_path: Path) -> None:
+    trace = listed(tmp_path, with_memory(seconds))
+    assert stacks(trace) == [wanted]
+    details = [detail for issue in trace.report if issue.kind == "map_stale" for detail in issue.details]
+    stale = f"{tmp_path / 'perf-7.map'}: written 60 s before app began"
+    assert details == ([stale] if wanted == "[unknown]" else [])
+
+
+def test_a_list_of_a_process_that_ran_before_the_recording_or_on_an_unknown_clock(tmp_path: Path) -> None:
+    """Its beginning is not known."""
+    data = recorded().feature(CLOCK_DATA=(1, WRITTEN + 60 * SECOND, START))
+    assert stacks(listed(tmp_path, data.sample(PID, PID, START + 30, CODE))) == ["listed"]
+    data = recorded().comm(PID, PID, "app", START + 10, exec=True).sample(PID, PID, START + 30, CODE)
+    assert stacks(listed(tmp_path, data)) == ["listed"]
+
+
+def test_a_child_runs_what_its_parent_listed(tmp_path: Path) -> None:
+    """And what it lists itself comes first."""
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).sample(CHILD, CHILD, START + 30, CODE)
+    assert stacks(listed(tmp_path, data), CHILD) == ["listed"]
+    (tmp_path / f"perf-{CHILD}.map").write_text(f"{CODE:x} 40 its own\n")
+    assert stacks(listed(tmp_path, data), CHILD) == ["its own"]
+
+
+def test_a_list_from_within_a_container(tmp_path: Path) -> None:
+    """There the process is 1: nothing is guessed, but the report tells."""
+    trace = listed(tmp_path, with_memory(-60), pid=1)
+    assert stacks(trace) == ["[unknown]"]
+    (issue,) = (issue for issue in trace.report if issue.kind == "map_of_other_number")
+    assert (issue.count, issue.details) == (1, ("perf-1.map lists 1 addresses of process 7: perf-7.map",))
+    other = listed(tmp_path, with_memory(-60), pid=1, at=CODE + 0x100)
+    assert "map_of_other_number" not in report_of(other)
+
+
+def test_a_list_in_the_recorded_machines_file_tree(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp/perf-7.map").write_text(f"{CODE:x} 40 listed\n")
+    assert stacks(read(with_memory(-60), options=Options(sysroots=[str(tmp_path)]))) == ["listed"]
 
 
 # ---------------------------------------------------------------- process 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,6 +13,7 @@ from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
 from traceferry.importers.perf.layout import AttrType
+from traceferry.importers.perf.map_files import MapFiles
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
@@ -21,8 +21,6 @@ from traceferry.importers.perf.recording import Event, Recording, Samples
 from traceferry.importers.perf.regions import BEGINNING
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
-from traceferry.io.companions import places_beside
-from traceferry.io.named_files import read_named
 from traceferry.io.source import Source
 from traceferry.model import (
     PREEMPTED,
@@ -52,8 +50,6 @@ OUTSIDE_NAME = "outside the pid namespace"
 NAMES_TRACK = "Thread name"
 # Names of one thread that the report lists.
 SHOWN_NAMES = 8
-# A line of a perf-PID.map takes some 100 bytes.
-MAX_MAP_FILE = 256 << 20
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
@@ -87,11 +83,13 @@ class _Mapper:
             trace.sampling = sampling_of(main)
         natives = Natives(trace, self._options, recording)
         programs = Programs(recording)
-        memory = Memory(recording, trace, natives, programs, offset_ns, self._map_file)
+        map_files = MapFiles(self._source, recording, self._options, trace.report)
+        memory = Memory(recording, trace, natives, programs, offset_ns, map_files)
         samples = self._unwound(memory, natives)
         samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
         stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
         _add_processes(trace, recording, programs, main, stack, offset_ns, self._known, self._source.name)
+        map_files.note_others(programs.pids, memory.nameless)
         self._note_losses(memory)
         natives.note_problems()
         self._keep_libraries(natives, memory)
@@ -114,18 +112,6 @@ class _Mapper:
             from traceferry.importers.perf.libraries import MappedLibraries
 
             self._trace.library_readers.append(MappedLibraries(natives, memory))
-
-    def _map_file(self, pid: int) -> str:
-        """perf-PID.map: beside the recording, with the symbols, or where it was written if this is that machine."""
-        name = f"perf-{pid}.map"
-        places = list(places_beside([self._source], self._options.folders, name))
-        if self._recording.features.hostname and self._recording.features.hostname == platform.node():
-            places.append((f"/tmp/{name}", ""))
-        for path, beside in places:
-            text = read_named(path, self._trace.report, at_most=MAX_MAP_FILE, beside=beside)
-            if text is not None:
-                return text
-        return ""
 
     def _note_losses(self, memory: Memory) -> None:
         recording, report = self._recording, self._trace.report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,8 @@ import numpy as np
 
 from traceferry.importers.perf.clocks import clock_of
 from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_program, rows_by_library
-from traceferry.importers.perf.mappings import TOP, files_held
+from traceferry.importers.perf.map_files import MapFile, MapFiles, read_map_file
+from traceferry.importers.perf.mappings import TOP, content_of, files_held
 from traceferry.importers.perf.natives import Natives, is_kernel
 from traceferry.importers.perf.programs import OUTSIDE, Program, Programs
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
@@ -46,6 +47,8 @@ FIRST_ENDING = 1 << 63
 # row of the trace's code).
 OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
 
+# A clock may be set while a program runs, and files have times of a coarser one.
+CLOCK_STEPS_NS = 1_000_000_000
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
 # x86's KERNEL_IMAGE_SIZE, the largest.
@@ -110,6 +113,7 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
         kind[known], owner[known] = of.kind, of.owner
         offset[known] = np.where(of.kind == OF_NAME, np.uint64(0), asked[versions.key[known]] - of.base)
         parts.append((keys[versions.key], versions.start, versions.is_late, kind, owner, offset))
+        memory.note_nameless(space, asked[versions.key[kind == NOTHING]])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     by_key = np.argsort(columns[0], kind="stable")
     key, start, is_late, kind, owner, offset = (column[by_key] for column in columns)
@@ -120,12 +124,12 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
 
 class Memory:
     """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROGRAM on one for each of
-    the programs. offset_ns: from the recording's clock onto the trace's; map_file: the lines of a process's
-    perf-PID.map."""
+    the programs. offset_ns: from the recording's clock onto the trace's; nameless: of each process without a
+    perf-PID.map the addresses (uint64) in memory without a file for which nothing was found."""
 
     def __init__(
         self, recording: Recording, trace: Trace, natives: Natives, programs: Programs, offset_ns: int,
-        map_file: Callable[[int], str],
+        map_files: MapFiles,
     ) -> None:  # fmt: skip
         self.programs = programs
         self.names: list[Listed] = []
@@ -136,7 +140,9 @@ class Memory:
         # Else what is loaded into a file's memory may seem to be older than the mapping.
         self._is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
         self._ending_at: dict[str, int] = {}
-        self._map_file = map_file
+        self._map_files = map_files
+        self._lists: dict[int, tuple[MapFile | None, Regions]] = {}
+        self.nameless: dict[int, Array] = {}
         self._dumps_of = dumps_by_program(recording, programs)
         self._places: dict[int, Array] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
@@ -160,7 +166,7 @@ class Memory:
             code = [self._objects(program, objects, addresses)]
         if self._is_one_clock:
             code = [ended_by(part, files, since) for part in code]
-        return joined([files, self._listed(program.pid), *code])
+        return joined([files, self._listed(program), *code])
 
     @property
     def n_libraries(self) -> int:
@@ -169,6 +175,18 @@ class Memory:
     def ending(self, name: str) -> int:
         """The address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
         return self._ending_at.setdefault(name, FIRST_ENDING + len(self._ending_at))
+
+    def note_nameless(self, space: int, addresses: Array) -> None:
+        """Addresses (uint64) of a space for which nothing was found."""
+        if space < FIRST_PROGRAM or not len(addresses):
+            return
+        program = self.programs.all[space - FIRST_PROGRAM]
+        memory = sorted((one.start, one.start + one.length) for one in self._maps_of(program) if not content_of(one))
+        if self._lists[program.pid][0] is None and memory:
+            begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
+            nth = np.searchsorted(begin, addresses, "right") - 1
+            inside = addresses[(nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])]
+            self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
 
     def _endings(self) -> Regions:
         first = len(self.names)
@@ -241,16 +259,39 @@ class Memory:
         """A time of the recording on the trace's clock."""
         return ts + self.offset_ns if BEGINNING < ts < NEVER else ts
 
-    def _listed(self, pid: int) -> Regions:
-        """Of a perf-PID.map: compilers write the same names there as into a jitdump."""
-        lines = list(read_map_file(self._map_file(pid)))
-        producer = producer_of([name for _, _, name in lines])
-        first = len(self.names)
-        self.names += [Listed(text, producer) for _, _, text in lines]
-        return regions_of([
-            (begin, _end(begin, size), BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
-            for nth, (begin, size, _) in enumerate(lines)
-        ])  # fmt: skip
+    def _listed(self, program: Program) -> Regions:
+        """Of a perf-PID.map, its own and those of the programs of which it began as a copy. What it lists itself comes
+        first."""
+        owners = [owner for owner, _ in self.programs.ancestors(program, MAX_ANCESTORS)]
+        return joined([regions_of([]), *(self._listed_by(owner) for owner in reversed(owners))])
+
+    def _listed_by(self, program: Program) -> Regions:
+        """What a program can have listed: a file that is older is of another process with its number. Compilers write
+        the same names there as into a jitdump."""
+        listed = self._lists.get(program.pid)
+        if listed is None:
+            found = self._map_files.of(program.pid)
+            lines = list(read_map_file(found.text)) if found is not None else []
+            producer = producer_of([name for _, _, name in lines])
+            first = len(self.names)
+            self.names += [Listed(text, producer) for _, _, text in lines]
+            regions = regions_of([
+                (begin, _end(begin, size), BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
+                for nth, (begin, size, _) in enumerate(lines)
+            ])  # fmt: skip
+            listed = self._lists[program.pid] = (found, regions)
+        found, regions = listed
+        begun = self._unix_ns(program.start)
+        if found is None or begun is None or found.written_ns >= begun - CLOCK_STEPS_NS:
+            return regions
+        detail = f"{found.path}: written {(begun - found.written_ns) / 1e9:.0f} s before {program.name or 'it'} began"
+        self._trace.report.note("map_stale", where=f"{found.path} {program.number}", detail=detail)
+        return regions_of([])
+
+    def _unix_ns(self, ts: int) -> int | None:
+        """The Unix time of one of the recording's, None where that is not known."""
+        zero = self._trace.clock.unix_zero_ns if self._trace.clock is not None else None
+        return self._traced(ts) + zero if zero is not None and BEGINNING < ts < NEVER else None
 
     def mapping_at(self, pid: int, ts: int, address: int) -> Mmap | None:
         """What holds an address at a time on the trace's clock. What is mapped first was there before."""
@@ -350,15 +391,3 @@ def _holding(regions: Regions, addresses: Array) -> list[int]:
 def _end(begin: int, size: int) -> int:
     """Memory ends at 2^64."""
     return min(begin + size, TOP)
-
-
-def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
-    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line."""
-    for line in text.splitlines():
-        words = line.split(" ", 2)
-        try:
-            begin, size = int(words[0], 16), int(words[1], 16)
-        except (ValueError, IndexError):
-            continue
-        if len(words) == 3 and words[2] and 0 <= begin < 1 << 64 and 0 < size < 1 << 32:
-            yield begin, size, words[2]

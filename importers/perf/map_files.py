@@ -1,0 +1,121 @@
+"""Map: perf-PID.map files, in which processes list the code that they compiled."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from traceferry.importers.perf.recording import Recording
+from traceferry.io.companions import places_beside
+from traceferry.io.named_files import read_named
+from traceferry.io.source import Source
+from traceferry.model import Array
+from traceferry.registry import Options
+from traceferry.report import Report
+
+# A line takes some 100 bytes.
+MAX_SIZE = 256 << 20
+NAME = re.compile(r"perf-(\d+)\.map")
+# Programs write there, whatever TMPDIR says.
+FOLDER = "/tmp"
+# How many files of other processes are looked at, and how large they may be.
+MAX_OTHERS = 16
+MAX_OTHER_SIZE = 16 << 20
+
+
+@dataclass(frozen=True)
+class MapFile:
+    """written_ns: the Unix time at which it was last written."""
+
+    path: str
+    text: str
+    written_ns: int
+
+
+class MapFiles:
+    """Looks for perf-PID.map beside a recording, in the user's folders and trees, and where it was written if this is
+    that machine."""
+
+    def __init__(self, source: Source, recording: Recording, options: Options, report: Report) -> None:
+        hostname = recording.features.hostname
+        self._source = source
+        self._folders = options.folders
+        self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in options.sysroots]
+        self._own = [FOLDER] if hostname and hostname == platform.node() else []
+        self._report = report
+
+    def of(self, pid: int) -> MapFile | None:
+        """That of a process."""
+        name = f"perf-{pid}.map"
+        places = list(places_beside([self._source], self._folders, name))
+        places += [(f"{folder}/{name}", folder) for folder in self._trees]
+        places += [(f"{folder}/{name}", "") for folder in self._own]
+        for path, beside in places:
+            found = self._read(path, beside)
+            if found is not None:
+                return found
+        return None
+
+    def _read(self, path: str, beside: str) -> MapFile | None:
+        text = read_named(path, self._report, at_most=MAX_SIZE, beside=beside)
+        try:
+            return MapFile(path, text, os.stat(path).st_mtime_ns) if text is not None else None
+        except OSError:
+            return None
+
+    def note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
+        """Tells of files of other numbers that list addresses for which no name was found. nameless: these (uint64) of
+        each process. In a container, processes have numbers of their own."""
+        known = {f"perf-{pid}.map" for pid in pids}
+        for path, beside in self._others(known) if nameless else ():
+            text = read_named(path, Report(), at_most=MAX_OTHER_SIZE, beside=beside)
+            lines = list(read_map_file(text or ""))
+            n_listed = {pid: _n_inside(lines, addresses) for pid, addresses in nameless.items()}
+            pid = max(n_listed, key=lambda pid: (n_listed[pid], -pid))
+            if n_listed[pid]:
+                detail = f"{Path(path).name} lists {n_listed[pid]} addresses of process {pid}: perf-{pid}.map"
+                self._report.note("map_of_other_number", n_listed[pid], where=path, detail=detail)
+
+    def _others(self, known: set[str]) -> list[tuple[str, str]]:
+        """(path, what the user has named there)"""
+        folders = [
+            (str(Path(path).parent), beside) for path, beside in places_beside([self._source], self._folders, "-")
+        ]
+        folders += [(folder, folder) for folder in self._trees]
+        found: list[tuple[str, str]] = []
+        for folder, beside in dict.fromkeys(folders):
+            try:
+                names = sorted(name for name in os.listdir(folder) if NAME.fullmatch(name) and name not in known)
+            except OSError:
+                continue
+            found += [(f"{folder}/{name}", beside) for name in names]
+        return found[:MAX_OTHERS]
+
+
+def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
+    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line."""
+    for line in text.splitlines():
+        words = line.split(" ", 2)
+        try:
+            begin, size = int(words[0], 16), int(words[1], 16)
+        except (ValueError, IndexError):
+            continue
+        if len(words) == 3 and words[2] and 0 <= begin < 1 << 64 and 0 < size < 1 << 32:
+            yield begin, size, words[2]
+
+
+def _n_inside(lines: list[tuple[int, int, str]], addresses: Array) -> int:
+    """How many of the addresses (uint64) the lines list."""
+    if not lines:
+        return 0
+    begin = np.array([begin for begin, *_ in lines], np.uint64)
+    order = np.argsort(begin, kind="stable")
+    size = np.array([size for _, size, _ in lines], np.uint64)[order]
+    nth = np.searchsorted(begin[order], addresses, "right") - 1
+    return int(((nth >= 0) & (addresses - begin[order][nth] < size[nth])).sum())
