@@ -39,13 +39,14 @@ from traceferry.fleet import storage
 from traceferry.fleet.dataset import combinations
 from traceferry.fleet.forest import MEASURES
 from traceferry.fleet.inputs import Found, Recording, find
+from traceferry.fleet.inputs import _inside as inside
 from traceferry.fleet.merge import merged_trace
 from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.plan import Node, plan
 from traceferry.fleet.run import Pool
 from traceferry.fleet.run import run as run_all
 from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
-from traceferry.fleet.work import Aggregation, Reading, Result, result_of, row_of
+from traceferry.fleet.work import Aggregation, Conversion, Reading, Result, result_of, row_of
 from traceferry.fleet.work import _names_beside as names_beside
 from traceferry.model import laws
 from traceferry.summary.info import summarize
@@ -116,15 +117,152 @@ def test_a_recording_that_two_patterns_match_is_one(tree: Path) -> None:
     assert found(tree, "web/c1/*", "web/*/a.xray") == [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",)]
 
 
+def test_inputs_that_overlap(tree: Path) -> None:
+    everything = found(tree, "web")
+    assert found(tree, "web", "web/c1/*", "web/c1/a.xray", "web/../web//./c1", "./web") == everything
+
+
+def linked(tree: Path) -> None:
+    """To a file from another folder, to a folder, to the folder that it is in, to nothing, and to itself."""
+    links = {"db/c1/l.xray": "web/c1/a.xray", "links": "web", "web/c2/up": "web", "web/c1/gone.xray": "nowhere"}
+    for name, to in {**links, "web/c1/self.xray": "web/c1/self.xray"}.items():
+        (tree / name).symlink_to(tree / to)
+
+
+def test_links_are_followed_in_folders_and_patterns_alike(tree: Path) -> None:
+    linked(tree)
+    of_web = [(name, f"web/c1/{name}.xray") for name in ("a", "b", "gone", "self")]
+    assert found(tree, "web/c1/{name}.xray") == of_web
+    assert found(tree, "web/c1") == [(name,) for _, name in of_web]
+    assert found(tree, "links/*/a.xray") == [("links/c1/a.xray",), ("links/c2/a.xray",)]
+    assert found(tree, "links") == found(tree, "links/**/*") == [
+        *((name.replace("web", "links"),) for _, name in of_web), ("links/c2/a.xray",),
+    ]  # fmt: skip
+    sizes = {Path(each.urls[0]).name: each.size for each in find([str(tree / "web/c1")]).recordings}
+    assert sizes == {"a.xray": 13, "b.xray": 13, "gone.xray": -1, "self.xray": -1}
+
+
+def test_a_recording_is_found_once_under_all_its_labels(tree: Path) -> None:
+    linked(tree)
+    twice = find([str(tree / "{service}/c1/a.xray"), str(tree / "{service}/c1/l.xray"), str(tree / "{service}/c1/b.*")])
+    names = [(each.labels, Path(each.urls[0]).relative_to(tree).as_posix()) for each in twice.recordings]
+    assert names == [
+        (("db",), "db/c1/l.xray"), (("links",), "links/c1/a.xray"), (("links",), "links/c1/b.xray"),
+        (("web",), "web/c1/a.xray"), (("web",), "web/c1/b.xray"),
+    ]  # fmt: skip
+    assert len({each.key for each in twice.recordings}) == 2
+    assert twice.notes == ()
+    once = find([str(tree)])
+    keys = [each.key for each in once.recordings]
+    assert len(keys) == len(set(keys))
+    assert str(tree / "web/c1/a.xray") in {each.urls[0] for each in once.recordings}
+    assert f"{tree}/db/c1/l.xray: the same file as {tree}/web/c1/a.xray, which is taken once" in once.notes
+
+
+def test_a_change_beside_a_recording_changes_its_identity(tree: Path) -> None:
+    """A jitdump or a map that appears, changes or goes; whatever the way in which the recording was named."""
+    (tree / "m.csv").write_text("recording\njit/perf.data\n")
+    ways: dict[str, Callable[[], Found]] = {
+        "a file": lambda: find([str(tree / "jit/perf.data")]),
+        "a folder": lambda: find([str(tree / "jit")]),
+        "a pattern": lambda: find([str(tree / "*/perf.data")]),
+        "a manifest": lambda: find([], str(tree / "m.csv")),
+    }
+
+    def identities() -> list[str]:
+        return [recording.identity for way in ways.values() for recording in way().recordings]
+
+    seen = [identities()]
+    for name, content in {"jit-9.dump": b"1", "perf-9.map.gz": b"2", "jit-7.dump": b"changed", ".notes": b"4"}.items():
+        (tree / "jit" / name).write_bytes(content)
+        (tree / "web/c1" / name).write_bytes(content)
+        seen.append(identities())
+    (tree / "jit/jit-9.dump").unlink()
+    seen.append(identities())
+    assert [len(set(each)) for each in seen] == [1] * 6
+    assert seen[3] == seen[4]
+    assert len({each[0] for each in seen}) == 5
+
+
+def test_a_folder_that_perf_wrote_is_one_recording(tree: Path) -> None:
+    """Of a pattern, too. What belongs to it lies beside it, not in it."""
+    wanted = [("folder/rec/data", "folder/rec/data.0", "folder/rec/data.2", "folder/rec/data.10")]
+    assert found(tree, "folder/*") == found(tree, "folder/r?c/data*") == wanted
+    assert found(tree, "folder/{name}") == [("rec", *wanted[0])]
+    [before] = find([str(tree / "folder")]).recordings
+    (tree / "folder/rec/jit-1.dump").write_bytes(b"")
+    (tree / "folder/jit-2.dump").write_bytes(b"")
+    [after] = find([str(tree / "folder/*/data*")]).recordings
+    assert before.identity != after.identity
+
+
+def test_what_was_written_before_is_no_recording(tree: Path) -> None:
+    for name in ("stats/recordings/part-00000.parquet", "web/functions/part-00012.parquet", "web/c1/a.xray.json.gz",
+                 "web/b.html", "web/c2/a.xray.gecko.json", "web/a.pftrace", "web/_parts/a.arrows"):  # fmt: skip
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_bytes(b"")
+    (tree / "web/part-00000.parquet").write_bytes(b"")
+    mine = [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",), ("web/part-00000.parquet",)]
+    assert found(tree, "web") == found(tree, "web/**") == mine
+    assert found(tree, "web/*.html") == [("web/b.html",)]
+    with pytest.raises(UsageError, match="no recording has such a name"):
+        found(tree, "stats")
+
+
+def test_a_name_with_the_characters_of_patterns(tree: Path) -> None:
+    (tree / "a[1]{b}*.xray").write_bytes(b"")
+    assert found(tree, "a[1]{b}*.xray") == [("a[1]{b}*.xray",)]
+
+
+INSIDE = {
+    "../runs/x": "runs/x", "a/../../b": "b", "/etc/x": "etc/x", "a/./b//c/": "a/b/c", "..": "", "../../..": "",
+    "a/..b/...": "a/..b/...", "a/b/../../../../c": "c",
+}  # fmt: skip
+
+
+def test_outputs_stay_inside_of_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    names = [*INSIDE, "memory://b/../../x", "zip://../x::memory://b/y.zip"]
+    (tmp_path / "job/m.jsonl").write_text("".join(json.dumps({"recording": name}) + "\n" for name in names))
+    for recording in find([], str(tmp_path / "job/m.jsonl")).recordings:
+        assert not {"", ".", ".."} & set(recording.path.split("/")) or recording.path == ""
+    assert {name: inside(name) for name in INSIDE} == INSIDE
+
+
+def test_two_recordings_that_would_become_one_file(tmp_path: Path) -> None:
+    of = Found((), tuple(Recording((url,), (), 1, "", inside(url)) for url in ("../runs/x", "runs/x")))
+    work = Conversion(Reading(), str(tmp_path), "firefox", ".json")
+    with pytest.raises(UsageError, match=r"\.\./runs/x and runs/x would both become .*/runs/x\.json"):
+        run_all(of, (), work, str(tmp_path), Pool(1))
+
+
+def test_a_recording_of_several_labels_is_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a row for each label, and in the sums of each; where the tables do not have the label, once."""
+    monkeypatch.setattr("traceferry.fleet.run.cluster", in_this_process)
+    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    recording = FIXTURES / "mono/mono-6.8/calls.mlpd.zst"
+    (tmp_path / "m.csv").write_text(f"recording,week\n{recording},1\n{recording},2\n")
+    of = find([], str(tmp_path / "m.csv"))
+    for by, factor in (((), 1), (("week",), 2)):
+        output = tmp_path / f"by{len(by)}"
+        run_all(of, by, WORK, str(output), Pool(1), leaf_size=1, quiet=True)
+        rows = parquet.read_table(output / "recordings").to_pylist()
+        assert [(row["week"], row["status"]) for row in rows] == [("1", "done"), ("2", "done")]
+        calls = sum(parquet.read_table(output / "functions").column("calls").to_pylist())
+        assert calls == factor * sum(result_of(WORK, of.recordings[0], of.labels).totals.tree.column(("calls",)))
+
+
 @pytest.mark.parametrize(
     ("patterns", "message"),
     [
-        (["*.none"], "no file has such a name"),
+        (["*.none"], "no recording has such a name"),
         (["none.xray"], "no such file or folder"),
+        (["fifo"], "not a regular file"),
         (["{a}/c1/a.xray", "web/{b}/a.xray"], "different labels: .*: a, .*: b"),
     ],
 )
 def test_inputs_that_cannot_be(patterns: list[str], message: str, tree: Path) -> None:
+    os.mkfifo(tree / "fifo")
     with pytest.raises(UsageError, match=message):
         found(tree, *patterns)
 
@@ -147,6 +285,20 @@ def test_a_manifest_names_recordings_and_labels(name: str, tree: Path) -> None:
     assert [(r.labels, Path(r.urls[0]).relative_to(tree).as_posix(), r.size) for r in listed.recordings] == [
         (("3",), "web/c1/a.xray", 13), (("4",), "db/c1/a.mlpd", 12), (("4",), "gone.xray", -1),
     ]  # fmt: skip
+
+
+def test_a_store_that_cannot_be_asked() -> None:
+    with pytest.raises(UsageError, match=r"nosuch://x/\*: .*nosuch"):
+        find(["nosuch://x/*"])
+
+
+def test_a_manifest_may_name_a_folder_that_perf_wrote(tree: Path) -> None:
+    os.mkfifo(tree / "fifo")
+    (tree / "m.csv").write_text("recording\nfolder/rec\nfolder\nfifo\n")
+    of = find([], str(tree / "m.csv"))
+    assert sorted(len(each.urls) for each in of.recordings) == [1, 1, 4]
+    rows = [result_of(WORK, each, ()).row for each in of.recordings if len(each.urls) == 1]
+    assert {row["status"] for row in rows} == {"refused"}
 
 
 def test_a_manifest_may_name_the_files_of_one_recording(tree: Path) -> None:

@@ -130,7 +130,11 @@ def find_recordings(arguments: argparse.Namespace) -> Found:
 
     if not arguments.inputs and not arguments.manifest:
         raise UsageError("no recordings are given: name files, patterns in quotes, or --manifest FILE")
-    return find(arguments.inputs, arguments.manifest)
+    found = find(arguments.inputs, arguments.manifest)
+    if not arguments.quiet:
+        for note in found.notes:
+            print(shown(note), file=sys.stderr)
+    return found
 
 
 def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
@@ -142,14 +146,20 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     if unknown:
         labels = ", ".join(found.labels) or "none"
         raise UsageError(f"--symbols with {{{unknown[0]}}}: no such label; the inputs have: {labels}")
-    cache = arguments.symbol_cache or (storage.joined(arguments.output, SYMBOLS) if arguments.output else "")
+    # Workers may have another working folder.
+    symbols = tuple(storage.absolute(url) for url in arguments.symbols)
+    output, given_cache = (storage.absolute(url) if url else "" for url in (arguments.output, arguments.symbol_cache))
+    cache = given_cache or (storage.joined(output, SYMBOLS) if output else "")
     # Which files those with labels are is known for each recording only.
-    known = {url: storage.identities(url) for url in arguments.symbols if not LABEL.search(url)}
+    known = {url: storage.identities(url) for url in symbols if not LABEL.search(url)}
     missing = [url for url, identities in known.items() if not identities]
     if missing:
         raise UsageError(f"{missing[0]}: no such file or folder")
     identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
-    return Reading(tuple(arguments.symbols), load_options(arguments), cache, identities)
+    options = load_options(arguments)
+    for name in ("embed_sources", "source_roots", "sysroot"):
+        options[name] = [os.path.join(os.getcwd(), path) for path in options[name]]
+    return Reading(symbols, options, cache, identities)
 
 
 def pool_of(arguments: argparse.Namespace) -> Pool:

@@ -110,6 +110,7 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     _refuse(arguments, SINGLE_OPTIONS, "does not work with --batch, whose table of recordings has losses and failures")
     check_installed()
     from traceferry.fleet.run import run as run_fleet
+    from traceferry.fleet.storage import absolute
     from traceferry.fleet.work import Conversion
 
     if arguments.output is None:
@@ -118,7 +119,7 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     exporter.writer(arguments.without)
     found = find_recordings(arguments)
     work = Conversion(
-        reading_of(arguments, found), arguments.output, exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
+        reading_of(arguments, found), absolute(arguments.output), exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(

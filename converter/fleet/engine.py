@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -268,12 +269,13 @@ class Engine:
         read once more while they have nothing else: Dask blames all that was given to a worker, also what it has not
         begun. Then the one that does it again is named."""
         if step.is_alone:
-            return self._count(step, lost_leaf(self._place, step.key, step.recordings[0]))
-        if len(step.recordings) == 1:
+            return self._count(step, lost_leaf(self._place, step.key, step.recordings))
+        alone = [list(of_one) for _, of_one in groupby(step.recordings, key=lambda each: each.key)]
+        if len(alone) == 1:
             step.is_alone = True
             return self._suspects.append(step)
         place = self._place
-        leaves = [leaf_of([each], place.by, place.labels, self._work.description) for each in step.recordings]
+        leaves = [leaf_of(each, place.by, place.labels, self._work.description) for each in alone]
         step.recordings = ()
         step.children = [node.key for node in leaves]
         for node in leaves:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceferry.errors import UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.storage import Info
+from traceferry.fleet.tables import COLUMNS
+from traceferry.registry import EXPORTERS
 
 LABEL = re.compile(r"\{(\w+)\}")
 # One part of a pattern: a label, or what stands for any text.
@@ -26,99 +30,174 @@ FOLDER_PART = re.compile(r"data\.\d+")
 RECORDING_COLUMN = "recording"
 
 
+# What is written beside recordings, and is none: tables of a data set, and what `convert` makes.
+TABLE_FILE = re.compile(rf"(?:.*/)?(?:{'|'.join(COLUMNS)})/part-\d+\.parquet")
+CONVERTED = tuple(suffix + more for exporter in EXPORTERS for suffix in exporter.suffixes for more in ("", ".gz"))
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """urls: its files, of which the first names it; labels: in the order of `Found.labels`; size: in bytes, -1 is
-    unknown; identity: what changes when the content of any file does; path: its place below the fixed part of what the
-    user named, without a leading slash."""
+    unknown; identity: what changes when the content of any file does, or of one beside it that belongs to it; path: its
+    place below the fixed part of what the user named, without a leading slash and without ..; file: equal for all
+    names of one recording, "" is the first URL."""
 
     urls: tuple[str, ...]
     labels: tuple[str, ...]
     size: int
     identity: str
     path: str
+    file: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.file or self.urls[0]
 
 
 @dataclass(frozen=True)
 class Found:
-    """labels: their names, sorted; recordings: by labels, then by name."""
+    """labels: their names, sorted; recordings: by labels, then by name, one for each of its labels; notes: what was
+    found and left out, as sentences."""
 
     labels: tuple[str, ...]
     recordings: tuple[Recording, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Match(NamedTuple):
+    """A recording that an input names. infos: of each URL, None is unknown; below: its place below the fixed part."""
+
+    urls: tuple[str, ...]
+    labels: dict[str, str]
+    infos: Sequence[Info | None]
+    below: str
 
 
 def find(patterns: Sequence[str], manifest: str | None = None) -> Found:
-    """The recordings of patterns, files and folders, and those that a manifest lists.
+    """Returns the recordings of patterns, files and folders, and those that a manifest lists.
 
     A pattern is a path or URL in which * stands for any text without a slash, ** for folders, and {name} for any text
-    without a slash, which becomes the label. Raises UsageError where one matches nothing, or labels do not fit.
+    without a slash, which becomes the label. A recording that several inputs or links lead to is there once for each
+    of its labels. Raises UsageError where an input has no recording, or labels do not fit.
     """
-    found: dict[tuple[str, ...], tuple[dict[str, str], list[Info | None], str]] = {}
+    listings = _Listings()
+    matches: list[Match] = []
     names: dict[str, tuple[str, ...]] = {}
     for pattern in patterns:
-        names[pattern] = tuple(sorted(set(LABEL.findall(pattern))))
-        before = len(found)
-        for urls, labels, infos, path in _matches(pattern):
-            found.setdefault(urls, (labels, infos, path))
-        if len(found) == before:
-            raise UsageError(f"{pattern}: no file has such a name")
+        names[pattern] = () if _is_there(pattern) else tuple(sorted(set(LABEL.findall(pattern))))
+        with storage.asked(pattern):
+            of_pattern = list(_matches(pattern, listings))
+        if not of_pattern:
+            raise UsageError(f"{pattern}: no recording has such a name")
+        matches += of_pattern
     if manifest is not None:
-        label_names, rows = _listed(manifest)
-        names[manifest] = label_names
-        found.update((urls, (labels, infos, path)) for urls, labels, infos, path in rows)
+        with storage.asked(manifest):
+            names[manifest], rows = _listed(manifest, listings)
+        matches += rows
     distinct = set(names.values())
     if len(distinct) > 1:
         texts = ", ".join(f"{given}: {' '.join(of) or 'none'}" for given, of in names.items())
         raise UsageError(f"the inputs have different labels: {texts}")
     of_all = distinct.pop() if distinct else ()
-    recordings = [
-        _recording(urls, tuple(labels[name] for name in of_all), infos, path)
-        for urls, (labels, infos, path) in found.items()
+    found: dict[tuple[str, tuple[str, ...]], Recording] = {}
+    notes = []
+    for match in matches:
+        recording = _recording(match, of_all, listings)
+        known = found.setdefault((recording.key, recording.labels), recording)
+        if known.urls != recording.urls:
+            # The name that is no link.
+            kept, left = sorted((known, recording), key=lambda each: (each.urls[0] != each.key, each.urls))
+            found[recording.key, recording.labels] = kept
+            notes.append(f"{left.urls[0]}: the same file as {kept.urls[0]}, which is taken once")
+    recordings = sorted(found.values(), key=lambda each: (each.labels, each.urls))
+    return Found(of_all, tuple(recordings), tuple(sorted(notes)))
+
+
+def _recording(match: Match, labels: Sequence[str], listings: _Listings) -> Recording:
+    known = [info for info in match.infos if info is not None and info["type"] != "missing"]
+    size = sum(int(info.get("size") or 0) for info in known) if len(known) == len(match.urls) else -1
+    identities = [
+        "missing" if info is None or info["type"] == "missing" else storage.identity_of(info) for info in match.infos
     ]
-    return Found(of_all, tuple(sorted(recordings, key=lambda r: (r.labels, r.urls))))
+    beside = listings.beside(match.urls)
+    return Recording(
+        match.urls, tuple(match.labels[name] for name in labels), size,
+        " ".join([*identities, *([beside] if beside else [])]), _inside(match.below),
+        str((match.infos[0] or {}).get("real", "")),
+    )  # fmt: skip
 
 
-def _recording(urls: tuple[str, ...], labels: tuple[str, ...], infos: Sequence[Info | None], path: str) -> Recording:
-    known = [info for info in infos if info is not None]
-    size = sum(int(info.get("size") or 0) for info in known) if len(known) == len(urls) else -1
-    identity = " ".join("missing" if info is None else storage.identity_of(info) for info in infos)
-    return Recording(urls, labels, size, identity, path)
+def _inside(path: str) -> str:
+    """Returns the path with .. resolved, which never leads out of the folder where it is put; "..." stays."""
+    parts: list[str] = []
+    for part in (path.replace(os.sep, "/") if os.sep != "/" else path).split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part.replace(":", "_") if os.name == "nt" else part)
+    return "/".join(parts)
 
 
 # ---------------------------------------------------------------- patterns
 
-Match = tuple[tuple[str, ...], dict[str, str], list[Info | None], str]
+
+def _is_there(pattern: str) -> bool:
+    """Whether a file has the characters of a pattern in its name."""
+    return storage.is_local(pattern) and os.path.lexists(storage.filesystem_of(pattern)[1])
 
 
-def _matches(pattern: str) -> Iterator[Match]:
-    """(urls, labels, information, path below the pattern's fixed part) of each recording."""
-    fs, path = storage.filesystem_of(LABEL.sub("*", pattern))
-    if not MAGIC.search(pattern):
-        return (yield from _named(pattern, fs, path))
-    _, of_pattern = storage.filesystem_of(pattern)
-    regex = re.compile(_expression(of_pattern))
-    fixed = of_pattern[: MAGIC.search(of_pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
-    globbed: dict[str, Info] = storage.retrying(lambda: fs.glob(path, detail=True))
-    files = {name: info for name, info in sorted(globbed.items()) if info["type"] == "file"}
-    for paths in _grouped(files):
-        match, below = regex.fullmatch(paths[0]), paths[0].removeprefix(fixed).lstrip("/")
-        if match is not None and ("/." in of_pattern or not _is_hidden(below)):
-            yield _urls(pattern, fs, paths), match.groupdict(), [files[each] for each in paths], below
+def _matches(pattern: str, listings: _Listings) -> Iterator[Match]:
+    if storage.is_local(pattern):
+        # Neither two slashes nor a dot between them change what is meant.
+        pattern = re.sub(r"/(?:\.?/)+", "/", pattern)
+    fs, path = storage.filesystem_of(pattern)
+    magic = MAGIC.search(path)
+    if magic is None or _is_there(pattern):
+        return (yield from _named(pattern, fs, path, listings))
+    regex = re.compile(_expression(path))
+    fixed = path[: magic.start()].rpartition("/")[0]
+    depth = None if "**" in path else path[len(fixed) :].lstrip("/").count("/") + 1
+    # A recording that is a folder has its files one level below.
+    if depth is not None and storage.is_of_this_machine(fs):
+        depth += 1
+    files = listings.of_folders(fs, storage.files_of(fs, f"{fixed}/", depth))
+    found: dict[str, re.Match[str]] = {}
+    for each in files:
+        folder, _, name = each.rpartition("/")
+        is_part = name == FOLDER_MAIN or FOLDER_PART.fullmatch(name)
+        match = regex.fullmatch(each) or (regex.fullmatch(folder) if is_part else None)
+        below = each.removeprefix(fixed).lstrip("/")
+        if match is not None and ("/." in path or not _is_hidden(below)) and _is_meant(each, path):
+            found[each] = match
+    for paths in _grouped(found):
+        below = paths[0].removeprefix(fixed).lstrip("/")
+        yield Match(_urls(pattern, fs, paths), found[paths[0]].groupdict(), [files[each] for each in paths], below)
 
 
-def _named(given: str, fs: Any, path: str) -> Iterator[Match]:
-    """A file, or all in a folder."""
+def _named(given: str, fs: Any, path: str, listings: _Listings) -> Iterator[Match]:
+    """Yields a file, or all recordings in a folder."""
     try:
-        info: Info = storage.retrying(lambda: fs.info(path))
-    except FileNotFoundError:
+        info = storage.info(given)
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{given}: no such file or folder") from None
+    if info["type"] == "other":
+        raise UsageError(f"{given}: not a regular file")
     if info["type"] != "directory":
-        yield _urls(given, fs, [path]), {}, [info], path.rpartition("/")[2]
+        yield Match(_urls(given, fs, [path]), {}, [info], path.rpartition("/")[2])
         return
-    files = {name: info for name, info in storage.files_of(fs, path) if not _is_hidden(name.removeprefix(path))}
-    for paths in _grouped(files):
+    path = path.rstrip("/")
+    files = listings.of_folders(fs, storage.files_of(fs, path or "/"))
+    wanted = [each for each in files if not _is_hidden(each.removeprefix(path)) and _is_meant(each, "")]
+    for paths in _grouped(wanted):
         below = paths[0].removeprefix(path).lstrip("/")
-        yield _urls(given, fs, paths), {}, [files[each] for each in paths], below
+        yield Match(_urls(given, fs, paths), {}, [files[each] for each in paths], below)
+
+
+def _is_meant(path: str, pattern: str) -> bool:
+    """Whether a file may be a recording: what this program wrote is not, unless its suffix is asked for."""
+    if TABLE_FILE.fullmatch(path):
+        return pattern.endswith(".parquet")
+    return not path.endswith(CONVERTED) or pattern.endswith(tuple(s for s in CONVERTED if path.endswith(s)))
 
 
 def _is_hidden(below: str) -> bool:
@@ -126,7 +205,7 @@ def _is_hidden(below: str) -> bool:
     return any(part.startswith((".", "_")) for part in below.split("/") if part)
 
 
-def _grouped(files: dict[str, Info]) -> Iterator[list[str]]:
+def _grouped(files: Iterable[str]) -> Iterator[list[str]]:
     """The files of each recording, from those in the same folder."""
     folders: dict[str, list[str]] = {}
     for path in files:
@@ -172,7 +251,7 @@ def _expression(pattern: str) -> str:
 # ---------------------------------------------------------------- manifests
 
 
-def _listed(manifest: str) -> tuple[tuple[str, ...], list[Match]]:
+def _listed(manifest: str, known: _Listings) -> tuple[tuple[str, ...], list[Match]]:
     """(names of the labels, the recordings) of a table with a column `recording`: a path or URL, or a list of those of
     one recording. Paths are relative to the manifest's folder."""
     rows = _rows_of(manifest)
@@ -183,20 +262,33 @@ def _listed(manifest: str) -> tuple[tuple[str, ...], list[Match]]:
     labels = tuple(sorted({name for row in rows for name in row} - {RECORDING_COLUMN}))
     folder = storage.folder_of(manifest)
     matches: list[Match] = []
-    known = _Listings()
     for nth, row in enumerate(rows):
         given = row[RECORDING_COLUMN]
         names = [given] if isinstance(given, str) else given
         if not names or not all(isinstance(name, str) and name for name in names):
             raise UsageError(f"{manifest}: row {nth + 1} has no {RECORDING_COLUMN}")
         urls = tuple(_absolute(name, folder) for name in names)
+        if len(urls) == 1:
+            urls = _with_parts(urls[0], known)
         values = {name: "" if row.get(name) is None else str(row[name]) for name in labels}
-        matches.append((urls, values, [known.info(url) for url in urls], names[0].rpartition("://")[2].lstrip("/")))
+        below = names[0].partition("::")[0].rpartition("://")[2]
+        matches.append(Match(urls, values, [known.info(url) for url in urls], below))
     return labels, matches
 
 
+def _with_parts(url: str, known: _Listings) -> tuple[str, ...]:
+    """Returns the files of a recording that is a folder; any other is a file itself."""
+    info = known.info(url)
+    if info is None or info["type"] != "directory":
+        return (url,)
+    fs, path = storage.filesystem_of(url)
+    files = [each for each, _ in storage.files_of(fs, path, 1)]
+    whole = [paths for paths in _grouped(files) if len(paths) > 1]
+    return _urls(url, fs, whole[0]) if whole else (url,)
+
+
 def _absolute(name: str, folder: str) -> str:
-    if "://" in name or name.startswith("/") or not folder:
+    if "://" in name or name.startswith("/") or os.path.isabs(name) or not folder:
         return name if not storage.is_local(name) else storage.filesystem_of(name)[1]
     url = storage.joined(folder, name)
     return storage.filesystem_of(url)[1] if storage.is_local(url) else url
@@ -247,23 +339,64 @@ class _Listings:
     """What is known of files; a folder is listed once, which is one question instead of one for each file."""
 
     def __init__(self) -> None:
-        self._folders: dict[str, dict[str, Info]] = {}
+        self._folders: dict[tuple[Any, str], dict[str, Info]] = {}
+        self._beside: dict[tuple[Any, str], str] = {}
+
+    def of_folders(self, fs: Any, listed: Iterable[tuple[str, Info]]) -> dict[str, Info]:
+        """Returns the files of a listing, by their paths, and keeps it. What is no regular file is none of them."""
+        files = {path: info for path, info in listed if info["type"] in ("file", "missing")}
+        for path, info in files.items():
+            folder, _, name = path.rpartition("/")
+            self._folders.setdefault((fs, folder), {})[name] = info
+        return files
 
     def info(self, url: str) -> Info | None:
         """None if the file is not there."""
-        fs, path = storage.filesystem_of(url)
-        folder = path.rpartition("/")[0]
-        key = f"{storage.protocols(fs)[0]}:{url.partition('::')[2]}:{folder}"
-        if key not in self._folders:
-            try:
-                entries = storage.retrying(lambda: fs.ls(folder, detail=True))
-            except (FileNotFoundError, NotADirectoryError, NotImplementedError):
-                entries = []
-            self._folders[key] = {entry["name"].rpartition("/")[2]: entry for entry in entries}
-        found = self._folders[key].get(path.rpartition("/")[2])
-        if found is not None:
-            return found
         try:
+            fs, path = storage.filesystem_of(url)
+            if not storage.is_of_this_machine(fs):
+                folder, _, name = path.rpartition("/")
+                found = self._of(fs, folder).get(name)
+                if found is not None:
+                    return found
             return storage.info(url)
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return None
+
+    def beside(self, urls: Sequence[str]) -> str:
+        """Returns what changes with the files that lie beside a recording and may belong to it: all such of its folder,
+        since only the recording knows which; "" if there are none."""
+        try:
+            fs, path = storage.filesystem_of(urls[0])
+        except FileNotFoundError:  # an archive
+            return ""
+        folder, _, name = path.rpartition("/")
+        if COMPANION.fullmatch(name):
+            return ""
+        if len(urls) > 1 and name == FOLDER_MAIN:
+            folder = folder.rpartition("/")[0]
+        if (fs, folder) not in self._beside:
+            files = {name: info for name, info in self._of(fs, folder).items() if info["type"] == "file"}
+            names = sorted(name for name in files if COMPANION.fullmatch(name))
+            text = " ".join(f"{name} {storage.identity_of(files[name])}" for name in names)
+            self._beside[fs, folder] = f"beside:{hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
+        return self._beside[fs, folder]
+
+    def _of(self, fs: Any, folder: str) -> dict[str, Info]:
+        if (fs, folder) not in self._folders:
+            self._folders[fs, folder] = {path.rpartition("/")[2]: info for path, info in _directly_in(fs, folder)}
+        return self._folders[fs, folder]
+
+
+def _directly_in(fs: Any, folder: str) -> list[tuple[str, Info]]:
+    """Returns the files in a folder; [] if there is none, or its list is given to nobody."""
+    if storage.is_of_this_machine(fs):
+        return list(storage.files_of(fs, folder or "/", 1))
+    try:
+        return [(info["name"], info) for info in storage.retrying(lambda: fs.ls(folder, detail=True))]
+    except (FileNotFoundError, NotADirectoryError, NotImplementedError):
+        return []
+    except Exception as error:
+        if not storage.is_refused(error):
+            raise
+        return []

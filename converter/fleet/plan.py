@@ -75,7 +75,7 @@ def _files(found: Found, by: Sequence[str]) -> Iterator[list[Recording]]:
     def combination(recording: Recording) -> tuple[str, ...]:
         return tuple(recording.labels[place] for place in places)
 
-    in_order = sorted(found.recordings, key=lambda each: (combination(each), each.urls))
+    in_order = sorted(found.recordings, key=lambda each: (combination(each), each.key, each.labels))
     pending: list[Recording] = []
     for _, group in groupby(in_order, key=combination):
         recordings = list(group)
@@ -88,11 +88,12 @@ def _files(found: Found, by: Sequence[str]) -> Iterator[list[Recording]]:
 
 
 def _leaves(recordings: Sequence[Recording], leaf_size: int) -> Iterator[list[Recording]]:
+    """Yields the recordings of each leaf. All labels of a recording are in one leaf, which adds it up once."""
     pending: list[Recording] = []
-    for recording in recordings:
-        pending.append(recording)
-        digest = hashlib.sha256(recording.urls[0].encode("utf-8", "surrogatepass")).digest()
-        if int.from_bytes(digest[:8], "little") % leaf_size == 0 or len(pending) == LONGEST_LEAF * leaf_size:
+    for key, of_one in groupby(recordings, key=lambda each: each.key):
+        pending += of_one
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        if int.from_bytes(digest[:8], "little") % leaf_size == 0 or len(pending) >= LONGEST_LEAF * leaf_size:
             yield pending
             pending = []
     if pending:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traceferry.durations import format_duration
 from traceferry.errors import UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.engine import Counts, Engine, cluster
-from traceferry.fleet.inputs import Found
+from traceferry.fleet.inputs import LABEL, Found, Recording
 from traceferry.fleet.plan import plan
 from traceferry.fleet.tables import COLUMNS, RECORDINGS
 from traceferry.fleet.tasks import Place
@@ -23,6 +23,7 @@ from traceferry.shown_text import shown
 MOST_IN_LEAF = 32
 LEAVES_PER_WORKER = 8
 LOG_EVERY_S = 30.0
+IGNORES_CASE = sys.platform in ("win32", "darwin")
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,14 @@ def run(
     taken = [name for name in found.labels if any(name in columns for columns in COLUMNS.values())]
     if taken:
         raise UsageError(f"a label must not be called {taken[0]}: a column of the tables is")
-    output = output if not storage.is_local(output) else storage.filesystem_of(output)[1]
+    output = storage.absolute(output)
     if not resume and storage.names_in(storage.joined(output, RECORDINGS)):
         raise UsageError(f"{output}: holds the results of an earlier run; --resume continues or updates it")
     if isinstance(work, Conversion):
         _check_outputs(work, found)
+        # Where a recording's file is, is a part of what is made of it.
+        of_outputs = (replace(each, identity=f"{each.identity} {each.path}") for each in found.recordings)
+        found = replace(found, recordings=tuple(of_outputs))
     place = Place(output, tuple(by), found.labels)
     size = leaf_size or _leaf_size(len(found.recordings), pool.workers)
     shards = plan(found, by, work.description, size)
@@ -70,12 +74,17 @@ def _leaf_size(n_recordings: int, workers: int) -> int:
 
 
 def _check_outputs(work: Conversion, found: Found) -> None:
-    of: dict[str, str] = {}
+    """Raises UsageError for recordings of which one file would replace the other's, also where names in capitals are
+    the same; and for a recording of which different labels make different files."""
+    of: dict[str, Recording] = {}
     for recording in found.recordings:
         output = work.output_of(recording)
-        other = of.setdefault(output, recording.urls[0])
-        if other != recording.urls[0]:
-            raise UsageError(f"{other} and {recording.urls[0]} would both become {output}")
+        other = of.setdefault(output.casefold() if IGNORES_CASE else output, recording)
+        if other.key != recording.key:
+            both = f"{other.urls[0]} and {recording.urls[0]}"
+            raise UsageError(f"{both} would both become {output}: name a folder or a pattern that has both")
+        if other is not recording and any(LABEL.search(text) for text in work.reading.symbols):
+            raise UsageError(f"{recording.urls[0]}: has several labels, with symbols of each: which become {output}?")
 
 
 class Meter:

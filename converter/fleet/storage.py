@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+
+from traceferry.errors import UsageError
 
 ATTEMPTS = 8
 FIRST_PAUSE_S = 0.1
@@ -61,11 +64,26 @@ def is_refused(error: Exception) -> bool:
 
 
 def filesystem_of(url: str) -> tuple[Any, str]:
-    """fsspec's file system, and the path in it."""
+    """Returns fsspec's file system, and the path in it. Raises UsageError for a store that is not known, or of which
+    the package is missing."""
     from fsspec.core import url_to_fs
 
-    found: tuple[Any, str] = url_to_fs(url)
+    try:
+        found: tuple[Any, str] = url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise UsageError(f"{url}: {error}") from None
     return found
+
+
+@contextmanager
+def asked(url: str) -> Iterator[None]:
+    """Raises UsageError for what a store answers instead of what is asked for."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and not is_transient(error):
+            raise
+        raise UsageError(f"{url}: {error}") from None
 
 
 def is_local(url: str) -> bool:
@@ -93,11 +111,29 @@ def protocols(fs: Any) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
+def is_of_this_machine(fs: Any) -> bool:
+    return "file" in protocols(fs)
+
+
+def absolute(url: str) -> str:
+    """Returns the URL as a worker of another working folder must have it."""
+    return str(filesystem_of(url)[1]) if is_local(url) else url
+
+
 def info(url: str) -> Info:
-    """Raises FileNotFoundError."""
+    """Returns what is known of a file or folder; of a link, that to which it leads. Raises FileNotFoundError."""
     fs, path = filesystem_of(url)
+    if is_of_this_machine(fs):
+        return _info_here(path, os.path.realpath(path))
     found: Info = retrying(lambda: fs.info(path))
     return found
+
+
+def _info_here(path: str, real: str) -> Info:
+    """real: the path without links."""
+    status = os.stat(path)
+    kind = "directory" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
+    return {"name": path, "type": kind, "size": status.st_size, "mtime": status.st_mtime_ns, "real": real}
 
 
 def identity_of(found: Info) -> str:
@@ -223,7 +259,32 @@ def identities(url: str) -> list[str]:
     return [f"{name.removeprefix(path)} {identity_of(about)}" for name, about in files_of(fs, path)]
 
 
-def files_of(fs: Any, folder: str) -> Iterator[tuple[str, Info]]:
-    """(path, information) of all files in a folder and below, sorted."""
-    found: dict[str, Info] = retrying(lambda: fs.find(folder, detail=True))
+def files_of(fs: Any, folder: str, depth: int | None = None) -> Iterator[tuple[str, Info]]:
+    """Yields (path, information) of all files in a folder and so many levels of folders, or all, sorted. Links are
+    followed, but not into a folder that they are in; one that leads nowhere has the type "missing"."""
+    if is_of_this_machine(fs):
+        yield from sorted(_files_here(folder, os.path.realpath(folder), depth, frozenset()))
+        return
+    found: dict[str, Info] = retrying(lambda: fs.find(folder, maxdepth=depth, detail=True))
     yield from sorted(found.items())
+
+
+def _files_here(folder: str, real: str, depth: int | None, above: frozenset[str]) -> Iterator[tuple[str, Info]]:
+    """real: the folder without links; above: those in which it is. One that must not be read has no files."""
+    if depth == 0 or real in above:
+        return
+    above |= {real}
+    try:
+        entries = list(os.scandir(folder))
+    except (PermissionError, FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        path = f"{folder.rstrip('/')}/{entry.name}"
+        own = os.path.realpath(path) if entry.is_symlink() else os.path.join(real, entry.name)
+        try:
+            if entry.is_dir():
+                yield from _files_here(path, own, None if depth is None else depth - 1, above)
+            else:
+                yield path, _info_here(path, own)
+        except OSError:  # a link that leads nowhere, or to itself
+            yield path, {"name": path, "type": "missing", "size": None, "real": own}

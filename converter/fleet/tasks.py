@@ -7,8 +7,9 @@ import gc
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.tables import LAST, file_name, write_tables
 from traceferry.fleet.work import DONE, PASSING, Result, Work, killed, result_of
 from traceferry.shown_text import encodable
+from traceferry.totals.portable import Totals
 
 PARTS = "_parts"
 
@@ -64,29 +66,34 @@ def retry_name(key: str) -> str:
 
 
 def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) -> Done:
-    """Reads the recordings and writes the part."""
+    """Reads the recordings and writes the part. One that is there for several labels which the tables do not have is a
+    row for each, and is added up once."""
     _settle()
-    columns = [place.labels.index(name) for name in place.by]
+    added: set[tuple[str, tuple[str, ...]]] = set()
     shares: dict[tuple[str, ...], list[Share]] = {}
     n_failed, is_passing = 0, False
     for recording in recordings:
         result = result_of(work, recording, place.labels)
         n_failed += result.row["status"] != DONE
         is_passing |= result.row["status"] in PASSING
-        share = _share(result, recording, place, columns)
+        share = _share(result, recording, place)
+        if (recording.key, share.labels) in added:
+            share = replace(share, totals=Totals())
+        added.add((recording.key, share.labels))
         shares.setdefault(share.labels, []).append(share)
     _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
     return Done(len(recordings), n_failed, is_passing)
 
 
-def lost_leaf(place: Place, key: str, recording: Recording) -> Done:
-    """The part of a recording that ends each worker that reads it."""
+def lost_leaf(place: Place, key: str, recordings: Sequence[Recording]) -> Done:
+    """Writes the part of a recording, with each of its labels, that ends each worker that reads it."""
+    shares = sorted((_share(killed(each), each, place) for each in recordings), key=lambda share: share.labels)
+    _write(place, key, (joined(list(same)) for _, same in groupby(shares, key=lambda share: share.labels)), True)
+    return Done(len(recordings), len(recordings), is_passing=True)
+
+
+def _share(result: Result, recording: Recording, place: Place) -> Share:
     columns = [place.labels.index(name) for name in place.by]
-    _write(place, key, [_share(killed(recording), recording, place, columns)], is_passing=True)
-    return Done(1, 1, is_passing=True)
-
-
-def _share(result: Result, recording: Recording, place: Place, columns: Sequence[int]) -> Share:
     labels = [encodable(label) for label in recording.labels]
     row = dict(zip(place.labels, labels, strict=True)) | result.row
     return Share(tuple(labels[column] for column in columns), result.totals, (row,))

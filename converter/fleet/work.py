@@ -248,8 +248,14 @@ def _localized(recording: Recording, folder: Path) -> list[Path]:
         for url in recording.urls:
             if not Path(url).exists():
                 raise FileNotFoundError(f"{url}: no such file")
+            if not Path(url).is_file():
+                raise UsageError(f"{url}: not a regular file")
         return [Path(url) for url in recording.urls]
-    files = []
+    files: list[Path] = []
+    if len(recording.urls) > 1:
+        # What lies beside a recording that is a folder is not in it.
+        folder /= "recording"
+        folder.mkdir()
     for url in recording.urls:
         files.append(folder / storage.name_of(url))
         size = recording.size if len(recording.urls) == 1 and recording.size >= 0 else None
@@ -262,6 +268,8 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
     if storage.is_local(recording.urls[0]):
         return None
     there = storage.folder_of(recording.urls[0])
+    if len(recording.urls) > 1:
+        there = storage.folder_of(there)
 
     def bring(name: str) -> None:
         for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
