@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import html
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -12,7 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from clients.view import FIREFOX, PERFETTO, View, ended
@@ -21,8 +26,14 @@ from streams import fdr
 from support import for_each
 
 import traceferry
-from traceferry.view.browser import has_display, ssh_line
-from traceferry.view.conversion import url_name, viewer_of_file
+from traceferry.view.browser import has_display, leading_file, ssh_line
+from traceferry.view.connections import Connections
+from traceferry.view.conversion import handed_over, viewer_of_file
+from traceferry.view.peers import Peers
+from traceferry.view.ports import listening_socket
+from traceferry.view.server import Server
+from traceferry.view.site import Site
+from traceferry.view.viewers import VIEWERS
 
 POOL = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
 PROGRAM = REPO / "fixtures/xray/clang-19/pool-pie.zst"
@@ -61,7 +72,7 @@ def test_perfetto_loads_from_the_only_port_that_it_may(recording: Path, tmp_path
     with View(recording, "--in", "perfetto", folder=tmp_path) as view:
         if view.address.startswith("http://127.0.0.1"):
             pytest.skip("port 9001 is taken on this machine")
-        assert view.address.startswith(f"{PERFETTO}/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")
+        assert view.address.startswith(f"{PERFETTO}/?testing=1#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")
         answer = view.get(view.trace, Origin=PERFETTO)
         traceferry.convert(recording, tmp_path / "app.pftrace")
         assert answer.body == (tmp_path / "app.pftrace").read_bytes()
@@ -86,7 +97,7 @@ def test_where_the_port_is_taken_a_page_hands_the_trace_over(recording: Path, tm
 
 
 def test_both_traces_are_served_whatever_is_opened(view: View) -> None:
-    path = view.path("/fdr-c19-pie-pool-tsc.xray.pftrace")
+    path = view.path("/trace.pftrace")
     assert view.get(path).body.startswith(b"\x0a")
 
 
@@ -130,11 +141,6 @@ def test_the_first_bytes_tell_the_viewer(tmp_path: Path) -> None:
             assert viewer_of_file(str(tmp_path / "file")).name == viewer
 
 
-def test_names_in_addresses_need_no_escapes() -> None:
-    assert url_name("a b/../ü.xray", ".json.gz") == "a_b_.._.xray.json.gz"
-    assert url_name("..", "") == ""
-
-
 def test_standard_input_is_shown(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "traceferry", "view", "-", "--no-open"]
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
@@ -143,7 +149,7 @@ def test_standard_input_is_shown(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdin.write(RECORDING)
         process.stdin.close()
-        assert b"standard_input.json.gz" in process.stdout.readline()
+        assert b"trace.json.gz" in process.stdout.readline()
         process.terminate()
 
 
@@ -227,6 +233,121 @@ def test_only_an_allowed_origin_may_read(recording: Path, tmp_path: Path) -> Non
         own = {"Host": "localhost:5555", "Origin": "http://localhost:5555"}
         assert view.get(view.trace, **own).status == 200
         assert view.get(view.trace, Origin="http://localhost:5555").status == 403
+
+
+AS_ANOTHER = """
+import socket, sys
+family = socket.AF_INET6 if sys.argv[2].startswith("::") else socket.AF_INET
+with socket.socket(family) as client:
+    client.connect((sys.argv[2], int(sys.argv[1])))
+    client.sendall(f"GET {sys.argv[3]} HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n".encode())
+    print(client.recv(100).split()[1].decode())
+"""
+NOBODY = 65534
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root starts programs of other users")
+def test_other_users_of_the_machine_get_nothing_even_with_the_address(recording: Path, tmp_path: Path) -> None:
+    if not Peers().are_known:
+        pytest.skip("this system does not tell whose a connection is")
+
+    def asks(view: View, host: str, path: str) -> int:
+        command = ["/usr/bin/env", "python3", "-c", AS_ANOTHER, str(view.port), host, path]
+        return int(subprocess.run(command, capture_output=True, check=True, user=NOBODY, cwd="/").stdout)
+
+    with View(recording, folder=tmp_path) as view:
+        for host in ("127.0.0.1", "::ffff:127.0.0.1"):
+            for path in (urlsplit(view.trace).path, view.path("/"), view.path("/asm/v1")):
+                assert asks(view, host, path) == 403
+        assert "--allow-user" in view.tells("a program of the user")
+        assert view.get(view.trace).status == 200
+    with View(recording, "--allow-user", str(NOBODY), folder=tmp_path) as view:
+        assert asks(view, "127.0.0.1", urlsplit(view.trace).path) == 200
+    status, said = ended(recording, "--allow-user", "no such user", folder=tmp_path)
+    assert (status, said) == (2, "traceferry: --allow-user no such user: this system has no such user\n")
+
+
+def test_addresses_hold_no_names(tmp_path: Path) -> None:
+    recording = tmp_path / "secret-project.xray"
+    recording.write_bytes(RECORDING)
+    traceferry.convert(recording, tmp_path / "secret.json.gz")
+    for name in (recording.name, "secret.json.gz"):
+        with View(tmp_path / name, folder=tmp_path) as view:
+            assert "secret" not in view.address
+            assert ("symbolServer" in view.address) == (name == recording.name)
+
+
+BROKEN_BODIES = {
+    "not gzip": ({"Content_Encoding": "gzip"}, b"garbage"),
+    "cut gzip": ({"Content_Encoding": "gzip"}, gzip.compress(b"{}" * 1000)[:-20]),
+    "not deflate": ({"Content_Encoding": "deflate"}, b"\xff\xff\xff"),
+    "not zstd": ({"Content_Encoding": "zstd"}, b"garbage"),
+    "not Brotli": ({"Content_Encoding": "br"}, b"garbage"),
+    "an unknown encoding": ({"Content_Encoding": "x-none"}, b"garbage"),
+    "broken chunks": ({"Transfer_Encoding": "chunked", "Content_Length": ""}, b"zz\r\ngarbage"),
+    "chunks that end early": ({"Transfer_Encoding": "chunked"}, b"5\r\nab"),
+    "not JSON": ({}, b"\x00\xff"),
+}
+
+
+def test_a_broken_body_is_the_clients_fault(recording: Path, tmp_path: Path) -> None:
+    with View(recording, folder=tmp_path) as view:
+        for name, (headers, body) in BROKEN_BODIES.items():
+            for path in ("/asm/v1", "/trace.json.gz", "/"):
+                for method in ("POST", "GET", "OPTIONS"):
+                    given = {"Content_Length": str(len(body)), "Origin": FIREFOX} | headers
+                    given = {key: value for key, value in given.items() if value}
+                    status = view.request(method, view.path(path), body, **given).status
+                    assert status < 500, (name, path, method)
+        with view.connect() as leaving:
+            begun = f"POST {view.path('/asm/v1')} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n"
+            leaving.sendall(begun.encode())
+        for nonsense in (b"\x16\x03\x01", b"GET / HTTP/1.1\r\nHost: \x1b[31m\r\n\r\n", b"GET \xff HTTP/1.1\r\n\r\n"):
+            assert view.send(nonsense + b"\r\n\r\n").status == 400
+        for range_ in ("bytes=zz", "bytes=9" + "9" * 30 + "-"):
+            assert view.get(view.trace, Range=range_).status == 416
+        assert view.get(view.trace).status == 200
+        view.stop()
+        assert "Traceback" not in view.rest()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs prlimit")
+def test_connections_that_say_nothing_do_not_use_up_the_files(recording: Path, tmp_path: Path) -> None:
+    with View(recording, folder=tmp_path) as view, ExitStack() as kept:
+        resource.prlimit(view.pid, resource.RLIMIT_NOFILE, (200, 200))
+        for nth in range(600):
+            connection = kept.enter_context(view.connect())
+            if nth % 2:
+                with suppress(OSError):  # closed as the one that waited longest
+                    connection.sendall(b"GET / HT")
+        begin = time.monotonic()
+        assert view.get(view.trace).status == 200
+        assert time.monotonic() - begin < 5
+
+
+def test_a_silent_connection_ends_and_a_slow_download_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceferry.view.connections.LOOK_SECONDS", 0.05)
+    (tmp_path / "out.json").write_bytes(b"{" + b" " * 20_000_000)
+    site = Site(handed_over(str(tmp_path / "out.json"), "out", VIEWERS["firefox"], tmp_path / "."), [], {}, [])
+    listening = listening_socket(0)
+    port = listening.getsockname()[1]
+
+    async def run() -> tuple[bytes, int]:
+        server = Server(site, None, Peers(), "")
+        server._connections = Connections(silence=0.3)
+        async with server.running(listening):
+            silent, _ = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+            writer.write(f"GET {site.prefix}/trace HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            await asyncio.sleep(1)
+            size = 0
+            while piece := await reader.read(1 << 20):
+                size += len(piece)
+            return await silent.read(), size
+
+    silent, size = asyncio.run(run())
+    assert silent == b""
+    assert size > 20_000_000
 
 
 def test_slow_clients_hold_up_nobody(view: View) -> None:
@@ -338,17 +459,61 @@ def test_without_a_display_it_says_how_to_get_there(recording: Path, tmp_path: P
         assert f"ssh -N -p 2222 -L {view.port}:127.0.0.1:{view.port} " in view.tells("ssh")
 
 
-def test_the_browser_gets_the_address(recording: Path, tmp_path: Path) -> None:
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
-    browser.chmod(0o755)
-    with View(recording, folder=tmp_path, opens=True, BROWSER=f"{browser} %s") as view:
+def a_browser(folder: Path, line: str) -> str:
+    """For $BROWSER."""
+    path = folder / "browser"
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return f"{path} %s"
+
+
+def opened_by(view: View, file: Path) -> str:
+    """The address that the browser got."""
+    end = time.monotonic() + 10
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < end, view.told
+        time.sleep(0.02)
+    return file.read_text().strip()
+
+
+def test_the_browser_gets_an_address_that_leads_this_user_on(recording: Path, tmp_path: Path) -> None:
+    browser = a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened')
+    with View(recording, folder=tmp_path, opens=True, BROWSER=browser) as view:
         said = view.tells("if the browser keeps profiler.firefox.com from this machine")
         assert f"http://127.0.0.1:{view.port}" in said
-        assert (tmp_path / "opened").read_text().strip() == view.address
+        opened = opened_by(view, tmp_path / "opened")
+        assert view.path().strip("/") not in opened
+        if opened.startswith("file:"):
+            pytest.skip("this system does not tell whose a connection is")
+        answer = view.get(opened)
+        assert (answer.status, answer.headers["location"], answer.body) == (303, view.address, b"")
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert view.get(opened, Origin="https://evil.example").status == 403
     with View(recording, folder=tmp_path, opens=True, BROWSER="/nowhere/browser") as view:
         view.tells("no browser could be started: open the address above in one")
         assert view.get(view.trace).status == 200
+
+
+def test_where_nobody_tells_who_asks_a_private_file_leads_on(tmp_path: Path) -> None:
+    address = 'https://viewer.example/"><script>x</script>?a=1&b=2'
+    path = Path(leading_file(tmp_path, address).removeprefix("file://"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert f'content="0; url={html.escape(address)}"' in path.read_text()
+    with pytest.raises(FileExistsError):
+        leading_file(tmp_path, address)
+
+
+def test_a_browser_in_the_foreground_holds_up_nothing(recording: Path, tmp_path: Path) -> None:
+    browser = a_browser(tmp_path, f"echo $$ > {tmp_path}/opened; exec sleep 60")
+    for number, status in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)):
+        with View(recording, folder=tmp_path, opens=True, BROWSER=browser) as view:
+            view.tells("Ctrl-C ends it")
+            running = int(opened_by(view, tmp_path / "opened"))
+            begin = time.monotonic()
+            assert view.stop(number) == status
+            assert time.monotonic() - begin < 10
+            os.kill(running, signal.SIGKILL)
+            (tmp_path / "opened").unlink()
 
 
 def test_what_has_a_display(monkeypatch: pytest.MonkeyPatch) -> None:

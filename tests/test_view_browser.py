@@ -158,8 +158,13 @@ def test_the_page_hands_the_trace_to_either_viewer(context: Any, view: View, tmp
         viewer = opened.value
         viewer.wait_for_function("window.received !== undefined")
         assert bytes(viewer.evaluate("Array.from(window.received)")) == converted(tmp_path, suffix)
-        assert ("symbolServer=" in viewer.url) == (name == "firefox")
+        assert "symbolServer=" not in viewer.url
+        assert "127.0.0.1" not in viewer.url
         viewer.close()
+    with context.expect_page() as opened:
+        page.check("#firefox-asks")
+        page.click("#firefox")
+    assert "symbolServer=" in opened.value.url
     assert errors == []
 
 

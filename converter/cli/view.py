@@ -41,7 +41,7 @@ def add_to(commands: Any) -> None:
         summary="show recordings in a viewer in the browser",
         description="Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
         "the instructions of jitted and native functions, or in ui.perfetto.dev. A file that was converted before is "
-        "shown as it is. Nothing leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
+        "shown as it is. Nothing of it leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
         examples=f"traceferry view {PROGRAM}\ntraceferry view {RECORDING} --in perfetto\n"
         f"traceferry view {RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
     )
@@ -61,6 +61,10 @@ def add_to(commands: Any) -> None:
         "--allow-origin", action="append", default=[], type=_origin, metavar="ORIGIN",
         help="also answer pages of this origin, as https://profiler.example; repeat the option for several",
     )  # fmt: skip
+    view.add_argument(
+        "--allow-user", action="append", default=[], metavar="USER",
+        help="also answer programs of this user of the machine, a name or a number; repeat the option for several",
+    )  # fmt: skip
     view.add_argument("--port", type=_port, default=0, metavar="PORT",
         help="the port on 127.0.0.1 (default: a free one, or 9001)",
     )  # fmt: skip
@@ -68,12 +72,14 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.view.cache import cache_folder
+    from traceferry.view.peers import Peers, user_numbered
     from traceferry.view.session import Session
     from traceferry.view.site import Site, viewer_files
     from traceferry.view.watch import state_of
 
     roots = [_folder(path) for path in arguments.source_root]
     copy = viewer_files(arguments.viewer_folder) if arguments.viewer_folder else {}
+    peers = Peers(user_numbered(text) for text in arguments.allow_user)
     with cache_folder() as folder:
         recordings = _Recordings(arguments, folder)
         viewer = recordings.viewer
@@ -85,8 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
             site.origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
             only = viewer if copy else None
             number = Session(
-                site, viewer, listening, by_page, not arguments.no_open, only, watched, seen, recordings.convert
-            ).run()
+                site, viewer, listening, by_page, not arguments.no_open, only, watched, seen, recordings.convert,
+                peers, folder,
+            ).run()  # fmt: skip
     if number is not None:
         raise Terminated(number)
     return DONE

@@ -1,12 +1,18 @@
-"""Opens an address in the user's browser, or says how to reach it from another machine."""
+"""Opens an address in the user's browser, or says how to reach it from another machine.
+
+All users of a machine see the browser's command line. So it has an address that leads only this user on to the one that
+is meant; or, where the system does not tell who asks, that of a file that only this user can read.
+"""
 
 from __future__ import annotations
 
 import getpass
+import html
 import os
 import platform
 import sys
 import webbrowser
+from pathlib import Path
 
 
 def has_display() -> bool:
@@ -22,6 +28,25 @@ def open_browser(address: str) -> bool:
         return webbrowser.open(address)
     except (webbrowser.Error, OSError):
         return False
+
+
+def leading_file(folder: Path, address: str) -> str:
+    """The URL of a new page that leads to the address, which nobody else can read. folder: empty of that name."""
+    path = folder / "open.html"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(LEADING_PAGE.format(address=html.escape(address)))
+    return path.as_uri()
+
+
+LEADING_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>traceferry</title>
+<p><a href="{address}">Open the viewer</a></p>
+</html>
+"""
 
 
 def ssh_line(port: int) -> str:

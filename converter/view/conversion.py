@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -54,11 +53,6 @@ class Conversion:
                 save(self.trace, path, format=viewer.name, progress=progress)
                 self.files[viewer.name] = path
             return self.files[viewer.name]
-
-
-def url_name(title: str, suffix: str) -> str:
-    """A file's name as part of an address, which needs no escapes."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", title).strip("._") + suffix
 
 
 def title_of(inputs: Sequence[str]) -> str:

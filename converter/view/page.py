@@ -14,18 +14,19 @@ from traceferry.view.viewers import Viewer
 
 @dataclass(frozen=True)
 class Button:
-    """viewer_address: of the viewer that waits for a message; trace_path: on this server; file_name: what the viewer
-    shows."""
+    """viewer_address: of the viewer that waits for a message; address_to_ask: the same with the address of the symbol
+    server, which the viewer's host then sees; trace_path: on this server; file_name: what the viewer shows."""
 
     viewer: Viewer
     viewer_address: str
+    address_to_ask: str
     trace_path: str
     file_name: str
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "viewer": self.viewer.name, "address": self.viewer_address, "trace": self.trace_path,
-            "name": self.file_name,
+            "viewer": self.viewer.name, "address": self.viewer_address, "asks": self.address_to_ask,
+            "trace": self.trace_path, "name": self.file_name,
         }  # fmt: skip
 
 
@@ -35,13 +36,20 @@ def page(title: str, buttons: Sequence[Button], nonce: str) -> str:
 
     # "<" could end the script.
     data = orjson.dumps([button.as_json() for button in buttons]).decode().replace("<", "\\u003c")
-    items = "\n".join(
-        f'<button type="button" id="{button.viewer.name}">Open in {html.escape(button.viewer.title)}</button>'
-        for button in buttons
-    )
+    items = "\n".join(map(_item, buttons))
     handover = files("traceferry.exporters.html").joinpath("script", "handover.js").read_text(encoding="utf-8")
     script = handover + SCRIPT.replace("BUTTONS", data)
     return PAGE.format(title=html.escape(title), items=items, script=script, nonce=nonce)
+
+
+def _item(button: Button) -> str:
+    name, title = button.viewer.name, html.escape(button.viewer.title)
+    item = f'<p><button type="button" id="{name}">Open in {title}</button></p>'
+    if button.address_to_ask != button.viewer_address:
+        item += f"""
+<p><label><input type="checkbox" id="{name}-asks"> with source and instructions: {title} asks this server for them, and
+its host sees the address to ask: this machine's port and random letters</label></p>"""
+    return item
 
 
 def policy(nonce: str) -> str:
@@ -57,11 +65,11 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style nonce="{nonce}">
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em; color: #222; }}
-button {{ font: inherit; padding: 0.6em 1.2em; margin: 0 0.6em 0.6em 0; cursor: pointer; }}
+button {{ font: inherit; padding: 0.6em 1.2em; cursor: pointer; }}
 </style>
 <h1>{title}</h1>
 <p>The trace stays on this machine: the viewer runs in the browser, and this page hands it the bytes.</p>
-<p>{items}</p>
+{items}
 <p id="state" role="status"></p>
 <script nonce="{nonce}">{script}</script>
 </html>
@@ -81,7 +89,9 @@ async function traceOf(path) {
 
 async function hand(button) {
   state.textContent = "Loading...";
-  await handOver({...VIEWERS[button.viewer], url: button.address}, traceOf(button.trace), button.name);
+  const asks = document.getElementById(`${button.viewer}-asks`)?.checked;
+  const viewer = {...VIEWERS[button.viewer], url: asks ? button.asks : button.address};
+  await handOver(viewer, traceOf(button.trace), button.name);
   state.textContent = "The viewer has the trace.";
 }
 

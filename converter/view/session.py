@@ -9,13 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from socket import socket
 
 from traceferry.errors import TraceferryError
 from traceferry.shown_text import shown
-from traceferry.view.browser import has_display, open_browser, ssh_line
+from traceferry.view.browser import has_display, leading_file, open_browser, ssh_line
 from traceferry.view.conversion import Conversion
+from traceferry.view.peers import Peers
 from traceferry.view.site import Site
+from traceferry.view.threads import in_thread
 from traceferry.view.viewers import Viewer
 from traceferry.view.watch import State, changes
 
@@ -26,7 +29,7 @@ STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 class Session:
     """viewer: the one to open; by_page: through the page of our own; opens: in a browser; only: the viewer of which
     there is a copy; watched: the files that `convert` reads, none without --watch; seen: their state when they were
-    read. convert: reads them again."""
+    read. convert: reads them again; peers: whose requests are answered; folder: a private one."""
 
     site: Site
     viewer: Viewer
@@ -37,6 +40,8 @@ class Session:
     watched: Sequence[str]
     seen: State
     convert: Callable[[], Conversion]
+    peers: Peers
+    folder: Path
 
     def run(self) -> int | None:
         """Until a signal ends it; its number, None for Ctrl-C."""
@@ -55,7 +60,7 @@ class Session:
 
         stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         _stop_by_signals(stopped)
-        async with Server(self.site, self.only).running(self.listening):
+        async with Server(self.site, self.only, self.peers, self._shown).running(self.listening):
             tasks = [asyncio.create_task(self._show()), asyncio.create_task(self._watch())]
             for task in tasks:
                 task.add_done_callback(lambda done: _stop_by_error(stopped, done))
@@ -68,21 +73,30 @@ class Session:
 
     # ------------------------------------------------------------ the browser
 
+    @property
+    def _shown(self) -> str:
+        """The address that is opened."""
+        return self.site.page_address if self.by_page else self.site.address(self.viewer)
+
     async def _show(self) -> None:
-        address, page = self.site.address(self.viewer), self.site.page_address
-        opened = page if self.by_page else address
-        print(shown(opened), flush=True)
+        print(shown(self._shown), flush=True)
         wants = self.opens and has_display()
-        if wants and await asyncio.get_running_loop().run_in_executor(None, open_browser, opened):
-            if not self.by_page:
-                _tell(f"if the browser keeps {self.viewer.title} from this machine: {page}")
-        elif wants:
-            _tell("no browser could be started: open the address above in one")
-        elif self.opens:
+        if wants and not self.by_page:
+            _tell(f"if the browser keeps {self.viewer.title} from this machine: {self.site.page_address}")
+        if self.opens and not wants:
             port = self.listening.getsockname()[1]
             _tell("there is no display here; open the address above on your own machine, where this runs meanwhile:")
             _tell(f"  {ssh_line(port)}")
         _tell("Ctrl-C ends it")
+        # Last: a browser can stay in the foreground.
+        if wants and not await in_thread(lambda: open_browser(self._opening())):
+            _tell("no browser could be started: open the address above in one")
+
+    def _opening(self) -> str:
+        """What everybody may see, and leads only this user on."""
+        if self.peers.are_known:
+            return self.site.origin + self.site.opening_path
+        return leading_file(self.folder, self._shown)
 
     # ------------------------------------------------------------ --watch
 
@@ -96,7 +110,7 @@ class Session:
                 continue
             started = time.monotonic()
             try:
-                self.site.conversion = await asyncio.get_running_loop().run_in_executor(None, self.convert)
+                self.site.conversion = await in_thread(self.convert)
             except (TraceferryError, OSError) as error:
                 _tell(f"{error}; what was converted before is still shown")
             else:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from traceferry.errors import UsageError
 from traceferry.model import Trace
-from traceferry.view.conversion import Conversion, url_name
+from traceferry.view.conversion import Conversion
 from traceferry.view.page import Button
 from traceferry.view.symbol_server import SymbolServer
-from traceferry.view.viewers import FIREFOX, VIEWERS, Viewer, address, receiving_address
+from traceferry.view.viewers import FIREFOX, PERFETTO, VIEWERS, Viewer, address, receiving_address
 
 TOKEN_BYTES = 24
 INDEX = "index.html"
 MAX_VIEWER_FILES = 100_000
-SUFFIXES = {FIREFOX.name: ".json.gz", "perfetto": ".pftrace"}
+SUFFIXES = {FIREFOX.name: ".json.gz", PERFETTO.name: ".pftrace"}
 
 
 @dataclass
@@ -33,6 +33,8 @@ class Site:
     allowed_origins: Sequence[str] = ()
     origin: str = ""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
+    # In the browser's command line, for everybody to see: it gives nothing to others.
+    opening: str = field(default_factory=lambda: f"open-{secrets.token_urlsafe(TOKEN_BYTES)}")
     _symbols: tuple[Trace, SymbolServer] | None = None
 
     @property
@@ -41,8 +43,17 @@ class Site:
 
     @property
     def server(self) -> str:
-        """The symbol server's address."""
+        """What the addresses of everything of the recording begin with."""
         return self.origin + self.prefix
+
+    @property
+    def symbol_server(self) -> str:
+        """Its address; "" for a file that was converted before."""
+        return "" if self.conversion.trace is None else self.server
+
+    @property
+    def opening_path(self) -> str:
+        return f"/{self.opening}"
 
     def symbols(self) -> SymbolServer | None:
         """Of the trace that is shown now; None for a file that was converted before."""
@@ -62,17 +73,18 @@ class Site:
     # ------------------------------------------------------------ addresses
 
     def trace_path(self, viewer: Viewer) -> str:
-        """The same for every state of the inputs."""
-        given = self.conversion.files.get(viewer.name) if self.conversion.trace is None else None
-        suffix = "" if given is not None else SUFFIXES[viewer.name]
-        return f"{self.prefix}/{url_name(self.conversion.title, suffix) or 'trace'}"
+        """The same for every state of the inputs, and without names: the host of a viewer may see it."""
+        suffix = "" if self.conversion.trace is None else SUFFIXES[viewer.name]
+        return f"{self.prefix}/trace{suffix}"
 
     def viewer_of_path(self, path: str) -> Viewer | None:
         return next((v for v in VIEWERS.values() if self.conversion.offers(v) and path == self.trace_path(v)), None)
 
     def address(self, viewer: Viewer) -> str:
-        shown, trace_url = self.conversion, self.origin + self.trace_path(viewer)
-        return address(viewer, self.viewer_origin(viewer), trace_url, self.server, shown.title, shown.has_sources)
+        trace_url = self.origin + self.trace_path(viewer)
+        return address(
+            viewer, self.viewer_origin(viewer), trace_url, self.symbol_server, self.conversion.has_sources
+        )  # fmt: skip
 
     @property
     def page_address(self) -> str:
@@ -87,7 +99,8 @@ class Site:
         return [
             Button(
                 viewer,
-                receiving_address(viewer, self.viewer_origin(viewer), self.server, shown.title, shown.has_sources),
+                receiving_address(viewer, self.viewer_origin(viewer), "", shown.has_sources),
+                receiving_address(viewer, self.viewer_origin(viewer), self.symbol_server, shown.has_sources),
                 self.trace_path(viewer),
                 shown.title,
             )

@@ -1,4 +1,8 @@
-"""The two viewers: where they are, and the addresses that make them load what is served here."""
+"""The two viewers: where they are, and the addresses that make them load what is served here.
+
+What stands before "#" is sent to the viewer's host, which has no use for it; so it holds no name of a file, and of this
+machine nothing but a port and random letters.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,9 @@ from urllib.parse import quote, urlencode
 PERFETTO_PORT = 9001
 # It shows the sources that a trace holds, and is off by default.
 SOURCES_PLUGIN = "org.chromium.V8"
+# Without it, ui.perfetto.dev reports its whole address to Google Analytics, also what stands after "#"
+# (ui/src/core/analytics_impl.ts and app_impl.ts of v58.2; it has no other effect there).
+NO_ANALYTICS = "?testing=1"
 
 
 @dataclass(frozen=True)
@@ -26,24 +33,28 @@ PERFETTO = Viewer("perfetto", "ui.perfetto.dev", "https://ui.perfetto.dev", PERF
 VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
 
 
-def address(viewer: Viewer, origin: str, trace_url: str, server: str, title: str, has_sources: bool) -> str:
-    """The viewer with the trace loaded. origin: where the viewer is served; server: the symbol server; has_sources:
-    the trace holds sources."""
+def address(viewer: Viewer, origin: str, trace_url: str, symbol_server: str, has_sources: bool) -> str:
+    """The viewer with the trace loaded. origin: where the viewer is served; symbol_server: its address, or "";
+    has_sources: the trace holds sources."""
     if viewer is FIREFOX:
-        return f"{origin}/from-url/{quote(trace_url, safe='')}/?{_firefox_query(server, title)}"
-    return f"{origin}/#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
+        return f"{origin}/from-url/{quote(trace_url, safe='')}/" + _firefox_query(symbol_server)
+    return f"{_perfetto(origin)}#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
 
 
-def receiving_address(viewer: Viewer, origin: str, server: str, title: str, has_sources: bool) -> str:
+def receiving_address(viewer: Viewer, origin: str, symbol_server: str, has_sources: bool) -> str:
     """The viewer, waiting for a message with the trace."""
     if viewer is FIREFOX:
-        return f"{origin}/from-post-message/?{_firefox_query(server, title)}"
+        return f"{origin}/from-post-message/" + _firefox_query(symbol_server)
     query = urlencode(_perfetto_query(has_sources))
-    return f"{origin}/#!/" + (f"?{query}" if query else "")
+    return f"{_perfetto(origin)}#!/" + (f"?{query}" if query else "")
 
 
-def _firefox_query(server: str, title: str) -> str:
-    return urlencode({"symbolServer": server, "profileName": title})
+def _firefox_query(symbol_server: str) -> str:
+    return f"?{urlencode({'symbolServer': symbol_server})}" if symbol_server else ""
+
+
+def _perfetto(origin: str) -> str:
+    return f"{origin}/" + (NO_ANALYTICS if origin == PERFETTO.origin else "")
 
 
 def _perfetto_query(has_sources: bool) -> dict[str, str]:

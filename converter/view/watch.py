@@ -6,6 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 
+from traceferry.view.threads import in_thread
+
 POLL_SECONDS = 0.3
 
 # Of each file: (inode, size, time of the last change), None where it is not there.
@@ -35,7 +37,7 @@ async def changes(paths: Sequence[str], seen: State) -> AsyncIterator[State]:
     latest = seen
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        now = await asyncio.get_running_loop().run_in_executor(None, state_of, paths)
+        now = await in_thread(lambda: state_of(paths))
         if now == latest != seen:
             seen = now
             yield now
