@@ -1,12 +1,17 @@
 """ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says, with symbolic and
 without it."""
 
+import io
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 from builders.dwarf import FUNC, HIGH_PC, LOW_PC, NAME, RANGES, SUBPROGRAM, Dwarf, Symbol, die
+from builders.gsym import SHT_PROGBITS, ElfPart, elf
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from conftest import examples
 from hypothesis import given
@@ -14,11 +19,14 @@ from hypothesis import strategies as st
 from recordings import content, names, path_of
 from support import load_checked
 
+from traceferry.errors import FormatError
 from traceferry.io.source import Source, open_source
 from traceferry.symbols import Binary, Frames
+from traceferry.symbols import binary as binary_module
 from traceferry.symbols.build_id import build_id_of
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.one_by_one import look_up
+from traceferry.symbols.symbol_table import Texts
 from traceferry.symbols.tool import debug_bytes
 
 PROGRAMS = names(r"\d+/.*")
@@ -189,10 +197,11 @@ def test_real_programs(name: str, tmp_path: Path) -> None:
 
 
 def sizes_of(binary: Binary) -> dict[int, int]:
+    from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
     sizes: dict[int, int] = {}
-    for section in binary.elf.iter_sections():
+    for section in ELFFile(io.BytesIO(binary.data)).iter_sections():
         for row in section.iter_symbols() if isinstance(section, SymbolTableSection) else ():
             if row["st_info"]["type"] == "STT_FUNC" and row["st_size"]:
                 sizes[row["st_value"]] = max(row["st_size"], sizes.get(row["st_value"], 0))
@@ -219,9 +228,11 @@ def test_whole_functions(tmp_path: Path) -> None:
 
 
 def test_damaged_symbol_tables_have_no_sizes() -> None:
+    from elftools.elf.elffile import ELFFile
+
     whole = elf_with_instr_map(FUNCTIONS)
     symbols = opened(whole)
-    at = symbols.binary.elf.get_section_by_name(".symtab").header
+    at = ELFFile(io.BytesIO(symbols.binary.data)).get_section_by_name(".symtab").header
     damaged = bytearray(whole)
     row = whole.index(at["sh_offset"].to_bytes(8, "little") + at["sh_size"].to_bytes(8, "little"))
     damaged[row + 8 : row + 16] = b"\xff" * 7 + b"\x0f"
@@ -252,3 +263,74 @@ def test_files_cut_anywhere() -> None:
         except FormatError:
             continue
         assert len(symbols.lookup(np.array([0x2000, 0x3000], np.uint64)).first) == 3
+
+
+def compressed(size: int, kind: int | None, packed: bytes) -> bytes:
+    """A file with symbols whose .debug_info declares so many bytes; kind: ELFCOMPRESS_*, None: a .zdebug section."""
+    if kind is None:
+        part = ElfPart(".zdebug_info", SHT_PROGBITS, b"ZLIB" + size.to_bytes(8, "big") + packed)
+        return elf(part)
+    data = bytearray(elf(ElfPart(".debug_info", SHT_PROGBITS, struct.pack("<IIQQ", kind, 0, size, 1) + packed)))
+    headers_at = int.from_bytes(data[40:48], "little")
+    data[headers_at + 64 + 8 : headers_at + 64 + 16] = (0x800).to_bytes(8, "little")  # SHF_COMPRESSED
+    return bytes(data)
+
+
+BOMB = zlib.compress(bytes(1 << 23), 9)
+TOO_LARGE = {
+    "more than any memory": (1 << 60, zlib.compress(b"abc")),
+    "more than this machine's": (100 << 30, zlib.compress(b"abc")),
+    "a thousand times as many": (1 << 23, BOMB),
+    "not as many": (999, zlib.compress(b"abc")),
+    "no zlib": (999, b"abc"),
+}
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, None])
+@pytest.mark.parametrize("why", TOO_LARGE)
+def test_compressed_sections_hold_no_more_than_their_bytes_can(why: str, kind: int | None) -> None:
+    """symbolic asked for as many bytes as the section declared, and where it did not get them, the process ended."""
+    symbols = opened(compressed(TOO_LARGE[why][0], kind, TOO_LARGE[why][1]))
+    assert len(symbols.lookup(np.array([0x1000], np.uint64)).name) == 0
+    assert list(symbols.functions()) == []
+    assert len(symbols.problems) == 1
+
+
+@pytest.mark.parametrize("kind", [1, 2, None])
+def test_compressed_sections(kind: int | None) -> None:
+    text = b"some text " * 9
+    packed = zstandard.compress(text) if kind == 2 else zlib.compress(text)
+    binary = opened(compressed(len(text), kind, packed)).binary
+    section = binary.section(".zdebug_info" if kind is None else ".debug_info")
+    assert section is not None
+    assert bytes(section[1]) == text
+
+
+@pytest.mark.parametrize("field", [(56, 2), (60, 2)])
+def test_counts_of_headers_are_not_trusted(field: tuple[int, int]) -> None:
+    """Neither e_phnum nor e_shnum."""
+    at, size = field
+    damaged = bytearray(elf_with_instr_map(FUNCTIONS))
+    damaged[at : at + size] = b"\xf0\xff"
+    with pytest.raises(FormatError, match="no room for 65520 headers"):
+        _ = opened(bytes(damaged)).binary.section_headers
+
+
+def test_names_that_are_the_same_bytes_are_cut() -> None:
+    """Thousands of symbols whose names end together: 64 kB for each of 24."""
+    texts = Texts(b"\0" + b"x" * 60_000 + b"\0")
+    lengths = [len(texts.at(place)) for place in range(1, 1001)]
+    assert lengths[0] == 60_000
+    assert sum(lengths) < 17 * 60_000 + 1000 * 64
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, AssertionError, KeyError])
+def test_a_bug_is_no_damage(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    for name in ("_name_at", "_headers"):
+        with monkeypatch.context() as within:
+            within.setattr(*((binary_module, name) if name == "_name_at" else (Binary, name)), fail)
+            with pytest.raises(error):
+                opened(elf_with_instr_map(FUNCTIONS)).lookup(np.array([0x2000], np.uint64))

@@ -22,7 +22,7 @@ from traceferry.fleet.places import Index, SymbolFile, here, is_of_storage, spar
 from traceferry.io.source import Source, open_source
 from traceferry.io.sparse import SparseFile
 from traceferry.report import Report
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import Binary
 from traceferry.symbols.choose import GSYM_MAGICS, open_symbols
 from traceferry.symbols.elf import ElfSymbols
 from traceferry.symbols.gsym import writer
@@ -176,8 +176,8 @@ class SymbolStore:
             try:
                 _convert(*given[0], made)
                 about = _About.of(made.stat().st_size, symbols, binary, debug)
-            except (FormatError, UsageError, *ELF_DAMAGE) as error:
-                note = ("symbols_not_converted", 1, None, f"{symbols.path}: {error or type(error).__name__}")
+            except (FormatError, UsageError) as error:
+                note = ("symbols_not_converted", 1, None, f"{symbols.path}: {error}")
                 return _Opened(symbols.path, symbols, binary, debug, notes=(note,))
             return self._kept(key, made, about)
 

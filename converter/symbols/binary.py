@@ -1,4 +1,4 @@
-"""An ELF binary: its sections through pyelftools, its debug information through symbolic where that is installed.
+"""An ELF binary: its headers through pyelftools, its debug information through symbolic where that is installed.
 
 Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
 """
@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import io
 import mmap
-from functools import cached_property
+import struct
+import zlib
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
 
 from traceferry.errors import FormatError
+from traceferry.io.decompress import decompress_stream
 from traceferry.io.source import Source
 from traceferry.symbols.build_id import build_id_of, debug_id_of
 
-# pyelftools lets all of these escape on damaged files, besides its own error.
-ELF_DAMAGE = (
-    ELFError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    ArithmeticError,
-    AssertionError,
-    MemoryError,
-    OSError,
-)
+# What pyelftools raises where it reads headers that are damaged: its own error, and what a file raises for a place that
+# is no place in a file. `fuzz/fuzz_dwarf.py` finds no other.
+HEADER_ERRORS = (ELFError, OverflowError, ValueError)
+MAX_SECTION_NAME = 256
+# What a section may be decompressed to: so many times its size, or FREE bytes. Those of real files become 14 times as
+# large at most.
+MAX_RATIO = 64
+FREE = 4 << 20
+ZLIB, ZSTD = 1, 2
 
 
 def stream_of(data: memoryview) -> Any:
@@ -77,57 +78,83 @@ class Binary:
         self.path = source.path
         self.name = source.name
         self.data = source.data
+        self._elf = self._header(lambda: ELFFile(stream_of(source.data)))
+        self.segments = self._segments()
+        self.is_executable = self._elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
+        self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
+        self.base = min((segment.address for segment in self._loaded), default=0)
+
+    def _header(self, read: Callable[[], Any]) -> Any:
+        """What pyelftools reads of the headers. Raises FormatError."""
         try:
-            self.elf = ELFFile(stream_of(source.data))
-            # Headers alone: pyelftools reads a section of each type, and a dynamic segment, through when it makes it.
-            headers = [self.elf._get_segment_header(nth) for nth in range(self.elf.num_segments())]
-            self.segments = [
-                Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers
-            ]
-            self.is_executable = self.elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
-            self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
-            self.base = min((segment.address for segment in self._loaded), default=0)
-        except ELF_DAMAGE as error:
-            raise self._unreadable(error) from None
+            return read()
+        except HEADER_ERRORS as error:
+            raise self._unreadable(str(error)) from None
+
+    def _headers(self, of_one: Callable[[int], Any], n: int, least_size: int) -> list[Any]:
+        """The n headers of a table, each of which takes some bytes."""
+        if n > len(self.data) // least_size:
+            raise self._unreadable(f"it has no room for {n} headers")
+        return [self._header(partial(of_one, nth)) for nth in range(n)]
+
+    def _segments(self) -> list[Segment]:
+        """Headers alone: pyelftools reads a dynamic segment through when it makes it."""
+        n = self._elf["e_phnum"]
+        if n == PN_XNUM:
+            n = self._header(lambda: self._elf._get_section_header(0)["sh_info"])
+        headers = self._headers(self._elf._get_segment_header, n, PROGRAM_HEADER_SIZES[self.word_size])
+        return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
 
     @property
     def little_endian(self) -> bool:
-        return bool(self.elf.little_endian)
+        return bool(self._elf.little_endian)
 
     @property
     def machine(self) -> str:
         """EM_*."""
-        return str(self.elf["e_machine"])
+        return str(self._elf["e_machine"])
 
     @property
     def is_debug_file(self) -> bool:
         """Whether its code is in another file, as after objcopy --only-keep-debug."""
         return any(section.name == ".text" and section.type == "SHT_NOBITS" for section in self.sections)
 
+    @property
+    def entry_point(self) -> int:
+        """An address; 0 for none."""
+        return int(self._elf["e_entry"])
+
     @cached_property
     def sections(self) -> list[SectionHeader]:
         """By number; none where a header is damaged."""
         try:
-            return self._section_headers
-        except ELF_DAMAGE:
+            return self.section_headers
+        except FormatError:
             return []
 
     @cached_property
-    def _section_headers(self) -> list[SectionHeader]:
-        """Raises ELF_DAMAGE."""
+    def section_headers(self) -> list[SectionHeader]:
+        """The same. Raises FormatError where a header is damaged."""
+        n = self._header(self._elf.num_sections)
+        headers = self._headers(self._elf._get_section_header, n, SECTION_HEADER_SIZES[self.word_size])
+        texts = memoryview(b"")
+        if headers:
+            number = self._header(self._elf.get_shstrndx)
+            if number >= len(headers):
+                raise self._unreadable(f"the names of its {n} sections would be in section {number}")
+            texts = self._bytes(headers[number]["sh_offset"], headers[number]["sh_size"])
         fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
-        headers = (self.elf._get_section_header(nth) for nth in range(self.elf.num_sections()))
         return [
             SectionHeader(
-                self.elf._get_section_name(header), str(header["sh_type"]), *(header[field] for field in fields)
+                _name_at(texts, header["sh_name"]), str(header["sh_type"]), *(header[field] for field in fields)
             )
             for header in headers
         ]
 
     @cached_property
-    def _section_numbers(self) -> dict[str, int]:
+    def _by_name(self) -> dict[str, SectionHeader]:
         """Of several sections of one name, the last."""
-        return {section.name: nth for nth, section in enumerate(self._section_headers)}
+        return {section.name: section for section in self.section_headers}
 
     @property
     def code_sections(self) -> list[int]:
@@ -143,35 +170,87 @@ class Binary:
 
     @property
     def word_size(self) -> int:
-        return int(self.elf.elfclass) // 8
+        return int(self._elf.elfclass) // 8
 
-    def section_named(self, name: str) -> Any:
-        """As pyelftools has it, whose own look-up by name reads some sections through; None. Raises ELF_DAMAGE."""
-        nth = self._section_numbers.get(name)
-        return self.elf.get_section(nth) if nth is not None else None
+    def section_named(self, name: str) -> SectionHeader | None:
+        """Raises FormatError where a header is damaged."""
+        return self._by_name.get(name)
 
-    def section(self, name: str) -> tuple[int, bytes] | None:
-        """(address, bytes) of a section, or None."""
-        try:
-            section = self.section_named(name)
-            return None if section is None else (int(section["sh_addr"]), section.data())
-        except ELF_DAMAGE as error:
-            raise self._unreadable(error) from None
+    def section(self, name: str) -> tuple[int, memoryview] | None:
+        """(address, bytes) of a section, or None. Raises FormatError if it cannot be read."""
+        section = self.section_named(name)
+        return None if section is None else (section.address, self.content(section))
+
+    def content(self, section: SectionHeader) -> memoryview:
+        """Its bytes; of one that is compressed, the decompressed ones. Raises FormatError if it ends beyond the file, if
+        it is damaged, or if it would hold more than such a section may."""
+        if section.type == "SHT_NOBITS":
+            return memoryview(b"")
+        if section.offset + section.size > len(self.data):
+            raise self._unreadable(f"{section.name} ends beyond the file")
+        packed = self._bytes(section.offset, section.size)
+        described = self._compression(section, packed)
+        if described is None:
+            return packed
+        kind, size, begin = described
+        self._check_size(size, section)
+        return memoryview(self._decompressed(section, kind, packed[begin:], size))
+
+    def _bytes(self, offset: int, size: int) -> memoryview:
+        return self.data[offset : offset + size]
+
+    def _compression(self, section: SectionHeader, packed: memoryview) -> tuple[int, int, int] | None:
+        """(ELFCOMPRESS_*, the decompressed size, where the compressed bytes begin); None of a section that is not
+        compressed. .zdebug sections begin with "ZLIB" and a u64 in big endian, others with an Elf*_Chdr."""
+        if section.flags & SHF_COMPRESSED:
+            order, form = "<" if self.little_endian else ">", "I4xQQ" if self.word_size == 8 else "III"
+            if len(packed) < struct.calcsize(order + form):
+                raise self._unreadable(f"{section.name} ends inside of its compression header")
+            kind, size, _ = struct.unpack_from(order + form, packed)
+            return int(kind), int(size), struct.calcsize(order + form)
+        if not section.name.startswith(".zdebug"):
+            return None
+        if bytes(packed[:4]) != b"ZLIB":
+            raise self._unreadable(f"{section.name} does not begin with ZLIB")
+        return ZLIB, int.from_bytes(packed[4:12], "big"), 12
+
+    def _check_size(self, size: int, section: SectionHeader) -> None:
+        if size > max(FREE, MAX_RATIO * min(section.size, len(self.data))):
+            raise self._unreadable(f"{section.name} declares {size} bytes, too many for {section.size} compressed ones")
+
+    def _decompressed(self, section: SectionHeader, kind: int, packed: memoryview, size: int) -> bytes:
+        if kind == ZSTD:
+            found = bytearray()
+            damage = decompress_stream([bytes(packed)] if len(packed) else [], found, size + 1).damage
+        elif kind == ZLIB:
+            found, damage = bytearray(), ""
+            try:
+                found += zlib.decompressobj().decompress(packed, size + 1)
+            except zlib.error as error:
+                damage = str(error)
+        else:
+            raise self._unreadable(f"{section.name} is compressed in a way that is not known: {kind}")
+        if damage or len(found) != size:
+            why = damage or f"it holds {len(found)} bytes, not the {size} that it declares"
+            raise self._unreadable(f"{section.name}: {why}")
+        return bytes(found)
 
     def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
         """Address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
-        relative = RELATIVE_RELOCATIONS.get(self.elf["e_machine"])
+        relative = RELATIVE_RELOCATIONS.get(self.machine)
+        if relative is None:
+            return {}
+        word, mask = f"{'<' if self.little_endian else '>'}u{self.word_size}", 0xFFFF_FFFF
+        entry = np.dtype([(name, word) for name in ("offset", "info", "addend")])
         addends: dict[int, int] = {}
-        try:
-            for section in self.elf.iter_sections():
-                if not isinstance(section, RelocationSection) or not section.is_RELA():
-                    continue
-                for relocation in section.iter_relocations():
-                    at = relocation["r_offset"]
-                    if begin <= at < end and relocation["r_info_type"] == relative:
-                        addends[at] = int(relocation["r_addend"])
-        except ELF_DAMAGE as error:
-            raise self._unreadable(error) from None
+        for section in self.section_headers:
+            if section.type != "SHT_RELA":
+                continue
+            data = self.content(section)
+            found = np.frombuffer(data, entry, len(data) // entry.itemsize)
+            kind = found["info"] & np.array(mask if self.word_size == 8 else 0xFF, found["info"].dtype)
+            found = found[(found["offset"] >= begin) & (found["offset"] < end) & (kind == relative)]
+            addends |= dict(zip(found["offset"].tolist(), found["addend"].tolist(), strict=True))
         return addends
 
     def relative(self, offset: int) -> int | None:
@@ -194,6 +273,8 @@ class Binary:
     def symcache(self) -> Any:
         """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
         are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not installed."""
+        if not self._can_be_decompressed():
+            return None
         from symbolic import Archive
         from symbolic._lowlevel import ffi
         from symbolic.exceptions import SymbolicError
@@ -206,6 +287,18 @@ class Binary:
             return first.make_symcache() if first is not None else None
         except SymbolicError:
             return None
+
+    def _can_be_decompressed(self) -> bool:
+        """Whether no section declares more bytes than it may hold: for that many, symbolic asks at once, and where it
+        does not get them, the process ends."""
+        try:
+            for section in self.section_headers:
+                described = self._compression(section, self._bytes(section.offset, section.size))
+                if described is not None:
+                    self._check_size(described[1], section)
+        except FormatError:
+            return False
+        return True
 
     @cached_property
     def build_id(self) -> str:
@@ -231,15 +324,25 @@ class Binary:
     @property
     def arch(self) -> str:
         """The processor as viewers name it; "unknown" for others."""
-        return ARCHITECTURES.get((self.elf["e_machine"], self.word_size), "unknown")
+        return ARCHITECTURES.get((self._elf["e_machine"], self.word_size), "unknown")
 
-    def _unreadable(self, error: Exception) -> FormatError:
-        unreadable = FormatError(f"not a readable ELF file: {error or type(error).__name__}", 0, "ELF")
+    def _unreadable(self, reason: str) -> FormatError:
+        unreadable = FormatError(f"not a readable ELF file: {reason}", 0, "ELF")
         unreadable.path = self.path
         return unreadable
 
 
-SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
+def _name_at(texts: memoryview, at: int) -> str:
+    """Of a section; "" where there is none."""
+    text = bytes(texts[at : at + MAX_SECTION_NAME])
+    return text[: max(text.find(b"\0"), 0)].decode("utf-8", "replace")
+
+
+SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 0x2, 0x4, 0x800
+# The number of segments is then in the header of section 0.
+PN_XNUM = 0xFFFF
+# In bytes, by the size of a word.
+PROGRAM_HEADER_SIZES, SECTION_HEADER_SIZES = {4: 32, 8: 56}, {4: 40, 8: 64}
 # What Breakpad hashes where a file has no build id.
 HASHED_BYTES = 4096
 

@@ -90,7 +90,7 @@ class ElfSymbols:
 
     def _lookup_described(self, addresses: Array) -> Frames:
         self._was_described = True
-        if not has_symbolic():
+        if not has_symbolic() or self.binary.symcache is None:
             return look_up(addresses, self._own.answer)
         distinct, which = np.unique(addresses, return_inverse=True)
         answers = [self._answer_of_symbolic(address) for address in distinct.tolist()]

@@ -26,8 +26,31 @@ FIELDS = {
 TYPE_BITS = 15
 STT_FUNC, STT_GNU_IFUNC = 2, 10
 MAX_NAME = 1 << 16
+# How many characters names may have together, for each byte of the string table; and, beyond these, a name.
+EFFORT = 16
+CUT_NAME = 64
 LONGEST = np.uint64(1 << 32)
 FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
+
+
+class Texts:
+    """A string table. Names of undamaged files share no bytes, or the ends of a few: where many names are the same long
+    bytes, they are cut, so that they do not take more memory than a file of this size can need."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._left = EFFORT * len(data)
+        self._known: dict[int, str] = {}
+
+    def at(self, place: int) -> str:
+        """The text that begins there; "" where it does not end."""
+        if place not in self._known:
+            end = max(self._data.find(b"\0", place, place + MAX_NAME), place)
+            self._left -= end - place
+            if self._left < 0:
+                end = min(end, place + CUT_NAME)
+            self._known[place] = self._data[place:end].decode("utf-8", "replace")
+        return self._known[place]
 
 
 class SymbolTable:
@@ -37,9 +60,10 @@ class SymbolTable:
 
     def __init__(self, binary: Binary) -> None:
         self._binary = binary
-        tables = [_symbols(binary, table) for table in TABLES]
-        texts = [_content(binary, names) for names in TABLES.values()]
+        tables = [symbols_of(binary, table) for table in TABLES]
+        texts = [content_of(binary, names) for names in TABLES.values()]
         self._texts = b"".join(texts)
+        self._text = Texts(self._texts).at
         self._stubs = stubs_of(binary, tuple(TABLES))
         parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
         is_named = np.concatenate([self._are_named(part, len(t)) for part, t in zip(parts, texts, strict=True)])
@@ -121,10 +145,6 @@ class SymbolTable:
         )
         return [self._stub_name(at, start) if is_stub else self._text(at) for at, is_stub, start in columns]
 
-    def _text(self, at: int) -> str:
-        end = max(self._texts.find(b"\0", at, at + MAX_NAME), at)
-        return self._texts[at:end].decode("utf-8", "replace")
-
     def _stub_name(self, at: int, start: int) -> str:
         """As objdump calls it."""
         if at < len(self._texts):
@@ -195,19 +215,19 @@ def _largest(values: Array, groups: Array) -> Array:
     return largest
 
 
-def _symbols(binary: Binary, table: str) -> Array:
+def symbols_of(binary: Binary, table: str) -> Array:
     """Those of a table by number, with the fields of FIELDS."""
     order = "<" if binary.little_endian else ">"
     fields = (field.split(":") for field in FIELDS[binary.word_size].split())
     entry = np.dtype([(name, order + code) for name, code in fields])
-    data = _content(binary, table)
+    data = content_of(binary, table)
     return np.frombuffer(data, entry, len(data) // entry.itemsize)
 
 
-def _content(binary: Binary, section: str) -> bytes:
+def content_of(binary: Binary, section: str) -> bytes:
     """No bytes where the section is missing or damaged."""
     try:
         found = binary.section(section)
     except FormatError:
         found = None
-    return found[1] if found is not None else b""
+    return bytes(found[1]) if found is not None else b""

@@ -15,7 +15,7 @@ from traceferry.io.output import open_output
 from traceferry.io.source import Source
 from traceferry.model import Array, Trace
 from traceferry.shown_text import shown
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import Binary
 from traceferry.symbols.choose import open_symbols
 from traceferry.symbols.demangle import Demangler
 from traceferry.symbols.elf import ElfSymbols
@@ -81,11 +81,7 @@ def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
 
 def debug_bytes(binary: Binary) -> int:
     """How many bytes of an ELF file are debug information; 0 where its sections are unreadable."""
-    try:
-        sections = binary.elf.iter_sections()
-        return sum(int(section["sh_size"]) for section in sections if section.name.startswith(DEBUG_SECTIONS))
-    except ELF_DAMAGE:
-        return 0
+    return sum(section.size for section in binary.sections if section.name.startswith(DEBUG_SECTIONS))
 
 
 # ---------------------------------------------------------------- making

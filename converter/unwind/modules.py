@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import Binary
 from traceferry.symbols.plt import PLT_SECTIONS
 from traceferry.unwind.cfi import Problems, Section, rows_of
 from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
@@ -54,29 +54,21 @@ class Module:
 
 def open_module(binary: Binary, debug: Binary | None = None) -> Module:
     """An ELF file; debug: the file with its debug information, if that is apart. Raises FormatError."""
-    try:
-        elf = binary.elf
-        machine = MACHINES.get(elf["e_machine"])
-        if machine is None:
-            raise FormatError(f"{binary.name}: stacks in code for {elf['e_machine']} cannot be unwound")
-        sections = [Section(*found) for found in (eh_frame_of(binary),) if found]
-        sections += [
-            Section(*found, is_debug=True)
-            for file in (binary, debug)
-            if file is not None and (found := section_of(file, ".debug_frame"))
-        ]
-        plt = [
-            (int(section["sh_addr"]), int(section["sh_addr"]) + int(section["sh_size"]))
-            for section in (elf.get_section_by_name(plt_name) for plt_name in PLT_SECTIONS)
-            if section is not None
-        ]
-        loaded = (s for s in binary.segments if s.type == "PT_LOAD" and s.flags & 1)
-        executable = tuple((s.offset, s.address, s.size) for s in loaded)
-        return Module(
-            binary.name, machine, not binary.little_endian, tuple(sections), executable, int(elf["e_entry"]), tuple(plt)
-        )
-    except (*ELF_DAMAGE, struct.error) as error:
-        raise FormatError(f"{binary.name}: the ELF file is damaged: {error}") from None
+    machine = MACHINES.get(binary.machine)
+    if machine is None:
+        raise FormatError(f"{binary.name}: stacks in code for {binary.machine} cannot be unwound")
+    sections = [Section(*found) for found in (eh_frame_of(binary),) if found]
+    sections += [
+        Section(*found, is_debug=True)
+        for file in (binary, debug)
+        if file is not None and (found := section_of(file, ".debug_frame"))
+    ]
+    places = (binary.section_named(name) for name in PLT_SECTIONS)
+    plt = tuple((place.address, place.address + place.size) for place in places if place is not None)
+    loaded = (s for s in binary.segments if s.type == "PT_LOAD" and s.flags & 1)
+    executable = tuple((s.offset, s.address, s.size) for s in loaded)
+    big = not binary.little_endian
+    return Module(binary.name, machine, big, tuple(sections), executable, binary.entry_point, plt)
 
 
 def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, machine: Machine, big: bool) -> Module:
@@ -87,13 +79,10 @@ def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, 
 
 
 def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:
-    """(its bytes, its address), None if it is missing or empty."""
-    section = binary.elf.get_section_by_name(name)
-    if section is None or section["sh_type"] == "SHT_NOBITS" or not section["sh_size"]:
-        return None
-    if section.compressed:
-        return memoryview(section.data()), int(section["sh_addr"])
-    return binary.data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]], int(section["sh_addr"])
+    """(its bytes, its address), None if it is missing or empty. Raises FormatError if it cannot be read."""
+    section = binary.section_named(name)
+    content = binary.content(section) if section is not None else memoryview(b"")
+    return (content, section.address) if section is not None and len(content) else None
 
 
 def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:
@@ -104,9 +93,10 @@ def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:
         return found
     header = next((segment for segment in binary.segments if segment.type == "PT_GNU_EH_FRAME"), None)
     # u8 version 1, u8 encoding of the pointer: 0x1b is relative to its place, 4 bytes, signed.
-    if header is None or bytes(binary.data[header.offset : header.offset + 2]) != b"\x01\x1b":
+    begin = bytes(binary.data[header.offset : header.offset + 8]) if header is not None else b""
+    if header is None or begin[:2] != b"\x01\x1b" or len(begin) < 8:
         return None
-    (distance,) = struct.unpack_from("<i" if binary.little_endian else ">i", binary.data, header.offset + 4)
+    (distance,) = struct.unpack_from("<i" if binary.little_endian else ">i", begin, 4)
     frame = header.address + 4 + distance
     for segment in binary.segments:
         if segment.type == "PT_LOAD" and segment.address <= frame < segment.address + segment.size:

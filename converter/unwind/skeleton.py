@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from traceferry.errors import FormatError
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import PN_XNUM, Binary
 from traceferry.symbols.plt import PLT_SECTIONS
 from traceferry.unwind.modules import eh_frame_of, section_of
 
@@ -16,7 +16,7 @@ SECTIONS = {4: "IIIIIIIIII", 8: "IIQQQQIIQQ"}
 IDENT_SIZE = 16
 # Fields of HEADERS.
 PHOFF, SHOFF, PHENTSIZE, PHNUM, SHENTSIZE, SHNUM, SHSTRNDX = 4, 5, 8, 9, 10, 11, 12
-PT_LOAD, PT_INTERP = 1, 3
+KEPT = ("PT_LOAD", "PT_INTERP")
 SHT_PROGBITS, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 3, 7, 8
 NT_GNU_BUILD_ID = 3
 
@@ -42,20 +42,15 @@ def skeleton_of(binary: Binary) -> bytes:
     """An ELF file with the header, the loaded segments, the build id, the call-frame information and the places of the
     PLT of this one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
     FormatError if one of these cannot be read."""
-    try:
-        return _skeleton_of(binary)
-    except (*ELF_DAMAGE, struct.error) as error:
-        raise FormatError(f"{binary.name}: the ELF file is damaged: {error}") from None
-
-
-def _skeleton_of(binary: Binary) -> bytes:
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
     header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
     n_header = IDENT_SIZE + struct.calcsize(form)
-    entries = [header[PHOFF] + nth * header[PHENTSIZE] for nth in range(header[PHNUM])]
-    kept = [bytes(binary.data[at : at + header[PHENTSIZE]]) for at in entries]
-    kept = [entry for entry in kept if struct.unpack_from(order + "I", entry)[0] in (PT_LOAD, PT_INTERP)]
+    places = [header[PHOFF] + nth * header[PHENTSIZE] for nth, _ in enumerate(binary.segments)]
+    entries = zip(places, binary.segments, strict=True)
+    kept = [bytes(binary.data[at : at + header[PHENTSIZE]]) for at, segment in entries if segment.type in KEPT]
+    if len(kept) >= PN_XNUM:
+        raise FormatError(f"{binary.name}: {len(kept)} loaded segments")
     sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order)]
     names = b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
     sections.append(_Section(".shstrtab", SHT_STRTAB, 0, names, len(names)))
@@ -64,7 +59,10 @@ def _skeleton_of(binary: Binary) -> bytes:
     for section in sections:
         data += bytes(-len(data) % 8)
         place = (section.address, len(data), section.size)
-        table += struct.pack(order + SECTIONS[word], name_at, section.type, 0, *place, 0, 0, 1, 0)
+        try:
+            table += struct.pack(order + SECTIONS[word], name_at, section.type, 0, *place, 0, 0, 1, 0)
+        except struct.error:
+            raise FormatError(f"{binary.name}: {section.name} at {section.address:#x} is outside of memory") from None
         data += section.content
         name_at += len(section.name) + 1
     header[PHOFF], header[PHNUM] = n_header, len(kept)
@@ -88,7 +86,7 @@ def _sections(binary: Binary, order: str) -> list[_Section]:
             content = bytes(found[0])
             sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
     for name in PLT_SECTIONS:
-        plt = binary.elf.get_section_by_name(name)
+        plt = binary.section_named(name)
         if plt is not None:
-            sections.append(_Section(name, SHT_NOBITS, int(plt["sh_addr"]), b"", int(plt["sh_size"])))
+            sections.append(_Section(name, SHT_NOBITS, plt.address, b"", plt.size))
     return sections

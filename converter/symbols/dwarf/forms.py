@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from traceferry.errors import FormatError
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import Binary
 
 # How much work each byte of the sections may make: what real files need is less than 1. More is needed only where
 # many entries refer to the same bytes.
@@ -142,37 +141,17 @@ class Sections:
 
 def sections_of(binary: Binary) -> Sections | None:
     """None where there is no debug information. Raises FormatError if a section cannot be read."""
-    try:
-        if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
-            return None
-        held = {name: _section(binary, name) for name in SECTIONS}
-    except (*ELF_DAMAGE, zlib.error) as error:
-        raise FormatError(f"the debug sections are unreadable: {error or type(error).__name__}", None, "ELF") from None
+    if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
+        return None
+    held = {name: _section(binary, name) for name in SECTIONS}
     texts = {"debug_str": held.pop("str"), "debug_line_str": held.pop("line_str")}
     return Sections("little" if binary.little_endian else "big", texts=texts, **held)
 
 
 def _section(binary: Binary, name: str) -> Section:
     """Not copied, unless it is compressed."""
-    section = binary.section_named(f".debug_{name}")
-    if section is None:
-        packed = binary.section_named(f".zdebug_{name}")
-        return Section(f".debug_{name}", memoryview(_inflated(packed.data()) if packed is not None else b""))
-    if section.compressed or section["sh_type"] == "SHT_NOBITS":
-        return Section(section.name, memoryview(b"" if section["sh_type"] == "SHT_NOBITS" else section.data()))
-    begin = int(section["sh_offset"])
-    return Section(section.name, binary.data[begin : begin + int(section["sh_size"])])
-
-
-def _inflated(packed: bytes) -> bytes:
-    """What .zdebug sections hold: "ZLIB", u64 size in big endian, a zlib stream."""
-    if packed[:4] != b"ZLIB":
-        raise FormatError("a .zdebug section does not begin with ZLIB", 0, "ELF")
-    size = int.from_bytes(packed[4:12], "big")
-    inflated = zlib.decompressobj().decompress(packed[12:], size + 1)
-    if len(inflated) != size:
-        raise FormatError(f"a .zdebug section holds {len(inflated)} bytes, not the {size} that it declares", 0, "ELF")
-    return inflated
+    section = binary.section_named(f".debug_{name}") or binary.section_named(f".zdebug_{name}")
+    return Section(f".debug_{name}", binary.content(section) if section is not None else memoryview(b""))
 
 
 def number_at(data: Section, at: int, size: int, order: Order) -> int:

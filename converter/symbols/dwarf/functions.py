@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
-from elftools.elf.sections import SymbolTableSection
+import numpy as np
 
 from traceferry.errors import FormatError
-from traceferry.symbols.binary import ELF_DAMAGE, Binary
+from traceferry.symbols.binary import Binary
 from traceferry.symbols.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbols.dwarf.lines import LineTable, line_table_at
 from traceferry.symbols.dwarf.units import (
@@ -52,12 +51,13 @@ from traceferry.symbols.dwarf.units import (
 from traceferry.symbols.interface import Function, Inline
 from traceferry.symbols.plt import PLT_SECTIONS
 from traceferry.symbols.ranges import Ranges, holder, merged
-from traceferry.symbols.symbol_table import SymbolTable
+from traceferry.symbols.symbol_table import STT_FUNC, TABLES, TYPE_BITS, SymbolTable, Texts, content_of, symbols_of
 
 MAX_INLINED = 128  # calls inlined into each other
 MAX_ORIGINS = 16  # entries that refer to each other
 MAX_CONTEXTS = 64  # namespaces and classes around a function
 MAX_SIZE = 1 << 32
+SHN_UNDEF = 0
 
 # DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
 QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
@@ -90,15 +90,20 @@ def code_ranges(binary: Binary) -> Ranges:
 
 
 def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
-    """In the order of .symtab, or of .dynsym where a file has no other; those before the damage where there is some."""
-    clear = ~1 if binary.elf["e_machine"] == "EM_ARM" else ~0  # the lowest bit says that it is Thumb code
-    with suppress(*ELF_DAMAGE):
-        table = binary.elf.get_section_by_name(".symtab") or binary.elf.get_section_by_name(".dynsym")
-        for symbol in table.iter_symbols() if isinstance(table, SymbolTableSection) else ():
-            start, size = int(symbol["st_value"]) & clear, int(symbol["st_size"])
-            is_here = symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
-            if is_here and symbol.name and size < MAX_SIZE and is_code(text, start):
-                yield Function(symbol.name, start, size)
+    """In the order of .symtab, or of .dynsym where a file has no other."""
+    clear = ~1 if binary.machine == "EM_ARM" else ~0  # the lowest bit says that it is Thumb code
+    table = next((name for name in TABLES if any(section.name == name for section in binary.sections)), "")
+    if not table:
+        return
+    symbols, texts = symbols_of(binary, table), Texts(content_of(binary, TABLES[table]))
+    is_here = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_shndx"] != SHN_UNDEF)
+    symbols = symbols[is_here & (symbols["st_size"].astype(np.uint64) < MAX_SIZE)]
+    columns = (symbols[field].tolist() for field in ("st_value", "st_size", "st_name"))
+    for value, size, name_at in zip(*columns, strict=True):
+        start = value & clear
+        name = texts.at(name_at) if is_code(text, start) else ""
+        if name:
+            yield Function(name, start, size)
 
 
 def is_code(text: Ranges, address: int) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceferry.errors import FormatError
+from traceferry.io.source import Source
 from traceferry.io.sparse import SparseFile
 from traceferry.symbols.gsym.layout import (
     ADDRESS_OFFSETS,
@@ -213,19 +214,11 @@ def _aligned(at: int) -> int:
 
 def _in_elf(whole: memoryview) -> Container:
     """The section .gsym, or the first that begins like a GSYM file. Raises FormatError where there is neither."""
-    from elftools.elf.elffile import ELFFile
+    from traceferry.symbols.binary import Binary
 
-    from traceferry.symbols.binary import ELF_DAMAGE, stream_of
-
-    try:
-        sections = [
-            (section.name, section["sh_type"], int(section["sh_offset"]), int(section["sh_size"]))
-            for section in ELFFile(stream_of(whole)).iter_sections()
-        ]
-    except ELF_DAMAGE as error:
-        raise FormatError(f"not a readable ELF file: {error or type(error).__name__}", 0, "ELF") from None
-    string_tables = [(offset, size) for _, type_, offset, size in sections if type_ == "SHT_STRTAB"]
-    contents = [(name != ELF_SECTION, offset, size) for name, type_, offset, size in sections if type_ != "SHT_NOBITS"]
+    sections = Binary(Source("", whole)).section_headers
+    string_tables = [(one.offset, one.size) for one in sections if one.type == "SHT_STRTAB"]
+    contents = [(one.name != ELF_SECTION, one.offset, one.size) for one in sections if one.type != "SHT_NOBITS"]
     for _, offset, size in sorted(contents):
         data = whole[offset : offset + size]
         if _order_of(data):
