@@ -495,7 +495,17 @@ def greedy_names() -> Dwarf:
     return dwarf.unit(*(code(0x1000, 1, attributes={NAME: (STRP, n)}) for n in range(500)))
 
 
-@pytest.mark.parametrize("greedy", [greedy_tables, greedy_rows, greedy_ranges, greedy_names])
+def greedy_paths() -> Dwarf:
+    """Line tables of which each has a long folder in many paths."""
+    dwarf = Dwarf(4)
+    for _ in range(3):
+        files = [("a", 1)] * 2000
+        at = dwarf.lines([(0x1000, 1, 1)], folders=["/" + "x" * 4000], files=files)
+        dwarf.unit(code(0x1000, 1), stmt_list=at, comp_dir="/src")
+    return dwarf
+
+
+@pytest.mark.parametrize("greedy", [greedy_paths, greedy_tables, greedy_rows, greedy_ranges, greedy_names])
 def test_what_refers_to_the_same_bytes_again_and_again_is_stopped(greedy: Callable[[], Dwarf]) -> None:
     found, lost = read(greedy().elf())
     assert 0 < len(found) < 10_000

@@ -182,8 +182,8 @@ class Binary:
         return None if section is None else (section.address, self.content(section))
 
     def content(self, section: SectionHeader) -> memoryview:
-        """Its bytes; of one that is compressed, the decompressed ones. Raises FormatError if it ends beyond the file, if
-        it is damaged, or if it would hold more than such a section may."""
+        """Its bytes, decompressed if they are compressed. Raises FormatError if it ends beyond the file, is damaged, or
+        would hold more than a section of this size may."""
         if section.type == "SHT_NOBITS":
             return memoryview(b"")
         if section.offset + section.size > len(self.data):

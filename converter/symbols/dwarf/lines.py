@@ -11,6 +11,9 @@ from traceferry.errors import FormatError
 from traceferry.symbols.dwarf.forms import ROW_EFFORT, Coding, Sections, number_at, sleb_at, text_at, uleb_at
 from traceferry.symbols.dwarf.units import length_at
 
+# How many bytes of paths count as one byte of the sections.
+PATH_BYTES = 16
+
 # ---------------------------------------------------------------- layout
 
 LNS_COPY = 1
@@ -101,7 +104,6 @@ class LineTable:
 def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
     """The program at `at` in .debug_line. Raises FormatError if its header is invalid."""
     header = header_at(sections, at, comp_dir)
-    sections.spend(header.end - header.begin)
     table = LineTable(sections, header.files)
     try:
         _run(header, table.sequences)
@@ -180,6 +182,7 @@ def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
     """The header at `at` in .debug_line. Relative paths begin in comp_dir."""
     data, order = sections.line, sections.order
     length, at, offset_size = length_at(data, at, order)
+    sections.spend(length)
     end = at + length
     version = number_at(data, at, 2, order)
     if not 2 <= version <= 5:
@@ -256,6 +259,7 @@ class _Names:
             raise FormatError(f"{count} names do not fit into the header", at, ".debug_line")
         rows = []
         for _ in range(count):
+            self.sections.spend(len(formats))
             row = {}
             for content, form in formats:
                 meaning, value, at = self.coding.value_at(form, at)
@@ -273,4 +277,6 @@ class _Names:
                 path = part
             elif part:
                 path = f"{path.rstrip('/')}/{part}"
+        # A folder is written once, and is in the path of each of its files.
+        self.sections.spend(len(path) // PATH_BYTES)
         return path

@@ -199,6 +199,8 @@ class Entry:
     def _value(self, name: int) -> tuple[str, Any]:
         if self._values is None:
             self._values = {}
+            # Entries of no bytes may have many attributes that take none.
+            self.unit.sections.spend(len(self.shape.attributes))
             at = self.at
             for attribute, form, constant in self.shape.attributes:
                 meaning, value, at = self.unit.coding.value_at(form, at, constant)
