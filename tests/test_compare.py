@@ -356,6 +356,20 @@ def test_where_machine_and_function_cannot_be_told_apart_it_is_said(
     assert rows(trusted, "self")["f0"].is_changed == (factor > 1)
 
 
+def test_a_level_that_may_be_anything_makes_nothing_significant() -> None:
+    """A function is known to 1 %, the others to a factor of two."""
+    rng = np.random.default_rng(28)
+    share = dominated(0.995, 40)
+    p = []
+    for _ in range(40):
+        amounts = np.concatenate([drawn(share, 1000, rng, 3), drawn(share, 1000, rng, 3)], axis=1).astype(np.float64)
+        _, effects = at_the_level(amounts, 3)
+        p.append(float(effects.p[0]))
+        assert effects.low[0] < 0 < effects.high[0]
+    assert min(p) > 0.05
+    assert np.median(p) > 0.4
+
+
 def test_a_slower_machine_is_not_a_slower_function() -> None:
     rng = np.random.default_rng(23)
     for n_functions in (8, 60):

@@ -104,15 +104,18 @@ def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
     """The effects at the level of the other functions, with its uncertainty in intervals and p-values."""
     of = of_rows(level, keys)
     weight = np.diff(PARTS, prepend=0, append=1)
-    squares = effects.distance.squares(of.steps)
-    p = (p_of_squares(squares, effects.freedom[:, None]) * weight).sum(axis=1)
+    # Of the two tails apart: otherwise what is exact would be significant wherever the level may be.
+    tails = p_of_squares(effects.distance.squares(of.steps), effects.freedom[:, None]) / 2
+    is_above = effects.change[:, None] > of.steps
+    sides = [(np.where(of_side, tails, 1 - tails) * weight).sum(axis=1) for of_side in (is_above, ~is_above)]
+    p = np.minimum(2 * np.minimum(*sides), 1.0)
     p = np.where(np.isnan(effects.p), np.nan, of.none_right + (1 - of.none_right) * p)
     change, reach = effects.change - of.middle, reach_of(effects.freedom) * effects.error
-    below, above = of.high - of.middle, of.middle - of.low
+    up, down = of.high - of.middle, of.middle - of.low
     # A change from nothing is infinite, and so is what nothing is known of.
     with np.errstate(invalid="ignore"):
-        low, high = change - np.hypot(reach, below), change + np.hypot(reach, above)
-    is_known = np.isfinite(below) & np.isfinite(above)
+        low, high = change - np.hypot(reach, up), change + np.hypot(reach, down)
+    is_known = np.isfinite(up) & np.isfinite(down)
     return replace(
         effects,
         new=effects.new / np.exp(of.middle),
@@ -120,7 +123,7 @@ def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
         low=np.where(is_known, low, np.nan),
         high=np.where(is_known, high, np.nan),
         p=p,
-        is_level_open=np.maximum(below, above) > reach,
+        is_level_open=np.maximum(up, down) > reach,
     )
 
 
@@ -182,7 +185,7 @@ def _votes(effects: Effects, rows: Array) -> tuple[float, Array, Array, Array]:
 
 def _before(places: Array, change: Array, error: Array) -> Array:
     """float64, of each place: how likely the level is closer to it than to others, before the votes."""
-    edges = np.concatenate([[-np.inf], (places[1:] + places[:-1]) / 2, [np.inf]])
+    edges = np.concatenate([places[:1], (places[1:] + places[:-1]) / 2, places[-1:]])
     below = special().ndtr((edges[None, :] - change[:, None]) / (AROUND * error[:, None]))
     found: Array = np.diff(below, axis=1).mean(axis=0)
     return found
