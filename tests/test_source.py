@@ -1,7 +1,10 @@
 """Opening an input: gzip members, zstd frames, how far they are decompressed, and what is damaged."""
 
 import gzip
+import os
 import struct
+import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +19,7 @@ from support import load_checked
 from traceferry import cli
 from traceferry.errors import FormatError
 from traceferry.importers.perf import decode
+from traceferry.io import source as source_module
 from traceferry.io.decompress import DEFAULT_LIMIT, FREE, Limit
 from traceferry.io.source import Source, open_source
 
@@ -163,3 +167,51 @@ def test_a_compressed_record_of_perf_holds_no_more_than_perf_reads_at_once() -> 
     unfinalized = decode.read(memoryview(data.bytes(finalized=False)))
     assert {problem.kind for problem in unfinalized.problems} == {"decompress_limited", "unfinalized"}
     assert FREE <= len(unfinalized.stream) < FREE + MIB
+
+
+@pytest.mark.skipif(os.name != "posix", reason="FIFOs are POSIX's")
+def test_a_fifo_without_a_writer_is_waited_for_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(source_module, "SILENT_SECONDS", 0.05)
+    fifo = tmp_path / "re\x1bcording"
+    os.mkfifo(fifo)
+
+    def write(seconds: float) -> None:
+        end = time.monotonic() + 20
+        while not caplog.records and seconds and time.monotonic() < end:
+            time.sleep(0.01)
+        fifo.write_bytes(DATA)
+
+    said = [f"traceferry: waiting for {tmp_path}/re\\x1bcording: nothing has been written to it yet"]
+    for waits in (20, 0):
+        writer = threading.Thread(target=write, args=(waits,))
+        writer.start()
+        assert open_source(str(fifo)).data == DATA
+        writer.join()
+        if waits:
+            assert caplog.messages == said
+            monkeypatch.setattr(source_module, "SILENT_SECONDS", 20)
+    assert caplog.messages == said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="os.pipe as a file's descriptor")
+def test_standard_input_that_is_silent_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(source_module, "SILENT_SECONDS", 0.05)
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        while not caplog.records:
+            time.sleep(0.01)
+        with open(writing, "wb") as pipe:
+            pipe.write(DATA)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(reading, encoding="utf-8") as piped:
+        monkeypatch.setattr("sys.stdin", piped)
+        assert open_source("-").data == DATA
+    writer.join()
+    assert caplog.messages == ["traceferry: waiting for standard input: nothing has been written to it yet"]

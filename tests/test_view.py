@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -151,6 +152,17 @@ def test_standard_input_is_shown(tmp_path: Path) -> None:
         process.stdin.close()
         assert b"trace.json.gz" in process.stdout.readline()
         process.terminate()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="FIFOs are POSIX's")
+def test_what_can_be_read_once_is_shown(recording: Path, tmp_path: Path) -> None:
+    """As a shell's <(zcat ...), which the type is found out of, too."""
+    os.mkfifo(tmp_path / "fifo")
+    writer = threading.Thread(target=lambda: (tmp_path / "fifo").write_bytes(RECORDING))
+    writer.start()
+    with View(tmp_path / "fifo", folder=tmp_path) as view:
+        assert view.get(view.trace).status == 200
+    writer.join()
 
 
 # ---------------------------------------------------------------- to whom

@@ -103,16 +103,14 @@ class _Recordings:
     """The inputs, and what is made of them. viewer: the one to show them in."""
 
     def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
-        from traceferry.view.conversion import copied_from_standard_input, is_recording, title_of, viewer_of_file
+        from traceferry.view.conversion import is_recording, readable_again, title_of, viewer_of_file
         from traceferry.view.viewers import VIEWERS as BY_NAME
 
         self._folder = folder
         self._title = title_of(arguments.inputs)
         self._latest: Path | None = None
         self._n = 0
-        if "-" in arguments.inputs:
-            read = copied_from_standard_input(folder)
-            arguments.inputs = [read if path == "-" else path for path in arguments.inputs]
+        arguments.inputs = [readable_again(path, folder) for path in arguments.inputs]
         self._arguments = arguments
         first = arguments.inputs[0]
         self._is_converted = len(arguments.inputs) == 1 and not arguments.format and not is_recording(first)

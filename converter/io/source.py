@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -15,9 +17,12 @@ from typing import BinaryIO
 from traceferry.errors import ExhaustedError, FormatError, UsageError
 from traceferry.io.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, decompress, is_compressed
 from traceferry.report import Report
+from traceferry.shown_text import shown
 
 # Linux 5.14; the module mmap does not name it.
 MADV_POPULATE_READ = 22 if sys.platform == "linux" else None
+# How long nothing is said of a FIFO without a writer.
+SILENT_SECONDS = 1.0
 # `perf record --threads` writes such folders.
 FOLDER_MAIN = "data"
 # A FIFO without a writer would be waited for, and a terminal become the process's own. Windows has neither.
@@ -97,17 +102,54 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
     """
     try:
         if path == "-":
+            with told_while_waiting("standard input"):
+                await_bytes(sys.stdin.buffer)
             return source_of(path, sys.stdin.buffer.read(), limit)
         if is_recording_folder(Path(path)):
             numbered = sorted(Path(path).glob(f"{FOLDER_MAIN}.[0-9]*"), key=lambda p: (len(p.name), p.name))
             files = [Path(path) / FOLDER_MAIN, *numbered]
             data, *parts = (memoryview(_mapped_regular(str(file))) for file in files)
             return Source(path, data, parts=tuple(parts), limit=limit)
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return source_of(path, mapped(file), limit)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file. Of a FIFO or a device there is something to read, or its end; until there is, a warning says that it is
+    waited for."""
+    with ExitStack() as kept:
+        if stat.S_ISREG(os.stat(path).st_mode):
+            file = kept.enter_context(open(path, "rb"))
+        else:
+            with told_while_waiting(path):
+                file = kept.enter_context(open(path, "rb"))  # a FIFO's writer is waited for
+                await_bytes(file)
+        yield file
+
+
+def await_bytes(file: BinaryIO) -> None:
+    """Until the first byte is there, or the end. Nothing is taken away."""
+    if isinstance(file, io.BufferedReader) and not file.seekable():
+        file.peek(1)
+
+
+@contextmanager
+def told_while_waiting(name: str) -> Iterator[None]:
+    """Logs a warning if what is inside takes a while. name: of what is waited for."""
+    import logging
+
+    said = f"traceferry: waiting for {shown(name)}: nothing has been written to it yet"
+    timer = threading.Timer(SILENT_SECONDS, logging.getLogger("traceferry").warning, [said])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def is_recording_folder(path: Path) -> bool:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import BinaryIO
 
 from traceferry import registry
 from traceferry.api import save
 from traceferry.errors import FormatError, UsageError
 from traceferry.io.decompress import decompress, is_compressed
-from traceferry.io.source import Source
+from traceferry.io.source import Source, await_bytes, opened, told_while_waiting
 from traceferry.model import Trace
 from traceferry.shown_text import encodable
 from traceferry.view.viewers import FIREFOX, PERFETTO, Viewer
@@ -112,9 +116,22 @@ def _head(path: str) -> bytes:
     return bytes(head)
 
 
-def copied_from_standard_input(folder: Path) -> str:
-    """Its bytes as a file, which can be read again."""
-    path = folder / "standard-input"
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return str(path)
+def readable_again(path: str, folder: Path) -> str:
+    """The path itself; or, of standard input ("-"), a FIFO or a device, that of a copy in the folder. Raises UsageError
+    if it cannot be read."""
+    try:
+        if path != "-" and (os.path.isdir(path) or stat.S_ISREG(os.stat(path).st_mode)):
+            return path
+        with ExitStack() as kept:
+            if path == "-":
+                file: BinaryIO = sys.stdin.buffer
+                with told_while_waiting("standard input"):
+                    await_bytes(file)
+            else:
+                file = kept.enter_context(opened(path))
+            handle, copy = tempfile.mkstemp(prefix="input-", dir=folder)
+            with open(handle, "wb") as out:
+                shutil.copyfileobj(file, out)
+        return copy
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
