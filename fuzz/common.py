@@ -6,6 +6,9 @@ compiled kernels give what the interpreted ones give.
 
 The interpreted kernels are instrumented, so that coverage leads the fuzzer into them; the compiled ones then run on
 the same input. FUZZ_SECONDS sets how long.
+
+No input may need more than SECONDS, and SECONDS_PER_MB for each MB, of time, or more than MEMORY; interpreted and
+instrumented kernels, which take a hundred times as long, do not count.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import io
 import os
 import pkgutil
 import random
+import resource
 import sys
 import time
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,7 +40,19 @@ if TYPE_CHECKING:
     from traceferry.symbols.interface import Frames, Function, Inline, Symbols
 
 ROOT = Path(__file__).parents[1]
-MAX_SIZE = 4096
+# Of inputs, in bytes; of seeds: short ones mutate better.
+MAX_SIZE = 1 << 16
+MAX_SEED = 4096
+# One input in so many is tried stretched, too: a part of up to so many bytes is repeated.
+STRETCHED, MAX_PART = 16, 128
+# Above this, the kernels are not compared.
+MAX_COMPARED = 1 << 13
+# What one input may take in all, and what the readers, compiled, may take of it.
+TIMEOUT = 60
+SECONDS, SECONDS_PER_MB = 2.0, 5.0
+# How much longer instrumented code takes.
+SLOWNESS = 4
+MEMORY = 3_000_000_000
 # The exporters that are called.
 OUTPUTS = ("firefox", "gecko", "perfetto")
 # Those of a narrowed trace; a page holds the first and the last of the others.
@@ -86,14 +103,20 @@ def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
 
 
 def alike(modules: Kernels, outcome: Callable[[bytes], object]) -> Target:
-    """A target: with the compiled kernels among the modules the outcome is the same as with the interpreted ones."""
+    """A target: with the compiled kernels among the modules the outcome is the same as with the interpreted ones, and
+    it takes no longer than an input of this size may."""
     compiled = {name: module for name, module in modules.items() if name.endswith("_kernel")}
     interpreted = {name: _interpreted(name) for name in compiled}
 
     def one_input(data: bytes) -> None:
-        with _kernels(compiled, interpreted):
-            slow = outcome(data)
-        assert slow == outcome(data), "the compiled kernels give another result than the interpreted ones"
+        began = time.process_time()
+        fast = outcome(data)
+        took, may_take = time.process_time() - began, SLOWNESS * (SECONDS + SECONDS_PER_MB * len(data) / 1e6)
+        assert took < may_take, f"{len(data)} bytes took {took:.1f} s of the processor, more than {may_take:.1f} s"
+        if len(data) <= MAX_COMPARED:
+            with _kernels(compiled, interpreted):
+                slow = outcome(data)
+            assert slow == fast, "the compiled kernels give another result than the interpreted ones"
 
     return one_input
 
@@ -105,22 +128,42 @@ def fuzz(corpus: str, seeds: Callable[[], Seeds], one_input: Target) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds():
         (folder / f"seed-{name}").write_bytes(data[:MAX_SIZE])
+    _limit_memory()
     random.seed(0)
     seconds = float(os.environ.get("FUZZ_SECONDS", "600"))
     deadline, n_inputs = time.monotonic() + seconds, 0
 
     def until_deadline(data: bytes) -> None:
         nonlocal n_inputs
-        one_input(data[:MAX_SIZE])
+        data = data[:MAX_SIZE]
+        one_input(data)
         n_inputs += 1
+        if zlib.crc32(data) % STRETCHED == 0:
+            one_input(stretched(data))
         if time.monotonic() > deadline:
             print(f"{n_inputs} inputs in {seconds:.0f} s, no finding", flush=True)
             os._exit(0)
 
-    options = [f"-max_len={MAX_SIZE}", "-timeout=20", "-rss_limit_mb=3000"]
+    options = [f"-max_len={MAX_SIZE}", f"-timeout={TIMEOUT}", f"-rss_limit_mb={MEMORY // 1_000_000}", "-len_control=40"]
     options += ["-artifact_prefix=" + str(ROOT / "fuzz") + "/finding-", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *options, *sys.argv[1:], str(folder)], until_deadline)
     atheris.Fuzz()
+
+
+def stretched(data: bytes) -> bytes:
+    """The input, of which a part comes again until it is of MAX_SIZE: what grows with more than the bytes shows."""
+    choice = zlib.crc32(data) // STRETCHED
+    begin = choice % max(len(data), 1)
+    part = data[begin : begin + 1 + (choice >> 8) % MAX_PART]
+    times = (MAX_SIZE - len(data)) // max(len(part), 1)
+    return data[:begin] + part * times + data[begin:]
+
+
+def _limit_memory() -> None:
+    """What asks for more gets a MemoryError, which no reader may raise."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if "ASAN_OPTIONS" not in os.environ:  # whose shadow takes terabytes of addresses
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
 
 
 def modules_of(package: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from common import MAX_SIZE, ROOT, run
+from common import MAX_SEED, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -83,7 +83,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "all", together
     for path in sorted((ROOT / "fixtures" / "jit").glob("*/*.dump.zst")):
         data = bytes(open_source(str(path)).data)
-        for size in (400, 1500, MAX_SIZE):
+        for size in (400, 1500, MAX_SEED):
             yield f"{path.parent.name}-{path.name}-{size}", data[:size]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from common import MAX_SIZE, ROOT, run
+from common import MAX_SEED, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -157,7 +157,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         yield name, log.bytes()
     for path in sorted((ROOT / "fixtures" / "mono").rglob("*.mlpd*")):
         recorded = bytes(open_source(str(path)).data)
-        for size in (1500, MAX_SIZE):
+        for size in (1500, MAX_SEED):
             yield f"{path.name}-{size}", recorded[:size]
 
 

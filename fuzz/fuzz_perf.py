@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common import MAX_SIZE, ROOT, run
+from common import MAX_SEED, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -141,7 +141,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         yield f"unfinalized-{name}", data.bytes(finalized=False)
     for path in sorted((ROOT / "fixtures" / "jit").glob("*/perf.data*")):
         recorded = bytes(open_source(str(path)).data)
-        for size in (1500, MAX_SIZE):
+        for size in (1500, MAX_SEED):
             yield f"{path.parent.name}-{size}", recorded[:size]
 
 

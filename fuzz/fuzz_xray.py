@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from common import MAX_SIZE, ROOT, run
+from common import MAX_SEED, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -45,7 +45,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     for path in sorted((ROOT / "fixtures" / "xray").rglob("*.xray*")):
         if path.suffix in (".xray", ".zst"):
             data = bytes(open_source(str(path)).data)
-            for size in (200, 1000, MAX_SIZE):
+            for size in (200, 1000, MAX_SEED):
                 yield f"{path.name}-{size}", data[:size]
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from builders.mangled import NESTED, doubling
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,24 +14,6 @@ from traceferry.symbols import demangle as module
 from traceferry.symbols.demangle import MAX_GROWTH, MAX_NAME, Demangler, demangle, demangled, is_harmless
 
 HARMLESS = "_ZN3geo5scaleERKNS_3VecEd", "geo::scale(geo::Vec const&, double)"
-
-
-def doubling(n: int) -> str:
-    """A, B<A, A>, B<B<A, A>, B<A, A>> and so on, as parameters."""
-    name = "_Z1f1A1BIS_S_E"
-    for nth in range(n - 1):
-        name += "S0_I" + 2 * f"S{_BASE36[nth + 1]}_" + "E"
-    return name
-
-
-_BASE36 = [a + b for a in ("", "1", "2") for b in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
-NESTED = {
-    "pointers": lambda n: f"_Z1f{'P' * n}i",
-    "local names": lambda n: f"_Z{'Z' * n}1fv",
-    "negations": lambda n: f"_Z1fIX{'ng' * n}Li1EEEvv",
-    "arguments": lambda n: "_Z1f" + "1aI" * n,
-    "arrays": lambda n: f"_Z1f{'A_' * n}i",
-}
 
 
 def test_names_that_become_too_long_stay_as_they_are() -> None:
