@@ -161,14 +161,13 @@ def test_a_child_that_was_sampled_before_it_executed_its_program() -> None:
     assert lives(child(30))[1][-2:] == (10, 30)
 
 
-def test_names_that_nothing_was_sampled_under_are_not_told() -> None:
-    """A new thread names itself before it does anything else."""
-    data = (
-        recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "worker", START + 11).sample(PID, 9, START + 20, A)
-    )
-    trace = read(data.comm(PID, 9, "later", START + 30))
-    assert [len(thread.load().states) for _, thread in trace.threads] == [0, 0]
-    assert "thread_renamed" not in report_of(trace)
+@pytest.mark.parametrize(("ts", "is_told"), [(30, False), (15, True)])
+def test_names_that_nothing_was_sampled_under_are_not_told(ts: int, is_told: bool) -> None:
+    """A new thread names itself before it does much else."""
+    data = recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "worker", START + 20)
+    trace = read(data.sample(PID, 9, START + ts, A))
+    assert [len(thread.load().states) for _, thread in trace.threads] == [0, 2 * is_told]
+    assert ("thread_renamed" in report_of(trace)) == is_told
 
 
 def test_what_the_recorder_found_running_has_no_copy_of_its_parents_memory() -> None:

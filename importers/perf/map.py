@@ -267,11 +267,11 @@ def _lives(
 
 
 def _with_names(loader: ThreadLoader, life: Life, start: int, end: int, where: str) -> ThreadLoader:
-    """Tells the names of a thread that was sampled under several as its states."""
+    """Tells the names of a thread that was sampled under another one than its last as its states."""
     names = [life.names[0], *(now for before, now in pairwise(life.names) if before[1] != now[1])] if life.names else []
     ts = loader.recording.samples.ts[loader.rows]
     of_sample = np.searchsorted([since for since, _ in names[1:]], ts, "right")
-    if len({names[nth][1] for nth in distinct(of_sample).tolist()} if names else ()) < 2:
+    if all(names[nth][1] == life.name for nth in distinct(of_sample).tolist() if names):
         return loader
     trace = loader.trace
     shown = ", ".join(name for _, name in names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)

@@ -49,7 +49,7 @@ class Frame(NamedTuple):
 class Sample:
     """`pid` is None where perf prints the tid alone, `cpu` where it knows none; `frames` begin with the leaf.
 
-    `text` is a tracepoint's.
+    `text` is a tracepoint's. `ns` has three digits more than `us` with `perf script --ns`.
     """
 
     comm: str
@@ -61,6 +61,7 @@ class Sample:
     cpu: int | None = None
     period: int | None = None
     text: str = ""
+    ns: int = 0
 
 
 @dataclass(slots=True)
@@ -132,6 +133,7 @@ def _sample(line: str) -> Sample | None:
         cpu=int(found["cpu"]) if found["cpu"] and int(found["cpu"]) >= 0 else None,
         period=int(found["period"]) if found["period"] else None,
         text="" if frame else text.strip(),
+        ns=int(found["seconds"]) * 1_000_000_000 + int(found["fraction"].ljust(9, "0")),
     )
 
 
