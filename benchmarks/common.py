@@ -139,6 +139,21 @@ def ratio(ours: float, theirs: float) -> str:
     return f"1/{theirs / ours:.1f}" if ours < theirs else f"{ours / theirs:.2f}x"
 
 
-def verdict(what: str, value: str, met: bool) -> bool:
-    print(f"  {'met' if met else 'NOT MET':8} {what}: {value}")
-    return met
+class Targets:
+    """The verdicts of a benchmark on what the project promises. `status` is what its command exits with."""
+
+    def __init__(self) -> None:
+        self.n_met = self.n_missed = 0
+
+    def check(self, what: str, value: str, met: bool) -> None:
+        """Prints whether a target is met."""
+        self.n_met, self.n_missed = self.n_met + met, self.n_missed + (not met)
+        print(f"  {'met' if met else 'NOT MET':8} {what}: {value}")
+
+    def status(self) -> int:
+        """0 if every target that was measured is met, 1 if one is missed, or none could be measured."""
+        if self.n_missed:
+            print(f"\n{self.n_missed} of {self.n_met + self.n_missed} targets are not met")
+        elif not self.n_met:
+            print("\nno target was measured")
+        return int(self.n_missed > 0 or self.n_met == 0)

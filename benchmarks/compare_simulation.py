@@ -170,11 +170,10 @@ def table(rows: str, columns: str, of: dict[str, Sequence[Any]], n_trials: int, 
     return scores
 
 
-def part(n: int, of: int) -> str:
-    return f"{100 * n / of:.1f}" if of else "-"
-
-
 def shown(score: Score) -> str:
+    def part(n: int, of: int) -> str:
+        return f"{100 * n / of:.1f}" if of else "-"
+
     return " | ".join(
         [
             str(score.trials), part(score.held, score.n_intervals), part(score.own_held, score.n_own),
@@ -187,26 +186,12 @@ def shown(score: Score) -> str:
 HEAD = "trials | intervals hold, % | that of the function | found, % | named wrongly | trials with one | passed wrongly"
 
 
-def summary(scores: Sequence[Score]) -> str:
-    """Of all cells together, and of the one whose intervals hold least often."""
-    whole = Score()
-    for score in scores:
-        whole.add(score)
-    least = min((s for s in scores if s.n_intervals), key=lambda s: s.held / s.n_intervals)
-    return f"{shown(whole)} | {part(least.held, least.n_intervals)}"
-
-
 def simulated(n_trials: int, show: Callable[[str], None] = print) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    summaries = []
     for nth, (rows, columns, given) in enumerate(TABLES):
         words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in given.items())
         show(f"\n{words or 'samples'}:\n\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
-        scores = table(rows, columns, given, n_trials, 100 + nth)
-        for (row, column), score in scores.items():
+        for (row, column), score in table(rows, columns, given, n_trials, 100 + nth).items():
             show(f"| {row} | {column} | {shown(score)} |")
             found[f"{words} {rows} {row}, {columns} {column}".strip()] = vars(score)
-        summaries.append(f"| {rows} and {columns}, {words or 'samples'} | {summary(list(scores.values()))} |")
-    show(f"\n| | {HEAD} | least of a cell |\n|---|{'---:|' * 8}")
-    show("\n".join(summaries))
     return found

@@ -3,8 +3,8 @@
 The recordings are copies of those in fixtures. One by one: as many processes as `aggregate` has workers, which share
 them, call the function that workers call: what processors lose to each other is then in both. `aggregate`: the CPU time
 of all its processes. Neither counts its start-up, which for `aggregate` is what a run over the smallest recording takes
-with as many workers. Of all rounds the least counts, of each figure: what else the host does only adds. Memory is that
-of the client, in whose process the scheduler runs.
+with as many workers. Of each figure the median of all rounds counts. Memory is that of the client, in
+whose process the scheduler runs.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
-from common import CAPTURES, MB, ROOT, TRACEFERRY, WORK, decompressed, verdict
+from common import CAPTURES, MB, ROOT, TRACEFERRY, WORK, Targets, decompressed
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -60,18 +62,18 @@ class Cost:
     peak: int
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares the engine of many recordings with reading them one by one.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each runs (default: 3)")
     parser.add_argument("--small", default="100,10000", help="numbers of small recordings (default: 100,10000)")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    met = True
+    targets = Targets()
     with TemporaryDirectory(dir=WORK) as folder:
         print_rates(Path(folder))
-        met &= compare_with_one_by_one(Path(folder), arguments.rounds)
-        met &= compare_memory(Path(folder), [int(n) for n in arguments.small.split(",")])
-    sys.exit(not met)
+        compare_with_one_by_one(targets, Path(folder), arguments.rounds)
+        compare_memory(targets, Path(folder), [int(n) for n in arguments.small.split(",")])
+    return targets.status()
 
 
 def print_rates(folder: Path) -> None:
@@ -107,7 +109,7 @@ def one_by_one(pattern: str, folder: Path, n_processes: int) -> tuple[tuple[floa
     return (cpu, wall), sum(int(word[2]) for word in words)
 
 
-def compare_with_one_by_one(folder: Path, rounds: int) -> bool:
+def compare_with_one_by_one(targets: Targets, folder: Path, rounds: int) -> None:
     recordings = folder / "real"
     for name in REAL:
         for copy in range(COPIES):
@@ -127,22 +129,26 @@ def compare_with_one_by_one(folder: Path, rounds: int) -> bool:
     print(f"{n} recordings; without start-up:")
     ratios, plain, walls = [], {}, {}
     for workers in engine:
-        cpu_alone, plain[workers] = (min(values) for values in zip(*alone[workers], strict=True))
-        begun = min([cost.cpu for cost in start_up[workers]]), min([cost.wall for cost in start_up[workers]])
-        cpu = min([cost.cpu for cost in engine[workers]]) - begun[0]
-        walls[workers] = min([cost.wall for cost in engine[workers]]) - begun[1]
+        cpu_alone, plain[workers] = map(statistics.median, zip(*alone[workers], strict=True))
+        begun = medians(start_up[workers])
+        cpu, walls[workers] = (whole - start for whole, start in zip(medians(engine[workers]), begun, strict=True))
         ratios.append(cpu / cpu_alone)
         print(f"one by one, {workers} at once: {cpu_alone:.1f} s of CPU, {plain[workers]:.1f} s")
         print(f"aggregate --workers {workers}: {cpu:.1f} s of CPU ({ratios[-1]:.3f}), {walls[workers]:.1f} s")
         print(f"  its start-up: {begun[0]:.1f} s of CPU, {begun[1]:.1f} s")
     worst = max(ratios)
-    met = verdict("CPU time of aggregate to that of one by one, at most", f"{worst:.3f}", worst <= OVERHEAD)
+    targets.check("CPU time of aggregate to that of one by one, at most", f"{worst:.3f}", worst <= OVERHEAD)
     faster = walls[1] / walls[2]
     print(f"two processes one by one are faster than one by {plain[1] / plain[2]:.2f}: what this machine gives")
-    return verdict("two workers are faster than one by", f"{faster:.2f}", faster >= SPEED_UP) and met
+    targets.check("two workers are faster than one by", f"{faster:.2f}", faster >= SPEED_UP)
 
 
-def compare_memory(folder: Path, numbers: list[int]) -> bool:
+def medians(costs: Sequence[Cost]) -> tuple[float, float]:
+    """(seconds of CPU, seconds)"""
+    return statistics.median(cost.cpu for cost in costs), statistics.median(cost.wall for cost in costs)
+
+
+def compare_memory(targets: Targets, folder: Path, numbers: list[int]) -> None:
     from fleets import recordings
 
     peaks = []
@@ -155,7 +161,7 @@ def compare_memory(folder: Path, numbers: list[int]) -> bool:
         peaks.append(cost.peak)
         print(f"{n} small recordings: client and scheduler {cost.peak / MB:.0f} MB, {cost.cpu:.1f} s of CPU")
     grown = (peaks[-1] - peaks[0]) / MB
-    return verdict("memory that client and scheduler grow by", f"{grown:.0f} MB", grown <= MEMORY_MB)
+    targets.check("memory that client and scheduler grow by", f"{grown:.0f} MB", grown <= MEMORY_MB)
 
 
 def aggregate(pattern: str, output: Path, workers: int) -> Cost:
@@ -188,4 +194,4 @@ def aggregate(pattern: str, output: Path, workers: int) -> Cost:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

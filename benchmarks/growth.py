@@ -1,13 +1,13 @@
 """How user CPU time and memory grow with what a recording holds: sizes x, 4x and 16x, for each importer, each exporter,
 `info` and each format of symbols.
 
-    python benchmarks/growth.py [PART...]
+    python benchmarks/growth.py [PART...] [--rounds N]
 
 PART: only the runs whose case and output, as in "perf: threads, info", contain it. An exponent of 1 is proportional
 growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted, and UNSURE added to what is
 left at 4x: so much is noise, or memory that the run with one element used and gave back. What is less than NOTICEABLE
-at 16x has no exponent ("small"). What is above LIMIT is measured again up to ROUNDS times, and the least counts. The
-exit status is 1 if an exponent is above LIMIT.
+at 16x has no exponent ("small"). Every run is repeated, and of each figure the median counts. The exit status is 1 if
+an exponent is above LIMIT, or no case contains PART.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
 growth_cases."""
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import statistics
 import sys
 import time
 import traceback
@@ -35,7 +36,6 @@ LIMIT = 1.1
 CPU_NOTICEABLE, CPU_UNSURE = 0.5, 0.03  # seconds
 PEAK_NOTICEABLE, PEAK_UNSURE = 24 * MB, 3 * MB
 FACTORS = (1, 4, 16)
-ROUNDS = 5
 FOLDER = WORK / "growth"
 ERRORS = WORK / "growth-stderr.txt"
 
@@ -105,26 +105,28 @@ def shown(value: float) -> str:
     return "small" if math.isnan(value) else f"{value:.2f}"
 
 
-def measured(case: Case, run: list[str] | Run, folders: list[Path]) -> tuple[list[Cost], float, float]:
-    """The costs at x, 4x, 16x, and the exponents of CPU time and memory."""
-    costs = [cost(case, run, folder) for folder in folders]
-    for _ in range(ROUNDS):
-        base, *sizes = costs
-        times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE, CPU_UNSURE)
-        peaks = exponent(*(float(size.peak - base.peak) for size in sizes[1:]), PEAK_NOTICEABLE, PEAK_UNSURE)
-        if not (times > LIMIT or peaks > LIMIT):
-            break
-        again = [cost(case, run, folder) for folder in folders]
-        costs = [Cost(min(a.cpu, b.cpu), min(a.peak, b.peak)) for a, b in zip(costs, again, strict=True)]
+def measured(case: Case, run: list[str] | Run, folders: list[Path], rounds: int) -> tuple[list[Cost], float, float]:
+    """The costs at x, 4x, 16x, medians of all rounds, and the exponents of CPU time and memory."""
+    costs = zip(*([cost(case, run, folder) for folder in folders] for _ in range(rounds)), strict=True)
+    base, *sizes = (
+        Cost(statistics.median(each.cpu for each in of), int(statistics.median(each.peak for each in of)))
+        for of in costs
+    )
+    times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE, CPU_UNSURE)
+    peaks = exponent(*(float(size.peak - base.peak) for size in sizes[1:]), PEAK_NOTICEABLE, PEAK_UNSURE)
     return sizes, times, peaks
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help="only cases and outputs that contain it")
-    parts = parser.parse_args().part
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default: 3)")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        sys.exit("at least one round is needed")
+    parts = arguments.part
     FOLDER.mkdir(parents=True, exist_ok=True)
-    above, began = [], time.monotonic()
+    above, n_measured, began = [], 0, time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
         names = {output: f"{case.name}, {output}" for output in case.runs}
@@ -138,7 +140,8 @@ def main() -> int:
             child(partial(write, case, n, folder))
         for output, run in runs.items():
             note(f"{case.name}: {output}")
-            sizes, times, peaks = measured(case, run, folders)
+            sizes, times, peaks = measured(case, run, folders, arguments.rounds)
+            n_measured += 1
             note("")
             seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)
             memory = " ".join(f"{size.peak / MB:5.0f}" for size in sizes)
@@ -152,8 +155,8 @@ def main() -> int:
     for reason in LEFT_OUT:
         print(f"left out: {reason}")
     print(f"{time.monotonic() - began:.0f} s")
-    print("\n".join(above) or f"no exponent above {LIMIT}")
-    return bool(above)
+    print("\n".join(above) or (f"no exponent above {LIMIT}" if n_measured else f"no case has {' or '.join(parts)}"))
+    return int(bool(above) or not n_measured)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ from common import (
     WORK,
     Command,
     Run,
+    Targets,
     convert,
     decompressed,
     in_turn,
     print_table,
     ratio,
-    verdict,
 )
 
 # What the project promises: CPU time as a part of perf's, and peak memory against the size of the inputs.
@@ -76,7 +76,7 @@ class Jitted:
         self.since = time.time_ns()
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares traceferry with perf on large recordings of jitted code.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="only traceferry: no ratios to perf")
@@ -84,17 +84,16 @@ def main() -> None:
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
     WORK.mkdir(parents=True, exist_ok=True)
-    met = True
+    targets = Targets()
     for name in ("bigjit", "bigfp"):
         try:
-            met &= compare(name, arguments.rounds, with_peer=not arguments.no_peer)
+            compare(targets, name, arguments.rounds, with_peer=not arguments.no_peer)
         except CannotRunError as reason:
             print(f"\n{name}: skipped: {reason}")
-    if not met:
-        print("\nnot every target is met")
+    return targets.status()
 
 
-def compare(name: str, rounds: int, with_peer: bool) -> bool:
+def compare(targets: Targets, name: str, rounds: int, with_peer: bool) -> None:
     """bigjit: a jitdump alone against `perf inject`; bigfp: samples with their dumps, against perf's way to text."""
     recording, *dumps = unpacked(name)
     source, peer = (dumps[0], INJECT) if name == "bigjit" else (recording, BOTH)
@@ -113,7 +112,7 @@ def compare(name: str, rounds: int, with_peer: bool) -> bool:
     print_table(measured, peer, inputs / MB, "MB")
     if jitted:
         print(f"\n{INJECT} also writes {jitted.count:,} shared objects, {jitted.size / MB:.0f} MB, beside the dumps")
-    return targets(measured, peer, inputs)
+    check(targets, measured, peer, inputs)
 
 
 def unpacked(name: str) -> list[Path]:
@@ -180,13 +179,12 @@ def recorded_path(recording: Path, name: str) -> Path:
         return Path(os.fsdecode(found.group()[:-1]))
 
 
-def targets(measured: dict[str, Run], peer: str, inputs: int) -> bool:
+def check(targets: Targets, measured: dict[str, Run], peer: str, inputs: int) -> None:
     print("\ntargets")
-    met = True
     for label in OUTPUTS:
         run = measured[label]
         if peer in measured and label != "Firefox .json.gz":
-            met &= verdict(
+            targets.check(
                 f"{label}: CPU at most 1/{1 / CPU:.0f} of {peer}'s",
                 ratio(run.cpu, measured[peer].cpu),
                 run.cpu <= CPU * measured[peer].cpu,
@@ -194,14 +192,13 @@ def targets(measured: dict[str, Run], peer: str, inputs: int) -> bool:
     most = MEMORY_FACTOR * inputs + MEMORY_MORE
     for label in OUTPUTS:
         peak = measured[label].peak
-        met &= verdict(
+        targets.check(
             f"{label}: peak memory at most {MEMORY_FACTOR} times the input and {MEMORY_MORE / MB:.0f} MB "
             f"({most / MB:.0f} MB)",
             f"{peak / MB:.0f} MB",
             peak <= most,
         )
-    return met
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

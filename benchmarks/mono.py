@@ -22,13 +22,13 @@ from common import (
     WORK,
     Command,
     Run,
+    Targets,
     convert,
     decompressed,
     in_turn,
     note,
     print_table,
     ratio,
-    verdict,
 )
 
 # The project's targets: CPU time as a multiple of mprof-report's, and peak memory.
@@ -48,7 +48,7 @@ class CannotRunError(Exception):
     """Why a recording or a comparison is not possible here."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares traceferry with mprof-report on large Mono recordings.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="only traceferry: no ratios to mprof-report")
@@ -56,7 +56,7 @@ def main() -> None:
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
     WORK.mkdir(parents=True, exist_ok=True)
-    met = True
+    targets = Targets()
     recordings: dict[str, Callable[[], Path]] = {"calls": calls, "allocations": allocations}
     for what, recording in recordings.items():
         try:
@@ -65,9 +65,8 @@ def main() -> None:
             print(f"\n{what}: skipped: {reason}")
             continue
         measured = compare(what, source, arguments.rounds, with_peer=not arguments.no_peer)
-        met &= targets(what, measured)
-    if not met:
-        print("\nnot every target is met")
+        check(targets, what, measured)
+    return targets.status()
 
 
 def calls() -> Path:
@@ -117,19 +116,17 @@ def compare(what: str, source: Path, rounds: int, with_peer: bool) -> dict[str, 
     return measured
 
 
-def targets(recording: str, measured: dict[str, Run]) -> bool:
+def check(targets: Targets, recording: str, measured: dict[str, Run]) -> None:
     print("\ntargets")
-    met = True
     for label, most in CPU[recording].items():
         if PEER in measured:
             ours, theirs = measured[label].cpu, measured[PEER].cpu
-            met &= verdict(f"{label}: CPU at most {most} times {PEER}'s", ratio(ours, theirs), ours <= most * theirs)
+            targets.check(f"{label}: CPU at most {most} times {PEER}'s", ratio(ours, theirs), ours <= most * theirs)
     for label in (INFO, *OUTPUTS):
         peak = measured[label].peak
         what = f"{label}: peak memory at most {MEMORY / MB:.0f} MB"
-        met &= verdict(what, f"{peak / MB:.0f} MB", peak <= MEMORY)
-    return met
+        targets.check(what, f"{peak / MB:.0f} MB", peak <= MEMORY)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from common import CAPTURES, MB, TRACEFERRY, WORK, Command, decompressed, in_turn, print_table, ratio, verdict
+from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Targets, decompressed, in_turn, print_table, ratio
 
 PACKED = CAPTURES / "gsym" / "python3.11.debug.g19.gsym.zst"
 PEERS = ("llvm-gsymutil-19", "llvm-gsymutil")
@@ -20,7 +20,7 @@ N_ADDRESSES = 1_000_000
 CPU = 1 / 2
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares traceferry with llvm-gsymutil on look-ups in a GSYM file.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
     arguments = parser.parse_args()
@@ -43,10 +43,12 @@ def main() -> None:
     print(f"\n{symbols.name}, {size:.1f} MB, {N_ADDRESSES} addresses; median of {arguments.rounds}")
     measured = in_turn(commands, arguments.rounds)
     print_table(measured, peer, N_ADDRESSES / 1e6, "M addresses")
+    targets = Targets()
     if peer:
         mine, other = measured["look-ups"].cpu, measured[peer].cpu
         print("\ntargets")
-        verdict(f"look-ups: CPU at most {CPU} of {peer}'s", ratio(mine, other), mine <= CPU * other)
+        targets.check(f"look-ups: CPU at most {CPU} of {peer}'s", ratio(mine, other), mine <= CPU * other)
+    return targets.status()
 
 
 def addresses(symbols: Path) -> Path:
@@ -63,4 +65,4 @@ def addresses(symbols: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

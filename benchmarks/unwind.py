@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import CAPTURES, MB, WORK, Command, convert, in_turn, print_table, ratio, verdict
+from common import CAPTURES, MB, WORK, Command, Targets, convert, in_turn, print_table, ratio
 
 PROGRAMS = CAPTURES / "unwind" / "programs"
 FOLDER = WORK / "unwind"
@@ -30,14 +30,13 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares unwinding of recorded stacks with perf script.")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     missing = next((tool for tool in ("perf", "gcc") if shutil.which(tool) is None), None)
     if missing is not None or not PROGRAMS.is_dir():
-        print(f"unwinding is not measured: {missing or PROGRAMS.parent.name} is missing")
-        return
+        sys.exit(f"unwinding is not measured: {missing or PROGRAMS.parent.name} is missing")
     recording = FOLDER / "big.data"
     if not recording.exists():
         record(recording)
@@ -58,12 +57,14 @@ def main() -> None:
     print_table(measured, peer, recording.stat().st_size / MB, "MB")
     perf, json = measured[peer].cpu, measured["Firefox .json"]
     added = json.cpu - measured["without unwinding"].cpu
-    verdict(f"unwinding adds at most {ratio(ADDED, 1)} of perf script", ratio(added, perf), added <= ADDED * perf)
+    targets = Targets()
+    targets.check(f"unwinding adds at most {ratio(ADDED, 1)} of perf script", ratio(added, perf), added <= ADDED * perf)
     for name in ("Firefox .json", "Perfetto"):
         cpu = measured[name].cpu
-        verdict(f"{name}: at most {ratio(WHOLE, 1)} of perf script", ratio(cpu, perf), cpu <= WHOLE * perf)
+        targets.check(f"{name}: at most {ratio(WHOLE, 1)} of perf script", ratio(cpu, perf), cpu <= WHOLE * perf)
     more = json.peak - measured["without unwinding"].peak
-    verdict(f"at most {MEMORY_MORE // MB} MB more memory", f"{more / MB:.0f} MB", more <= MEMORY_MORE)
+    targets.check(f"at most {MEMORY_MORE // MB} MB more memory", f"{more / MB:.0f} MB", more <= MEMORY_MORE)
+    return targets.status()
 
 
 def record(recording: Path) -> None:
@@ -99,4 +100,4 @@ def repeat(recording: Path, target: Path, times: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from common import TRACEFERRY, verdict
+from common import TRACEFERRY, Targets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "xray" / "clang-19"
 INPUTS = [str(FIXTURES / "fdr-c19-pie-pool-tsc.xray"), "--symbols", str(FIXTURES / "pool-pie.zst")]
@@ -24,7 +24,7 @@ INPUTS = [str(FIXTURES / "fdr-c19-pie-pool-tsc.xray"), "--symbols", str(FIXTURES
 SECONDS_MORE = 0.6
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares the start of traceferry view with traceferry convert.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
     arguments = parser.parse_args()
@@ -36,7 +36,9 @@ def main() -> None:
     print(f"\nconvert {convert:.2f} s, view until its first answer {view:.2f} s; median of {arguments.rounds}")
     print("\ntargets")
     more = view - convert
-    verdict(f"view: at most {SECONDS_MORE} s more than convert", f"{more:.2f} s", more <= SECONDS_MORE)
+    targets = Targets()
+    targets.check(f"view: at most {SECONDS_MORE} s more than convert", f"{more:.2f} s", more <= SECONDS_MORE)
+    return targets.status()
 
 
 def converted(folder: Path) -> float:
@@ -62,4 +64,4 @@ def shown(folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

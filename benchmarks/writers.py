@@ -1,12 +1,13 @@
 """Measures the two costs of every output: numbers as JSON text and Perfetto's packets, beside copying the same bytes.
 
 Run by `make bench`. One process, the calls of a real recording in memory, nothing is written to disk: nanoseconds of
-CPU time for each value and for each event, best of several, and the same for `memcpy` of what was written.
+CPU time for each value and for each event, the median of several, and the same for `memcpy` of what was written.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def main() -> None:
     data: ThreadData = thread.load()
     calls = next(iter(data.calls.pieces()))
     ts, frame = calls["ts"], calls["frame"]
-    print(f"\n{len(ts):,} events of {RECORDING.stem}; best of {rounds}")
+    print(f"\n{len(ts):,} events of {RECORDING.stem}; median of {rounds}")
     print(f"{'':26}{'ns each':>9}{'bytes':>8}{'memcpy ns':>11}")
 
     def numbers(kernel: Callable[..., int], column: object) -> Callable[[], int]:
@@ -61,8 +62,8 @@ def main() -> None:
         "Perfetto: begins and ends": packets,
     }.items():
         n_bytes = write()
-        best, copied = best_of(rounds, write), best_of(rounds, lambda n=n_bytes: copy(n))  # type: ignore[misc]
-        print(f"{name:26}{best / len(ts):9.2f}{n_bytes / len(ts):8.1f}{copied / len(ts):11.2f}")
+        taken, copied = median_of(rounds, write), median_of(rounds, lambda n=n_bytes: copy(n))  # type: ignore[misc]
+        print(f"{name:26}{taken / len(ts):9.2f}{n_bytes / len(ts):8.1f}{copied / len(ts):11.2f}")
 
 
 def copy(n_bytes: int) -> None:
@@ -72,14 +73,14 @@ def copy(n_bytes: int) -> None:
         target[:] = source
 
 
-def best_of(rounds: int, run: Callable[[], object]) -> float:
+def median_of(rounds: int, run: Callable[[], object]) -> float:
     """ns of CPU time."""
     times = []
     for _ in range(rounds):
         begin = time.process_time_ns()
         run()
         times.append(time.process_time_ns() - begin)
-    return min(times)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from common import (
     WORK,
     Command,
     Run,
+    Targets,
     convert,
     decompressed,
     in_turn,
     print_table,
     ratio,
-    verdict,
 )
 
 FIXTURES = ROOT / "fixtures" / "xray" / "clang-19"
@@ -46,7 +46,7 @@ START_UP = 2.0
 # ---------------------------------------------------------------- what is measured
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Compares traceferry with llvm-xray on a large XRay recording.")
     parser.add_argument("--rounds", type=int, default=3, help="how often each command runs (default: 3)")
     parser.add_argument("--no-peer", action="store_true", help="only traceferry: no ratios to llvm-xray")
@@ -70,10 +70,10 @@ def main() -> None:
     of_small = in_turn({name: convert(small, suffix, *SYMBOLS) for name, suffix in OUTPUTS.items()}, arguments.rounds)
     print(f"\n{small.name}: {n_small:,} function records, {small.stat().st_size / MB:.1f} MB")
     print_table(of_small, None, n_small / 1e6, "M records")
-    met = targets(measured, of_small, large.stat().st_size / small.stat().st_size)
-    met &= start_up(arguments.rounds)
-    if not met:
-        print("\nnot every target is met")
+    targets = Targets()
+    check(targets, measured, of_small, large.stat().st_size / small.stat().st_size)
+    check_start_up(targets, arguments.rounds)
+    return targets.status()
 
 
 def find_peer() -> str:
@@ -102,30 +102,28 @@ def n_records(log: Path) -> int:
     return sum(2 * int(thread["calls"]) for process in processes for thread in process["threads"])
 
 
-def targets(large: dict[str, Run], small: dict[str, Run], growth_of_log: float) -> bool:
+def check(targets: Targets, large: dict[str, Run], small: dict[str, Run], growth_of_log: float) -> None:
     print("\ntargets")
     peer = large.get(PEER)
-    met = True
     for name, share in (("Perfetto", PERFETTO_CPU), ("Firefox .json", FIREFOX_CPU)):
         if peer is not None:
-            met &= verdict(
+            targets.check(
                 f"{name}: CPU at most 1/{1 / share:.0f} of {PEER}'s",
                 ratio(large[name].cpu, peer.cpu),
                 large[name].cpu <= share * peer.cpu,
             )
     for name in OUTPUTS:
         peak = large[name].peak
-        met &= verdict(f"{name}: peak memory at most {PEAK_MB} MB", f"{peak / MB:.0f} MB", peak <= PEAK_MB * MB)
+        targets.check(f"{name}: peak memory at most {PEAK_MB} MB", f"{peak / MB:.0f} MB", peak <= PEAK_MB * MB)
         growth = peak / small[name].peak
-        met &= verdict(
+        targets.check(
             f"{name}: memory grows no faster than the log ({growth_of_log:.1f}x)",
             f"{growth:.1f}x",
             growth <= growth_of_log,
         )
-    return met
 
 
-def start_up(rounds: int) -> bool:
+def check_start_up(targets: Targets, rounds: int) -> None:
     """A small recording against starting Python and importing NumPy, which everything here needs."""
     log, binary = FIXTURES / "fdr-c19-pie-pool.xray", FIXTURES / "pool-pie.zst"
     commands = {"python, import numpy": Command([sys.executable, "-c", "import numpy"])}
@@ -141,12 +139,10 @@ def start_up(rounds: int) -> bool:
     for name, run in measured.items():
         print(f"{name:22}{run.cpu * 1e3:9.0f}{run.wall * 1e3:9.0f}{run.cpu / base.cpu:8.2f}")
     print()
-    met = True
     for name in (".json", ".pftrace"):
         times = measured[name].cpu / base.cpu
-        met &= verdict(f"small recording to {name}: at most {START_UP:.0f}x", f"{times:.2f}x", times <= START_UP)
-    return met
+        targets.check(f"small recording to {name}: at most {START_UP:.0f}x", f"{times:.2f}x", times <= START_UP)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
