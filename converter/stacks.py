@@ -17,7 +17,6 @@ class StackTable(Nodes):
     def __init__(self, trace: Trace) -> None:
         super().__init__()
         self._stacks = trace.stacks
-        trace.grows(self)
         self.refresh()
 
     def refresh(self) -> None:

@@ -10,6 +10,7 @@ function as it runs: with its category, tier, library and address.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ class Column(NamedTuple):
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        return np.dtype(object if self.dtype == "text" else self.dtype)
+        return _numpy_dtype(self.dtype)
 
     def empty(self) -> Array:
         return np.empty(0, self.numpy_dtype)
@@ -41,6 +42,11 @@ class Column(NamedTuple):
         if self.dtype == "text":
             return ""
         return -1 if self.refers_to else self.absent
+
+
+@cache
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(object if name == "text" else name)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from traceferry.errors import FormatError
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono import log_kernel
-from traceferry.importers.mono.events import Layout, Program
+from traceferry.importers.mono.events import Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, Header, Metadata
 from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
@@ -96,7 +96,9 @@ class Records:
 
     def of(self, *kinds: int) -> Array:
         """The rows of these kinds."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
+        is_wanted = np.zeros(256, bool)
+        is_wanted[list(kinds)] = True
+        return np.flatnonzero(is_wanted[self.kind])
 
     def metadata(self, what: Metadata, *events: Event) -> Array:
         """The rows that name, load or unload such things."""
@@ -264,7 +266,7 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
     columns = np.zeros(256, np.int32)
     for name, kinds in COUNTED.items():
         columns[list(kinds)] = STATISTICS.index(name)
-    program, call_sums = Program(layout), RunningTotals(tids if adds_calls else tids[:0])
+    program, call_sums = program_of(layout), RunningTotals(tids if adds_calls else tids[:0])
     (records,) = read(source, buffers.ravel(), program, columns, stats.view(np.uint64), call_sums)
     whole = buffers.copy()
     damaged = stats["bad"] > 0

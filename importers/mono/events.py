@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
@@ -137,6 +138,12 @@ class Program:
     def _add(self, steps: list[tuple[int, int, int]]) -> int:
         self._steps += steps
         return len(self._steps) - len(steps)
+
+
+@cache
+def program_of(layout: Layout) -> Program:
+    """The same for all logs of these versions: resolving it takes longer than reading a small log."""
+    return Program(layout)
 
 
 def _next_group(fields: list[Field]) -> int:

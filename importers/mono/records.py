@@ -8,7 +8,7 @@ import numpy as np
 
 from traceferry.importers.mono import decode
 from traceferry.importers.mono.decode import Records
-from traceferry.importers.mono.events import Field, Layout, Program
+from traceferry.importers.mono.events import Field, Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
 from traceferry.io.source import Source
 
@@ -27,7 +27,7 @@ def described(source: Source, offset: int) -> Iterator[str]:
     layout = Layout(header.data_version, header.data_version, header.pointer_size)
     if header.data_version == decode.HYBRID:
         layout = decode.read_log(source).layout
-    program = Program(layout)
+    program = program_of(layout)
     tids, buffers, problems = decode.find_buffers(source, header.size)
     for problem in problems:
         if problem.offset >= offset:
