@@ -1,7 +1,10 @@
 """What all tests share: the recordings in ../shared, the large ones among them, and the viewers' own programs."""
 
+import gc
 import os
-from collections.abc import Callable
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +81,9 @@ def shared(name: str) -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "large: needs a minute or a gigabyte; " + LARGE)
+    # A shell's background command ignores Ctrl-C, and so would every command that the tests start.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _with_large(config: pytest.Config) -> bool:
@@ -93,12 +99,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in large]
 
 
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+def skipped(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
+    """Reason → how many tests were skipped for it. Recordings that are not there are one reason, whatever their names;
+    a module that is skipped as a whole counts once, and is named."""
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        assert isinstance(report.longrepr, tuple)
+        reason = NO_SHARED if NO_SHARED in report.longrepr[2] else report.longrepr[2].removeprefix("Skipped: ")
+        reasons[reason if "::" in report.nodeid else f"all of {report.nodeid}: {reason}"] += 1
+    return reasons
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for reason, n in skipped(terminalreporter.stats.get("skipped", ())).most_common():
+        terminalreporter.write_line(f"skipped {n}: {reason}")
     if not _with_large(config):
         terminalreporter.write_line(f"left out: {LARGE}")
 
 
 # ---------------------------------------------------------------- fixtures
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settled() -> Iterator[None]:
+    """What a module leaves, recordings that it keeps among it, is not looked at for garbage again: in a process with
+    thousands of tests that would be most of the work of some."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
