@@ -32,7 +32,8 @@ from test_perfetto_samples import CALLSITES
 
 from traceferry.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
 
-LARGE = ("bigjit/", "bigfp/")
+# Or long, and with samples, of which their perf.data has the same code.
+LARGE = ("bigjit/", "bigfp/", "erl25/jit-", "node24-switch/jit-")
 
 
 def marked(names: list[Any]) -> list[Any]:
@@ -45,7 +46,7 @@ def marked(names: list[Any]) -> list[Any]:
 PAIRS = marked([f"{folder}/perf.data" for folder in SAMPLES])
 EXTENDED = dumps("samply-ext/")
 # These have inlined functions, but nobody has samples with them: they get a sample in every EVERY bytes of code.
-BY_HAND, EVERY = " sampled", 16
+BY_HAND, EVERY = " sampled", 64
 SAMPLED = [f"{name}{BY_HAND}" for name in EXTENDED if isinstance(name, str)]
 recorded = pytest.mark.parametrize("name", [*marked(dumps()), *PAIRS, *SAMPLED])
 extended = pytest.mark.parametrize("name", EXTENDED)

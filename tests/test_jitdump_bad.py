@@ -66,7 +66,7 @@ WHOLE = [every_record(version, order, v8=v8).bytes() for version, order, v8 in K
 # ---------------------------------------------------------------- cut anywhere
 
 
-def cut_anywhere(data: bytes, each: int = 5) -> int:
+def cut_anywhere(data: bytes, each: int = 11) -> int:
     """Code objects never get fewer as the file gets longer. Returns how many there are in the end."""
     before = 0
     for cut in cuts(len(data), each):

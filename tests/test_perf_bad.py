@@ -129,7 +129,7 @@ def test_cut_anywhere(make: Callable[[], PerfData]) -> None:
     """What is in front of the cut is kept: samples never get fewer as the file gets longer."""
     data = make().bytes()
     before = 0
-    for cut in cuts(len(data), 11):
+    for cut in cuts(len(data), 23):
         trace = checked(data[:cut])
         n = n_samples(trace)
         assert n >= before
@@ -142,7 +142,7 @@ def test_cut_anywhere(make: Callable[[], PerfData]) -> None:
 def test_the_dump_cut_anywhere(code: bytes) -> None:
     """Code of which the record is whole is named."""
     before = 0
-    for cut in cuts(len(code), 5):
+    for cut in cuts(len(code), 11):
         trace = checked(WHOLE[0], code[:cut])
         assert trace is not None
         assert before <= len(trace.code)

@@ -31,8 +31,8 @@ SAMPLES = {
     "php82": 1156, "spidermonkey": 1591, "wasmtime": 1183, "bigjit": 5136, "bigfp": 1_024_357,
 }  # fmt: skip
 SCRIPTED = ["node24", "java17", "php82", "wasmtime"]
-NAMES = [pytest.param(n, marks=pytest.mark.large) if n == "bigjit" else n for n in SAMPLES]
 BIG = ("bigjit", "bigfp")
+NAMES = [pytest.param(n, marks=pytest.mark.large) if n in BIG else n for n in SAMPLES]
 scripted = pytest.mark.parametrize("name", SCRIPTED)
 
 
