@@ -26,7 +26,8 @@ STATISTICS = ("count", "sum", "p50", "p99", "max")
 @dataclass(frozen=True)
 class Amounts:
     """name: as gates have it; of: what it is of; is_shared: whether the rows add up to the runs' wholes; keys: (name,
-    file, line, kind) of functions, else (name,); values: float64 [rows, runs], the base's runs first."""
+    file, line, kind) of functions, else (name,); values: float64 [rows, runs], the base's runs first; counts: as these,
+    how many things each of them is of, as the calls that took a time."""
 
     name: str
     title: str
@@ -34,6 +35,7 @@ class Amounts:
     model: Model
     keys: tuple[Key, ...]
     values: Array
+    counts: Array
     is_shared: bool = False
 
 
@@ -74,9 +76,10 @@ class Sides:
         lasted = np.array([run.duration_ns for run in runs], np.float64)
         rows = {"time of samples": sampled, "time of calls": called, "duration of the recording": lasted}
         kept = {name: values for name, values in rows.items() if values.any()}
+        values = np.array(list(kept.values())).reshape(len(kept), len(runs))
         return Amounts(
             "time", "whole", "ns" if all(run.sample_ns for run in runs) or not sampled.any() else "samples", "measured",
-            tuple((name,) for name in kept), np.array(list(kept.values())).reshape(len(kept), len(runs)),
+            tuple((name,) for name in kept), values, np.sign(values),
         )  # fmt: skip
 
     def function_of(self, nth: int, function: Function) -> Function:
@@ -98,38 +101,41 @@ class Sides:
         def rows(run: Run) -> Rows:
             return run.totals.functions
 
-        yield self._functions("self", "self time", "ns", "measured", rows, "self_ns", is_shared=True)
-        yield self._functions("self", "self samples", "samples", "samples", rows, "samples", is_shared=True)
-        yield self._functions("total", "total time", "ns", "measured", rows, "total_ns")
-        yield self._functions("total", "total samples", "samples", "samples", rows, "total_samples")
-        yield self._functions("calls", "calls", "count", "exact", rows, "calls")
+        yield self._functions("self", "self time", "ns", "measured", rows, "self_ns", "calls", is_shared=True)
+        yield self._functions("self", "self samples", "samples", "samples", rows, "samples", "samples", is_shared=True)
+        yield self._functions("total", "total time", "ns", "measured", rows, "total_ns", "calls")
+        yield self._functions("total", "total samples", "samples", "samples", rows, "total_samples", "total_samples")
+        yield self._functions("calls", "calls", "count", "exact", rows, "calls", "calls")
 
     def _of_memory(self) -> Iterator[Amounts]:
         for name, title, unit, column in (
             ("allocated_bytes", "allocated bytes by class", "bytes", "bytes"),
             ("allocated_objects", "allocated objects by class", "count", "count"),
         ):
-            yield self._named(name, title, unit, lambda run: run.totals.classes, column)  # type: ignore[arg-type]
+            yield self._named(name, title, unit, lambda run: run.totals.classes, column, "count")  # type: ignore[arg-type]
         yield self._functions(
-            "site_bytes", "allocated bytes by site", "bytes", "exact", lambda run: run.totals.sites, "bytes"
+            "site_bytes", "allocated bytes by site", "bytes", "exact", lambda run: run.totals.sites, "bytes", "count"
         )
         for name, title, unit, column in (
             ("retained_bytes", "retained bytes by class", "bytes", "retained_bytes"),
             ("retained_objects", "live objects by class", "count", "objects"),
         ):
-            yield self._named(name, title, unit, lambda run: run.totals.retained, column)  # type: ignore[arg-type]
+            yield self._named(name, title, unit, lambda run: run.totals.retained, column, "objects")  # type: ignore[arg-type]
 
     def _of_code(self) -> Iterator[Amounts]:
         yield self._functions(
-            "code_size", "code size by function", "bytes", "exact", lambda run: run.totals.code, "bytes"
+            "code_size", "code size by function", "bytes", "exact", lambda run: run.totals.code, "bytes", "objects"
         )
-        yield self._named("tier_size", "code size by tier", "bytes", lambda run: run.totals.tiers, "bytes")
+        yield self._named("tier_size", "code size by tier", "bytes", lambda run: run.totals.tiers, "bytes", "objects")
 
     def _of_events(self) -> Iterator[Amounts]:
         found = [_events_of(run) for run in self.runs]
         for nth, statistic in enumerate(STATISTICS):
             keys = sorted({key for of_run in found for key, amounts in of_run.items() if amounts[nth]})
-            values = np.array([[of_run.get(key, (0.0,) * 5)[nth] for of_run in found] for key in keys], np.float64)
+            values, counts = (
+                np.array([[of_run.get(key, (0.0,) * 5)[i] for of_run in found] for key in keys], np.float64)
+                for i in (nth, 0)
+            )
             yield Amounts(
                 f"event.{statistic}",
                 f"events: {statistic}",
@@ -137,6 +143,7 @@ class Sides:
                 "exact" if statistic == "count" else "measured",
                 tuple((key,) for key in keys),
                 values.reshape(len(keys), len(found)),
+                counts.reshape(len(keys), len(found)),
             )
 
     def _of_threads(self) -> Iterator[Amounts]:
@@ -144,8 +151,10 @@ class Sides:
             ("off_cpu", "time off the CPU, waiting, by thread", "waiting_ns"),
             ("preempted", "time off the CPU, preempted, by thread", "preempted_ns"),
         ):
-            keys, values = self._collected(lambda run: run.totals.threads, column, lambda nth, key: (" / ".join(key),))
-            yield Amounts(name, title, "ns", "measured", keys, values)
+            keys, values, counts = self._collected(
+                lambda run: run.totals.threads, (column, "threads"), lambda nth, key: (" / ".join(key),)
+            )
+            yield Amounts(name, title, "ns", "measured", keys, values, counts)
 
     def last_tiers(self) -> list[LastTier]:
         """Of the functions that both sides compiled in every run, those whose runs do not agree."""
@@ -175,36 +184,40 @@ class Sides:
     # ------------------------------------------------------------ of one kind of totals
 
     def _functions(
-        self, name: str, title: str, unit: Unit, model: Model, rows_of: Callable[[Run], Rows], column: str,
+        self, name: str, title: str, unit: Unit, model: Model, rows_of: Callable[[Run], Rows], column: str, count: str,
         is_shared: bool = False,
     ) -> Amounts:  # fmt: skip
-        keys, values = self._collected(rows_of, column, lambda nth, key: self.function_of(nth, key[:4]))
-        return Amounts(name, title, unit, model, keys, values, is_shared)
+        keys, values, counts = self._collected(
+            rows_of, (column, count), lambda nth, key: self.function_of(nth, key[:4])
+        )
+        return Amounts(name, title, unit, model, keys, values, counts, is_shared)
 
-    def _named(self, name: str, title: str, unit: Unit, rows_of: Callable[[Run], Rows], column: str) -> Amounts:
+    def _named(
+        self, name: str, title: str, unit: Unit, rows_of: Callable[[Run], Rows], column: str, count: str
+    ) -> Amounts:
         def named(nth: int, key: Key) -> Key:
             return (self._renames[nth](str(key[0] or UNKNOWN_CLASS)),)
 
-        keys, values = self._collected(rows_of, column, named)
-        return Amounts(name, title, unit, "exact", keys, values)
+        return Amounts(name, title, unit, "exact", *self._collected(rows_of, (column, count), named))
 
     def _collected(
-        self, rows_of: Callable[[Run], Rows], column: str, key_of: Callable[[int, Key], Key]
-    ) -> tuple[tuple[Key, ...], Array]:
-        """The rows of all runs by what they are called here, without those that have nothing."""
+        self, rows_of: Callable[[Run], Rows], columns: tuple[str, str], key_of: Callable[[int, Key], Key]
+    ) -> tuple[tuple[Key, ...], Array, Array]:
+        """The rows of all runs by what they are called here, without those that have nothing in the first column."""
         place: dict[Key, int] = {}
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):
             rows = rows_of(run)
-            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, rows.columns.index(column)]
+            which = [rows.columns.index(column) for column in columns]
+            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
             at = [place.setdefault(key_of(nth, key), len(place)) for key in rows.keys]
             cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
-        values = np.zeros((len(place), len(cells)))
+        values = np.zeros((len(place), len(cells), 2))
         for nth, (rows_at, amounts) in enumerate(cells):
             np.add.at(values[:, nth], rows_at, amounts)
         keys = list(place)
-        order = [i for i in sorted(range(len(keys)), key=lambda i: keys[i]) if values[i].any()]
-        return tuple(keys[i] for i in order), values[order]
+        order = [i for i in sorted(range(len(keys)), key=lambda i: keys[i]) if values[i, :, 0].any()]
+        return tuple(keys[i] for i in order), values[order, :, 0], values[order, :, 1]
 
 
 def _functions_of(run: Run) -> Iterator[Function]:

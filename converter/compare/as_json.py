@@ -25,7 +25,12 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
         "whole": _table(comparison.whole),
         "tables": [_table(table) for table in comparison.tables],
         "tiers": [
-            {"function": _key(last.function), "base": list(last.base), "new": list(last.new)}
+            {
+                "function": _key(last.function),
+                "base": list(last.base),
+                "new": list(last.new),
+                "significant": comparison.tiers_changed,
+            }
             for last in comparison.tiers
         ],
         "gates": [
@@ -42,7 +47,7 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
     if "slower" in words or "faster" in words:
         return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
-    return "changed" if words or comparison.tiers else "same"
+    return "changed" if words or comparison.tiers_changed else "same"
 
 
 def _run(run: RunFacts) -> Json:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from traceferry.compare import statistics
+from traceferry.compare import chance, power, statistics
 from traceferry.compare.amounts import Amounts, LastTier, Sides
 from traceferry.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.compare.level import Level, at_level, level_of
@@ -49,7 +49,7 @@ class Options:
 class Row:
     """base, new: of a run on average, at the level of the base; amounts: of each run as recorded, the base's first;
     change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
-    where chance has no part or nothing is known; p, q: None without a test, q corrected for the number of tests;
+    where all runs of each side agree or nothing is known; p, q: None without a test, q corrected for their number;
     within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
     "unknown", that the other functions are too few or too small to tell a slower machine from a slower function."""
 
@@ -92,6 +92,11 @@ class Row:
     def is_changed(self) -> bool:
         return self.verdict in CHANGED
 
+    @property
+    def differs(self) -> bool:
+        """Whether all runs of each side agree, and both sides do not, which may be chance."""
+        return self.is_exact and self.verdict == "unknown"
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -112,7 +117,13 @@ class Compared:
 
     @property
     def changed(self) -> list[Row]:
+        """What is significant."""
         return [row for row in self.rows if row.is_changed]
+
+    @property
+    def different(self) -> list[Row]:
+        """What changed, then what all runs of each side agree on."""
+        return [row for row in self.rows if row.is_changed or row.differs]
 
 
 @dataclass(frozen=True)
@@ -130,11 +141,15 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Comparison:
+    """tiers: functions that end in one tier in all runs of the base and in another in all of the new side;
+    tiers_changed: whether so many of them are more than chance."""
+
     base: tuple[RunFacts, ...]
     new: tuple[RunFacts, ...]
     whole: Compared
     tables: tuple[Compared, ...]
     tiers: tuple[LastTier, ...]
+    tiers_changed: bool
     options: Options
     sides: Sides
 
@@ -183,13 +198,13 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
         raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
     _check_both(tables, len(sides.base))
     measured = _measured(tables, sides, options)
-    rates = statistics.adjusted(np.concatenate([each.effects.p for each in measured]))
-    compared, start = [], 0
-    for each in measured:
-        q = rates[start : start + len(each.effects.p)]
-        start += len(each.effects.p)
-        compared.append(_compared(each, q, len(sides.base), options))
-    return Comparison(*facts, _whole(sides, options), tuple(compared), tuple(_changed_tiers(sides)), options, sides)
+    tests = [_tests(each, len(sides.base), options.alpha) for each in measured]
+    family = power.Family.of(np.concatenate([each.p for each in tests]), options.alpha)
+    compared = [
+        _compared(each, of_each, family, len(sides.base), options)
+        for each, of_each in zip(measured, tests, strict=True)
+    ]
+    return Comparison(*facts, _whole(sides, options), tuple(compared), *_tiers(sides, options.alpha), options, sides)
 
 
 def _marked(facts: Sequence[RunFacts]) -> tuple[RunFacts, ...]:
@@ -205,13 +220,20 @@ def _whole(sides: Sides, options: Options) -> Compared:
     """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
     table, n_base = sides.whole(), len(sides.base)
     factors = Factors(np.ones(len(sides.runs)), "none")
-    effects = statistics.of_amounts(table.values, n_base, factors)
-    return _compared(_Measured(table, factors, effects), effects.p, n_base, options)
+    measured = _Measured(table, factors, statistics.of_amounts(table.values, n_base, factors))
+    tests = _tests(measured, n_base, options.alpha)
+    return _compared(measured, tests, power.Family.of(tests.p, options.alpha), n_base, options)
 
 
-def _changed_tiers(sides: Sides) -> list[LastTier]:
-    """Functions that end in one tier in all runs of the base, and in another in all of the new side."""
-    return [t for t in sides.last_tiers() if not set(t.base) & set(t.new) and len(set(t.base)) == len(set(t.new)) == 1]
+def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
+    """As in Comparison. Chance is told by the functions whose runs of one side differ."""
+    differ = sides.last_tiers()
+    found = tuple(t for t in differ if not set(t.base) & set(t.new) and len(set(t.base)) == len(set(t.new)) == 1)
+    n_base, n_new = len(sides.base), len(sides.new)
+    if min(n_base, n_new) < 2:
+        return found, False
+    by_chance = (len(differ) - len(found) + 1) * chance.odds_of_hiding(n_base, n_new)
+    return found, bool(found) and by_chance <= alpha * len(found)
 
 
 # ---------------------------------------------------------------- levels
@@ -319,33 +341,88 @@ def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effect
         effect = statistics.of_counts(table.values, n_base, factors)
         few = table.values.sum(axis=1) < FEWEST_SAMPLES
         return replace(effect, p=np.where(few, np.nan, effect.p))
-    effect = statistics.of_amounts(table.values, n_base, factors)
-    if table.model == "exact":
-        is_equal = np.isclose(effect.new, effect.base, rtol=ROUNDING if factors.method == "whole" else 0, atol=0)
-        p = np.where(_constant(table, n_base), np.nan, effect.p)
-        return replace(effect, new=np.where(is_equal, effect.base, effect.new), p=p)
+    effect = statistics.of_amounts(table.values, n_base, factors, table.counts)
+    if table.model == "exact" and factors.method == "whole":
+        is_equal = np.isclose(effect.new, effect.base, rtol=ROUNDING, atol=0)
+        return replace(effect, new=np.where(is_equal, effect.base, effect.new))
     return effect
 
 
-def _constant(table: Amounts, n_base: int) -> Array:
+@dataclass(frozen=True)
+class _Tests:
+    """Of a table. p: nan without a test; hidden: how many rows are expected to look as each does by chance, 0 where
+    none can; runs: how many runs tell what one side has alone from chance, nan of what both have."""
+
+    p: Array
+    hidden: Array
+    runs: Array
+
+
+def _tests(measured: _Measured, n_base: int, alpha: float) -> _Tests:
+    """A side with one run decides nothing: that run may be the odd one."""
+    table, effect = measured.table, measured.effects
+    n_new = table.values.shape[1] - n_base
+    p = effect.p
+    nothing = np.full(len(p), np.nan)
+    if min(n_base, n_new) < 2:
+        return _Tests(nothing, np.zeros(len(p)), nothing)
+    one_sided = ~(table.values[:, :n_base].any(axis=1) & table.values[:, n_base:].any(axis=1))
+    hidden, n_alike = chance.presence(table.counts, n_base)
+    runs = np.where(one_sided, chance.runs_for_presence(n_alike, alpha), np.nan)
+    if table.model == "samples":
+        return _Tests(p, hidden, runs)
+    # What is the same in all runs of a side has no variance of its own.
+    agreement = chance.Agreement.of(table.values, table.counts, n_base)
+    agreed = np.where(table.counts[:, 0] == table.counts[:, -1], 0.0, agreement.p(n_base, n_new))
+    constant = chance.is_constant(table.counts, n_base)
+    p = np.where(constant, np.maximum(p, agreed), p)
+    of_counts = statistics.of_counts(table.counts, n_base, Factors(np.ones(n_base + n_new), "none"))
+    p = np.where(one_sided, np.where(constant, agreed, of_counts.p), p)
+    if table.model == "exact":
+        constant = chance.is_constant(table.values, n_base)
+        is_equal = effect.base == effect.new
+        p = np.where(constant, np.where(is_equal, 1.0, agreement.p(n_base, n_new)), p)
+        hidden = np.where(constant & ~is_equal, agreement.n_hidden(n_base, n_new), hidden)
+    return _Tests(p, hidden, runs)
+
+
+def _false_discovery(tests: _Tests, family: power.Family, alpha: float) -> Array:
+    """The false discovery rates by the tests, and by what chance is expected to hide."""
+    q = family.rates(tests.p)
+    for_hiding = np.flatnonzero((q <= alpha) & (tests.hidden > 0))
+    q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
+    return q
+
+
+def _is_exact(table: Amounts, n_base: int) -> Array:
     """Which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such: then
     equal runs are chance."""
-    sides = (table.values[:, :n_base], table.values[:, n_base:])
-    found: Array = np.logical_and(*(np.ptp(side, axis=1) == 0 for side in sides))
-    return found if found.mean() >= DETERMINISTIC else np.zeros(len(found), bool)
+    found = chance.is_constant(table.values, n_base)
+    is_usual = table.model == "exact" and found.mean() >= DETERMINISTIC
+    return found if is_usual else np.zeros(len(found), bool)
 
 
-def _compared(measured: _Measured, q: Array, n_base: int, options: Options) -> Compared:
-    table, effect = measured.table, measured.effects
-    exact = _constant(table, n_base) if table.model == "exact" else np.zeros(len(table.keys), bool)
-    margin = float(np.log1p(options.margin))
+def _compared(measured: _Measured, tests: _Tests, family: power.Family, n_base: int, options: Options) -> Compared:
+    """tests: of the family, those of this table."""
+    table, effect = measured.table, replace(measured.effects, p=tests.p)
+    n_runs = table.values.shape[1]
+    if n_runs == 2:
+        # How much runs differ is not known at all.
+        unknown = np.full(len(tests.p), np.nan)
+        effect = replace(effect, low=unknown, high=unknown, freedom=unknown)
+    exact = _is_exact(table, n_base)
     with np.errstate(invalid="ignore"):
-        wanted = np.fmax(np.abs(effect.change), margin)
-        needed = statistics.runs_needed(wanted, effect.variance, options.alpha)
+        wanted = np.fmax(np.abs(effect.change), float(np.log1p(options.margin)))
+    needed = power.runs_needed(wanted, effect.variance, effect.freedom, n_runs - 2, family.threshold)
+    if exact.any():
+        agreement = chance.Agreement.of(table.values, table.counts, n_base)
+        needed = np.where(exact, agreement.runs_needed(family.threshold, options.alpha), needed)
+    needed = np.where(exact, needed, np.fmax(needed, tests.runs))
+    q = _false_discovery(tests, family, options.alpha)
     rows = [
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]
-    rows.sort(key=lambda row: (not row.is_changed, -abs(row.difference), str(row.key)))
+    rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
     whole = None
     if table.is_shared:
         whole = float(effect.base.sum()), float(effect.new.sum())
@@ -361,33 +438,33 @@ def _row(
         return value if np.isfinite(value) else None
 
     base, new, values = float(effect.base[nth]), float(effect.new[nth]), table.values[nth]
-    amounts = tuple(values.tolist())
-    change = None if base == 0 else new / base - 1
+    common = (table.keys[nth], base, new, tuple(values.tolist()))
     words: tuple[Verdict, Verdict] = ("slower", "faster") if table.unit in ("ns", "samples") else ("more", "less")
-    has_all = (np.all(values[:n_base] > 0), np.all(values[n_base:] > 0))
+    change = None if base == 0 else new / base - 1
+    p, rate = at(effect.p), at(q)
+    is_significant = rate is not None and rate <= options.alpha
+    runs = int(needed) if np.isfinite(needed) else None
     if is_exact:
-        within = 0.0 if base == new else None
-        return Row(
-            table.keys[nth], base, new, amounts, _plain(base, new, words), change, within=within, is_exact=True
-        )  # fmt: skip
-    low, high, p, rate = at(effect.low), at(effect.high), at(effect.p), at(q)
+        figures: dict[str, Any] = {"change": change, "p": p, "q": rate, "is_exact": True}
+        if base == new:
+            return Row(*common, "same", change, within=0.0, is_exact=True)
+        if is_significant:
+            return Row(*common, _plain(base, new, words), **figures)
+        return Row(*common, "unknown", runs=runs, **figures)
+    low, high = at(effect.low), at(effect.high)
     interval = [None if x is None or base == 0 else float(np.expm1(x)) for x in (low, high)]
     if p is not None and base > 0 and new > 0:
         change = float(np.expm1(effect.change[nth]))
-    common = (table.keys[nth], base, new, amounts)
-    if table.model != "samples" and (base == 0 or new == 0) and has_all[base == 0]:
-        return Row(*common, "new" if base == 0 else "gone", change, is_exact=True)
     figures = {"change": change, "low": interval[0], "high": interval[1], "p": p, "q": rate}
-    if rate is not None and rate <= options.alpha:
-        return Row(*common, _plain(base, new, words), **figures)  # type: ignore[arg-type]
-    if interval[0] is not None and interval[1] is not None:
+    if is_significant:
+        return Row(*common, _plain(base, new, words), **figures)
+    if interval[0] is not None and interval[1] is not None and 1 < n_base < len(values) - 1:
         within = max(-interval[0], interval[1])
         if within <= options.margin:
-            return Row(*common, "same", within=within, **figures)  # type: ignore[arg-type]
-    if effect.is_level_open[nth]:
-        return Row(*common, "unknown", is_level_open=True, **figures)  # type: ignore[arg-type]
-    runs = int(min(needed, 10**6)) if np.isfinite(needed) else None
-    return Row(*common, "unknown", runs=runs, **figures)  # type: ignore[arg-type]
+            return Row(*common, "same", within=within, **figures)
+    if effect.is_level_open[nth] and 1 < n_base < len(values) - 1:
+        return Row(*common, "unknown", is_level_open=True, **figures)
+    return Row(*common, "unknown", runs=runs, **figures)
 
 
 def _plain(base: float, new: float, words: tuple[Verdict, Verdict]) -> Verdict:

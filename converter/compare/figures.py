@@ -56,11 +56,12 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
         return row.verdict
     if row.is_level_open:
         return "unknown: machine or function cannot be told apart"
+    word = "differs" if row.differs else "unknown"
     if row.runs is None:
-        return "unknown: record several runs" if min(n_runs) < 2 else "unknown"
+        return f"{word}: record several runs" if min(n_runs) < 2 else word
     if row.runs > 1000:
-        return "unknown: more than 1000 runs each would do"
-    return f"unknown: {max(row.runs, max(n_runs) + 1)} runs each would do"
+        return f"{word}: more than 1000 runs each would do"
+    return f"{word}: {max(row.runs, max(n_runs) + 1)} runs each would do"
 
 
 def base_and_new(row: Row, table: Compared, comparison: Comparison) -> tuple[str, str]:
@@ -104,22 +105,22 @@ def level(table: Compared, comparison: Comparison) -> str:
     return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
 
 
+def tiers(comparison: Comparison) -> str:
+    title = "functions that ended in another tier"
+    return title if comparison.tiers_changed else f"{title}, as they may by chance"
+
+
 def samples_model(comparison: Comparison) -> str:
     """How sure the intervals of samples are, in a sentence."""
     base, new = comparison.n_runs
-    is_sampled = any(table.amounts.model == "samples" for table in comparison.tables)
-    if base + new > 2:
+    if min(base, new) > 1:
         alpha = comparison.options.alpha
         return (
             f"{base} + {new} runs: intervals hold 95 % of the time; of all that is called changed, at most "
             f"{100 * alpha:g} % is expected to be chance ({comparison.n_tests} tests)."
         )
-    if is_sampled:
-        return (
-            "One run on each side: intervals and verdicts of samples assume that samples are independent (Poisson) and "
-            "that runs do not differ otherwise. Several runs on each side tell what is noise."
-        )
+    sides = "each side" if max(base, new) == 1 else "one side"
     return (
-        "One run on each side: what was counted is compared exactly; whether measured times changed, only several runs "
-        "on each side can tell."
+        f"One run on {sides}: differences are shown, and whether they are more than chance is unknown; only several "
+        "runs on each side can tell."
     )

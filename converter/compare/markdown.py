@@ -45,9 +45,7 @@ def as_markdown(comparison: Comparison, outcomes: Sequence[Outcome] = (), limit:
         if used > limit:
             break
     if n_shown < n_rows:
-        text.append(
-            f"\n{n_rows - n_shown} more changes are left out here: they are in the text, the page and the JSON."
-        )
+        text.append(f"\n{n_rows - n_shown} more rows are left out here: they are in the text, the page and the JSON.")
     return _cut("\n".join(text) + "\n", limit)
 
 
@@ -93,12 +91,12 @@ def _losses(comparison: Comparison) -> Iterator[str]:
 def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     """Each table with rows that changed: its head, and its rows."""
     for table in comparison.tables:
-        if table.changed:
+        if table.different:
             head = f"\n### {table.amounts.title.capitalize()}\n\n{figures.level(table, comparison).capitalize()}\n\n"
             columns = f"| | {' | '.join(HEADS[1:])} |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|"
-            yield head + columns, [_row(row, table, comparison) for row in table.changed]
+            yield head + columns, [_row(row, table, comparison) for row in table.different]
     if comparison.tiers:
-        head = "\n### Functions that ended in another tier\n\n| | base | new |\n|---|---|---|"
+        head = f"\n### {figures.tiers(comparison).capitalize()}\n\n| | base | new |\n|---|---|---|"
         yield head, [f"| {code(t.function[0])} | {code(t.base[0])} | {code(t.new[0])} |" for t in comparison.tiers]
 
 

@@ -26,7 +26,9 @@ FEWEST = 5.0
 NEIGHBOURS = (7, 25)
 FEWEST_FOR_PRIOR = 10
 CONFIDENCE = 0.95
-MOST_PRIOR = 100.0
+# Degrees of freedom of the prior that are tried; those are possible whose likelihood is within 95 %, to one side.
+PRIORS = np.geomspace(0.5, 100, 40)
+AS_LIKELY = 1.645**2 / 2
 # A variance that so few functions would have by chance is a function's own.
 OWN_BEYOND = 0.05
 
@@ -137,9 +139,9 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     return Effects(base, new, change, change - reach, change + reach, p, variance, error, freedom, distance, known)
 
 
-def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
-    """Measured amounts. amounts: float64 [rows, runs], the base's runs first. Rows that one side's runs do not all have
-    have no test, and neither has a comparison of one run with one."""
+def of_amounts(amounts: Array, n_base: int, factors: Factors, counts: Array | None = None) -> Effects:
+    """Measured amounts. amounts: float64 [rows, runs], the base's runs first; counts: as these, how many things each is
+    of. Rows that one side's runs do not all have have no test, and neither has a comparison of one run with one."""
     level = amounts / factors.of_run
     base, new = (_rates(side, scale) for side, scale in _parts(amounts, factors.of_run, n_base))
     n_rows, n_runs = amounts.shape
@@ -159,6 +161,8 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors) -> Effects:
         raw = np.maximum(raw, least)
         usual = _usual(raw, logs.mean(axis=1), d)
         moderated, degrees = _moderated(raw, usual, d, np.ones(len(raw), bool))
+        if counts is not None:
+            moderated = np.maximum(moderated, _of_things(counts[testable], n_base))
         difference = centers[1] - centers[0]
         error[testable], freedom[testable] = np.sqrt(moderated * (1 / n_base + 1 / n_new)), degrees
         reach = reach_of(degrees) * error[testable]
@@ -178,15 +182,6 @@ def adjusted(p: Array) -> Array:
     rates = p[order] * n / np.arange(1, n + 1)
     found[order] = np.minimum(np.minimum.accumulate(rates[::-1])[::-1], 1.0)
     return found
-
-
-def runs_needed(change: Array, variance: Array, alpha: float) -> Array:
-    """float64: how many runs on each side would show such a change in nine of ten comparisons, at least 2."""
-    reach = -float(special().ndtri(alpha / 2) + special().ndtri(0.1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Two more, for the variance that has to be estimated.
-        found: Array = np.maximum(np.ceil(2 * variance * np.square(reach / change)) + 2, 2.0)
-        return found
 
 
 # ---------------------------------------------------------------- variances
@@ -233,12 +228,21 @@ def _excess(dispersion: Array, mean: Array, d: int) -> float:
     return high
 
 
+def _of_things(counts: Array, n_base: int) -> Array:
+    """The variance of the logarithm of counts: Poisson's, where runs of a side differ. What is called now and then
+    varies more than what is called as often in each run and takes as much time."""
+    varies = np.ptp(counts[:, :n_base], axis=1) + np.ptp(counts[:, n_base:], axis=1) > 0
+    found: Array = np.where(varies, 1 / np.maximum(counts.mean(axis=1), 0.5), 0.0)
+    return found
+
+
 def _usual(variance: Array, size: Array, d: int) -> Array:
     """What variance functions of each size have: the median of neighbours in size."""
     unbias = d / special().chdtri(d, 0.5)
     order = np.argsort(size, kind="stable")
     logs = np.log(variance[order])
-    n_near = int(np.clip(len(variance) // 4, *NEIGHBOURS))
+    # One run more than two says little of a function, but something of many.
+    n_near = min(int(np.clip(len(variance) // 4, *NEIGHBOURS)) * max(4 - d, 1), len(variance))
     found = np.empty(len(variance))
     for nth, row in enumerate(order.tolist()):
         start = max(0, min(nth - n_near // 2, len(logs) - n_near))
@@ -248,32 +252,29 @@ def _usual(variance: Array, size: Array, d: int) -> Array:
 
 
 def _moderated(variance: Array, usual: Array, d: int, used: Array) -> tuple[Array, Array]:
-    """(variances drawn towards what is usual, their degrees of freedom): limma's empirical Bayes. What varies far more
-    than is usual keeps its own variance."""
+    """(variances drawn towards what is usual, their degrees of freedom): the empirical Bayes of Smyth (2004), with the
+    variances as of F distribution. What varies far more than is usual keeps its own variance (Phipson et al. 2016)."""
     if np.count_nonzero(used) < FEWEST_FOR_PRIOR:
         return variance, np.full(len(variance), float(d))
-    logs = np.log(np.maximum(variance[used], 1e-300) / usual[used])
-    # Few functions vary much more than others for reasons of their own; they must not speak for all.
-    low, high = np.quantile(logs, [0.05, 0.9])
-    kept = np.clip(logs, low, high)
-    spread = float(np.var(kept, ddof=1)) * 1.25 - float(special().polygamma(1, d / 2))
-    prior = min(2 * _trigamma_inverse(spread), MOST_PRIOR) if spread > 0.02 else MOST_PRIOR
+    prior, scale = _prior(variance[used] / usual[used], d)
+    usual = usual * scale
     moderated = (prior * usual + d * variance) / (prior + d)
     is_own = variance > usual * float(special().fdtri(d, prior, 1 - OWN_BEYOND))
     return np.where(is_own, variance, moderated), np.where(is_own, float(d), prior + d)
 
 
-def _trigamma_inverse(value: float) -> float:
-    """The x with trigamma(x) = value, by Newton's method on 1 / trigamma."""
-    polygamma = special().polygamma
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        tri = float(polygamma(1, x))
-        step = tri * (1 - tri / value) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-9 * x:
-            break
-    return x
+def _prior(ratio: Array, d: int) -> tuple[float, float]:
+    """(degrees of freedom of the prior, by how much its variance is above the usual one) of variances as part of the
+    usual ones, by maximum likelihood with the median held. Moments of logarithms, as limma has them, say nothing with
+    one or two degrees of freedom. Of all priors that are as likely as chance allows, the one that trusts least."""
+    middle = max(float(np.median(ratio)), 1e-300)
+    scale = middle / special().fdtri(d, PRIORS, 0.5)
+    x = ratio[:, None] / scale
+    likelihood = (-(d / 2) * np.log(scale * PRIORS / d) - (d + PRIORS) / 2 * np.log1p(d / PRIORS * x)).sum(
+        axis=0
+    ) - len(ratio) * special().betaln(d / 2, PRIORS / 2)
+    nth = int(np.flatnonzero(likelihood >= likelihood.max() - AS_LIKELY)[0])
+    return float(PRIORS[nth]), float(scale[nth])
 
 
 def p_of_squares(ratio: Array, freedom: Array) -> Array:

@@ -37,12 +37,17 @@ def _side(name: str, runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _section(comparison: Comparison, table: Compared, top: int) -> list[str]:
-    changed = table.changed
-    heavy = [r for r in table.rows if r.verdict == "unknown" and (comparison.share_of(table, r) or 0) >= WORTH]
-    shown = [*changed[:top], *heavy[: max(top - len(changed), 0)]]
+    different = table.different
+    heavy = [
+        row
+        for row in table.rows
+        if row.verdict == "unknown" and not row.differs and (comparison.share_of(table, row) or 0) >= WORTH
+    ]
+    shown = [*different[:top], *heavy[: max(top - len(different), 0)]]
     others = Counter(row.verdict for row in table.rows if not row.is_changed)
     others.subtract(row.verdict for row in shown if not row.is_changed)
-    rest = [f"{len(changed) - top} more that changed"] if len(changed) > top else []
+    n_left_out = sum(row.is_changed for row in different[top:])
+    rest = [f"{n_left_out} more that changed"] if n_left_out else []
     rest += [f"{n} {word}" for word, n in sorted(others.items()) if n]
     lines = _table(comparison, table, shown)
     if not lines:
@@ -73,7 +78,7 @@ def _table(comparison: Comparison, table: Compared, rows: Sequence[Row]) -> list
 def _tiers(comparison: Comparison, top: int) -> list[str]:
     if not comparison.tiers:
         return []
-    lines = ["", "functions that ended in another tier:"]
+    lines = ["", f"{figures.tiers(comparison)}:"]
     for last in comparison.tiers[:top]:
         place = f"  {last.function[1]}" if last.function[1] else ""
         lines.append(f"  {last.base[0]} → {last.new[0]}  {last.function[0]}{place}")
