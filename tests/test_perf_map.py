@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import plt
 from builders.dwarf import Dwarf, Symbol
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
@@ -388,6 +389,29 @@ def test_callchains(chain: list[int], wanted: str) -> None:
     trace = read(kernel_map(recorded()).sample(PID, PID, START, A, chain))
     assert stack(trace) == wanted
     assert report_of(trace).get("code_unknown", 0) == wanted.count("[unknown]")
+
+
+NOT_CALLED = {
+    "x86-64, by name": ("x86-64 bfd", "__restore_rt", b"", "__restore_rt"),
+    "x86-64, of makecontext": ("x86-64 bfd", "__start_context", b"", "__start_context"),
+    "x86-64": ("x86-64 bfd", "", b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", "libx.so+0x1820"),
+    "x86-64, __start_context": ("x86-64 bfd", "", b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff", "libx.so+0x1820"),
+    "i386": ("i386 bfd", "", b"\xb8\xad\0\0\0\xcd\x80", "libx.so+0x1820"),
+    "AArch64": ("AArch64 bfd", "", b"\x68\x11\x80\xd2\x01\0\0\xd4", "libx.so+0x1820"),
+    "another function": ("x86-64 bfd", "other", b"", "libx.so+0x181f"),
+    "other code": ("x86-64 bfd", "", b"\x48\xc7\xc0\x10\0\0\0\x0f\x05", "libx.so+0x181f"),
+}
+
+
+@pytest.mark.parametrize(("layout", "symbol", "code", "wanted"), NOT_CALLED.values(), ids=NOT_CALLED)
+def test_what_nobody_calls_is_returned_to_at_its_first_byte(layout: str, symbol: str, code: bytes, wanted: str) -> None:
+    """The frame of a signal: for a return address in any other function, the call is before it."""
+    symbols = [plt.Symbol(symbol, 0x1820, 9, ".text")] if symbol else []
+    file = bytearray(plt.elf(plt.layouts()[layout], symbols))
+    file[0x1820 : 0x1820 + len(code)] = code
+    data = recorded().sample(PID, PID, START, LIB + 0x1830, [USER, LIB + 0x1830, LIB + 0x1820, LIB + 0x1838])
+    trace = read(data, options=Options(symbols=[Source("libx.so", memoryview(bytes(file)))]))
+    assert stack(trace) == f"libx.so+0x1837 > {wanted} > libx.so+0x1830"
 
 
 def test_unknown_addresses_share_one_frame() -> None:

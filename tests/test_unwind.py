@@ -220,6 +220,16 @@ def test_the_entry_point_is_the_end() -> None:
     assert unwind({RSP: 0x7000, RIP: BIAS + 0x3002}, bytes(8), app)[:2] == ([BIAS + 0x3002], "COMPLETE")
 
 
+@pytest.mark.parametrize(("returns_to", "end"), [(0x2000, "COMPLETE"), (0x2001, "BAD_CFA"), (0x1FFF, "NO_CFI")])
+def test_a_stack_that_makecontext_made_begins_where_nobody_calls(returns_to: int, end: str) -> None:
+    """The first function of a context returns to the first byte of __start_context, in front of which no call is, and
+    whose call-frame information is that of any function."""
+    frame = EhFrame().fde(0x1100, 256, b"").fde(0x2000, 256, def_cfa(RSP, 0))
+    words = struct.pack("<3Q", BIAS + returns_to, 1, 2)
+    found, ended, _ = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, words, module(frame))
+    assert (found, ended) == ([BIAS + 0x1164, BIAS + returns_to], end)
+
+
 def test_the_first_frame_may_be_in_a_plt() -> None:
     app = module(EhFrame().fde(0x1000, 256, undefined(RIP)), plt=((0x3000, 0x3100),))
     found, end, _ = unwind({RSP: 0x7000, RIP: BIAS + 0x3010}, struct.pack("<Q", BIAS + 0x1064), app)

@@ -239,16 +239,21 @@ class Walk:
     @c_function
     def go_up(self) -> cython.void:
         """From a frame that was looked up to its caller's: pc, sp and registers."""
+        is_never_called: cython.bint = False
         if self.rule < 0:
             self.module = self.mappings.module[self.mapping] if self.mapping >= 0 else -1
             if self.is_first and self.flags & IS_KERNEL_MODE and self.module >= 0:
                 # Behind the last instruction of a function without a return: __restore_rt's system call.
                 self.rule = self.checked_rule(self.mapping, self.look - 1)
+            elif not self.is_exact and self.module >= 0:
+                # A return address that begins what has information, with no call in front: a stack that makecontext
+                # made begins so, in __start_context.
+                is_never_called = self.checked_rule(self.mapping, self.pc) >= 0
             if self.outcome != GOES_ON:
                 return
         if self.rule >= 0:
             self.by_rules()
-        elif self.is_at_entry_point():
+        elif is_never_called or self.is_at_entry_point():
             self.stop(COMPLETE)
         elif self.is_first and self.module >= 0 and self.modules.is_in_plt(self.module, self.link_of(self.pc)):
             self.by_plt()

@@ -89,12 +89,8 @@ class _Maker:
         found: list[tuple[int, Found]] = [(address, nothing) for address in offset.tolist()]
         for number, mine in _rows_by_owner(kind == OF_FILE, owner):
             library = self.natives.libraries[number]
-            addresses, loaded = library.addresses(offset[mine])
-            answers = [nothing] * len(mine)
-            if library.symbols is not None and loaded.any():
-                known = iter(library.lookup(addresses[loaded], self.natives.demangle))
-                answers = [next(known) if ok else nothing for ok in loaded.tolist()]
-            for nth, answer in zip(mine.tolist(), zip(addresses.tolist(), answers, strict=True), strict=True):
+            answers = zip(*library.found_at(offset[mine], self.natives.demangle), strict=True)
+            for nth, answer in zip(mine.tolist(), answers, strict=True):
                 found[nth] = answer
         for number, mine in _rows_by_owner(kind == OF_KERNEL, owner):
             symbols = self.natives.kernel_lookup(self.maps[number], offset[mine])

@@ -38,6 +38,18 @@ MAX_OFFSET = 1 << 62
 ADDRESSES = 1 << 64
 UNKNOWN = "[unknown]"
 
+# Functions that nobody calls. The kernel lets a signal handler return to the first byte of __restore_rt (glibc, musl)
+# or of the vdso's __kernel_rt_sigreturn, makecontext the function of a context to __start_context.
+NOT_CALLED = frozenset((
+    "__restore_rt", "__restore", "__kernel_rt_sigreturn", "__kernel_sigreturn", "__start_context", "__startcontext",
+))  # fmt: skip
+# By e_machine, how they begin: with the system call rt_sigreturn; `mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi`.
+NOT_CALLED_CODE = {
+    "EM_X86_64": (bytes.fromhex("48c7c00f0000000f05"), bytes.fromhex("4889dc488b3c244885ff")),
+    "EM_386": (bytes.fromhex("b8ad000000cd80"), bytes.fromhex("58b877000000cd80")),
+    "EM_AARCH64": (bytes.fromhex("681180d2010000d4"),),
+}
+
 # (name, source, line) of what runs at an address, the outermost first, and where that function starts.
 Found = tuple[list[tuple[str, str, int]], int]
 
@@ -72,10 +84,36 @@ class Library:
         found = [address if ok else 0 for address, ok in zip(relative, loaded.tolist(), strict=True)]
         return np.where(loaded, np.array(found, np.uint64), offsets), loaded
 
-    def lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
-        """addresses: uint64, relative to the lowest that is loaded. No frames where nothing is found."""
+    def found_at(self, offsets: Array, demangle: Demangler) -> tuple[list[int], list[Found]]:
+        """The addresses of the file's bytes at these offsets, as `addresses` says, and what is found there: no frames
+        where nothing is. Offsets are of instructions, or of the byte before a return address. Nobody calls what is in
+        NOT_CALLED: it is returned to at its first byte, and that is its address then."""
+        addresses, loaded = self.addresses(offsets)
+        nothing: Found = ([], 0)
+        found = [nothing] * len(addresses)
+        for nth, answer in zip(np.flatnonzero(loaded).tolist(), self._lookup(addresses[loaded], demangle), strict=True):
+            found[nth] = answer
+        nameless = np.array([nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]], np.int64)
+        behind = addresses[nameless] + np.uint64(1)
+        answers = zip(nameless.tolist(), behind.tolist(), self._lookup(behind, demangle), strict=True)
+        for nth, address, (frames, start) in answers:
+            is_named = bool(frames) and start == address and frames[0][0] in NOT_CALLED
+            if is_named or self._is_not_called(address):
+                addresses[nth] = address
+                found[nth] = (frames, start) if start == address else nothing
+        return addresses.tolist(), found
+
+    def _is_not_called(self, address: int) -> bool:
+        """By its instructions: files without a symbol table do not name it."""
+        codes = NOT_CALLED_CODE.get(self.binary.machine, ()) if self.binary is not None else ()
+        return self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
+
+    def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
+        """addresses: uint64, relative to the lowest that is loaded."""
         from traceferry.symbols.shown import shown_frames
 
+        if self.symbols is None or not len(addresses):
+            return [([], 0)] * len(addresses)
         found = self.file.lookup(addresses)
         frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
         first = found.first.tolist()

@@ -316,7 +316,9 @@ def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> 
     """(chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where there is
     an ending, a marker and its address."""
     n_frames = np.diff(chains.first)
-    is_exact = (chains.how == names.BY_IP) | (chains.how == names.BY_SIGNAL)
+    is_interrupted = chains.how == names.BY_SIGNAL
+    # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.
+    is_exact = (chains.how == names.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(chains.how)]
     n_exact = np.concatenate(([0], np.cumsum(is_exact)))
     n_user = n_frames + n_exact[chains.first[1:]] - n_exact[chains.first[:-1]]
     has_ending = ending != 0
