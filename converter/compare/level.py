@@ -128,24 +128,21 @@ def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
 
 
 def of_rows(level: Level, keys: Sequence[Key]) -> RowLevels:
-    last = len(level.quantiles) - 1
-    rows = np.array([level.places.get(key, last) for key in keys], np.int64)
-    quantiles, none_right = level.quantiles[rows], level.none_right[rows]
+    quantiles, none_right = level.quantiles, level.none_right
     outside = (1 - CONFIDENCE) / 2
     # Of what is known the smaller part may be outside, the more probable it is that nothing is known.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = (outside - none_right / 2) / (1 - none_right)
+    part = (outside - none_right / 2) / np.maximum(1 - none_right, 1e-300)
     known = part > 0
-    low, high = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
+    low, high = np.full(len(part), -np.inf), np.full(len(part), np.inf)
     for row in np.flatnonzero(known).tolist():
         low[row], high[row] = np.interp([part[row], 1 - part[row]], PARTS, quantiles[row])
-    median = quantiles[:, len(PARTS) // 2]
     # As recorded, as far as half of the distribution leaves that open, or nothing is known.
-    quarters = np.searchsorted(PARTS, [0.25, 0.75])
-    nearest = np.where(known, np.clip(0.0, quantiles[:, quarters[0]], quantiles[:, quarters[1]]), 0.0)
-    middle = np.where((high - low) / 2 <= ROUGH, median, nearest)
+    first, middle, last = (quantiles[:, np.searchsorted(PARTS, quarter)] for quarter in (0.25, 0.5, 0.75))
+    nearest = np.where(known, np.clip(0.0, first, last), 0.0)
+    middle = np.where((high - low) / 2 <= ROUGH, middle, nearest)
     steps = np.concatenate([quantiles[:, :1], (quantiles[:, 1:] + quantiles[:, :-1]) / 2, quantiles[:, -1:]], axis=1)
-    return RowLevels(middle, low, high, steps, none_right)
+    rows = np.array([level.places.get(key, len(quantiles) - 1) for key in keys], np.int64)
+    return RowLevels(middle[rows], low[rows], high[rows], steps[rows], none_right[rows])
 
 
 # ---------------------------------------------------------------- the distribution
