@@ -7,7 +7,6 @@ import gzip
 import html
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -323,8 +322,10 @@ def test_a_broken_body_is_the_clients_fault(recording: Path, tmp_path: Path) -> 
         assert "Traceback" not in view.rest()
 
 
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs prlimit")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the files of another process")
 def test_connections_that_say_nothing_do_not_use_up_the_files(recording: Path, tmp_path: Path) -> None:
+    import resource
+
     with View(recording, folder=tmp_path) as view, ExitStack() as kept:
         resource.prlimit(view.pid, resource.RLIMIT_NOFILE, (200, 200))
         for nth in range(600):

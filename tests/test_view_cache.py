@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import tempfile
@@ -15,6 +14,7 @@ import pytest
 from traceferry.view import cache
 from traceferry.view.cache import LOCK, cache_folder
 
+fcntl = pytest.importorskip("fcntl", reason="owners and modes are POSIX's")
 MakesPlace = Callable[[Path], None]
 
 
