@@ -11,6 +11,7 @@ import numpy as np
 from traceferry.calls.balance import Part, calls_lasting, calls_within
 from traceferry.errors import UsageError
 from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
+from traceferry.shown_text import encodable
 
 THREADS_LISTED = 30
 
@@ -71,7 +72,7 @@ def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
 
 def _threads_called(trace: Trace, text: str) -> list[Thread]:
     threads = [thread for _, thread in trace.threads]
-    number = _number(text)
+    number, text = _number(text), encodable(text)
     matches: tuple[Callable[[Thread], bool], ...] = (
         lambda thread: thread.tid == number,
         lambda thread: thread.name == text,

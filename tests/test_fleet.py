@@ -45,6 +45,7 @@ from traceferry.fleet.merge import merged_trace
 from traceferry.fleet.parts import Share, joined, merged_parts, write_part
 from traceferry.fleet.plan import Node, plan
 from traceferry.fleet.run import Pool
+from traceferry.fleet.run import _with_symbols as with_symbols
 from traceferry.fleet.run import run as run_all
 from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
 from traceferry.fleet.work import Aggregation, Conversion, Reading, Result, result_of, row_of
@@ -842,6 +843,32 @@ def test_symbols_by_label() -> None:
     result = result_of(work, Recording((str(path),), ("clang-19",), 1, "", ""), ("compiler",))
     assert result.row["status"] == "done", result.row
     assert "main" in rows_of("functions", Share((), result.totals, ()), ())["function"]
+
+
+def test_symbols_that_a_label_chooses_are_a_part_of_the_content(tmp_path: Path) -> None:
+    of = Found(("commit",), tuple(Recording((name,), (name,), 1, "", "") for name in ("a", "b")))
+    texts = [str(tmp_path / "{commit}/app"), str(tmp_path / "all")]
+    seen = []
+    for name in ("a/app", "b/app", "all"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+        seen.append([each.identity for each in with_symbols(of, texts).recordings])
+    (a1, b1), (a2, b2), (a3, b3) = seen
+    assert (a1 == a2 == a3, b1 == b2, b2 == b3) == (True, False, True)
+    assert with_symbols(of, texts[1:]) == of
+
+
+NAMES = {
+    "s3://b/x.data": "x.data", "https://h/x.data?sig=a/b": "x.data", "s3://b/what?": "what?", "s3://b/..": "recording",
+    "s3://b/x/": "recording", "zip://deep/x.mlpd::s3://b/y.zip": "x.mlpd",
+}  # fmt: skip
+
+
+def test_names_of_copies() -> None:
+    assert {url: storage.name_of(url) for url in NAMES} == NAMES
+    long = f"x.data?{'s' * 300}"
+    assert inside(f"h/{long}/{long}") == "h/x.data/x.data"
+    assert inside("h/get?file=1") == "h/get?file=1"
 
 
 ANSWERS = {401: False, 403: False, 404: False, 408: True, 410: False, 429: True, 500: True, 503: True}

@@ -146,8 +146,8 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     if unknown:
         labels = ", ".join(found.labels) or "none"
         raise UsageError(f"--symbols with {{{unknown[0]}}}: no such label; the inputs have: {labels}")
-    # Workers may have another working folder.
-    symbols = tuple(storage.absolute(url) for url in arguments.symbols)
+    # Workers may have another working folder; and one folder has one name, which counts for --resume.
+    symbols = tuple(os.path.realpath(url) if storage.is_local(url) else url for url in arguments.symbols)
     output, given_cache = (storage.absolute(url) if url else "" for url in (arguments.output, arguments.symbol_cache))
     cache = given_cache or (storage.joined(output, SYMBOLS) if output else "")
     # Which files those with labels are is known for each recording only.
@@ -158,7 +158,7 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
     options = load_options(arguments)
     for name in ("embed_sources", "source_roots", "sysroot"):
-        options[name] = [os.path.join(os.getcwd(), path) for path in options[name]]
+        options[name] = [os.path.realpath(path) for path in options[name]]
     return Reading(symbols, options, cache, identities)
 
 

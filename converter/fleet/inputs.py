@@ -32,6 +32,7 @@ RECORDING_COLUMN = "recording"
 
 # What is written beside recordings, and is none: tables of a data set, and what `convert` makes.
 TABLE_FILE = re.compile(rf"(?:.*/)?(?:{'|'.join(COLUMNS)})/part-\d+\.parquet")
+LONGEST_NAME = 200
 CONVERTED = tuple(suffix + more for exporter in EXPORTERS for suffix in exporter.suffixes for more in ("", ".gz"))
 
 
@@ -134,7 +135,9 @@ def _inside(path: str) -> str:
         if part == "..":
             parts = parts[:-1]
         elif part not in ("", "."):
-            parts.append(part.replace(":", "_") if os.name == "nt" else part)
+            # The question of a signed URL is longer than a name can be.
+            short = part if len(os.fsencode(part)) <= LONGEST_NAME else part.partition("?")[0]
+            parts.append(short.replace(":", "_") if os.name == "nt" else short)
     return "/".join(parts)
 
 
@@ -340,7 +343,7 @@ class _Listings:
 
     def __init__(self) -> None:
         self._folders: dict[tuple[Any, str], dict[str, Info]] = {}
-        self._beside: dict[tuple[Any, str], str] = {}
+        self._beside: dict[str, str] = {}
 
     def of_folders(self, fs: Any, listed: Iterable[tuple[str, Info]]) -> dict[str, Info]:
         """Returns the files of a listing, by their paths, and keeps it. What is no regular file is none of them."""
@@ -366,21 +369,24 @@ class _Listings:
     def beside(self, urls: Sequence[str]) -> str:
         """Returns what changes with the files that lie beside a recording and may belong to it: all such of its folder,
         since only the recording knows which; "" if there are none."""
-        try:
-            fs, path = storage.filesystem_of(urls[0])
-        except FileNotFoundError:  # an archive
-            return ""
-        folder, _, name = path.rpartition("/")
+        name, url = urls[0].partition("::")[0].rpartition("/")[2], storage.folder_of(urls[0])
         if COMPANION.fullmatch(name):
             return ""
         if len(urls) > 1 and name == FOLDER_MAIN:
-            folder = folder.rpartition("/")[0]
-        if (fs, folder) not in self._beside:
-            files = {name: info for name, info in self._of(fs, folder).items() if info["type"] == "file"}
-            names = sorted(name for name in files if COMPANION.fullmatch(name))
-            text = " ".join(f"{name} {storage.identity_of(files[name])}" for name in names)
-            self._beside[fs, folder] = f"beside:{hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
-        return self._beside[fs, folder]
+            url = storage.folder_of(url)
+        if url not in self._beside:
+            self._beside[url] = self._identity_of_companions(url or "/")
+        return self._beside[url]
+
+    def _identity_of_companions(self, url: str) -> str:
+        try:
+            fs, folder = storage.filesystem_of(url)
+        except FileNotFoundError:  # of an archive
+            return ""
+        files = {name: info for name, info in self._of(fs, folder.rstrip("/")).items() if info["type"] == "file"}
+        names = sorted(name for name in files if COMPANION.fullmatch(name))
+        text = " ".join(f"{name} {storage.identity_of(files[name])}" for name in names)
+        return f"beside:{hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
 
     def _of(self, fs: Any, folder: str) -> dict[str, Info]:
         if (fs, folder) not in self._folders:

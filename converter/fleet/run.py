@@ -13,10 +13,10 @@ from traceferry.errors import UsageError
 from traceferry.fleet import storage
 from traceferry.fleet.engine import Counts, Engine, cluster
 from traceferry.fleet.inputs import LABEL, Found, Recording
-from traceferry.fleet.plan import plan
+from traceferry.fleet.plan import key_of, plan
 from traceferry.fleet.tables import COLUMNS, RECORDINGS
 from traceferry.fleet.tasks import Place
-from traceferry.fleet.work import Conversion, Work
+from traceferry.fleet.work import Aggregation, Conversion, Work
 from traceferry.shown_text import shown
 
 # Recordings of a leaf, at most, unless the user says so.
@@ -52,6 +52,8 @@ def run(
     output = storage.absolute(output)
     if not resume and storage.names_in(storage.joined(output, RECORDINGS)):
         raise UsageError(f"{output}: holds the results of an earlier run; --resume continues or updates it")
+    if isinstance(work, Aggregation | Conversion):
+        found = _with_symbols(found, work.reading.symbols)
     if isinstance(work, Conversion):
         _check_outputs(work, found)
         # Where a recording's file is, is a part of what is made of it.
@@ -71,6 +73,24 @@ def _leaf_size(n_recordings: int, workers: int) -> int:
     """A power of two, so that a few more recordings leave it as it was."""
     wanted = max(n_recordings // (LEAVES_PER_WORKER * max(workers, 1)), 1)
     return int(min(1 << (wanted.bit_length() - 1), MOST_IN_LEAF))
+
+
+def _with_symbols(found: Found, symbols: Sequence[str]) -> Found:
+    """Returns the recordings, whose identities change with the symbols that their labels choose."""
+    texts = [text for text in symbols if LABEL.search(text)]
+    if not texts:
+        return found
+    known: dict[str, list[str]] = {}
+    recordings = []
+    for recording in found.recordings:
+        of_label = dict(zip(found.labels, recording.labels, strict=True))
+        urls = [LABEL.sub(lambda label: of_label[label[1]], text) for text in texts]  # noqa: B023 - used at once
+        for url in urls:
+            if url not in known:
+                known[url] = storage.identities(url)
+        identity = f"{recording.identity} symbols:{key_of([known[url] for url in urls])}"
+        recordings.append(replace(recording, identity=identity))
+    return replace(found, recordings=tuple(recordings))
 
 
 def _check_outputs(work: Conversion, found: Found) -> None:

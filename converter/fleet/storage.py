@@ -104,7 +104,12 @@ def folder_of(url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    return url.partition("::")[0].rpartition("/")[2]
+    """Returns the name of a file as a copy of it on this machine can have it: without a question, which may be longer
+    than names can be, and never the name of a folder."""
+    first = url.partition("::")[0]
+    path = first.partition("?")[0] if first.startswith(("http://", "https://")) else first
+    name = path.replace(os.sep, "/").rpartition("/")[2]
+    return "recording" if name in ("", ".", "..") else name.replace(":", "_") if os.name == "nt" else name
 
 
 def protocols(fs: Any) -> tuple[str, ...]:
