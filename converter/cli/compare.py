@@ -87,8 +87,10 @@ def add_to(commands: Any) -> None:
         "allocated_bytes('Order') > 1%%, gc_pause.p99 > 10ms, code_size > 2%%; repeat the option for several",
     )  # fmt: skip
     compare.add_argument(
-        "--strict", action="store_true", help="exit status 3 also where the data is too poor to decide --fail-on"
-    )
+        "--strict", action="store_true",
+        help="exit status 3 also where the data is too poor to decide --fail-on: for the row that it names; without a "
+        "name, for the rows whose possible change is 1 percent of the whole or more",
+    )  # fmt: skip
     compare.add_argument(
         "-o", "--output", action="append", default=[], metavar="OUT",
         help="a page with a differential flame graph (.html), or a file for a viewer (.json.gz, .pftrace); repeat the "

@@ -160,12 +160,20 @@ class Comparison:
         return sum(known) / len(known) if all(known) else 0.0
 
     def share_of(self, table: Compared, row: Row) -> float | None:
-        """Of the whole, in the side that has more of it; None where rows do not add up."""
-        same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
-        whole = table.whole if table.whole else same.whole if same and table.name == "total" else None
+        """Of the whole time or samples, in the side that has more of it; None where rows are not of these."""
+        whole = self.whole_of(table) if table.name in ("self", "total") else None
         if whole is None or not all(whole):
             return None
         return max(row.base / whole[0], row.new / whole[1])
+
+    def whole_of(self, table: Compared) -> tuple[float, float] | None:
+        """What the rows of a table are parts of, in base and new; None where they do not add up, as percentiles."""
+        if table is self.whole or table.name.partition(".")[2] in ("p50", "p99", "max"):
+            return None
+        same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
+        if table.name == "total" and same:
+            return same.whole
+        return sum(row.base for row in table.rows), sum(row.new for row in table.rows)
 
     @property
     def n_tests(self) -> int:

@@ -6,14 +6,19 @@
     threshold  := number [ "%" | "ns" | "us" | "ms" | "s" | "B" | "kB" | "MB" | "GB" ]
 
 A name may hold * for any text. Without a name, every row of the metric is held to the threshold.
+
+A gate that names one row is undecided where that row's change may be beyond the threshold. Without a name, or with
+a *, what is uncertain counts only if it could make the whole larger or smaller by WORTH, or by a threshold below that:
+of a thousand functions some are always too rare to judge.
 """
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,8 +40,10 @@ UNITS: dict[str, tuple[str, float]] = {
     "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
 }  # fmt: skip
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)")
-# What has less of the whole can be noise without that being worth a word.
+# So much of the whole is worth a word, where nothing is named.
 WORTH = 0.01
+# So many names are told where none matches.
+MOST_NAMES = 5
 MOST_REASONS = 20
 
 
@@ -151,29 +158,80 @@ def _name(rest: _Text) -> str:
 
 
 def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
-    """failed if a row is beyond the threshold and its change significant; undecided if one may be and is not, or if
-    there is nothing to hold to it."""
+    """failed if a row is beyond the threshold and its change significant; undecided if one may be and is not. Raises
+    UsageError where neither side has what the gate is about."""
     rows = list(_rows(gate, comparison))
     if not rows:
-        named = f" of {gate.name!r}" if gate.name else ""
-        return Outcome(gate, "undecided", (f"neither side has {_words(gate)}{named}",))
+        if not _is_known(gate, comparison):
+            raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
+        return Outcome(gate, "undecided", (f"no run has {_words(gate)} of {gate.name}",))
+    _check_unit(gate, {id(table): table for table, _ in rows}.values(), comparison)
     breaches = [(table, row) for table, row in rows if row.is_changed and _is_beyond(gate, table, row, comparison)]
     breaches.sort(key=lambda breach: -abs(breach[1].difference))
     if breaches:
-        lines = [_reason(gate, table, row, comparison) for table, row in breaches[:MOST_REASONS]]
-        more = len(breaches) - MOST_REASONS
-        return Outcome(gate, "failed", (*lines, *([f"{more} more"] if more > 0 else [])))
+        lines = [_reason(gate, table, row, comparison) for table, row in breaches]
+        return Outcome(gate, "failed", _first(lines))
     open_rows = [(table, row) for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
+    open_rows.sort(key=lambda of: -max(of[1].base, of[1].new))
     if open_rows:
-        shown = [f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows[:MOST_REASONS]]
-        return Outcome(gate, "undecided", tuple(shown))
+        return Outcome(gate, "undecided", _first([f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows]))
     return Outcome(gate, "passed", ())
 
 
+def _first(lines: Sequence[str]) -> tuple[str, ...]:
+    more = len(lines) - MOST_REASONS
+    return (*lines[:MOST_REASONS], *([f"{more} more"] if more > 0 else []))
+
+
+def _is_known(gate: Gate, comparison: Comparison) -> bool:
+    """Whether there is the metric, and the name elsewhere: a function without samples of its own has callees."""
+    if gate.statistic or not gate.name or not comparison.tables_named(gate.metric):
+        return False
+    return any(_is_named(row.name, gate.name) for table in comparison.tables for row in table.rows)
+
+
+def _nothing_of(gate: Gate, comparison: Comparison) -> str:
+    """What there is instead."""
+    tables = [table for table in (comparison.whole, *comparison.tables) if table.rows]
+    if not gate.statistic and not comparison.tables_named(gate.metric):
+        known = dict.fromkeys(table.name for table in tables if not table.name.startswith("event."))
+        return f"neither side has {gate.metric}; they have {', '.join([*known, *_kinds(tables, '')])}"
+    if gate.statistic:
+        known = dict.fromkeys(_kinds(tables, gate.statistic))
+        if not gate.name or not any(kind.startswith(f"{gate.metric}.") for kind in known):
+            there = f"they have {', '.join(known)}" if known else "they have no events with that"
+            return f"neither side has {_words(gate)}; {there}"
+    names = [row.name for table in comparison.tables_named(_table_of(gate)) for row in table.rows]
+    if gate.statistic:
+        names = [
+            group for kind, colon, group in (name.partition(": ") for name in names) if colon and _is_of(kind, gate)
+        ]
+    near = _near(gate.name, names)
+    there = f"the nearest names are {', '.join(map(repr, near))}" if near else f"of {len(names)} names none is near"
+    return f"neither side has {_words(gate)} of {gate.name!r}; {there}"
+
+
+def _kinds(tables: Sequence[Compared], statistic: str) -> list[str]:
+    """The kinds of events, as gates have them, with this statistic or with any."""
+    return sorted(
+        f"{slug(row.name)}.{table.name.removeprefix('event.')}"
+        for table in tables
+        for row in table.rows
+        if table.name.startswith("event.") and ": " not in row.name and table.name.endswith(f".{statistic or 'count'}")
+    )
+
+
+def _near(wanted: str, names: Sequence[str]) -> list[str]:
+    """Those that hold the wanted one, the shortest first; then those that look like it."""
+    plain = wanted.replace("*", "").lower()
+    holding = sorted({name for name in names if plain and plain in name.lower()}, key=lambda name: (len(name), name))
+    alike = difflib.get_close_matches(wanted, sorted({name for name in names if len(name) < 4 * len(wanted) + 8}))
+    return list(dict.fromkeys([*holding[:MOST_NAMES], *alike]))[:MOST_NAMES]
+
+
 def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
-    tables = comparison.tables_named(f"event.{gate.statistic}" if gate.statistic else gate.metric)
     found = []
-    for table in tables:
+    for table in comparison.tables_named(_table_of(gate)):
         for row in table.rows:
             if gate.statistic and not _is_kind(row.name, gate):
                 continue
@@ -181,6 +239,10 @@ def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
                 continue
             found.append((table, row))
     return found
+
+
+def _table_of(gate: Gate) -> str:
+    return f"event.{gate.statistic}" if gate.statistic else gate.metric
 
 
 def slug(words: str) -> str:
@@ -191,9 +253,13 @@ def slug(words: str) -> str:
 def _is_kind(name: str, gate: Gate) -> bool:
     """Rows of events are "Exception", and "Exception: TYPE"."""
     kind, colon, group = name.partition(": ")
-    if slug(kind) not in (gate.metric, gate.metric.removesuffix("s")):
+    if not _is_of(kind, gate):
         return False
     return bool(colon) and _is_named(group, gate.name) if gate.name else not colon
+
+
+def _is_of(kind: str, gate: Gate) -> bool:
+    return slug(kind) in (gate.metric, gate.metric.removesuffix("s"))
 
 
 def _is_named(name: str, wanted: str) -> bool:
@@ -210,29 +276,44 @@ def _is_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) ->
 
 
 def _may_be_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
-    """Nothing significant is known, and the interval reaches beyond the threshold."""
-    share = comparison.share_of(table, row)
-    if row.verdict != "unknown" or (share is not None and share < WORTH):
+    """Nothing significant is known, and the change may be beyond the threshold, where that matters."""
+    if row.is_changed or (row.is_exact and not row.differs):
         return False
+    if row.differs:
+        return _is_beyond(gate, table, row, comparison)
     reach = row.high if gate.relation[0] == ">" else row.low
+    is_named = bool(gate.name) and "*" not in gate.name
+    whole = comparison.whole_of(table)
+    worth = min(WORTH, abs(gate.threshold)) if gate.unit == "%" else WORTH
     if reach is None:
-        return True
+        return is_named or whole is None or max(row.base, row.new) >= worth * max(whole)
     value = _value(gate, table, comparison, reach, reach * row.base)
-    return value is None or RELATIONS[gate.relation](value, gate.threshold)
+    if value is None or not RELATIONS[gate.relation](value, gate.threshold):
+        return False
+    return is_named or gate.unit != "%" or whole is None or abs(reach) * row.base >= worth * whole[0]
+
+
+def _check_unit(gate: Gate, tables: Iterable[Compared], comparison: Comparison) -> None:
+    """Raises UsageError where the threshold has no meaning."""
+    for table in tables:
+        unit = table.amounts.unit
+        if gate.unit == "ns" and unit == "samples":
+            if not comparison.sample_ns:
+                raise UsageError(
+                    f"--fail-on {gate.text!r}: the recordings do not say how much time a sample stands for; "
+                    "give a part, as 5%, or a number of samples"
+                )
+        elif gate.unit not in ("", "%", unit):
+            raise UsageError(f"--fail-on {gate.text!r}: {_words(gate)} counts {unit}, not {gate.unit}")
 
 
 def _value(
     gate: Gate, table: Compared, comparison: Comparison, change: float | None, difference: float
 ) -> float | None:
-    """In the unit of the threshold; None where that has no meaning."""
-    unit = table.amounts.unit
+    """In the unit of the threshold; None where there is no change as a part."""
     if gate.unit == "%":
         return change
-    if gate.unit == "ns" and unit == "samples":
-        return difference * comparison.sample_ns if comparison.sample_ns else None
-    if gate.unit and gate.unit != unit:
-        raise UsageError(f"--fail-on {gate.text!r}: {_words(gate)} counts {unit}, not {gate.unit}")
-    return difference
+    return difference * comparison.sample_ns if gate.unit == "ns" and table.amounts.unit == "samples" else difference
 
 
 def _known(row: Row, comparison: Comparison) -> str:

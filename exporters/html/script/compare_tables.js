@@ -41,7 +41,8 @@ function verdictText(row) {
   if (row.verdict === "same" && row.within > 0) {
     return `same within ${Number((100 * row.within).toPrecision(2))}%`;
   }
-  return row.verdict === "unknown" && row.runs_needed !== null ? `unknown: ${formatCount(row.runs_needed)} runs each would do` : row.verdict;
+  const word = row.verdict === "unknown" && row.exact ? "differs" : row.verdict;
+  return row.verdict === "unknown" && row.runs_needed !== null ? `${word}: ${formatCount(row.runs_needed)} runs each would do` : word;
 }
 
 function verdictCell(row) {
