@@ -516,6 +516,20 @@ def test_where_nobody_tells_who_asks_a_private_file_leads_on(tmp_path: Path) -> 
         leading_file(tmp_path, address)
 
 
+def test_without_tables_of_sockets_the_browser_gets_that_file(recording: Path, tmp_path: Path) -> None:
+    start = "import traceferry.view.peers as p; p.TABLES = (); from traceferry.cli import main; main()"
+    browser = a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened')
+    with View(recording, folder=tmp_path, opens=True, BROWSER=browser, start=start) as view:
+        opened = opened_by(view, tmp_path / "opened")
+        page = Path(opened.removeprefix("file://"))
+        assert page.is_relative_to(view.cache)
+        assert page.stat().st_mode & 0o777 == 0o600
+        assert html.escape(view.address) in page.read_text()
+        assert view.get(f"http://127.0.0.1:{view.port}/open-").status == 404
+        assert view.get(view.trace).status == 200
+    assert not page.exists()
+
+
 def test_a_browser_in_the_foreground_holds_up_nothing(recording: Path, tmp_path: Path) -> None:
     browser = a_browser(tmp_path, f"echo $$ > {tmp_path}/opened; exec sleep 60")
     for number, status in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)):

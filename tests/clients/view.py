@@ -34,10 +34,14 @@ class Answer(NamedTuple):
 
 
 class View:
-    """`with View(recording, folder=tmp_path) as view: view.get(view.trace)`. folder: for its cache."""
+    """`with View(recording, folder=tmp_path) as view: view.get(view.trace)`. folder: for its cache; start: the program,
+    which calls `main`."""
 
-    def __init__(self, *words: str | Path, folder: Path, opens: bool = False, **environment: str) -> None:
-        command = [sys.executable, "-m", "traceferry", "view", *map(str, words), *([] if opens else ["--no-open"])]
+    def __init__(
+        self, *words: str | Path, folder: Path, opens: bool = False, start: str = "", **environment: str
+    ) -> None:
+        program = [sys.executable, *(["-c", start] if start else ["-m", "traceferry"])]
+        command = [*program, "view", *map(str, words), *([] if opens else ["--no-open"])]
         self.cache = folder / "cache"
         shown_by = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
         plain = {name: value for name, value in os.environ.items() if name not in shown_by}
