@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -411,6 +412,9 @@ def test_a_copy_of_a_viewer_is_served_from_disk(recording: Path, tmp_path: Path)
         for path in ("/", "/index.html", "/from-url/http%3A%2F%2Fx/calltree/"):
             assert view.get(path).body == b"<title>viewer</title>"
         assert view.get("/v1/engine.wasm").headers["content-type"] == "application/wasm"
+        policy = view.get("/?testing=1").headers["content-security-policy"]
+        assert set(re.findall(r"\w+://[^ ;]+", policy)) == {"http://127.0.0.1:9001", "ws://127.0.0.1:9001"}
+        assert "*" not in policy
         for path in ("/../secret.txt", "/v1/../../secret.txt", "/%2e%2e/secret.txt", "//secret.txt", "/v1/missing.js"):
             assert b"secret" not in view.get(path).body
         assert view.get("/", Host="evil.example").status == 403

@@ -27,7 +27,7 @@ from traceferry.view.peers import Peers, user_named
 from traceferry.view.site import Site, content_type
 from traceferry.view.symbol_server import QUESTIONS
 from traceferry.view.threads import in_thread
-from traceferry.view.viewers import VIEWERS, Viewer
+from traceferry.view.viewers import PERFETTO, VIEWERS, Viewer
 
 HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.ASCII)
 MAX_BODY = 8 << 20
@@ -48,6 +48,11 @@ ALWAYS = {
 }
 # A changed file under --watch must be seen: asked for again each time, and sent only if it changed.
 UNCACHED = {"Cache-Control": "no-cache"}
+# A copy of a viewer asks nobody but this server; and, as ui.perfetto.dev does, a trace processor of this machine.
+COPY_POLICY = (
+    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'; "
+    f"connect-src 'self' data: blob: http://127.0.0.1:{PERFETTO.port} ws://127.0.0.1:{PERFETTO.port}"
+)
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -246,7 +251,8 @@ def _logger() -> logging.Logger:
 
 
 async def _viewer_file(path: Path) -> web.StreamResponse:
-    return _File(path, headers={hdrs.CONTENT_TYPE: content_type(path)} | UNCACHED)
+    headers = {hdrs.CONTENT_TYPE: content_type(path), "Content-Security-Policy": COPY_POLICY}
+    return _File(path, headers=headers | UNCACHED)
 
 
 def _refusal(status: int, headers: dict[str, str] | None = None) -> web.Response:

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 PERFETTO_PORT = 9001
 # It shows the sources that a trace holds, and is off by default.
 SOURCES_PLUGIN = "org.chromium.V8"
-# Without it, ui.perfetto.dev reports its whole address to Google Analytics, also what stands after "#"
-# (ui/src/core/analytics_impl.ts and app_impl.ts of v58.2; it has no other effect there).
-NO_ANALYTICS = "?testing=1"
+# Without it, Perfetto reports its whole address to Google Analytics, also what stands after "#", and also as a copy
+# (ui/src/core/analytics_impl.ts and app_impl.ts of v58.2; it has no other effect).
+NO_ANALYTICS = "/?testing=1"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def address(viewer: Viewer, origin: str, trace_url: str, symbol_server: str, has
     has_sources: the trace holds sources."""
     if viewer is FIREFOX:
         return f"{origin}/from-url/{quote(trace_url, safe='')}/" + _firefox_query(symbol_server)
-    return f"{_perfetto(origin)}#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
+    return f"{origin}{NO_ANALYTICS}#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
 
 
 def receiving_address(viewer: Viewer, origin: str, symbol_server: str, has_sources: bool) -> str:
@@ -46,15 +46,11 @@ def receiving_address(viewer: Viewer, origin: str, symbol_server: str, has_sourc
     if viewer is FIREFOX:
         return f"{origin}/from-post-message/" + _firefox_query(symbol_server)
     query = urlencode(_perfetto_query(has_sources))
-    return f"{_perfetto(origin)}#!/" + (f"?{query}" if query else "")
+    return f"{origin}{NO_ANALYTICS}#!/" + (f"?{query}" if query else "")
 
 
 def _firefox_query(symbol_server: str) -> str:
     return f"?{urlencode({'symbolServer': symbol_server})}" if symbol_server else ""
-
-
-def _perfetto(origin: str) -> str:
-    return f"{origin}/" + (NO_ANALYTICS if origin == PERFETTO.origin else "")
 
 
 def _perfetto_query(has_sources: bool) -> dict[str, str]:
