@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ class Code:
     symbols: range
     rows: range
     places: range = range(0)
+    _meanings: dict[tuple[int, Place], tuple[Base, int]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what a CodeReader offers
 
@@ -98,11 +99,16 @@ class Code:
         return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
 
     def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:
+        known = self._meanings.get((nth, place))
+        base, source = self._meaning(nth, place) if known is None else known
+        return self._frame(nth, base, source, place.line, place.column, address, depth)
+
+    def _meaning(self, nth: int, place: Place) -> tuple[Base, int]:
+        """(what its frames share, its source), for all bytes of the code object that have the place."""
         load, of = self.dump.loads[nth], self.bases[nth]
         func, own = add_function(self.trace, self.texts, place.function, load.nth, self.names[nth])
-        source = self.texts.row(place.file, load.nth)
-        base = Base(func, of.category, of.tier, own)
-        return self._frame(nth, base, source, place.line, place.column, address, depth)
+        found = self._meanings[nth, place] = Base(func, of.category, of.tier, own), self.texts.row(place.file, load.nth)
+        return found
 
     def _frame(self, nth: int, base: Base, source: int, line: int, column: int, address: int, depth: int) -> int:
         placed = {"code": self.rows[nth], "symbol": self.symbols[nth], "lib": self.lib} if address >= 0 else {}

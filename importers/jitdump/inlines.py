@@ -247,6 +247,7 @@ class TableB:
     positions: Array
     strings: list[str]
     n_cycles: int
+    _known: dict[int, tuple[int, Place]] = field(default_factory=dict)
 
     def stack_at(self, offset: int) -> Stack:
         nth = int(np.searchsorted(self.offsets, offset, "right")) - 1
@@ -255,11 +256,18 @@ class TableB:
         at = int(self.position_at[nth]) if nth >= 0 else -1
         while at >= 0 and at not in seen and len(places) < MAX_DEPTH:
             seen.add(at)
-            at, name, file_index, start_line, start_column, line, column = self.positions[at].item()
-            file = self.strings[file_index] if file_index >= 0 else ""
-            function = Function(self.strings[name], file, _i32(start_line), _i32(start_column))
-            places.append(Place(function, file, _i32(line), _i32(column)))
+            known = self._known.get(at)
+            at, place = self._read(at) if known is None else known
+            places.append(place)
         return tuple(reversed(places))
+
+    def _read(self, at: int) -> tuple[int, Place]:
+        """(the position of the caller, what is at this one), which many stacks share."""
+        caller, name, file_index, start_line, start_column, line, column = self.positions[at].item()
+        file = self.strings[file_index] if file_index >= 0 else ""
+        function = Function(self.strings[name], file, _i32(start_line), _i32(start_column))
+        self._known[at] = caller, Place(function, file, _i32(line), _i32(column))
+        return self._known[at]
 
     def boundaries(self) -> list[int]:
         return sorted({0, *self.offsets.tolist()})

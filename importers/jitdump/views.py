@@ -26,6 +26,7 @@ from traceferry.model import (
     distinct,
     rows_by_key,
 )
+from traceferry.shown_text import encodable
 
 LOADED = MarkerType(
     "JIT code",
@@ -185,7 +186,7 @@ def _texts(trace: Trace, strings: Array) -> Array:
 def _inlined_names(inlines: InlineTable | None) -> str:
     names = list(inlines.functions()) if inlines is not None else []
     more = f", and {len(names) - MAX_INLINED} more" if len(names) > MAX_INLINED else ""
-    return ", ".join(names[:MAX_INLINED]) + more
+    return encodable(", ".join(names[:MAX_INLINED]) + more)
 
 
 class _Retiered:
