@@ -101,6 +101,7 @@ def load(
         raise _with_excerpt(error, sources) from None
     trace.sort()
     _note_interpreted(trace.report)
+    trace.mark_loaded()
     if threads:
         trace = select_threads(trace, [threads] if isinstance(threads, str) else threads)
     if time_range is not None:
@@ -121,12 +122,13 @@ def save(
 
     progress: called with the number of records done since the last call; without: what a page does not embed,
     "firefox" or "perfetto". Raises UsageError if the output cannot be
-    written; then nothing is left behind. What the format cannot carry goes into `trace.report`.
+    written; then nothing is left behind. What the format cannot carry goes into `trace.report`. The bytes do not depend
+    on what the trace was used for before.
     """
     path = str(output)
     exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
     write = exporter.writer(without)
-    with open_output(path) as out:
+    with trace.as_loaded(), open_output(path) as out:
         write(trace, out, progress or (lambda _: None))
     if out.n_bytes > exporter.viewer_limit:
         trace.report.note(

@@ -29,6 +29,26 @@ class Names:
         self._n_defined = self._n_named = n
         self._nameless = nameless
 
+    def mark(self) -> int:
+        return self._n_named
+
+    def cut(self, mark: int) -> tuple[Array, ...] | None:
+        """See `model.Grown`: the pointers that were named since are unknown."""
+        if mark == self._n_named:
+            return None
+        rest = tuple(column[mark : self._n_named].copy() for column in self._table.columns)
+        self._table.grow(mark, self._table.size)
+        self._count[0] = self._n_named = mark
+        return rest
+
+    def put_back(self, rest: tuple[Array, ...]) -> None:
+        """See `model.Grown`."""
+        first, n = self._n_named, self._n_named + len(rest[0])
+        for column, values in zip(self._table.columns, rest, strict=True):
+            column[first:n] = values
+        self._table.enter(first, n)
+        self._count[0] = self._n_named = n
+
     @property
     def arrays(self) -> tuple[Array, ...]:
         """As the kernels take them, and add to them."""

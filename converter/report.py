@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -437,12 +438,16 @@ class Issue:
         return shown(f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}")
 
 
+Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
+
+
 class Report:
     """Collects issues. Noting the same kind at the same place again replaces the count, so a thread that is
     produced twice is counted once."""
 
     def __init__(self) -> None:
-        self._notes: dict[tuple[str, str], tuple[int, int | None, str, str | None]] = {}
+        self._notes: Notes = {}
+        self._withdrawn: set[tuple[str, str]] = set()
 
     def note(
         self,
@@ -460,8 +465,24 @@ class Report:
             raise KeyError(f"undeclared kind of issue: {kind}")
         if count > 0:
             self._notes[kind, where] = (count, offset, encodable(detail), advice)
+            self._withdrawn.discard((kind, where))
         else:
             self._notes.pop((kind, where), None)
+            self._withdrawn.add((kind, where))
+
+    def mark(self) -> Notes:
+        """Returns the issues of now, for `as_at`."""
+        return dict(self._notes)
+
+    @contextmanager
+    def as_at(self, mark: Notes) -> Iterator[None]:
+        """The issues are those at the mark; then those of before, with what was noted and withdrawn in between."""
+        before, self._notes, self._withdrawn = self._notes, dict(mark), set()
+        try:
+            yield
+        finally:
+            kept = {key: note for key, note in before.items() if key not in self._withdrawn}
+            self._notes = kept | self._notes
 
     def __iter__(self) -> Iterator[Issue]:
         """The issues in the order of their declaration, each kind once."""

@@ -17,6 +17,7 @@ class StackTable(Nodes):
     def __init__(self, trace: Trace) -> None:
         super().__init__()
         self._stacks = trace.stacks
+        trace.grows(self)
         self.refresh()
 
     def refresh(self) -> None:

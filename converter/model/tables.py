@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -126,6 +126,19 @@ def rows_by_key(keys: Array) -> dict[int, Array]:
     return {int(keys[rows[0]]): rows for rows in np.split(order, begins)} if len(order) else {}
 
 
+class Grown(Protocol):
+    """What grows when threads are loaded and a trace is saved, beyond what it was when the trace was loaded."""
+
+    def mark(self) -> Any:
+        """Returns what says how large it is now."""
+
+    def cut(self, mark: Any) -> Any:
+        """Makes it as large as it was at a mark. Returns the rest, None if there is none."""
+
+    def put_back(self, rest: Any) -> None:
+        """Makes it what it was before a `cut`. It is as large as at the mark."""
+
+
 class GrowingTable:
     """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once."""
 
@@ -185,11 +198,35 @@ class GrowingTable:
     def __getitem__(self, name: str) -> Array:
         return self.table()[name]
 
+    def mark(self) -> int:
+        return self._n
+
+    def cut(self, mark: int) -> tuple[Table, list[tuple[tuple[Any, ...], int]]] | None:
+        """See `Grown`."""
+        if mark == self._n:
+            return None
+        whole = self.table()
+        self._parts, self._n = [whole.take(slice(0, mark))], mark
+        return whole.take(slice(mark, None)), _cut_index(self._index, mark)
+
+    def put_back(self, rest: tuple[Table, list[tuple[tuple[Any, ...], int]]]) -> None:
+        """See `Grown`."""
+        self.extend(**rest[0].columns)
+        self._index.update(rest[1])
+
     def _flush(self) -> None:
         if self._pending:
             names = [c.name for c in self.spec.columns]
             self._parts.append(Table(self.spec, dict(zip(names, zip(*self._pending, strict=True), strict=True))))
             self._pending = []
+
+
+def _cut_index(index: dict[Any, int], mark: int) -> list[tuple[Any, int]]:
+    """Takes away what stands for the rows from `mark` on, which were entered last, and returns it."""
+    rest = []
+    while index and next(reversed(index.values())) >= mark:
+        rest.append(index.popitem())
+    return rest[::-1]
 
 
 class Strings:
@@ -207,6 +244,23 @@ class Strings:
             if index == len(self._list):
                 self._list.append(text)
         return index
+
+    def mark(self) -> int:
+        return len(self._list)
+
+    def cut(self, mark: int) -> list[str] | None:
+        """See `Grown`."""
+        if mark == len(self._list):
+            return None
+        rest = self._list[mark:]
+        del self._list[mark:]
+        _cut_index(self._index, mark)
+        return rest
+
+    def put_back(self, rest: list[str]) -> None:
+        """See `Grown`."""
+        for text in rest:
+            self.intern(text)
 
     def __len__(self) -> int:
         return len(self._list)

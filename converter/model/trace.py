@@ -6,10 +6,12 @@ the caller drops them.
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from traceferry.model.schema import (
     ALLOCATIONS,
@@ -32,8 +34,8 @@ from traceferry.model.schema import (
     Array,
     MarkerType,
 )  # fmt: skip
-from traceferry.model.tables import GrowingTable, Strings, Table
-from traceferry.report import Report
+from traceferry.model.tables import GrowingTable, Grown, Strings, Table
+from traceferry.report import Notes, Report
 from traceferry.shown_text import encodable
 
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
@@ -242,6 +244,9 @@ class Trace:
         self.attributes: dict[str, str] = {}
         self.report = Report()
         self.bounds: tuple[int, int] | None = None
+        self._grown: list[weakref.ref[Grown]] = []
+        self._marks: list[tuple[Grown, Any]] = []
+        self._noted: list[Notes] = []
 
     @property
     def threads(self) -> list[tuple[Process, Thread]]:
@@ -288,6 +293,36 @@ class Trace:
             process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
         self.processes.sort(key=lambda p: (p.start_ts, p.pid))
         self.bounds = self.start_ts, self.end_ts
+
+    def grows(self, grown: Grown) -> None:
+        """Says that something holds rows of the trace's tables, and adds to them when threads are loaded."""
+        if not self._marks:
+            self._grown.append(weakref.ref(grown))
+
+    def mark_loaded(self) -> None:
+        """Importers have added what they add when a trace is loaded: each `as_loaded` begins here."""
+        kept = [grown for ref in self._grown if (grown := ref()) is not None]
+        tables: list[Grown] = [self.strings, self.texts, *self.global_tables()]
+        # Lists that the parts of this trace share: see `select`.
+        self._marks[:] = [(grown, grown.mark()) for grown in (*tables, *kept)]
+        self._noted[:] = [self.report.mark()]
+
+    @contextmanager
+    def as_loaded(self) -> Iterator[None]:
+        """The tables and the report are as they were when the trace was loaded, whatever has been loaded or saved
+        since; then as they were before, and the report has what was noted in between, too. Not for several threads at
+        once."""
+        if not self._marks:
+            self.mark_loaded()
+        rests = [(grown, mark, grown.cut(mark)) for grown, mark in self._marks]
+        try:
+            with self.report.as_at(self._noted[0]):
+                yield
+        finally:
+            for grown, mark, rest in rests:
+                grown.cut(mark)
+                if rest is not None:
+                    grown.put_back(rest)
 
     def add_category(self, name: str, color: str) -> int:
         """A row of `categories`."""

@@ -39,6 +39,20 @@ class SourceTexts:
             numbers.append(source.nth)
             rows.append(row)
         trace.report.note("source_replaced", n_replaced, where=dump.name)
+        trace.grows(self)
+
+    def mark(self) -> tuple[dict[str, int], set[str], str, int]:
+        return dict(self._rows), set(self._read_paths), self._listed, self._n_characters
+
+    def cut(self, mark: tuple[dict[str, int], set[str], str, int]) -> tuple[dict[str, int], set[str], str, int]:
+        """See `model.Grown`: files that were read since are read again."""
+        rest = self._rows, self._read_paths, self._listed, self._n_characters
+        self.put_back((dict(mark[0]), set(mark[1]), *mark[2:]))
+        return rest
+
+    def put_back(self, rest: tuple[dict[str, int], set[str], str, int]) -> None:
+        """See `model.Grown`."""
+        self._rows, self._read_paths, self._listed, self._n_characters = rest
 
     def row(self, path: str, nth: int) -> int:
         """The source of that name for code whose record has the number nth; -1 for no name."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,22 @@ class ClassSites(Nodes):
         self._trace = trace
         self._frames = frames
         self._leaf = self._class_name = np.empty(0, np.int32)
+        trace.grows(self)
+
+    def mark(self) -> tuple[int, Array]:
+        return self.n, self._leaf.copy()
+
+    def cut(self, mark: tuple[int, Array]) -> tuple[Any, Array]:
+        """See `model.Grown`: leaves that were made since are not there."""
+        rest = super().cut(mark[0]), self._leaf
+        self._leaf = mark[1].copy()
+        return rest
+
+    def put_back(self, rest: tuple[Any, Array]) -> None:
+        """See `model.Grown`."""
+        if rest[0] is not None:
+            super().put_back(rest[0])
+        self._leaf = rest[1]
 
     def intern(self, pairs: Array) -> None:
         """Makes their stacks now: a table must not add stacks when its columns are read."""

@@ -33,6 +33,8 @@ class Frames:
         if log.layout.events >= 15:
             rows = records.metadata(Metadata.VTABLE, Event.LOAD)
             self.types = self._types(rows, self.classes.at(records["class"][rows], records.ts[rows]))
+        for names in dict.fromkeys((self.methods, self.classes, self.types)):
+            trace.grows(names)
 
     def class_names(self, frames: Array) -> Array:
         """Strings, of frames of classes."""
