@@ -265,6 +265,28 @@ KINDS: dict[str, Kind] = {
         "sampled addresses outside known code are shown as [unknown]",
         "usually frames of code built without frame pointers",
     ),
+    "names_missing": Kind(
+        "loss",
+        "functions of mapped files are shown by address for want of symbols",
+        "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
+        "recorded machine's files, or --symbols FILE; perf record writes no build ids with -z, -B or --no-buildid, "
+        "and none into pipes",
+    ),
+    "names_partly_missing": Kind(
+        "info",
+        "functions that the symbols of a file do not name are shown by address",
+        "give the file with its debug information: --symbols FILE",
+    ),
+    "kernel_names_missing": Kind(
+        "loss",
+        "functions of the kernel are shown by address",
+        "--sysroot / takes the running kernel for the recorded one, if both have the same release",
+    ),
+    "kernel_elsewhere": Kind(
+        "info",
+        "functions of the kernel are shown by address: another kernel runs here",
+        "convert on the machine that recorded, before it starts another kernel",
+    ),
     "build_id_differs": Kind(
         "info", "a library on this machine is not the recorded build: its functions are shown by address", ""
     ),

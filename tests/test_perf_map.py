@@ -59,6 +59,7 @@ SECOND = 1_000_000_000
 START = 100 * SECOND
 EVERYTHING = "IDENTIFIER|IP|TID|TIME|CALLCHAIN|CPU|PERIOD"
 CONTEXT_GUEST = -2048
+NAMES_MISSING = ("names_missing", "names_partly_missing", "kernel_names_missing", "kernel_elsewhere")
 CLOCK_TAI = 11
 
 
@@ -129,8 +130,9 @@ def category(trace: Trace) -> str:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    """What the report says, but for addresses in no known code, and files that were read."""
-    left_out = ("code_unknown", "files_read", "kernels_interpreted")
+    """What the report says, but for addresses in no known code, files that were read, and names: the library and the
+    kernel are on no machine."""
+    left_out = ("code_unknown", "files_read", "kernels_interpreted", *NAMES_MISSING)
     return {kind: n for kind, n in report_of(trace).items() if kind not in left_out}
 
 
@@ -952,6 +954,62 @@ def test_what_runs_once_lies_behind_the_mapping(running_kernel: bytes) -> None:
     )
     names = ["start_kernel", f"{KALLSYMS}+0x1000014", f"{KALLSYMS}+0x1200014", "of_mod"]
     assert stacks(read(data)) == names
+
+
+KERNEL_CASES = {
+    "named": ("vm1", True, None, {}),
+    "another build": ("vm1", False, None, {"kernel_elsewhere": 1}),
+    "another machine": ("vm2", True, None, {"kernel_elsewhere": 1}),
+    "no build id": ("vm1", None, None, {"kernel_names_missing": 1}),
+    "hidden": ("vm1", True, b"0000000000000000 T _text\n", {"kernel_names_missing": 1}),
+}
+
+
+@pytest.mark.parametrize("case", KERNEL_CASES)
+def test_why_the_kernel_has_no_names(running_kernel: bytes, case: str) -> None:
+    hostname, is_this, text, wanted = KERNEL_CASES[case]
+    if text is not None:
+        kallsyms.KALLSYMS.write_bytes(text)
+    build_id = {True: running_kernel, False: bytes(20), None: None}[is_this]
+    data = recorded().feature(HOSTNAME=hostname)
+    data.mmap2(-1, 0, KERNEL, 0x100_0000, KERNEL, f"{KALLSYMS}_text", 0, build_id, misc=KERNEL_MODE, ts=0)
+    trace = read(data.sample(PID, PID, ip=KERNEL + 0x14, mode="kernel"))
+    assert {kind: n for kind, n in report_of(trace).items() if kind in NAMES_MISSING} == wanted
+    assert trace.report.lossy is ("kernel_names_missing" in wanted)
+
+
+DEBUG_LINK = {".gnu_debuglink": b"libx.debug\0\0" + bytes(4)}
+WORK = plt.Symbol("work", 0x1820, 8, ".text")
+FILES: dict[str, tuple[bytes, dict[str, str]]] = {
+    "none": (b"", {"names_missing": "libx.so (2 of 2 addresses): no build id is recorded"}),
+    "with symbols": (plt.elf(plt.layouts()["x86-64 bfd"], [WORK, plt.Symbol("more", 0x1828, 8, ".text")]), {}),
+    "with some": (
+        plt.elf(plt.layouts()["x86-64 bfd"], [WORK], DEBUG_LINK),
+        {"names_partly_missing": "libx.so (1 of 2 addresses); its debug file is called libx.debug"},
+    ),
+    "stripped": (
+        plt.elf(plt.layouts()["x86-64 bfd"], [], DEBUG_LINK),
+        {"names_missing": "libx.so (2 of 2 addresses): it is stripped; its debug file is called libx.debug"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files_without_names_are_reported(case: str, tmp_path: Path) -> None:
+    """A file without a recorded build id is taken from the user's tree alone."""
+    file, wanted = FILES[case]
+    (tmp_path / "nowhere").mkdir()
+    if file:
+        (tmp_path / LIB_PATH[1:]).write_bytes(file)
+    data = recorded().sample(PID, PID, START, LIB + 0x1824, [USER, LIB + 0x1824, LIB + 0x182D])
+    trace = read(data, options=Options(sysroots=[str(tmp_path)]))
+    found = {issue.kind: issue.detail for issue in trace.report if issue.kind in NAMES_MISSING}
+    assert found == wanted
+    assert trace.report.lossy is ("names_missing" in wanted)
+    of_build = PerfData(start=START).event().mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, build_id=bytes(20), ts=0)
+    (issue,) = (i for i in read(of_build.sample(PID, PID, START, LIB + 4)).report if i.kind == "names_missing")
+    assert issue.detail == "libx.so (1 of 1 addresses): the file was not found"
+    assert "--sysroot /" in issue.advice
 
 
 VDSO = 0x7FFF_0000_0000

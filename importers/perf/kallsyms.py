@@ -56,6 +56,11 @@ class KernelSymbols:
         self._of_module = of_module[order]
         self._tables: dict[str, tuple[Array, Array]] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the addresses are hidden."""
+        return len(self._address) == 0
+
     def address_of(self, name: str) -> int | None:
         """Of a symbol of the kernel itself."""
         found = re.search(rb"^([0-9a-f]+) [tTwW] %s$" % re.escape(name.encode()), self._text, re.MULTILINE)

@@ -58,7 +58,8 @@ Found = tuple[list[tuple[str, str, int]], int]
 class Library:
     """A mapped file. number: its place in Natives.libraries; symbols: None where they are not available; binary: the
     file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
-    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered."""
+    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered. n_asked, n_nameless: how many
+    addresses were looked up, and at how many of them nothing was found."""
 
     number: int
     name: str
@@ -68,6 +69,8 @@ class Library:
     debug: Binary | None = None
     differs: str = ""
     row: int = -1
+    n_asked: int = 0
+    n_nameless: int = 0
 
     @property
     def is_jitted_object(self) -> bool:
@@ -101,6 +104,8 @@ class Library:
             if is_named or self._is_not_called(address):
                 addresses[nth] = address
                 found[nth] = (frames, start) if start == address else nothing
+        self.n_asked += len(found)
+        self.n_nameless += sum(not frames for frames, _ in found)
         return addresses.tolist(), found
 
     def _is_not_called(self, address: int) -> bool:
@@ -128,6 +133,22 @@ class Library:
         from traceferry.symbols.libraries import LibraryFile
 
         return LibraryFile(self.symbols, self.binary)
+
+
+def is_stripped(symbols: Symbols) -> bool:
+    """Whether a file has no symbol table, and exports no function either."""
+    from traceferry.symbols.elf import ElfSymbols
+
+    return isinstance(symbols, ElfSymbols) and symbols.embedded is None and not symbols.table.n_functions
+
+
+def debug_link(binary: Binary) -> str:
+    """The name of the file with its debug information, as a stripped file has it; "" where it has none."""
+    try:
+        found = binary.section(".gnu_debuglink")
+    except FormatError:
+        return ""
+    return bytes(found[1]).split(b"\0")[0].decode("utf-8", "replace") if found is not None else ""
 
 
 def is_kernel(mapped: Mmap) -> bool:
@@ -159,6 +180,7 @@ class Natives:
         self._limit = options.limit
         self._sysroots = options.sysroots
         self._library_of: dict[tuple[str, str], Library] = {}
+        self._n_nameless_in_kernel = 0
         self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()
 
     def library_of(self, mapped: Mmap) -> Library:
@@ -185,12 +207,35 @@ class Natives:
                 note_problems(self._trace.report, symbols)
                 by_offset = int(library.binary is None)
                 self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
+            if library.n_nameless and not library.differs and not library.is_jitted_object:
+                self._note_nameless(library)
+        self._note_kernel()
+
+    def _note_nameless(self, library: Library) -> None:
+        report, name, n = self._trace.report, library.name, library.n_nameless
+        where = f"{name} {library.number}"
+        counts = f"{name} ({n} of {library.n_asked} addresses)"
+        if library.symbols is None:
+            why = "the file was not found" if library.build_id else "no build id is recorded"
+            report.note("names_missing", n, where=where, detail=f"{counts}: {why}")
+            return
+        debug = debug_link(library.binary) if library.binary is not None else ""
+        apart = f"; its debug file is called {debug}" if debug and library.debug is None else ""
+        if is_stripped(library.symbols):
+            report.note("names_missing", n, where=where, detail=f"{counts}: it is stripped{apart}")
+        else:
+            report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}")
 
     # ------------------------------------------------------------ the kernel
 
     def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
         """(start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its modules,
         (0, "") where nothing is found. start: as an offset, too."""
+        found = self._kernel_functions(mapped, offsets)
+        self._n_nameless_in_kernel += sum(not name for _, name in found)
+        return found
+
+    def _kernel_functions(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
         # After another start of the machine, modules lie in another order.
         if self._kernel is None or (self._kernel_shift and not is_kernel(mapped)):
             return [(0, "")] * len(offsets)
@@ -211,6 +256,19 @@ class Natives:
         except OSError:
             pass
         return None
+
+    def _note_kernel(self) -> None:
+        """Why nothing of the kernel has a name. That some of it has none is not noted: modules of another start."""
+        report, n = self._trace.report, self._n_nameless_in_kernel
+        if not n or (self._kernel is not None and not self._kernel.is_empty):
+            return
+        if self._is_this_machine and not self._kernel_build_id:
+            report.note("kernel_names_missing", n, detail="no build id of the kernel is recorded")
+        elif self._is_this_machine and self._is_this_kernel:
+            advice = "convert as root, or after: sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
+            report.note("kernel_names_missing", n, detail=f"{kallsyms.KALLSYMS} does not tell", advice=advice)
+        else:
+            report.note("kernel_elsewhere", n)
 
     @cached_property
     def _is_this_kernel(self) -> bool:
