@@ -72,8 +72,9 @@ class Cell:
 @dataclass
 class Score:
     """Of trials: held: intervals that hold the truth, of n_intervals; the same of the function that changes or does not
-    (own); named: functions called changed; wrongly: of these, those that did not; found: trials in which the function
-    that changed is named; passed: trials in which the gate passed a function that takes 20 % longer, or more."""
+    (own); named: functions called changed; wrongly: of these, those that did not; of_named: what part of the named
+    these are, summed over the trials: the mean is the false discovery rate; found: trials in which the function that
+    changed is named; passed: trials in which the gate passed a function that takes 20 % longer, or more."""
 
     trials: int = 0
     changed: int = 0
@@ -85,6 +86,7 @@ class Score:
     named: int = 0
     wrongly: int = 0
     trials_wrong: int = 0
+    of_named: float = 0.0
     found: int = 0
     passed: int = 0
 
@@ -138,6 +140,7 @@ def score_of(cell: Cell, amounts: Array) -> Score:
             score.wrongly += truth == 0
             score.found += is_own
     score.trials_wrong = int(score.wrongly > 0)
+    score.of_named = score.wrongly / max(score.named, 1)
     score.passed = int(cell.effect >= 0.2 and evaluate(GATE, found).status == "passed")
     return score
 
@@ -170,28 +173,43 @@ def table(rows: str, columns: str, of: dict[str, Sequence[Any]], n_trials: int, 
     return scores
 
 
-def shown(score: Score) -> str:
-    def part(n: int, of: int) -> str:
-        return f"{100 * n / of:.1f}" if of else "-"
+def part(n: float, of: int) -> str:
+    return f"{100 * n / of:.1f}" if of else "-"
 
+
+def shown(score: Score) -> str:
     return " | ".join(
         [
             str(score.trials), part(score.held, score.n_intervals), part(score.own_held, score.n_own),
-            part(score.found, score.changed), f"{score.wrongly} of {score.named}", str(score.trials_wrong),
+            part(score.found, score.changed), f"{score.wrongly} of {score.named}", part(score.of_named, score.trials),
             f"{score.passed} of {score.slower}",
         ]
     )  # fmt: skip
 
 
-HEAD = "trials | intervals hold, % | that of the function | found, % | named wrongly | trials with one | passed wrongly"
+HEAD = "trials | intervals hold, % | its own | found, % | named wrongly | false discovery rate, % | passed wrongly"
+
+
+def summary(scores: Sequence[Score]) -> str:
+    """Of all cells together, and of the one whose intervals hold least often."""
+    whole = Score()
+    for score in scores:
+        whole.add(score)
+    least = min((s for s in scores if s.n_intervals), key=lambda s: s.held / s.n_intervals)
+    return f"{shown(whole)} | {part(least.held, least.n_intervals)}"
 
 
 def simulated(n_trials: int, show: Callable[[str], None] = print) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    summaries = []
     for nth, (rows, columns, given) in enumerate(TABLES):
-        words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in given.items())
-        show(f"\n{words or 'samples'}:\n\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
-        for (row, column), score in table(rows, columns, given, n_trials, 100 + nth).items():
+        words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in given.items()) or "samples"
+        show(f"\n{words}:\n\n| {rows} | {columns} | {HEAD} |\n|{'---:|' * 9}")
+        scores = table(rows, columns, given, n_trials, 100 + nth)
+        for (row, column), score in scores.items():
             show(f"| {row} | {column} | {shown(score)} |")
-            found[f"{words} {rows} {row}, {columns} {column}".strip()] = vars(score)
+            found[f"{words}: {rows} {row}, {columns} {column}"] = vars(score)
+        summaries.append(f"| {rows} and {columns}, {words} | {summary(list(scores.values()))} |")
+    show(f"\n| | {HEAD} | least of a cell |\n|---|{'---:|' * 8}")
+    show("\n".join(summaries))
     return found
