@@ -14,7 +14,7 @@ from traceferry.model import Trace
 from traceferry.view.conversion import Conversion
 from traceferry.view.page import Button
 from traceferry.view.symbol_server import SymbolServer
-from traceferry.view.viewers import FIREFOX, PERFETTO, VIEWERS, Viewer, address, receiving_address
+from traceferry.view.viewers import FIREFOX, NO_SERVER, PERFETTO, VIEWERS, Viewer, address, receiving_address
 
 TOKEN_BYTES = 24
 INDEX = "index.html"
@@ -43,13 +43,8 @@ class Site:
 
     @property
     def server(self) -> str:
-        """What the addresses of everything of the recording begin with."""
+        """The symbol server's address, with which those of everything of the recording begin."""
         return self.origin + self.prefix
-
-    @property
-    def symbol_server(self) -> str:
-        """Its address; "" for a file that was converted before."""
-        return "" if self.conversion.trace is None else self.server
 
     @property
     def opening_path(self) -> str:
@@ -82,9 +77,7 @@ class Site:
 
     def address(self, viewer: Viewer) -> str:
         trace_url = self.origin + self.trace_path(viewer)
-        return address(
-            viewer, self.viewer_origin(viewer), trace_url, self.symbol_server, self.conversion.has_sources
-        )  # fmt: skip
+        return address(viewer, self.viewer_origin(viewer), trace_url, self.server, self.conversion.has_sources)
 
     @property
     def page_address(self) -> str:
@@ -96,11 +89,12 @@ class Site:
     def buttons(self, only: Viewer | None) -> list[Button]:
         """only: the viewer of which there is a copy at the root."""
         shown = self.conversion
+        symbol_server = NO_SERVER if shown.trace is None else self.server
         return [
             Button(
                 viewer,
-                receiving_address(viewer, self.viewer_origin(viewer), "", shown.has_sources),
-                receiving_address(viewer, self.viewer_origin(viewer), self.symbol_server, shown.has_sources),
+                receiving_address(viewer, self.viewer_origin(viewer), NO_SERVER, shown.has_sources),
+                receiving_address(viewer, self.viewer_origin(viewer), symbol_server, shown.has_sources),
                 self.trace_path(viewer),
                 shown.title,
             )

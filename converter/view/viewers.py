@@ -18,6 +18,11 @@ SOURCES_PLUGIN = "org.chromium.V8"
 NO_ANALYTICS = "/?testing=1"
 
 
+# A symbol server that nobody can be. Without one, the Firefox Profiler asks Mozilla's for names of libraries and
+# addresses where a profile says that it lacks symbols (src/actions/receive-profile.ts).
+NO_SERVER = "http://127.0.0.1:1"
+
+
 @dataclass(frozen=True)
 class Viewer:
     """name: also the exporter's; port: the only one that it can load from, 0 is any."""
@@ -34,8 +39,8 @@ VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
 
 
 def address(viewer: Viewer, origin: str, trace_url: str, symbol_server: str, has_sources: bool) -> str:
-    """The viewer with the trace loaded. origin: where the viewer is served; symbol_server: its address, or "";
-    has_sources: the trace holds sources."""
+    """The viewer with the trace loaded. origin: where the viewer is served; symbol_server: its address; has_sources:
+    the trace holds sources."""
     if viewer is FIREFOX:
         return f"{origin}/from-url/{quote(trace_url, safe='')}/" + _firefox_query(symbol_server)
     return f"{origin}{NO_ANALYTICS}#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
@@ -50,7 +55,7 @@ def receiving_address(viewer: Viewer, origin: str, symbol_server: str, has_sourc
 
 
 def _firefox_query(symbol_server: str) -> str:
-    return f"?{urlencode({'symbolServer': symbol_server})}" if symbol_server else ""
+    return f"?{urlencode({'symbolServer': symbol_server})}"
 
 
 def _perfetto_query(has_sources: bool) -> dict[str, str]:
