@@ -57,7 +57,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_no_command_prints_what_a_terminal_obeys(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
     commands: dict[str, tuple[list[str], str]] = {
         "info": (["info", recording], "evil\\x1b]0;PWNED"),
-        "check": (["check", recording], "passed"),
+        "check": (["check", recording], "ed: "),
         "dump": (["dump", recording], "comm=a\\nb\\u202e"),
         "convert": (["convert", recording, "-o", "out\x1b.json"], "wrote out\\x1b.json"),
         "compare": (["compare", recording, recording], "evil\\x1b]0;PWNED"),
