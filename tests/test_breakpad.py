@@ -393,3 +393,13 @@ def test_a_table_without_room_is_noticed(kernel: str, monkeypatch: pytest.Monkey
         short[nth] = short[nth][: used - 1]
         with pytest.raises(ValueError, match=kernel):
             called(text, *short)
+
+
+def test_a_long_name_is_held_once() -> None:
+    """20 bytes for a call, and 60,000 for the name of what is inlined."""
+    file = SymFile().file(0, "/a.c").origin(0, "n" * 60_000).func(0x1000, 0x8000, "f")
+    for nth in range(1000):
+        file.inline(0, 3, 0, 0, (0x1000 + 16 * nth, 8))
+    (function,) = Breakpad(Source("x.sym", memoryview(file.bytes()))).functions()
+    assert len(function.inlines) == 1000
+    assert len({id(call.name) for call in function.inlines}) == 1

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -376,7 +375,8 @@ class Memory:
 
 def _parted(maps: Sequence[Mmap]) -> tuple[list[Mmap], list[Mmap]]:
     """(mappings, what `perf inject --jit` put over them)"""
-    is_object = [JITTED_OBJECT.fullmatch(Path(one.path).name) is not None for one in maps]
+    # A process that forks passes all of its mappings on: these are as many as mappings and processes multiplied.
+    is_object = [JITTED_OBJECT.fullmatch(one.path.rpartition("/")[2]) is not None for one in maps]
     return (
         [one for one, put in zip(maps, is_object, strict=True) if not put],
         [one for one, put in zip(maps, is_object, strict=True) if put],

@@ -159,6 +159,7 @@ class Breakpad:
             raise FormatError(message, 0, "MODULE", path=source.path)
         self.arch = module[2].decode("ascii", "replace")
         self.debug_id = module[3].decode("ascii").upper()
+        self._texts: dict[int, str] = {}
         self.source = source
 
     @cached_property
@@ -398,10 +399,13 @@ class Breakpad:
     # ------------------------------------------------------------ texts
 
     def _text(self, row: int) -> str:
+        """Held once, however many records refer to it."""
         if row < 0:
             return ""
-        begin, end = self._spans[row].tolist()
-        return bytes(self.source.data[begin:end]).decode("utf-8", "replace")
+        if row not in self._texts:
+            begin, end = self._spans[row].tolist()
+            self._texts[row] = bytes(self.source.data[begin:end]).decode("utf-8", "replace")
+        return self._texts[row]
 
     def _used_texts(self, *columns: Array) -> tuple[list[str], list[Array]]:
         """(texts, the columns as int32 indices of these); -1 for an invalid or empty text."""
