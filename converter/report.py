@@ -175,6 +175,19 @@ KINDS: dict[str, Kind] = {
         "the kernel dropped records because the recorder was too slow",
         "record with a larger buffer (perf record -m 4M) or a lower frequency (-F)",
     ),
+    "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to", ""),
+    "lbr_not_read": Kind(
+        "loss",
+        "user stacks that the processor recorded (--call-graph lbr) are not read: only what lies beside them is shown",
+        "record with --call-graph dwarf, or with frame pointers (-g)",
+    ),
+    "off_cpu_not_read": Kind(
+        "loss",
+        "samples of time off the processor (--off-cpu) are left out: they have no process of their own",
+        "record context switches instead: perf record --switch-events, or -e sched:sched_switch",
+    ),
+    "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
+    "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
     "throttled": Kind(
         "loss", "the kernel throttled sampling because it took too much time", "record with a lower frequency (-F)"
     ),

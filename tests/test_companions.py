@@ -43,7 +43,8 @@ def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    return {k: n for k, n in report_of(trace).items() if k not in ("code_unknown", "files_read", "kernels_interpreted")}
+    usual = ("code_unknown", "files_read", "kernels_interpreted", "names_missing", "kernel_elsewhere")
+    return {k: n for k, n in report_of(trace).items() if k not in usual}
 
 
 PLACES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {

@@ -891,6 +891,8 @@ def test_lines_of_perf_map_files() -> None:
         "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"
     )
     assert list(read_map_file(text)) == [(0x10, 4, "f"), (0x20, 4, "g h  i"), (0x30, 4, "hex")]
+    odd = "a\u2028b\x85c\x1cd\x0be\x0cf"
+    assert list(read_map_file(f"10 4 {odd}\n20 4 g\n")) == [(0x10, 4, odd), (0x20, 4, "g")]
 
 
 # ---------------------------------------------------------------- the kernel
@@ -989,7 +991,7 @@ FILES: dict[str, tuple[bytes, dict[str, str]]] = {
     ),
     "stripped": (
         plt.elf(plt.layouts()["x86-64 bfd"], [], DEBUG_LINK),
-        {"names_missing": "libx.so (2 of 2 addresses): it is stripped; its debug file is called libx.debug"},
+        {"names_partly_missing": "libx.so (2 of 2 addresses); its debug file is called libx.debug"},
     ),
 }
 
@@ -1373,6 +1375,11 @@ def test_processors() -> None:
 LOSSES: dict[str, tuple[Callable[[PerfData], PerfData], dict[str, int]]] = {
     "records": (lambda d: d.lost(5).lost(7), {"lost_samples": 12}),
     "samples": (lambda d: d.lost_samples(3), {"lost_samples": 3}),
+    "samples that a filter left out": (
+        lambda d: d.lost_samples(3, filtered=True).lost_samples(4),
+        {"samples_filtered": 3, "lost_samples": 4},
+    ),
+    "hardware traces": (lambda d: d.auxtrace(bytes(24)).auxtrace(bytes(8)), {"records_not_read": 2}),
     "throttled": (lambda d: d.throttle().throttle(on=False).throttle().throttle(on=False), {"throttled": 2}),
     "nothing": (lambda d: d, {}),
 }
@@ -1381,6 +1388,37 @@ LOSSES: dict[str, tuple[Callable[[PerfData], PerfData], dict[str, int]]] = {
 @pytest.mark.parametrize(("steps", "wanted"), LOSSES.values(), ids=LOSSES)
 def test_losses(steps: Callable[[PerfData], PerfData], wanted: dict[str, int]) -> None:
     assert reported(read(steps(recorded(sample_type=EVERYTHING)).sample(PID, PID, START))) == wanted
+
+
+LBR = 1 << 11
+NOT_READ: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
+    "stacks of the processor": ("BRANCH_STACK", {"branch_sample_type": LBR}, {"lbr_not_read": 1}),
+    "branches": ("BRANCH_STACK", {"branch_sample_type": 8}, {"sample_parts_not_read": 1}),
+    "a group's counters": ("READ", {"read_format": "ID|GROUP"}, {"sample_parts_not_read": 1}),
+    "its own counter": ("READ", {"read_format": "ID"}, {}),
+    "weights": ("WEIGHT|DATA_SRC", {}, {"sample_parts_not_read": 2}),
+}
+
+
+@pytest.mark.parametrize(("parts", "event", "wanted"), NOT_READ.values(), ids=NOT_READ)
+def test_what_is_not_read_is_named(parts: str, event: dict[str, Any], wanted: dict[str, int]) -> None:
+    read_values = [0] if event.get("read_format") == "ID|GROUP" else [1, 101] if parts == "READ" else []
+    data = recorded(sample_type=f"{EVERYTHING}|{parts}", **event).sample(
+        PID, PID, START, A, [USER, A], read=read_values, branches=[(A, B, 0)]
+    )
+    assert reported(read(data)) == wanted
+
+
+@pytest.mark.parametrize(("sample_type", "n"), [("RAW", 1), ("CPU", 2)], ids=["raw", "whole"])
+def test_samples_of_time_off_the_processor(sample_type: str, n: int) -> None:
+    """perf 6.16 writes them as raw data of whatever ran, which is nobody; perf before as samples of what slept."""
+    data = PerfData(start=START).event(sample_type=f"{EVERYTHING}|{sample_type}")
+    data.event("offcpu-time", SOFTWARE, 10, sample_type=f"{EVERYTHING}|{sample_type}")
+    data.comm(PID, PID, "app", ts=0).sample(PID, PID, START, A)
+    asleep = 0 if sample_type == "RAW" else 8
+    trace = read(data.sample(asleep, asleep, START + 1, LIB, event=1, raw=bytes(40)))
+    assert reported(trace) == ({"off_cpu_not_read": 1} if n == 1 else {})
+    assert len([process for process in trace.processes if process.threads]) == n
 
 
 # ---------------------------------------------------------------- every kind of file

@@ -125,11 +125,6 @@ class SymbolTable:
         is_named = (name < len(self._texts)) | (stubs.resolver > 0)
         return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
 
-    @property
-    def n_functions(self) -> int:
-        """Without stubs."""
-        return int(len(self._is_stub) - self._is_stub.sum())
-
     def rows(self, addresses: Array) -> Array:
         """int64: the function that holds each address (uint64), -1 where none does."""
         found: Array = self._holder[np.searchsorted(self._bounds, addresses, "right")]

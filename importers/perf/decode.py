@@ -28,6 +28,7 @@ from traceferry.importers.perf.layout import (
     read_header,
     record_name,
 )
+from traceferry.importers.perf.not_read import what_is_not_read, without_off_cpu
 from traceferry.importers.perf.rare import read_rare
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
@@ -50,7 +51,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
     rare = read_rare(stream, table)
-    samples = read_samples(stream, found.events, table, reader.problems)
+    samples = without_off_cpu(read_samples(stream, found.events, table, reader.problems), found.events, reader.problems)
     return Recording(
         byte_order="big" if header.big else "little",
         mode="pipe" if header.pipe else _file_mode(header, extra),
@@ -65,6 +66,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         n_throttled=rare.n_throttled,
         counter=reader.counter,
         problems=[*found.problems(), *rare.problems, *_unknown_records(stream)],
+        not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],
         n_records=int(stream.counts.sum()),

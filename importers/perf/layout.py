@@ -356,6 +356,7 @@ MISC_CPUMODE_MASK = 7  # 0 unknown, 1 kernel, 2 user, 3 hypervisor, 4 guest kern
 KERNEL_MODE, USER_MODE = 1, 2
 MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_FORK_EXEC = MISC_SWITCH_OUT = 1 << 13
 MISC_SWITCH_OUT_PREEMPT = MISC_MMAP_BUILD_ID = 1 << 14
+MISC_LOST_SAMPLES_BPF = 1 << 15  # perf's filter (perf record --filter, in BPF) left them out
 MISC_BUILD_ID_SIZE = 1 << 15  # HEADER_BUILD_ID: the byte after the id says how long it is
 
 PROT_EXEC = 4

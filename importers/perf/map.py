@@ -70,7 +70,7 @@ class _Mapper:
 
     def run(self) -> None:
         trace, recording = self._trace, self._recording
-        for problem in recording.problems:
+        for problem in (*recording.problems, *recording.not_read):
             trace.report.note(
                 problem.kind, problem.count, offset=problem.offset, where=f"{self._source.name} {problem.detail}",
                 detail=problem.detail,

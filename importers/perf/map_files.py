@@ -99,8 +99,9 @@ class MapFiles:
 
 
 def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
-    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line."""
-    for line in text.splitlines():
+    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line. Only a line feed ends
+    it: names can have U+2028, U+0085 or 0x1c."""
+    for line in text.split("\n"):
         words = line.split(" ", 2)
         try:
             begin, size = int(words[0], 16), int(words[1], 16)

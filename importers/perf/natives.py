@@ -135,13 +135,6 @@ class Library:
         return LibraryFile(self.symbols, self.binary)
 
 
-def is_stripped(symbols: Symbols) -> bool:
-    """Whether a file has no symbol table, and exports no function either."""
-    from traceferry.symbols.elf import ElfSymbols
-
-    return isinstance(symbols, ElfSymbols) and symbols.embedded is None and not symbols.table.n_functions
-
-
 def debug_link(binary: Binary) -> str:
     """The name of the file with its debug information, as a stripped file has it; "" where it has none."""
     try:
@@ -221,10 +214,7 @@ class Natives:
             return
         debug = debug_link(library.binary) if library.binary is not None else ""
         apart = f"; its debug file is called {debug}" if debug and library.debug is None else ""
-        if is_stripped(library.symbols):
-            report.note("names_missing", n, where=where, detail=f"{counts}: it is stripped{apart}")
-        else:
-            report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}")
+        report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}")
 
     # ------------------------------------------------------------ the kernel
 

@@ -19,6 +19,7 @@ from traceferry.importers.perf.layout import (
     MISC_COMM_EXEC,
     MISC_CPUMODE_MASK,
     MISC_FORK_EXEC,
+    MISC_LOST_SAMPLES_BPF,
     MISC_MMAP_BUILD_ID,
     MISC_MMAP_DATA,
     MISC_SWITCH_OUT,
@@ -76,6 +77,7 @@ class Rare:
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
     n_lost: int = 0
+    n_filtered: int = 0
     n_throttled: int = 0
     problems: list[Problem] = field(default_factory=list)
 
@@ -273,7 +275,10 @@ def _ksymbol(rare: Rare, row: Row) -> None:
 
 def _lost(rare: Rare, row: Row) -> None:
     """LOST counts records of any type, LOST_SAMPLES samples; both end with the number."""
-    rare.n_lost += row.numbers[-1]
+    if row.type == RecordType.LOST_SAMPLES and row.misc & MISC_LOST_SAMPLES_BPF:
+        rare.n_filtered += row.numbers[-1]
+    else:
+        rare.n_lost += row.numbers[-1]
 
 
 def _throttle(rare: Rare, row: Row) -> None:
@@ -296,6 +301,7 @@ LAYOUTS = [{int(kind): struct.Struct(order + body.fields) for kind, body in BODI
 
 
 def _note_lost(rare: Rare, rows: Others) -> None:
-    if rare.n_lost:
-        at = rows.at[np.isin(rows.type, (RecordType.LOST, RecordType.LOST_SAMPLES))]
-        rare.problems.append(Problem("lost_samples", rare.n_lost, int(at.min())))
+    is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
+    is_lost = np.isin(rows.type, (RecordType.LOST, RecordType.LOST_SAMPLES)) & ~is_filtered
+    counts = (("lost_samples", rare.n_lost, is_lost), ("samples_filtered", rare.n_filtered, is_filtered))
+    rare.problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]

@@ -212,8 +212,9 @@ class Recording:
     """mode: "file", "pipe" or "directory"; n_throttled: how often sampling stopped on a CPU because there were too many
     interrupts.
 
-    counter: of TIME_CONV, which converts the processor's counter; stream: what all offsets refer to: the file itself,
-    then the directory's other files, then what was compressed; spans: (name, begin, end) of the records in it.
+    not_read: what is recorded and not read. counter: of TIME_CONV, which converts the processor's counter; stream: what
+    all offsets refer to: the file itself, then the directory's other files, then what was compressed; spans: (name,
+    begin, end) of the records in it.
     """
 
     byte_order: str
@@ -229,6 +230,7 @@ class Recording:
     n_throttled: int
     counter: Counter | None
     problems: list[Problem]
+    not_read: list[Problem]
     stream: memoryview
     spans: list[tuple[str, int, int]]
     n_records: int

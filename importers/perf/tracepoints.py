@@ -78,7 +78,7 @@ def parse_format(system: str, text: str) -> Format | None:
     """The text of a `format` file: "name: ", "ID: " and a line for each field. None without name or ID."""
     name, number = "", None
     fields: list[Field] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("name:"):
             name = line[5:].strip()
         elif line.startswith("ID:") and line[3:].strip().isdecimal():

@@ -14,7 +14,7 @@ def own_vdso() -> bytes:
         maps = Path("/proc/self/maps").read_text()
     except OSError:
         return b""
-    for line in maps.splitlines():
+    for line in maps.split("\n"):
         if line.endswith(PATH):
             begin, end = (int(word, 16) for word in line.split()[0].split("-"))
             return ctypes.string_at(begin, end - begin)

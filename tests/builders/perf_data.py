@@ -225,6 +225,7 @@ class PerfData:
         regs_user: int = 0,
         stack_user: int = 0,
         regs_intr: int = 0,
+        branch_sample_type: int = 0,
     ) -> Self:
         """One more event, by a number that counts from 0: its attr, ids (one for each CPU) and name.
 
@@ -242,7 +243,7 @@ class PerfData:
         if ids is None:
             first = 101 + sum(len(event.ids) for event in self.events)
             ids = (first, first + 1)
-        wakeup, bp_type, config1, config2, branch_sample_type = 0, 0, 0, 0, 0
+        wakeup, bp_type, config1, config2 = 0, 0, 0, 0
         attr = self._pack(
             "II4Q",
             type,
@@ -465,9 +466,9 @@ class PerfData:
         """LOST: so many records did not fit into the buffer."""
         return self._side_band(LOST, 0, self._u64(self.events[event].ids[0], number), event=event, **times)
 
-    def lost_samples(self, number: int, **times: Any) -> Self:
-        """LOST_SAMPLES: so many samples."""
-        return self._side_band(LOST_SAMPLES, 0, self._u64(number), **times)
+    def lost_samples(self, number: int, *, filtered: bool = False, **times: Any) -> Self:
+        """LOST_SAMPLES: so many samples; filtered: on purpose, as misc says (PERF_RECORD_MISC_LOST_SAMPLES_BPF)."""
+        return self._side_band(LOST_SAMPLES, filtered << 15, self._u64(number), **times)
 
     def throttle(self, ts: int | None = None, *, on: bool = True, event: int = 0, **times: Any) -> Self:
         """THROTTLE, or its end."""

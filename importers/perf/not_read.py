@@ -1,0 +1,90 @@
+"""Decode: names what a recording holds and nothing reads, so that the report says it.
+
+Source: linux/perf_event.h; perf's util/off_cpu.h (OFFCPU_EVENT) and util/bpf_off_cpu.c: a sample's own process is that
+of whatever ran, and what slept is in its raw data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from traceferry.importers.perf.layout import AttrType, ReadFormat, RecordType, SampleType
+from traceferry.importers.perf.recording import Event, Problem, Samples
+from traceferry.importers.perf.stream import Stream
+
+# PERF_COUNT_SW_BPF_OUTPUT
+BPF_OUTPUT = 10
+OFF_CPU_EVENT = "offcpu-time"
+# PERF_SAMPLE_BRANCH_CALL_STACK
+BRANCH_CALL_STACK = 1 << 11
+
+RECORDS = {
+    RecordType.AUXTRACE: "hardware traces (AUXTRACE: Intel PT, Arm CoreSight or SPE, s390)",
+    RecordType.STAT: "counts of perf stat (STAT)",
+    RecordType.SCHEDSTAT_CPU: "statistics of perf sched stats (SCHEDSTAT_CPU)",
+}
+PARTS = {
+    SampleType.BRANCH_STACK: "branch stacks",
+    SampleType.READ: "values of counters",
+    SampleType.REGS_INTR: "registers at the interrupt",
+    SampleType.WEIGHT: "weights",
+    SampleType.WEIGHT_STRUCT: "weights",
+    SampleType.DATA_SRC: "sources of memory accesses",
+    SampleType.TRANSACTION: "transactions",
+    SampleType.PHYS_ADDR: "physical addresses",
+    SampleType.CGROUP: "control groups",
+    SampleType.DATA_PAGE_SIZE: "page sizes",
+    SampleType.CODE_PAGE_SIZE: "page sizes",
+    SampleType.AUX: "parts of hardware traces",
+}
+
+
+def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Problem]) -> Samples:
+    """Leaves out samples of perf record --off-cpu that have all they say in their raw data."""
+    of = [event.index for event in events if _is_off_cpu(event)]
+    is_off = np.isin(samples.event, of) & (samples.raw_at >= 0)
+    if not of or not is_off.any():
+        return samples
+    problems.append(Problem("off_cpu_not_read", int(is_off.sum()), int(samples.offset[is_off][0])))
+    columns = (field.name for field in fields(Samples) if field.name != "chain")
+    return replace(samples, **{name: getattr(samples, name)[~is_off] for name in columns})
+
+
+def _is_off_cpu(event: Event) -> bool:
+    attr = event.attr
+    is_bpf = attr.type == AttrType.SOFTWARE and attr.config == BPF_OUTPUT
+    return is_bpf and event.name.partition(":")[0] == OFF_CPU_EVENT
+
+
+def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
+    """Kinds of records, and parts of samples, with how many there are."""
+    for kind, what in RECORDS.items():
+        at = stream.other_at[stream.other_type == kind]
+        if len(at):
+            yield Problem("records_not_read", len(at), int(at[0]), what)
+    counts = np.bincount(samples.event, minlength=len(events)).tolist() if len(samples) else [0] * len(events)
+    of_lbr = sum(count for event, count in zip(events, counts, strict=True) if _has_lbr_stacks(event))
+    if of_lbr:
+        yield Problem("lbr_not_read", of_lbr)
+    n_parts: dict[str, int] = {}
+    for event, count in zip(events, counts, strict=True):
+        for what in _parts(event):
+            n_parts[what] = n_parts.get(what, 0) + count
+    yield from (Problem("sample_parts_not_read", n, detail=what) for what, n in n_parts.items() if n)
+
+
+def _has_lbr_stacks(event: Event) -> bool:
+    return SampleType.BRANCH_STACK in event.sample_type and bool(event.attr.branch_sample_type & BRANCH_CALL_STACK)
+
+
+def _parts(event: Event) -> set[str]:
+    parts = {what for bit, what in PARTS.items() if bit in event.sample_type}
+    if _has_lbr_stacks(event):
+        parts.discard(PARTS[SampleType.BRANCH_STACK])
+    if ReadFormat.GROUP not in ReadFormat(event.attr.read_format & 31):
+        # Without a group this is the event itself.
+        parts.discard(PARTS[SampleType.READ])
+    return parts
