@@ -794,6 +794,11 @@ def test_tracing_data_that_is_cut() -> None:
 def test_formats_that_are_none() -> None:
     assert parse_format("x", "") is None
     assert parse_format("x", "name: y\nID: z\n") is None
+    assert parse_format("x", f"name: y\nID: {'3' * 5000}\n") is None
+    # In which a name was looked for from each character to the end: 6 s for 8 kB.
+    endless = parse_format("x", f"name: y\nID: 3\n\tfield:{'a' * 1_000_000}!;\toffset:0;\tsize:4;")
+    assert endless is not None
+    assert endless.fields == ()
     assert parse_format("x", "name: y\nID: 3\n\tfield:;\toffset:0;\tsize:4;") is not None
 
 

@@ -15,6 +15,9 @@ FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic byt
 
 FIELD = re.compile(r"\s*field:([^;]*);\s*offset:(\d+);\s*size:(\d+);(?:\s*signed:(\d+);)?")
 NAME = re.compile(r"(\w+)\s*(?:\[([^\]]*)\])?\s*$")
+# Of a declaration, in characters: in longer ones, which no kernel has, the search for NAME would be slow.
+MAX_DECLARED = 256
+MAX_DIGITS = 9
 TEXT_TYPE = re.compile(r"\bchar\b")
 
 
@@ -81,8 +84,8 @@ def parse_format(system: str, text: str) -> Format | None:
     for line in text.split("\n"):
         if line.startswith("name:"):
             name = line[5:].strip()
-        elif line.startswith("ID:") and line[3:].strip().isdecimal():
-            number = int(line[3:])
+        elif line.startswith("ID:") and (digits := line[3:].strip()).isdecimal() and len(digits) <= MAX_DIGITS:
+            number = int(digits)
         elif line.startswith("print fmt:"):
             break
         elif match := FIELD.match(line):
@@ -95,8 +98,8 @@ def parse_format(system: str, text: str) -> Format | None:
 
 def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Field]:
     """Of a declaration in C, as "char prev_comm[16]" or "__data_loc char[] name"."""
-    match = NAME.search(declared)
-    if match is None or max(len(offset), len(size)) > 9:
+    match = NAME.search(declared) if len(declared) <= MAX_DECLARED else None
+    if match is None or max(len(offset), len(size)) > MAX_DIGITS:
         return []
     name, length = match.groups()
     kind_of = declared[: match.start()]
