@@ -189,7 +189,7 @@ CASES = [
     Case("perf: switches", "data", 20_000, perf_switches, CONVERTED),
     Case("perf: kernel modules", "data", 1_000, perf_modules, CONVERTED),
     Case("perf: jitted code", "data", 2_000, perf_jitted, CONVERTED, {"jit-1000.dump": jitdump_functions}),
-    Case("perf: programs", "data", 500, perf_programs, CONVERTED),
+    Case("perf: programs", "data", 100, perf_programs, CONVERTED),
     Case("perf: mappings without samples", "data", 2_000, perf_memory_only, CONVERTED),
     Case("perf: map file", "data", 4_000, perf_addresses, CONVERTED, {"perf-7.map": perf_map_file}),
     Case("perf: dumps", "data", 50, perf_dumps, CONVERTED, several=dumps_beside),

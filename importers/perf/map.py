@@ -189,7 +189,7 @@ def _add_processes(
     """A process for each program, with its threads. where: the recording, for the report."""
     samples, switches = recording.samples, recording.switches
     first_ts, last_ts = _bounds(trace, recording, offset_ns)
-    rows = _by_thread(programs.numbers(samples.pid, samples.ts), samples.tid)
+    rows = _by_thread(programs.of_samples, samples.tid)
     switch_rows = _by_thread(programs.numbers(switches.pid, switches.ts), switches.tid)
     tids = [set(program.lives) for program in programs.all]
     for number, tid in (*rows, *switch_rows):

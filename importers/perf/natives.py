@@ -163,6 +163,7 @@ class Natives:
     def __init__(self, trace: Trace, options: Options, recording: Recording) -> None:
         features = recording.features
         self.libraries: list[Library] = []
+        self._n_entered = 0
         self.demangle = Demangler()
         self._trace = trace
         self._maps = recording.maps
@@ -312,7 +313,7 @@ class Natives:
     def enter(self, n: int) -> None:
         """Gives the first n libraries their rows in the trace."""
         intern = self._trace.strings.intern
-        for library in self.libraries[:n]:
+        for library in self.libraries[self._n_entered : n]:
             if library.row < 0:
                 library.row = self._trace.libs.intern(
                     name=intern(library.name),
@@ -320,6 +321,7 @@ class Natives:
                     code_id=intern(library.build_id) if library.build_id else -1,
                     arch=intern(library.binary.arch) if library.binary is not None else -1,
                 )
+        self._n_entered = max(self._n_entered, n)
 
     def _find(self, mapped: Mmap, path: str, library: Library) -> None:
         """What names the file's code, and the file. The user's files come first, then what can be found; where no build

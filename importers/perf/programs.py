@@ -7,6 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -87,6 +88,7 @@ class Programs:
         self.all = [program for pid in self.pids for program in self._of_pid[pid]]
         for number, program in enumerate(self.all):
             program.number = number
+        self._samples = recording.samples
         self._pids = np.array(self.pids, np.int64)
         self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])[:-1]
 
@@ -112,6 +114,11 @@ class Programs:
             last = np.searchsorted(started, nth * n + np.searchsorted(starts, ts, "right"), "right") - 1
             found = np.maximum(found, last)
         return found.astype(np.int32)
+
+    @cached_property
+    def of_samples(self) -> Array:
+        """What `numbers` finds for each sample of the recording."""
+        return self.numbers(self._samples.pid, self._samples.ts)
 
     def ancestors(self, program: Program, at_most: int) -> Iterator[tuple[Program, int]]:
         """(program, until when its memory is that of the given one, too), from the given one on."""

@@ -48,6 +48,8 @@ OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
 
 # A clock may be set while a program runs, and files have times of a coarser one.
 CLOCK_STEPS_NS = 1_000_000_000
+# How many programs' mappings are kept for their children.
+MAX_KNOWN = 64
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
 # x86's KERNEL_IMAGE_SIZE, the largest.
@@ -121,6 +123,17 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
     )  # fmt: skip
 
 
+class _Mapped(NamedTuple):
+    """files: over time, and since when (int64 ns) the content of each is there; objects: what `perf inject --jit` made
+    of code objects, mapped over the memory where they are. file_maps, object_maps: the mapping of each."""
+
+    files: Regions
+    file_maps: Sequence[Mmap]
+    since: Array
+    objects: Regions
+    object_maps: Sequence[Mmap]
+
+
 class Memory:
     """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROGRAM on one for each of
     the programs. offset_ns: from the recording's clock onto the trace's; nameless: of each process without a
@@ -144,6 +157,7 @@ class Memory:
         self.nameless: dict[int, Array] = {}
         self._dumps_of = dumps_by_program(recording, programs)
         self._places: dict[int, Array] = {}
+        self._known_mapped: dict[tuple[int, int], _Mapped] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
         for mapped in recording.maps:
             program = programs.at(mapped.pid, mapped.ts) if mapped.is_exec and not dump_name(mapped) else None
@@ -158,13 +172,13 @@ class Memory:
             return self._kernel(addresses)
         program = self.programs.all[space - FIRST_PROGRAM]
         code = [self._jitted(program, rows, forked) for rows, forked in self._code_of(program)]
-        maps, objects = _parted(self._maps_of(program))
-        files, since = self._mapped(program, maps, addresses)
+        mapped = self._mapped(program)
+        files = self._named(mapped.files, mapped.file_maps, program, addresses)
         if not code:
             # They are not needed where the dump is.
-            code = [self._objects(program, objects, addresses)]
+            code = [self._named(mapped.objects, mapped.object_maps, program, addresses)]
         if self._is_one_clock:
-            code = [ended_by(part, files, since) for part in code]
+            code = [ended_by(part, files, mapped.since) for part in code]
         return joined([files, self._listed(program), *code])
 
     @property
@@ -180,7 +194,7 @@ class Memory:
         if space < FIRST_PROGRAM or not len(addresses):
             return
         program = self.programs.all[space - FIRST_PROGRAM]
-        memory = sorted((one.start, one.start + one.length) for one in self._maps_of(program) if not content_of(one))
+        memory = sorted((one.start, one.start + one.length) for one in self._maps_of(program)[0] if not content_of(one))
         if self._lists[program.pid][0] is None and memory:
             begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
             nth = np.searchsorted(begin, addresses, "right") - 1
@@ -226,33 +240,41 @@ class Memory:
         behind = (one.start for one in others if one.start >= end)
         return max(end, min(*behind, TOP, mapped.start + KERNEL_SIZE))
 
-    def _mapped(self, program: Program, maps: Sequence[Mmap], addresses: Array) -> tuple[Regions, Array]:
-        """(files, since when their content is there: int64 ns)"""
-        held_by = files_held(maps, program.start == BEGINNING)
-        until = self._until(program)
-        regions = regions_of([
-            (one.begin, one.end, self._traced(one.start), min(self._traced(one.until), until), MAPPED, NOTHING, 0,
+    def _mapped(self, program: Program) -> _Mapped:
+        """The children of a process that map nothing of their own have the same until they end."""
+        maps, key = self._maps_of(program)
+        found = self._known_mapped.get(key)
+        if found is None:
+            if len(self._known_mapped) >= MAX_KNOWN:
+                self._known_mapped.clear()
+            found = self._known_mapped[key] = self._mapped_of(maps, self.programs.all[key[0]].start == BEGINNING)
+        return found
+
+    def _mapped_of(self, maps: Sequence[Mmap], is_first: bool) -> _Mapped:
+        """is_first: whether the memory was there before the recording."""
+        maps, objects = _parted(maps)
+        held_by = files_held(maps, is_first)
+        files = regions_of([
+            (one.begin, one.end, self._traced(one.start), self._traced(one.until), MAPPED, NOTHING, 0,
              maps[one.nth].start - maps[one.nth].pgoff & TOP)
             for one in held_by
         ])  # fmt: skip
-        self._name_files(regions, [maps[one.nth] for one in held_by], addresses)
-        return regions, np.array([one.since for one in held_by], np.int64) + self.offset_ns
-
-    def _objects(self, program: Program, objects: Sequence[Mmap], addresses: Array) -> Regions:
-        """What `perf inject --jit` made of code objects, mapped over the memory where they are."""
-        until = self._until(program)
-        regions = regions_of([
-            (one.start, _end(one.start, one.length), self._traced(one.ts), until, LOADED, NOTHING, 0,
+        code = regions_of([
+            (one.start, _end(one.start, one.length), self._traced(one.ts), NEVER, LOADED, NOTHING, 0,
              one.start - one.pgoff & TOP)
             for one in objects
         ])  # fmt: skip
-        self._name_files(regions, objects, addresses)
-        return regions
+        since = np.array([one.since for one in held_by], np.int64) + self.offset_ns
+        return _Mapped(files, [maps[one.nth] for one in held_by], since, code, objects)
 
-    def _name_files(self, regions: Regions, maps: Sequence[Mmap], addresses: Array) -> None:
+    def _named(self, regions: Regions, maps: Sequence[Mmap], program: Program, addresses: Array) -> Regions:
+        """The regions while the program runs; those that hold an address with their libraries."""
+        until = np.minimum(regions.until, self._until(program))
+        regions = regions._replace(until=until, kind=regions.kind.copy(), owner=regions.owner.copy())
         for nth in _holding(regions, addresses):
             library = self._natives.library_of(maps[nth])
             regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
+        return regions
 
     def _traced(self, ts: int) -> int:
         """A time of the recording on the trace's clock."""
@@ -295,22 +317,22 @@ class Memory:
     def mapping_at(self, pid: int, ts: int, address: int) -> Mmap | None:
         """What holds an address at a time on the trace's clock. What is mapped first was there before."""
         program = self.programs.at(pid, ts - self.offset_ns)
-        maps = self._maps_of(program) if program is not None else ()
+        maps, _ = self._maps_of(program) if program is not None else ((), None)
         holding = [one for one in maps if one.start <= address < one.start + one.length]
         begun = [one for one in holding if one.ts + self.offset_ns <= ts]
         if begun:
             return begun[-1]
         return holding[0] if holding else None
 
-    def _maps_of(self, program: Program) -> list[Mmap]:
-        """By time: a fork's child begins with its parent's."""
-        ancestors = [*self.programs.ancestors(program, MAX_ANCESTORS)]
-        return [
-            mapped
-            for owner, until in reversed(ancestors)
-            for mapped in self._maps_by_program.get(owner.number, ())
-            if mapped.ts <= until
+    def _maps_of(self, program: Program) -> tuple[list[Mmap], tuple[int, int]]:
+        """(mappings by time: a fork's child begins with its parent's; what stands for them: the last program that
+        mapped any of them, and how many of these)"""
+        parts = [
+            (owner, [one for one in self._maps_by_program.get(owner.number, ()) if one.ts <= until])
+            for owner, until in self.programs.ancestors(program, MAX_ANCESTORS)
         ]
+        key = next(((owner.number, len(part)) for owner, part in parts if part), (program.number, 0))
+        return [mapped for _, part in reversed(parts) for mapped in part], key
 
     def _until(self, program: Program) -> int:
         """When a program ends, on the trace's clock."""

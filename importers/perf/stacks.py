@@ -27,7 +27,7 @@ def stacks_of(
     """A row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     if len(samples) == 0:
         return np.zeros(0, np.int32)
-    space = (FIRST_PROGRAM + memory.programs.numbers(samples.pid, samples.ts)).astype(np.int32)
+    space = (FIRST_PROGRAM + memory.programs.of_samples).astype(np.int32)
     paths, keys = _collect(samples, space, offset_ns)
     meanings = meanings_of(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
     frames = frames_of(meanings, maps, natives, trace, MAX_FRAMES)

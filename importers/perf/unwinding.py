@@ -122,7 +122,7 @@ class _Run:
     def unwind(self, stacks: UserStacks, rows: Array) -> list[_Part]:
         samples, programs = self.recording.samples, self.memory.programs
         ts = samples.ts[rows]
-        numbers = programs.numbers(samples.pid[rows], ts)
+        numbers = programs.of_samples[rows]
         waiting = rows_by_key(numbers)
         changes = list(self._changes(stacks.machine, stacks.big, set(waiting)))
         unwinder = Unwinder(self.modules)
