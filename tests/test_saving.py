@@ -18,6 +18,8 @@ from traceferry.report import Report
 from traceferry.select import select_range
 from traceferry.stacks import StackTable
 from traceferry.summary.info import summarize
+from traceferry.view.conversion import Conversion
+from traceferry.view.viewers import FIREFOX, PERFETTO
 
 FORMATS = (".json", ".gecko.json", ".pftrace", ".html")
 ORDERS = (FORMATS, FORMATS[::-1], (".pftrace", ".json", ".html", ".gecko.json"))
@@ -93,7 +95,22 @@ def test_recordings(name: str, tmp_path: Path) -> None:
 def test_captures(path: Path | None, tmp_path: Path) -> None:
     if path is None:
         pytest.skip("no captures here: ../shared")
-    check(lambda: traceferry.load(path), tmp_path)
+    check(lambda: traceferry.load(path), tmp_path, again=1)
+
+
+def test_a_view_shows_what_convert_writes(tmp_path: Path) -> None:
+    """In whichever viewer it is shown first, and after functions were looked up."""
+    path = FIXTURES / "jit/py313/jit-26854.dump.zst"
+    traceferry.convert(path, tmp_path / "out.json.gz")
+    traceferry.convert(path, tmp_path / "out.pftrace")
+    for viewers in ((FIREFOX, PERFETTO), (PERFETTO, FIREFOX)):
+        folder = tmp_path / viewers[0].name
+        folder.mkdir()
+        shown = Conversion("title", used(traceferry.load(path)), folder)
+        for viewer in viewers:
+            made = shown.file_for(viewer)
+            assert made.read_bytes() == (tmp_path / made.name.replace("trace", "out", 1)).read_bytes()
+            used(shown.trace or Trace())
 
 
 def test_what_was_loaded_before_stays_valid(tmp_path: Path) -> None:
