@@ -96,6 +96,8 @@ class Server:
         self._peers = peers
         self._opens = opens
         self._connections = Connections()
+        # Users who were refused, and of whom that was said.
+        self._told: set[int] = set()
         self._is_welcome: WeakKeyDictionary[asyncio.Transport, bool] = WeakKeyDictionary()
         # What reads a trace also adds to it: one question at a time.
         self._reading = Lock()
@@ -146,7 +148,7 @@ class Server:
         found = self._route(request.raw_path.partition("?")[0])
         if found is None:
             return _refusal(web.HTTPNotFound.status_code)
-        if not self._is_from_a_welcome_user(transport):
+        if not await self._is_from_a_welcome_user(transport):
             return _refusal(web.HTTPForbidden.status_code)
         methods, handler = found
         if request.method == hdrs.METH_OPTIONS and origin is not None:
@@ -162,14 +164,15 @@ class Server:
         response.headers[hdrs.VARY] = hdrs.ORIGIN
         return response
 
-    def _is_from_a_welcome_user(self, transport: asyncio.Transport) -> bool:
+    async def _is_from_a_welcome_user(self, transport: asyncio.Transport) -> bool:
         """Asked of the system once for each connection, after all other checks: it is the most work."""
         known = self._is_welcome.get(transport)
         if known is None:
-            before = set(self._peers.refused)
             client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-            known = self._is_welcome[transport] = self._peers.is_welcome(client[:2], server[1])
-            for user in self._peers.refused - before:
+            known = await in_thread(lambda: self._peers.is_welcome(client, server[1]))
+            self._is_welcome[transport] = known
+            for user in self._peers.refused - self._told:
+                self._told.add(user)
                 name = user_named(user)
                 said = f"a program of the user {name} was refused; --allow-user {name} lets it in"
                 print(shown(said), file=sys.stderr, flush=True)
