@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compare_chance import asked_for, rare, split
 from compare_simulation import simulated
 
 import traceferry
@@ -41,6 +42,7 @@ PROGRAMS = REPO / "fixtures" / "compare" / "programs"
 BUILT = REPO / "build" / "compare-study"
 REAL = ["jit/java17/perf.data.zst", "jit/php82/perf.data.zst", "jit/wasmtime/perf.data.zst"]
 N_RUNS = 5
+N_SPLIT = 24
 SPEED_SPREAD = 0.02  # of a function, and of a whole run
 GATES = ("self > 1%", "total > 1%", "time > 5%")
 PLANTED = 0.02
@@ -53,6 +55,9 @@ KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulated", type=int, default=100, help="trials of each cell of simulations (default: 100)")
+    parser.add_argument(
+        "--chance", type=int, default=200, help="trials of A/A of each shape, 1 + 1 to 8 + 8 (default: 200)"
+    )
     parser.add_argument("--redrawn", type=int, default=200, help="trials of A/A with re-drawn runs (default: 200)")
     parser.add_argument("--live", type=int, default=20, help="trials of A/A with fresh recordings (default: 20)")
     parser.add_argument("--trials", type=int, default=100, help="trials of A/B for each recorder (default: 100)")
@@ -64,6 +69,8 @@ def main() -> None:
     found: dict[str, Any] = {}
     if options.simulated:
         found["simulated"] = simulated(options.simulated)
+    if options.chance:
+        found |= by_chance(options.chance, options.reuse)
     if options.redrawn:
         found["A/A re-drawn"] = redrawn(options.redrawn)
     for name in options.recorders.split(","):
@@ -122,6 +129,22 @@ def drawn_from(trace: Any, rng: np.random.Generator) -> Callable[[], Run]:
         return Run("redrawn", replace(Totals(), functions=functions), Tree(), n * 10**6, trace.sampling, 1e6, 0)
 
     return draw
+
+
+def by_chance(n_trials: int, reuse: bool) -> dict[str, Any]:
+    """Simulated programs with rare functions, and splits of real recordings."""
+    found = {f"A/A, {name}": figures for name, figures in rare(n_trials).items()}
+    recorders = {"node with perf": _node, "XRay": _xray, "Mono": _mono}
+    for name, make in recorders.items():
+        record = make()
+        if record is not None:
+            path = BUILT / f"split-{name.split()[0].lower()}"
+            runs = kept(
+                path.name, lambda record=record, path=path: [record(0.0, path, 60) for _ in range(N_SPLIT)], reuse
+            )
+            found[f"A/A, splits of {len(runs)} recordings: {name}"] = split(runs, n_trials)
+    found["found with the runs that were asked for"] = asked_for(n_trials)
+    return {title: shown(title, figures) for title, figures in found.items()}
 
 
 def live(record: Record, n_trials: int, reuse: bool) -> dict[str, Any]:
@@ -203,6 +226,34 @@ def _perf() -> Record | None:
         ]  # fmt: skip
         _run(command, KNOB_PERCENT=str(percent))
         return _loaded(path)
+
+    return record
+
+
+def _node() -> Record | None:
+    if shutil.which("node") is None or shutil.which("perf") is None:
+        return None
+
+    def record(percent: float, path: Path, rounds: int) -> Run:
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        command = [
+            "perf",
+            "record",
+            "-q",
+            "-k",
+            "mono",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "4999",
+            "-g",
+            "-o",
+            path / "perf.data",
+        ]
+        node = ["node", "--perf-prof", "--no-write-protect-code-memory", PROGRAMS / "orders.js", str(5 * rounds)]
+        subprocess.run([*command, *node], check=True, cwd=path, capture_output=True)
+        return _loaded(path / "perf.data")
 
     return record
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -22,7 +23,7 @@ from streams import fdr
 
 import traceferry
 from traceferry import cli
-from traceferry.compare import figures, statistics
+from traceferry.compare import figures, power, statistics
 from traceferry.compare.alignment import Function
 from traceferry.compare.comparison import Comparison, Options, Row, compare
 from traceferry.compare.factors import METHODS, Factors, Method, factors_of
@@ -238,6 +239,120 @@ def test_code_is_found_by_function_and_tier(run_of: Callable[..., Run]) -> None:
     assert {name: (row.base, row.new, row.verdict) for name, row in sizes.items()} == {
         "f": (192, 256, "more"), "g": (128, 256, "more"),
     }  # fmt: skip
+
+
+# ---------------------------------------------------------------- chance
+
+
+def now_and_then(rng: np.random.Generator, kind: str) -> Run:
+    """Of 120 functions, a third is called now and then; or half have few samples, and some are in every second run."""
+    nth = np.arange(120)
+    if kind == "calls":
+        count = np.where(nth % 3, 5 + nth**2, rng.poisson(np.array([0.1, 0.5, 1, 2, 4])[nth // 3 % 5]))
+        amounts = np.stack(
+            [count, *[np.rint(count * 700 * np.exp(0.02 * rng.standard_normal(120)))] * 2, 0 * nth, 0 * nth]
+        )
+    else:
+        count = rng.poisson(np.exp(0.06 * nth) * np.where(nth % 12, 1, 2 * (rng.random(120) < 0.5)))
+        amounts = np.stack([0 * nth, 0 * nth, 0 * nth, count, count])
+    seen = np.flatnonzero(count)
+    functions = Totals().functions.of([(f"f{n}", "", 0, "") for n in seen], amounts.T[seen].astype(np.int64))
+    return Run("run", replace(Totals(), functions=functions), Tree(), int(count.sum()), None, 0.0, 0)
+
+
+@pytest.mark.parametrize("kind", ["calls", "samples"])
+@pytest.mark.parametrize("sides", [(1, 1), (1, 5), (2, 2), (3, 3), (5, 5)])
+def test_rare_functions_are_not_named_where_nothing_changed(kind: str, sides: tuple[int, int]) -> None:
+    """At 2 + 2 and 3 + 3 runs nine of ten comparisons named one as new, gone, or taking another time."""
+    rng = np.random.default_rng(23)
+    found = [compare(*([now_and_then(rng, kind) for _ in range(n)] for n in sides)) for _ in range(8)]
+    assert sum(bool(changed(each)) for each in found) == 0
+
+
+def test_what_is_new_and_gone_is_named_where_runs_prove_it(run_of: Callable[..., Run]) -> None:
+    """Of samples: 400 in each of five runs. With three runs, chance could make it, and the verdict says how many do."""
+    rng = np.random.default_rng(29)
+
+    def side(n: int, left_out: int) -> list[Run]:
+        return [run_with({f"f{i}": int(rng.poisson(400)) for i in range(30) if i != left_out}) for _ in range(n)]
+
+    found = rows(compare(side(5, 7), side(5, 8)), "self")
+    assert {name: row.verdict for name, row in found.items() if row.is_changed} == {"f7": "new", "f8": "gone"}
+    few = compare(side(3, 7), side(3, 8))
+    assert changed(few) == set()
+    assert {figures.verdict(rows(few, "self")[name], (3, 3)) for name in ("f7", "f8")} == {
+        "unknown: 5 runs each would do"
+    }  # fmt: skip
+
+
+def test_one_run_on_a_side_decides_nothing(run_of: Callable[..., Run]) -> None:
+    """However many the other has: it may be the odd one."""
+    rng = np.random.default_rng(31)
+    base, new = run_of(calls(rng), "a.xray"), [run_of(calls(rng, 3.0), "a.xray") for _ in range(5)]
+    for other in (new[:1], new):
+        found = compare([base], other)
+        assert changed(found) == set()
+        assert {row.verdict for row in found.whole.rows} == {"unknown"}
+    text = as_text(compare([run_of(heap(3))], [run_of(heap(4))] * 5), 20)
+    assert re.search(r"exact .* differs: \d runs each would do  Order", text)
+
+
+def test_exact_counts_are_tested_as_counts(run_of: Callable[..., Run]) -> None:
+    """None becomes one by chance, 500 do not become 510; but where other counts vary within a side, they may."""
+
+    def side(n: int, a: int, b: int, vary: int) -> list[Run]:
+        more = [rng.integers(10, 12, 10) if vary else np.full(10, 10) for _ in range(n)]
+        return [run_with_calls([a, b, *some.tolist()]) for some in more]
+
+    rng = np.random.default_rng(37)
+    for vary, verdicts in {0: ("unknown", "more"), 1: ("unknown", "unknown")}.items():
+        found = rows(compare(side(3, 0, 500, vary), side(3, 1, 510, vary)), "calls")
+        assert (found["f0"].verdict, found["f1"].verdict) == verdicts
+
+
+def run_with_calls(counts: Sequence[int]) -> Run:
+    amounts = [[n, 100 * n, 100 * n, 0, 0] for n in counts]
+    functions = Totals().functions.of([(f"f{i}", "", 0, "") for i in range(len(counts))], np.array(amounts))
+    return Run("calls", replace(Totals(), functions=functions), Tree(), 100 * sum(counts), None, 0.0, 0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 8])
+def test_the_prior_of_variances_is_found_with_few_runs(d: int) -> None:
+    """Of 300 functions, with 4 degrees of freedom, or all alike; of eleven too little is known to trust it much."""
+    rng = np.random.default_rng(41)
+    found = {}
+    for title, prior, n in (("4", 4.0, 300), ("alike", np.inf, 300), ("few", 4.0, 11)):
+        own = 1.0 if prior == np.inf else prior / rng.chisquare(prior, n)
+        found[title] = statistics._prior(own * rng.chisquare(d, n) / d, d)
+    assert 2 < found["4"][0] < 6
+    assert found["4"][1] == pytest.approx(1, rel=0.35)
+    assert found["alike"][0] > max(found["4"][0], found["few"][0], 6)
+
+
+def test_as_many_runs_as_are_asked_for_find_the_change() -> None:
+    """In 85 % of comparisons or more, with 200 other functions. By alpha alone, without all the tests, it was 40 %."""
+    rng = np.random.default_rng(43)
+    hits = []
+    for _ in range(20):
+        spread = 0.03 * 2 ** rng.uniform(-1, 1, (200, 1))
+
+        def drawn(n: int, change: Array, spread: Array = spread) -> tuple[statistics.Effects, Array]:
+            logs = 10 + spread * rng.standard_normal((200, 2 * n))
+            logs[:, n:] += change[:, None]
+            effects = statistics.of_amounts(np.exp(logs), n, Factors(np.ones(2 * n), "none"))
+            return effects, statistics.adjusted(effects.p)
+
+        effects, _ = drawn(3, np.zeros(200))
+        wanted = np.fmax(np.abs(effects.change), np.log(1.05))
+        family = power.Family.of(effects.p, 0.01)
+        needed = power.runs_needed(wanted, effects.variance, effects.freedom, 4, family.threshold)
+        for row in rng.choice(np.flatnonzero(needed < 60), 5).tolist():
+            change = np.zeros(200)
+            change[row] = wanted[row]
+            hits.append(drawn(int(needed[row]), change)[1][row] <= 0.01)
+    assert np.mean(hits) >= 0.85
+    nothing = power.runs_needed(np.array([np.nan]), np.ones(1), np.ones(1), 1, 0.01)
+    assert np.isnan(nothing).all()
 
 
 def test_one_run_each_is_judged_by_the_poisson_model() -> None:
