@@ -27,7 +27,7 @@ from traceferry.view.peers import Peers, user_named
 from traceferry.view.site import Site, content_type
 from traceferry.view.symbol_server import QUESTIONS
 from traceferry.view.threads import in_thread
-from traceferry.view.viewers import PERFETTO, VIEWERS, Viewer
+from traceferry.view.viewers import COPY_POLICY, VIEWERS, Viewer
 
 HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.ASCII)
 MAX_BODY = 8 << 20
@@ -48,11 +48,6 @@ ALWAYS = {
 }
 # A changed file under --watch must be seen: asked for again each time, and sent only if it changed.
 UNCACHED = {"Cache-Control": "no-cache"}
-# A copy of a viewer asks nobody but this server; and, as ui.perfetto.dev does, a trace processor of this machine.
-COPY_POLICY = (
-    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'; "
-    f"connect-src 'self' data: blob: http://127.0.0.1:{PERFETTO.port} ws://127.0.0.1:{PERFETTO.port}"
-)
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

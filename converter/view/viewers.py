@@ -21,6 +21,11 @@ NO_ANALYTICS = "/?testing=1"
 # A symbol server that nobody can be. Without one, the Firefox Profiler asks Mozilla's for names of libraries and
 # addresses where a profile says that it lacks symbols (src/actions/receive-profile.ts).
 NO_SERVER = "http://127.0.0.1:1"
+# A copy of a viewer asks nobody but this server; and, as ui.perfetto.dev does, a trace processor of this machine.
+COPY_POLICY = (
+    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'; "
+    f"connect-src 'self' data: blob: http://127.0.0.1:{PERFETTO_PORT} ws://127.0.0.1:{PERFETTO_PORT}"
+)
 
 
 @dataclass(frozen=True)
