@@ -16,8 +16,6 @@ SOURCES_PLUGIN = "org.chromium.V8"
 # Without it, Perfetto reports its whole address to Google Analytics, also what stands after "#", and also as a copy
 # (ui/src/core/analytics_impl.ts and app_impl.ts of v58.2; it has no other effect).
 NO_ANALYTICS = "/?testing=1"
-
-
 # A symbol server that nobody can be. Without one, the Firefox Profiler asks Mozilla's for names of libraries and
 # addresses where a profile says that it lacks symbols (src/actions/receive-profile.ts).
 NO_SERVER = "http://127.0.0.1:1"
