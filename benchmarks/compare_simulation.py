@@ -1,6 +1,6 @@
 """How well `compare` tells a slower machine from a slower function, where the truth is known: simulated samples.
 
-    make compare-study STUDY='--redrawn 0 --live 0 --trials 0'
+    make compare-study STUDY='--chance 0 --redrawn 0 --live 0 --trials 0'
 
 One function has a share of all samples and changes between both sides, or does not; the others share the rest,
 unevenly, and do not change. The machine of the new side is slower or faster as a whole; besides, each run differs from

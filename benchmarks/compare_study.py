@@ -54,7 +54,7 @@ KNOB = {"perf": "hash", "xray": "hash", "mono": "Knob:Hash (ulong)"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--simulated", type=int, default=100, help="trials of each cell of simulations (default: 100)")
+    parser.add_argument("--simulated", type=int, default=40, help="trials of each cell of simulations (default: 40)")
     parser.add_argument(
         "--chance", type=int, default=200, help="trials of A/A of each shape, 1 + 1 to 8 + 8 (default: 200)"
     )
