@@ -2,6 +2,7 @@
 beyond its section: as linkers lay them out, in look-ups with symbolic and without it, and in GSYM files."""
 
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -77,6 +78,13 @@ def test_what_has_no_size_ends_with_its_section(name: str) -> None:
     for one in (symbols, as_gsym(symbols)):
         assert names(one, *asked) == ["_init", "_init", "", "_start", "_start", ""]
         assert set(names(one, *range(address, begin))) <= {""}
+
+
+def test_an_indirect_function_whose_name_is_outside_the_table() -> None:
+    layout = LAYOUTS["x86-64 bfd"]
+    data = bytearray(elf(layout, [MEMSET]))
+    struct.pack_into("<I", data, data.rindex(struct.pack("<QQ", RESOLVER, 4)) - 8, 1 << 24)
+    assert stub_names(opened(bytes(data)), layout) == [[*STUBS[:2], "*ABS*+0x1808@plt"]]
 
 
 def test_a_symbol_goes_before_the_stub() -> None:

@@ -121,7 +121,7 @@ class SymbolTable:
         resolver, first = np.unique(indirect, return_index=True)
         place = np.searchsorted(resolver, stubs.resolver)
         is_known = (np.append(resolver, np.uint64(0))[place] == stubs.resolver) & (stubs.resolver > 0)
-        name[is_known] = indirect_name[first[place[is_known]]]
+        name[is_known] = np.minimum(indirect_name[first[place[is_known]]], len(self._texts))
         is_named = (name < len(self._texts)) | (stubs.resolver > 0)
         return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
 
