@@ -5,12 +5,13 @@ Of the dumps alone and of the perf.data with their dumps, every thread, sample a
 """
 
 import json
+import re
 import struct
 import subprocess
 import sys
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -477,6 +478,15 @@ def texts_of(trace: Trace) -> list[tuple[str, str]]:
     return sorted((trace.strings[path], trace.texts[text]) for path, text in columns if text >= 0)
 
 
+def recorded_pids(trace: Trace, shown: Iterable[tuple[int, str | None]]) -> dict[int, int]:
+    """Number of a process, as Perfetto has it → as it was recorded. Of several programs of one process all but the
+    first have another number, and the recorded one in their names. shown: (number, name) of each."""
+    own = {process.pid for process in trace.processes}
+    pids = {pid: pid if pid in own else int((name or "").rpartition("(")[2].rstrip(")")) for pid, name in shown if pid}
+    assert Counter(pids.values()) == Counter(process.pid for process in trace.processes if process.pid)
+    return pids
+
+
 def last_values(trace: Trace) -> Counter[tuple[int, str, float]]:
     """(pid, counter, value)"""
     counters = ((p.pid, c.name, float(c.values["value"][-1])) for p in trace.processes for c in p.counters)
@@ -490,18 +500,23 @@ def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None
     read = perfetto.read(saved(trace, tmp_path / "out.pftrace"))
     assert read.errors == []
     found: dict[str, Counter[Sample]] = defaultdict(Counter)
+    pids = recorded_pids(trace, ((process.pid, process.name) for process in read.processes.values()))
     for s in read.samples:
-        found[s.source or ""][s.pid or 0, s.tid or 0, s.ts, s.weight or 0, tuple(n or "" for n in s.names)] += 1
+        pid, tid = pids.get(s.pid or 0, 0), s.tid or 0
+        tid = pid if tid == s.pid else tid
+        found[s.source or ""][pid, tid, s.ts, s.weight or 0, tuple(n or "" for n in s.names)] += 1
     assert found == samples_of(trace)
     assert sorted((script.name, script.source) for script in read.scripts) == texts_of(trace)
-    assert Counter((c.pid, c.name, c.values[-1][1]) for c in read.counters.values()) == last_values(trace)
+    assert Counter((pids[c.pid or 0], c.name, c.values[-1][1]) for c in read.counters.values()) == last_values(trace)
     # A thread that has only states has this event, so that the viewer lists it.
     instants = [instant for instant in read.instants if instant.name != "first record"]
     assert len(read.slices) + len(instants) == sum(
         map(len, (table for _, thread in trace.threads for table in thread.load().markers.values()))
     )
     threads = [read.threads[t.uuid] for t in read.tracks.values() if t.uuid in read.threads]
-    assert {t.name or f"thread {t.tid}" for t in threads} == {
+    names = {t.name or f"thread {t.tid}" for t in threads}
+    # Behind the name of one with another number stands the recorded one.
+    assert {re.sub(r" \(\d+\)$", "", name) for name in names} == {
         thread.name for _, thread in trace.threads if not thread.sample_unit
     }
 
@@ -545,12 +560,14 @@ def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_p
             symbols.setdefault(row.id, row.name)
         leaf = {row.id: symbols.get(row.symbols, row.name) for row in processor.query(CALLSITES)}
         found: Counter[tuple[str, int, int, str]] = Counter()
+        pids = recorded_pids(trace, ((row.pid, row.name) for row in processor.query("SELECT pid, name FROM process")))
         for row in processor.query(LEAVES):
-            found[row.source, row.pid, row.tid, leaf[row.callsite]] += row.n
+            pid = pids.get(row.pid, 0)
+            found[row.source, pid, pid if row.tid == row.pid else row.tid, leaf[row.callsite]] += row.n
         assert found == wanted
         scripts = processor.query("INCLUDE PERFETTO MODULE v8.jit; SELECT name, source FROM v8_js_script")
         assert sorted((row.name, row.source) for row in scripts) == texts_of(trace)
-        counters = Counter((row.pid, row.name, row.value) for row in processor.query(LAST_VALUES))
+        counters = Counter((pids[row.pid], row.name, row.value) for row in processor.query(LAST_VALUES))
         assert counters == last_values(trace)
         slices = "SELECT count(*) FROM slice WHERE name != 'first record'"
         (row,) = processor.query(f"SELECT ({slices}) AS slices, (SELECT count(*) FROM flow) AS flows")
