@@ -62,6 +62,8 @@ MAX_FUNCTIONS = 300
 MAX_EDGES = 16
 MAX_INLINED = 128
 MAX_UUID = 20
+# Of a text in a GSYM file, in bytes.
+MAX_TEXT = 1 << 16
 
 Kernels = dict[str, ModuleType]
 Seeds = Iterable[tuple[str, bytes]]
@@ -146,7 +148,8 @@ def fuzz(corpus: str, seeds: Callable[[], Seeds], one_input: Target) -> None:
 
     options = [f"-max_len={MAX_SIZE}", f"-timeout={TIMEOUT}", f"-rss_limit_mb={MEMORY // 1_000_000}", "-len_control=40"]
     options += ["-artifact_prefix=" + str(ROOT / "fuzz") + "/finding-", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *options, *sys.argv[1:], str(folder)], until_deadline)
+    # Files that are named are tried once each, as a finding is again.
+    atheris.Setup([sys.argv[0], *options, *(sys.argv[1:] or [str(folder)])], until_deadline)
     atheris.Fuzz()
 
 
@@ -412,7 +415,8 @@ def _holds(ranges: Iterable[tuple[int, int]], address: int) -> bool:
 
 
 def _text(text: str) -> str:
-    return text.replace("\0", "\ufffd")
+    """As a reader has it."""
+    return text.replace("\0", "\ufffd").encode()[:MAX_TEXT].decode(errors="replace")
 
 
 def _line(number: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -21,21 +22,19 @@ def views_of(trace: Trace, process: Process) -> list[Thread]:
     for category in (OBJECTS, ROOTS):
         trace.add_category(*category)
     threads: list[Thread] = []
+    used = {thread.tid for thread in process.threads}
+    free = (tid for tid in count(1) if tid not in used)
+
+    def add(name: str, snapshot: HeapSnapshot, load: Callable[[], ThreadData]) -> None:
+        start, end = snapshot.start_ts, snapshot.end_ts
+        threads.append(Thread(next(free), name, False, start, end, load, sample_unit="bytes"))
+
     for nth, snapshot in enumerate(process.heap_snapshots, 1):
         name = f"heap shot {nth}"
-        _add_view(process, threads, name, snapshot, partial(_tree_samples, trace, name, snapshot))
+        add(name, snapshot, partial(_tree_samples, trace, name, snapshot))
         if np.any(snapshot.load().objects["site"] >= 0):
-            samples = partial(_site_samples, trace, snapshot)
-            _add_view(process, threads, f"{name} by allocation site", snapshot, samples)
+            add(f"{name} by allocation site", snapshot, partial(_site_samples, trace, snapshot))
     return threads
-
-
-def _add_view(
-    process: Process, threads: list[Thread], name: str, snapshot: HeapSnapshot, load: Callable[[], ThreadData]
-) -> None:
-    used = {thread.tid for thread in [*process.threads, *threads]}
-    tid = next(tid for tid in range(1, len(used) + 2) if tid not in used)
-    threads.append(Thread(tid, name, False, snapshot.start_ts, snapshot.end_ts, load, sample_unit="bytes"))
 
 
 def _tree_samples(trace: Trace, name: str, snapshot: HeapSnapshot) -> ThreadData:
