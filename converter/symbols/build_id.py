@@ -61,9 +61,14 @@ def build_id_of(data: memoryview, need: Need = _whole) -> str:
 
 
 def _notes(data: memoryview, order: str, table: _Table, need: Need) -> Iterator[bytes]:
+    """No more bytes together than the file has: those of an undamaged file do not overlap."""
+    left = len(data)
     for begin, size in _parts(data, order, table, table.note, need):
-        need(begin, begin + size)
-        yield bytes(data[begin : begin + size])
+        size = min(size, left)
+        left -= size
+        if size:
+            need(begin, begin + size)
+            yield bytes(data[begin : begin + size])
 
 
 def _parts(data: memoryview, order: str, table: _Table, kind: int, need: Need = _whole) -> Iterator[tuple[int, int]]:

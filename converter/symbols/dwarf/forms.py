@@ -250,9 +250,9 @@ class Coding:
 
     def _after_leb(self, at: int) -> int:
         data = self.data.bytes
-        while data[at] >= 0x80:
-            at += 1
-        return at + 1
+        if at < len(data) and data[at] < 0x80:
+            return at + 1
+        return uleb_at(self.data, at)[1]
 
     def _after_block(self, size: str, at: int) -> int:
         if size == "block":

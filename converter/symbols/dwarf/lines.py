@@ -107,7 +107,7 @@ def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
     table = LineTable(sections, header.files)
     try:
         _run(header, table.sequences)
-    except (FormatError, IndexError) as error:
+    except FormatError as error:
         table.damage = FormatError(f"a line program is damaged: {error}", at, ".debug_line")
     table.sequences = sorted((s for s in table.sequences if s.addresses[0] < s.end), key=lambda s: s.end)
     return table

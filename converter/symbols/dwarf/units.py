@@ -252,8 +252,6 @@ class Unit:
             self._walk(entries)
         except FormatError as error:
             self.damage = error
-        except (IndexError, ValueError):
-            self.damage = FormatError("an entry ends beyond the section", self.offset, ".debug_info")
         return entries
 
     def _walk(self, entries: dict[int, Entry]) -> None:
