@@ -140,8 +140,19 @@ def shown_threads(trace: Trace) -> list[tuple[Process, Thread]]:
 
 
 def n_markers(data: ThreadData) -> int:
-    """Those of the recording, and one whenever the thread is off the processors."""
-    return sum(map(len, data.markers.values())) + int((data.scheduling["state"] != RUNNING).sum())
+    """Those of the recording, one for each state, and one whenever the thread is off the processors."""
+    n_events = sum(map(len, (*data.markers.values(), data.states)))
+    return n_events + int((data.scheduling["state"] != RUNNING).sum())
+
+
+def numbers_of(trace: Trace) -> dict[int, str]:
+    """By the id() of each process: 7, and where several have this number 7.1, 7.2..."""
+    seen: Counter[int] = Counter()
+    numbers: dict[int, str] = {}
+    for process in trace.processes:
+        numbers[id(process)] = f"{process.pid}.{seen[process.pid]}".removesuffix(".0")
+        seen[process.pid] += 1
+    return numbers
 
 
 # ---------------------------------------------------------------- Firefox: the threads
@@ -158,11 +169,13 @@ def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
     paths, path = Paths(trace), saved(trace, tmp_path / "out.json")
     written = json.loads(path.read_bytes())["threads"]
     weights: dict[str, Counter[int]] = {}
+    numbers = numbers_of(trace)
     with ProfilerCli(path) as cli:
         for (process, thread), shown, in_file in zip(shown_threads(trace), cli.threads(), written, strict=True):
             data = thread.load()
             # What weighs bytes stands in a process of its own.
-            pid, tid = (f"{process.pid} sizes", thread.name) if thread.sample_unit else (str(process.pid), thread.tid)
+            number = numbers[id(process)]
+            pid, tid = (f"{number} sizes", thread.name) if thread.sample_unit else (number, thread.tid)
             assert (shown["pid"], shown["tid"], shown["name"]) == (pid, tid, thread.name)
             assert shown["markerCount"] == n_markers(data)
             assert in_file["samples"]["length"] == len(data.samples)
@@ -424,9 +437,10 @@ def test_firefox_frames_of_jitted_code(name: str, tmp_path: Path) -> None:
 def test_gecko_has_every_sample(name: str, tmp_path: Path) -> None:
     trace = loaded(name)
     profile = json.loads(saved(trace, tmp_path / "out.gecko.json").read_bytes())
+    numbers = numbers_of(trace)
     for (process, thread), written in zip(shown_threads(trace), profile["threads"], strict=True):
         data = thread.load()
-        assert (written["pid"], written["tid"]) == (process.pid, thread.tid)
+        assert (str(written["pid"]), written["tid"]) == (numbers[id(process)], thread.tid)
         assert len(rows(written["markers"])) == n_markers(data)
         n_stacks = Counter(sample["stack"] is not None for sample in rows(written["samples"]))
         assert n_stacks == Counter((data.samples["stack"] >= 0).tolist())
@@ -599,12 +613,14 @@ def test_switches_without_processors_are_states(tmp_path: Path, trace_processor:
     read = perfetto.read(path)
     wanted = Counter({(tid, ts, STATE_NAMES[state]): n for (tid, ts, state), n in switches_of(trace).items()})
     assert wanted.total() == 2425
-    assert {read.tracks[state.track].name for state in read.states} == {"Scheduling"}
-    assert Counter((state.tid, state.ts, state.value) for state in read.states if state.value) == wanted
+    of_threads = [state for state in read.states if read.tracks[state.track].name == "Scheduling"]
+    assert {read.tracks[state.track].name for state in read.states} == {"Scheduling", "Thread name"}
+    assert Counter((state.tid, state.ts, state.value) for state in of_threads if state.value) == wanted
     assert read.runs == []
     with trace_processor(path) as processor:
         # Without a value is the end of each thread's last state.
-        states = "SELECT count(*) FROM __intrinsic_state WHERE value != ''"
+        states = "SELECT count(*) FROM __intrinsic_state AS state JOIN track ON track.id = track_id"
+        states += " WHERE value != '' AND track.name = 'Scheduling'"
         (row,) = processor.query(f"SELECT ({states}) AS n, (SELECT count(*) FROM sched_slice) AS runs")
         assert (row.n, row.runs) == (2425, 0)
 
