@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import plt
+from builders.cfi import EhFrame
 from builders.dwarf import Dwarf, Symbol
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
@@ -27,6 +28,7 @@ from builders.perf_data import (
     DUMMY,
     HARDWARE,
     KERNEL_MODE,
+    MMAP_DATA,
     MONOTONIC,
     MONOTONIC_RAW,
     PAGE_FAULTS,
@@ -484,6 +486,28 @@ def test_recordings_with_user_stacks() -> None:
     assert reported(trace) == {"unwinding_no_information": 2}
     mixed = read(data, options=Options(keep_cut_stacks_apart=False))
     assert stacks(mixed) == ["libx.so+0x10", f"libx.so+0x10 > {kernel}", "libx.so+0x10"]
+
+
+# What the kernel reports of memory with code that has unwind information, after it was loaded.
+REPORTED_AGAIN: dict[str, Callable[[PerfData], PerfData]] = {
+    "nothing": lambda d: d,
+    "merged with its neighbour": lambda d: d.mmap2(PID, PID, CODE - 4096, 0x2000, 0, "//anon", ts=START + 20),
+    "written to": lambda d: d.mmap2(PID, PID, CODE, 4096, 0, "//anon", 3, misc=MMAP_DATA | 2, ts=START + 20),
+    "of a new thread": lambda d: d.fork(PID, 9, PID, PID, START + 20),
+}
+
+
+@pytest.mark.parametrize("steps", REPORTED_AGAIN.values(), ids=REPORTED_AGAIN)
+def test_stacks_through_code_in_memory_that_is_reported_again(steps: Callable[[PerfData], PerfData]) -> None:
+    flags = "disabled inherit mmap comm task sample_id_all mmap2 mmap_data exclude_callchain_user"
+    data = recorded(flags=flags, regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    steps(data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START))
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, CODE + 4]  # the stack pointer and the instruction
+    data.sample(PID, PID, START + 30, CODE + 4, [], regs=registers, stack=A.to_bytes(8, "little") + bytes(56))
+    frame = EhFrame(64).fde(0, 64, b"")  # behind the code; the return address is what the stack pointer points to
+    dump = jitdump().unwinding(bytes(frame.data), ts=START + 10).load("f", CODE, 64, ts=START + 10)
+    assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
