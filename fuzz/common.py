@@ -280,7 +280,7 @@ def said_by(symbols: Symbols) -> list[Any]:
     functions = list(islice(symbols.functions(), MAX_FUNCTIONS))
     frames = symbols.lookup(np.array(asked_of(functions), np.uint64))
     stacks = stacks_of(frames)
-    for version in (1, 2):
+    for version in (1, 2) if _are_whole(functions) else ():
         check_written(functions, symbols.base, bytes.fromhex(symbols.build_id)[:MAX_UUID], version)
     return [functions, stacks, frames.start.tolist(), frames.size.tolist(), list(symbols.problems)]
 
@@ -415,8 +415,14 @@ def _holds(ranges: Iterable[tuple[int, int]], address: int) -> bool:
 
 
 def _text(text: str) -> str:
-    """As a reader has it."""
-    return text.replace("\0", "\ufffd").encode()[:MAX_TEXT].decode(errors="replace")
+    return text.replace("\0", "\ufffd")
+
+
+def _are_whole(functions: Iterable[Function]) -> bool:
+    """Whether no reader of a GSYM file of them cuts a name or a path."""
+    calls = chain.from_iterable((f.name, *(source for _, source, _ in f.lines)) for f in functions)
+    inlined = chain.from_iterable((c.name, c.call_source) for f in functions for c in _calls(f.inlines))
+    return all(len(text.encode()) <= MAX_TEXT for text in {*calls, *inlined})
 
 
 def _line(number: int) -> int:

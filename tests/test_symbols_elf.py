@@ -296,6 +296,13 @@ def test_compressed_sections_hold_no_more_than_their_bytes_can(why: str, kind: i
     assert len(symbols.problems) == 1
 
 
+def test_a_section_that_is_compressed_in_both_ways() -> None:
+    """Its Elf64_Chdr declares nothing, the same bytes as those of a .zdebug section more than any memory."""
+    data = bytearray(compressed(0, int.from_bytes(b"ZLIB", "little"), bytes(99)))
+    data[data.index(b"ZLIB") + 4] = 0x7F
+    assert opened(bytes(data)).binary.symcache is None
+
+
 @pytest.mark.parametrize("kind", [1, 2, None])
 def test_compressed_sections(kind: int | None) -> None:
     text = b"some text " * 9

@@ -290,12 +290,15 @@ class Binary:
 
     def _can_be_decompressed(self) -> bool:
         """Whether no section declares more bytes than it may hold: for that many, symbolic asks at once, and where it
-        does not get them, the process ends."""
+        does not get them, the process ends. It looks for "ZLIB" in all that is compressed."""
         try:
             for section in self.section_headers:
-                described = self._compression(section, self._bytes(section.offset, section.size))
+                packed = self._bytes(section.offset, section.size)
+                described = self._compression(section, packed)
                 if described is not None:
                     self._check_size(described[1], section)
+                    if bytes(packed[:4]) == b"ZLIB":
+                        self._check_size(int.from_bytes(packed[4:12], "big"), section)
         except FormatError:
             return False
         return True
