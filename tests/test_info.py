@@ -145,7 +145,7 @@ def test_allocations_of_each_thread() -> None:
 
 
 def test_allocations_of_a_range() -> None:
-    found = summarize(select_range(allocating(), 15, 30))["allocations"]
+    found = summarize(select_range(allocating(), 15, 31))["allocations"]
     assert {row["name"]: (row["bytes"], row["freed_bytes"]) for row in found["classes"]} == {
         "Object": (37, 0), "String": (0, 100), "[unknown class]": (1, 0),
     }  # fmt: skip

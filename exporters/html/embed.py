@@ -64,11 +64,13 @@ def exported(
     limit: int,
     progress: Callable[[int], None],
 ) -> Compressed | None:
-    """What an exporter writes, compressed; None if that is more than `limit` bytes."""
+    """Returns the bytes that the exporter would write into a file of its own, compressed; None if they are more than
+    `limit` bytes."""
     sink = Compressed(limit)
     try:
         out = Output(sink, gzip=False)
-        write(trace, out, progress)
+        with trace.as_loaded():
+            write(trace, out, progress)
         out.finish()
         sink.finish()
     except BaseException as error:
