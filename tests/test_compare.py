@@ -735,7 +735,7 @@ def test_gates(run_of: Callable[..., Run]) -> None:
 
 
 NOTHING_OF = {
-    "self('nosuch') > 5%": "neither side has self of 'nosuch'; of 1 names none is near",
+    "self('nosuch') > 5%": "neither side has self of 'nosuch'; of 1 names, none of them near, the largest are 'parse'",
     "total('parseRow') > 5%": "neither side has total of 'parseRow'; the nearest names are 'parseRows', 'parse'",
     "total('*Row') > 5%": "the nearest names are 'parseRows'",
     "calls > 0": "neither side has calls; they have time, self, total",

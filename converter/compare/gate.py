@@ -201,14 +201,15 @@ def _nothing_of(gate: Gate, comparison: Comparison) -> str:
         if not gate.name or not any(kind.startswith(f"{gate.metric}.") for kind in known):
             there = f"they have {', '.join(known)}" if known else "they have no events with that"
             return f"neither side has {_words(gate)}; {there}"
-    names = [row.name for table in comparison.tables_named(_table_of(gate)) for row in table.rows]
+    rows = (row for table in comparison.tables_named(_table_of(gate)) for row in table.rows)
+    names = [row.name for row in sorted(rows, key=lambda row: (-max(row.base, row.new), row.name))]
     if gate.statistic:
         names = [
             group for kind, colon, group in (name.partition(": ") for name in names) if colon and _is_of(kind, gate)
         ]
     near = _near(gate.name, names)
-    there = f"the nearest names are {', '.join(map(repr, near))}" if near else f"of {len(names)} names none is near"
-    return f"neither side has {_words(gate)} of {gate.name!r}; {there}"
+    there = "the nearest names are" if near else f"of {len(names)} names, none of them near, the largest are"
+    return f"neither side has {_words(gate)} of {gate.name!r}; {there} {', '.join(map(repr, near or names[:MOST_NAMES]))}"
 
 
 def _kinds(tables: Sequence[Compared], statistic: str) -> list[str]:
