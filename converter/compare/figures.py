@@ -98,7 +98,7 @@ def level(table: Compared, comparison: Comparison) -> str:
         return f"at the level of the whole: shares are compared; {before.format(ratio)}"
     if table.is_level_open:
         return (
-            "as recorded, as far as the other functions leave that open: they are too few or too small to tell a "
+            "as recorded: the other functions are too few or too small to tell a "
             "slower machine from a slower function (--normalise none takes the machine to be the same)"
         )
     ratio, low, high = table.level.ratio

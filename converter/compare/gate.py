@@ -209,7 +209,8 @@ def _nothing_of(gate: Gate, comparison: Comparison) -> str:
         ]
     near = _near(gate.name, names)
     there = "the nearest names are" if near else f"of {len(names)} names, none of them near, the largest are"
-    return f"neither side has {_words(gate)} of {gate.name!r}; {there} {', '.join(map(repr, near or names[:MOST_NAMES]))}"
+    shown_names = ", ".join(map(repr, near or names[:MOST_NAMES]))
+    return f"neither side has {_words(gate)} of {gate.name!r}; {there} {shown_names}"
 
 
 def _kinds(tables: Sequence[Compared], statistic: str) -> list[str]:
