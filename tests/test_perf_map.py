@@ -32,6 +32,7 @@ from builders.perf_data import (
     MONOTONIC,
     MONOTONIC_RAW,
     PAGE_FAULTS,
+    RAW,
     REALTIME,
     SOFTWARE,
     TASK_CLOCK,
@@ -1071,6 +1072,12 @@ def test_hidden_kernel_symbols() -> None:
         assert KernelSymbols(text).lookup("", np.array([KERNEL, 0, TOP], np.uint64)) == [(0, "")] * 3
 
 
+def test_padding_in_front_of_a_function_of_the_kernel_has_its_name() -> None:
+    symbols = KernelSymbols(b"ffffffff81000000 T f\nffffffff81000010 t __pfx_g\nffffffff81000020 t g\n")
+    found = symbols.lookup("", np.array([0xFFFFFFFF8100000F, 0xFFFFFFFF8100001F, 0xFFFFFFFF81000020], np.uint64))
+    assert [name for _, name in found] == ["f", "g", "g"]
+
+
 def test_the_kernel_at_another_address(running_kernel: bytes) -> None:
     """It lies elsewhere after each start; the recording has the address of one symbol. Modules are not found then."""
     data = recorded().feature(HOSTNAME="vm1", BUILD_ID=[(-1, running_kernel, "[kernel.kallsyms]")])
@@ -1420,7 +1427,8 @@ NOT_READ: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "branches": ("BRANCH_STACK", {"branch_sample_type": 8}, {"sample_parts_not_read": 1}),
     "a group's counters": ("READ", {"read_format": "ID|GROUP"}, {"sample_parts_not_read": 1}),
     "its own counter": ("READ", {"read_format": "ID"}, {}),
-    "weights": ("WEIGHT|DATA_SRC", {}, {"sample_parts_not_read": 2}),
+    "weights": ("WEIGHT|DATA_SRC", {"type": RAW}, {"sample_parts_not_read": 2}),
+    "a memory access of an event that has none": ("DATA_SRC", {"type": SOFTWARE}, {}),
 }
 
 

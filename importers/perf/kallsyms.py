@@ -19,6 +19,9 @@ ADDRESS_DIGITS = (8, 16)
 FUNCTION_TYPES = b"tTwW"
 # Where the kernel's linker script ends code: no functions, and what follows is data.
 ENDS = frozenset(("_etext", "_einittext", "__exittext_end"))
+# The padding in front of a function (CONFIG_CALL_PADDING) has a symbol of its own. A frame that was interrupted at a
+# function's first instruction, before it was called, is looked up one byte in front of it, which is there.
+PADDING = "__pfx_"
 MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
@@ -97,7 +100,7 @@ class KernelSymbols:
         same = range(int(np.searchsorted(self._address, address)), row + 1)
         of_module = self._of_module[row]
         names = {self._words(nth)[0] for nth in same if self._of_module[nth] == of_module}
-        return max(names - ENDS, default="")
+        return max(names - ENDS, default="").removeprefix(PADDING)
 
     def _module(self, row: int) -> str:
         return self._words(row)[-1].strip("[]")

@@ -40,6 +40,8 @@ PARTS = {
     SampleType.CODE_PAGE_SIZE: "page sizes",
     SampleType.AUX: "parts of hardware traces",
 }
+# perf record --call-graph dwarf asks for DATA_SRC with every event; only those of a PMU can tell it.
+WITHOUT_MEMORY = (AttrType.HARDWARE, AttrType.SOFTWARE, AttrType.TRACEPOINT)
 
 
 def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Problem]) -> Samples:
@@ -81,7 +83,10 @@ def _has_lbr_stacks(event: Event) -> bool:
 
 
 def _parts(event: Event) -> set[str]:
+    """Returns what the event's samples have and nothing reads."""
     parts = {what for bit, what in PARTS.items() if bit in event.sample_type}
+    if event.attr.type in WITHOUT_MEMORY:
+        parts.discard(PARTS[SampleType.DATA_SRC])
     if _has_lbr_stacks(event):
         parts.discard(PARTS[SampleType.BRANCH_STACK])
     if ReadFormat.GROUP not in ReadFormat(event.attr.read_format & 31):
