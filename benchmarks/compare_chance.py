@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.compare.comparison import Comparison, Row, compare
-from traceferry.compare.gate import evaluate, parse
-from traceferry.compare.runs import Run
+from traceferry.analysis.compare.comparison import Comparison, Row, compare
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.totals.portable import Totals, Tree
 from traceferry.model import Array
-from traceferry.totals.portable import Totals, Tree
 
 SHAPES = ((1, 1), (1, 2), (1, 5), (2, 2), (3, 3), (5, 5), (8, 8))
 GATES = ("self > 5%", "time > 5%")

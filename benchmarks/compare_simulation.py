@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.compare.comparison import FEWEST_SAMPLES, compare
-from traceferry.compare.gate import evaluate, parse
-from traceferry.compare.runs import Run
+from traceferry.analysis.compare.comparison import FEWEST_SAMPLES, compare
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.totals.portable import Totals, Tree
 from traceferry.model import Array
-from traceferry.totals.portable import Totals, Tree
 
 SHARES = (0.1, 0.5, 0.9, 0.995)
 # What cells may be, and is drawn where a table does not say it.

@@ -31,11 +31,11 @@ from compare_chance import asked_for, rare, split
 from compare_simulation import simulated
 
 import traceferry
-from traceferry.compare.comparison import Comparison, compare
-from traceferry.compare.gate import evaluate, parse
-from traceferry.compare.runs import Run
-from traceferry.totals.portable import Totals, Tree
-from traceferry.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.compare.comparison import Comparison, compare
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.totals.portable import Totals, Tree
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
 
 REPO = Path(__file__).parents[1]
 PROGRAMS = REPO / "fixtures" / "compare" / "programs"

@@ -39,10 +39,10 @@ LARGE = {"jit/bigfp/perf.data.zst": True, "mono/large/hotcalls.mlpd.zst": False}
 REAL = ["jit/java17", "jit/php82", "mono/mono-6.8", "jit/wasmtime"]
 ALONE = """
 import sys, time
-from traceferry.fleet.inputs import find
-from traceferry.fleet.tables import COLUMNS
-from traceferry.fleet.tasks import Place, leaf
-from traceferry.fleet.work import Aggregation, Reading
+from traceferry.apps.fleet.inputs import find
+from traceferry.apps.fleet.tables import COLUMNS
+from traceferry.apps.fleet.tasks import Place, leaf
+from traceferry.apps.fleet.work import Aggregation, Reading
 found = find([sys.argv[1]])
 work, place = Aggregation(Reading(), tuple(COLUMNS)), Place(sys.argv[2], (), found.labels)
 recordings = found.recordings[int(sys.argv[3]) :: int(sys.argv[4])]

@@ -14,12 +14,12 @@ from typing import Any
 
 from common import MB
 
-from traceferry.fleet.engine import Counts, Engine, Step
-from traceferry.fleet.inputs import Found, Recording
-from traceferry.fleet.plan import plan
-from traceferry.fleet.run import MOST_IN_LEAF
-from traceferry.fleet.tasks import Done, Place
-from traceferry.fleet.work import Aggregation, Reading
+from traceferry.apps.fleet.engine import Counts, Engine, Step
+from traceferry.apps.fleet.inputs import Found, Recording
+from traceferry.apps.fleet.plan import plan
+from traceferry.apps.fleet.run import MOST_IN_LEAF
+from traceferry.apps.fleet.tasks import Done, Place
+from traceferry.apps.fleet.work import Aggregation, Reading
 
 # What the workers of this process would cost it, and those of other machines do not.
 SETTINGS = {

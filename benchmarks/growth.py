@@ -30,7 +30,7 @@ from common import MB, WORK, note
 from growth_cases import CASES, LEFT_OUT
 from growth_cases.case import BESIDE, INPUT, OUTPUT, SEVERAL, Case, Run
 
-import traceferry.cli
+import traceferry.apps.cli
 
 LIMIT = 1.1
 CPU_NOTICEABLE, CPU_UNSURE = 0.5, 0.03  # seconds
@@ -91,7 +91,7 @@ def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
             words += sorted(str(path) for path in folder.glob("several-*"))
         else:
             words.append(str(single.get(word, word.replace(OUTPUT, str(folder / "output")))))
-    return child(lambda: traceferry.cli.main(words), given if given.exists() else Path(os.devnull))
+    return child(lambda: traceferry.apps.cli.main(words), given if given.exists() else Path(os.devnull))
 
 
 def exponent(small: float, large: float, noticeable: float, unsure: float) -> float:

@@ -53,8 +53,8 @@ def main() -> int:
 
 def addresses(symbols: Path) -> Path:
     """Random ones between the first function and the end of the last, a line each, as llvm-gsymutil reads them."""
-    from traceferry.io.source import open_source
-    from traceferry.symbols.gsym.reader import Gsym
+    from traceferry.files.source import open_source
+    from traceferry.symbolication.gsym.reader import Gsym
 
     functions = list(Gsym(open_source(str(symbols))).functions())
     low, high = functions[0].start, functions[-1].start + functions[-1].size

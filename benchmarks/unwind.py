@@ -23,7 +23,7 @@ MEMORY_MORE = 100 * MB
 # The conversion as it was before stacks were unwound.
 WITHOUT = """
 import sys
-from traceferry.cli import main
+from traceferry.apps.cli import main
 from traceferry.importers.perf import unwinding
 unwinding.unwound = lambda trace, recording, *_: recording.samples
 sys.exit(main(sys.argv[1:]))

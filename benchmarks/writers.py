@@ -18,7 +18,7 @@ from traceferry import load
 from traceferry.exporters.json import json_kernel
 from traceferry.exporters.perfetto.calls import Calls
 from traceferry.exporters.perfetto.packets import PIECE, Packets
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Thread, ThreadData
 
 RECORDING = CAPTURES / "xray" / "logs" / "l100-fdr-c19-pie-bigmix.xray.zst"

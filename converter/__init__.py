@@ -10,7 +10,7 @@ for issue in trace.report:
 
 from typing import TYPE_CHECKING, Any
 
-from traceferry.errors import FormatError, TraceferryError, UsageError
+from traceferry.common.errors import FormatError, TraceferryError, UsageError
 
 if TYPE_CHECKING:
     from traceferry.api import convert, load, save

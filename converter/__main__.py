@@ -2,6 +2,6 @@
 
 import sys
 
-from traceferry.cli import main
+from traceferry.apps.cli import main
 
 sys.exit(main())

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceferry import registry
-from traceferry.calls import advice
-from traceferry.durations import format_duration
-from traceferry.errors import FormatError, UsageError, within_limits
-from traceferry.io.companions import companions
-from traceferry.io.decompress import Limit, limit_of
-from traceferry.io.output import open_output
-from traceferry.io.source import Source, open_source
+from traceferry.common.errors import FormatError, UsageError, within_limits
+from traceferry.common.report import Report
+from traceferry.common.units import format_duration
+from traceferry.files.companions import companions
+from traceferry.files.decompress import Limit, limit_of
+from traceferry.files.output import open_output
+from traceferry.files.source import Source, open_source
 from traceferry.model import Trace
-from traceferry.report import Report
-from traceferry.select import select_lasting, select_range, select_threads
+from traceferry.timeline import advice
+from traceferry.timeline.select import select_lasting, select_range, select_threads
 
 if TYPE_CHECKING:
-    from traceferry.symbols.interface import FindSymbols
+    from traceferry.symbolication.interface import FindSymbols
 
 Paths = str | Path | Sequence[str | Path]
 EXCERPT = 32
@@ -251,7 +251,7 @@ def _symbol_sources(paths: list[str], limit: Limit) -> list[Source]:
     if not paths:
         return []
     # What reads symbols takes longer to import than a small recording to convert.
-    from traceferry.symbols.choose import symbol_files
+    from traceferry.symbolication.choose import symbol_files
 
     return [open_source(path, limit) for path in symbol_files(paths)]
 
@@ -271,6 +271,6 @@ def _note_interpreted(report: Report) -> None:
 
 
 def kernels_are_compiled() -> bool:
-    from traceferry.calls import calls_kernel
+    from traceferry.timeline import calls_kernel
 
     return not str(calls_kernel.__file__).endswith(".py")

@@ -8,16 +8,16 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from traceferry.errors import FormatError, UsageError
-from traceferry.io.decompress import DEFAULT_LIMIT, Limit
-from traceferry.io.output import Output
-from traceferry.io.source import Source
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.files.decompress import DEFAULT_LIMIT, Limit
+from traceferry.files.output import Output
+from traceferry.files.source import Source
 
 if TYPE_CHECKING:
-    from traceferry.clocks.counter import Counter
-    from traceferry.compare.comparison import Comparison
+    from traceferry.analysis.compare.comparison import Comparison
     from traceferry.model import Trace
-    from traceferry.symbols.interface import FindSymbols
+    from traceferry.symbolication.interface import FindSymbols
+    from traceferry.timeline.counter import Counter
 
 HEAD_SIZE = 256
 

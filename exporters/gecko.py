@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.calls.paths import CallPaths
 from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
 from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, pids_of, threads_of
 from traceferry.exporters.json.stream import JsonWriter
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, distinct
+from traceferry.timeline.paths import CallPaths
 
 # The viewer refuses samples without an event delay.
 SAMPLE_SCHEMA = ("stack", "time", "eventDelay")

@@ -37,7 +37,7 @@ import atheris
 if TYPE_CHECKING:
     from traceferry.model import Trace
     from traceferry.registry import ImporterModule
-    from traceferry.symbols.interface import Frames, Function, Inline, Symbols
+    from traceferry.symbolication.interface import Frames, Function, Inline, Symbols
 
 ROOT = Path(__file__).parents[1]
 # Of inputs, in bytes; of seeds: short ones mutate better.
@@ -95,7 +95,7 @@ def run_symbols(
 ) -> None:
     """Fuzzes a reader of symbols. said: all that it says of some bytes, comparable; plain: modules that are not
     instrumented, since atheris never frees what a comparison of arrays gives."""
-    fuzz(kind, seeds, alike(imported(modules_of("traceferry.symbols"), plain), said))
+    fuzz(kind, seeds, alike(imported(modules_of("traceferry.symbolication"), plain), said))
 
 
 def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
@@ -217,8 +217,8 @@ def _kernels(there: Kernels, instead: Kernels) -> Iterator[None]:
 
 
 def _detect_and_dump(importer: ImporterModule, data: bytes) -> None:
-    from traceferry.errors import FormatError
-    from traceferry.io.source import Source
+    from traceferry.common.errors import FormatError
+    from traceferry.files.source import Source
     from traceferry.registry import detect
 
     source = Source("fuzz.bin", memoryview(data))
@@ -231,9 +231,9 @@ def _detect_and_dump(importer: ImporterModule, data: bytes) -> None:
 
 def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     """(what the loader said, every export of it)."""
-    from traceferry.errors import FormatError
-    from traceferry.io.output import Output
-    from traceferry.io.source import Source
+    from traceferry.common.errors import FormatError
+    from traceferry.files.output import Output
+    from traceferry.files.source import Source
     from traceferry.model import Trace
     from traceferry.model.laws import check
     from traceferry.registry import Options, exporter_named
@@ -322,9 +322,9 @@ def check_written(functions: Sequence[Function], base: int, uuid: bytes, version
     """A GSYM file of the functions says at their edges what they say."""
     import numpy as np
 
-    from traceferry.io.source import Source
-    from traceferry.symbols.gsym.reader import Gsym
-    from traceferry.symbols.gsym.writer import write
+    from traceferry.files.source import Source
+    from traceferry.symbolication.gsym.reader import Gsym
+    from traceferry.symbolication.gsym.writer import write
 
     out = io.BytesIO()
     written = write(out, functions, uuid=uuid, base=base, version=version)

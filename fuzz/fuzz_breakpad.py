@@ -53,9 +53,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 def said(data: bytes) -> list[Any]:
     """All that the reader says of the bytes; a FormatError says that they are no such file."""
-    from traceferry.errors import FormatError
-    from traceferry.io.source import Source
-    from traceferry.symbols.breakpad.reader import Breakpad
+    from traceferry.common.errors import FormatError
+    from traceferry.files.source import Source
+    from traceferry.symbolication.breakpad.reader import Breakpad
 
     try:
         return said_by(Breakpad(Source("fuzz.sym", memoryview(data))))
@@ -64,4 +64,4 @@ def said(data: bytes) -> list[Any]:
 
 
 if __name__ == "__main__":
-    run_symbols("breakpad", seeds, said, plain=["traceferry.symbols.breakpad.reader"])
+    run_symbols("breakpad", seeds, said, plain=["traceferry.symbolication.breakpad.reader"])

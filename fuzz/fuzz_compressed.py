@@ -46,9 +46,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def read_file(data: bytes) -> None:
-    from traceferry.errors import FormatError
-    from traceferry.io.decompress import DEFAULT_LIMIT, is_compressed
-    from traceferry.io.source import source_of
+    from traceferry.common.errors import FormatError
+    from traceferry.files.decompress import DEFAULT_LIMIT, is_compressed
+    from traceferry.files.source import source_of
 
     try:
         source = source_of("fuzz.gz", data, DEFAULT_LIMIT)
@@ -69,10 +69,10 @@ def _of_frames(data: bytes) -> bytes:
 
 
 def read_section(data: bytes, name: str) -> None:
-    from traceferry.errors import FormatError
-    from traceferry.io.source import Source
-    from traceferry.symbols.binary import FREE, MAX_RATIO, Binary
-    from traceferry.symbols.elf import ElfSymbols
+    from traceferry.common.errors import FormatError
+    from traceferry.files.source import Source
+    from traceferry.symbolication.binary import FREE, MAX_RATIO, Binary
+    from traceferry.symbolication.elf import ElfSymbols
 
     file = bytearray(elf(ElfPart(name, SHT_PROGBITS, data)))
     if not name.startswith(".z"):
@@ -98,5 +98,5 @@ def one_input(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    imported(["traceferry.io.source", "traceferry.io.decompress", "traceferry.symbols.elf"])
+    imported(["traceferry.files.source", "traceferry.files.decompress", "traceferry.symbolication.elf"])
     fuzz("compressed", seeds, one_input)

@@ -53,7 +53,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def one_input(data: bytes) -> None:
-    from traceferry.symbols import demangle
+    from traceferry.symbolication import demangle
 
     names = data.decode("utf-8", "replace").split("\n")
     harmless = [name for name in names if demangle.is_harmless(name)]
@@ -75,5 +75,5 @@ def one_input(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    imported(["traceferry.symbols.demangle", "traceferry.symbols.rust"])
+    imported(["traceferry.symbolication.demangle", "traceferry.symbolication.rust"])
     fuzz("demangle", seeds, one_input)

@@ -118,11 +118,11 @@ def said(data: bytes) -> list[Any]:
     """All that the readers say of the bytes, with symbolic and without; a FormatError: they are no such file."""
     import numpy as np
 
-    from traceferry.errors import FormatError
-    from traceferry.io.source import Source
-    from traceferry.symbols.binary import Binary
-    from traceferry.symbols.elf import ElfSymbols
-    from traceferry.symbols.one_by_one import look_up
+    from traceferry.common.errors import FormatError
+    from traceferry.files.source import Source
+    from traceferry.symbolication.binary import Binary
+    from traceferry.symbolication.elf import ElfSymbols
+    from traceferry.symbolication.one_by_one import look_up
 
     try:
         symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))))

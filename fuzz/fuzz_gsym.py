@@ -49,9 +49,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 def said(data: bytes) -> list[Any]:
     """All that the reader says of the bytes; a FormatError says that they are no such file."""
-    from traceferry.errors import FormatError
-    from traceferry.io.source import Source
-    from traceferry.symbols.gsym.reader import Gsym
+    from traceferry.common.errors import FormatError
+    from traceferry.files.source import Source
+    from traceferry.symbolication.gsym.reader import Gsym
 
     try:
         gsym = Gsym(Source("fuzz.gsym", memoryview(data)))

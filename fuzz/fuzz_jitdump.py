@@ -66,14 +66,14 @@ def built() -> Iterator[tuple[str, JitDump]]:
 
 def options_of(options: Options, choice: int) -> Options:
     """Sources of this project's folder or none, and now and then a counter that converts time stamps."""
-    from traceferry.clocks.counter import Counter
+    from traceferry.timeline.counter import Counter
 
     counter = Counter(choice >> 3 & 63, choice, choice << 32) if choice >> 9 & 1 else None
     return replace(options, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from traceferry.io.source import open_source
+    from traceferry.files.source import open_source
 
     together = JitDump().bytes()
     for name, dump in built():

@@ -151,7 +151,7 @@ def built() -> Iterator[tuple[str, Log]]:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from traceferry.io.source import open_source
+    from traceferry.files.source import open_source
 
     for name, log in built():
         yield name, log.bytes()

@@ -56,15 +56,15 @@ def dump() -> bytes:
 
 
 def add_dump(trace: Trace, options: Options) -> None:
+    from traceferry.files.source import Source
     from traceferry.importers import jitdump
-    from traceferry.io.source import Source
 
     jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
 
 
 def options_of(options: Options, choice: int) -> Options:
     """Some of the symbols, the folder with a map file or not, and now and then an offset of the clocks."""
-    from traceferry.io.source import Source
+    from traceferry.files.source import Source
 
     symbols = [
         Source(f"libx.so.{nth}.sym", memoryview(data)) for nth, data in enumerate(SYMBOLS) if choice >> 5 + nth & 1
@@ -134,7 +134,7 @@ def built() -> Iterator[tuple[str, PerfData]]:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from traceferry.io.source import open_source
+    from traceferry.files.source import open_source
 
     for name, data in built():
         yield name, data.bytes()

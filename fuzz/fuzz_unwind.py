@@ -40,11 +40,11 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 def said(data: bytes) -> list[Any]:
     import numpy as np
 
-    from traceferry.unwind.cfi import Section
-    from traceferry.unwind.machine import AARCH64, I386, X86_64
-    from traceferry.unwind.modules import Module
-    from traceferry.unwind.spaces import AddressSpace
-    from traceferry.unwind.unwinder import Unwinder, UserStacks
+    from traceferry.unwinding.cfi import Section
+    from traceferry.unwinding.machine import AARCH64, I386, X86_64
+    from traceferry.unwinding.modules import Module
+    from traceferry.unwinding.spaces import AddressSpace
+    from traceferry.unwinding.unwinder import Unwinder, UserStacks
 
     choice = data[0] if data else 0
     machine = (X86_64, I386, AARCH64)[choice % 3]
@@ -67,4 +67,4 @@ def said(data: bytes) -> list[Any]:
 
 
 if __name__ == "__main__":
-    fuzz("unwind", seeds, alike(imported(modules_of("traceferry.unwind")), said))
+    fuzz("unwind", seeds, alike(imported(modules_of("traceferry.unwinding")), said))

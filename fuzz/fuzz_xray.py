@@ -30,7 +30,7 @@ OTHERS = symbol_files("app")
 
 def options_of(options: Options, choice: int) -> Options:
     """One program, two, or none; now and then symbols that have no functions of XRay, which are refused."""
-    from traceferry.io.source import Source
+    from traceferry.files.source import Source
 
     chosen = [data for nth, data in enumerate(PROGRAMS) if choice >> 5 + nth & 1]
     if choice >> 7 & 15 == 0:
@@ -40,7 +40,7 @@ def options_of(options: Options, choice: int) -> Options:
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    from traceferry.io.source import open_source
+    from traceferry.files.source import open_source
 
     for path in sorted((ROOT / "fixtures" / "xray").rglob("*.xray*")):
         if path.suffix in (".xray", ".zst"):

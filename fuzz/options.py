@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from common import NARROWED_OUTPUTS, ROOT
 
 if TYPE_CHECKING:
-    from traceferry.io.source import Source
+    from traceferry.files.source import Source
     from traceferry.model import Trace
     from traceferry.registry import Companion, ImporterModule, Options, Reading
 
@@ -57,11 +57,11 @@ class _Reading:
 
 def narrowed(trace: Trace, choice: int) -> str:
     """A digest of what is written of some threads, a range or long calls of the trace, or of all three."""
-    from traceferry.errors import UsageError
-    from traceferry.io.output import Output
+    from traceferry.common.errors import UsageError
+    from traceferry.files.output import Output
     from traceferry.model.laws import check
     from traceferry.registry import exporter_named
-    from traceferry.select import select_lasting, select_range, select_threads
+    from traceferry.timeline.select import select_lasting, select_range, select_threads
 
     trace.sort()
     threads = [thread for _, thread in trace.threads]

@@ -24,14 +24,14 @@ LARGE = "the recordings marked large take minutes: -m large or TRACEFERRY_LARGE=
 
 
 def module_of(path: Path) -> str:
-    """converter/calls/balance.py → traceferry.calls.balance"""
+    """converter/timeline/balance.py → traceferry.timeline.balance"""
     folder, *rest = path.relative_to(REPO).with_suffix("").parts
     package = next(name for name, where in PACKAGES.items() if where == folder)
     return ".".join([package, *rest]).removesuffix(".__init__")
 
 
 def path_of(module: str) -> Path:
-    """traceferry.calls.balance → converter/calls/balance.py"""
+    """traceferry.timeline.balance → converter/timeline/balance.py"""
     package = max((name for name in PACKAGES if f"{module}.".startswith(f"{name}.")), key=len)
     parts = module.removeprefix(package).strip(".").split(".")
     return REPO.joinpath(PACKAGES[package], *parts).with_suffix(".py")

@@ -12,7 +12,7 @@ import zstandard
 from conftest import NEITHER, REPO, SHARED
 from support import as_python, data_of, lawful
 
-from traceferry.io.source import Source
+from traceferry.files.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Options, importer_named
 

@@ -15,8 +15,8 @@ import zstandard
 from conftest import NEITHER, REPO, SHARED
 from support import load_checked
 
+from traceferry.analysis.info.summary import summarize
 from traceferry.model import Table, Thread, ThreadData, Trace
-from traceferry.summary.info import summarize
 
 ROOTS = [SHARED / "captures" / "mono", REPO / "fixtures" / "mono"]
 NO_FILES = NEITHER.format("fixtures/mono")

@@ -14,11 +14,11 @@ from test_select import calls_table, in_pieces, trace_of
 
 import traceferry
 from traceferry import registry
-from traceferry.calls import advice
-from traceferry.calls.advice import what_would_fit
-from traceferry.durations import parse_duration, parse_range
-from traceferry.errors import UsageError
+from traceferry.common.errors import UsageError
+from traceferry.common.units import parse_duration, parse_range
 from traceferry.model import ALLOCATIONS, LEAVE, SAMPLES, Table, ThreadData
+from traceferry.timeline import advice
+from traceferry.timeline.advice import what_would_fit
 
 # So many calls of so many ns each, one after the other.
 CALLS = {20: 4000, 200: 400, 2_000: 40, 999_700: 4}

@@ -29,17 +29,17 @@ BORROWED = {"traceferry.exporters.gecko": {"traceferry.exporters.firefox"}}
 # Where else in converter/ a word is one of the formats': a viewer of that name, the option of a command, commands that
 # advice names, names of files; and a script of a page that `view` serves, too.
 NAMED = {
-    "converter/cli/__init__.py": {"firefox", "perfetto"},
-    "converter/cli/aggregate.py": {"mono"},
-    "converter/cli/convert.py": {"gecko", "perfetto"},
-    "converter/cli/view.py": {"firefox", "perfetto"},
-    "converter/fleet/inputs.py": {"perf"},
+    "converter/apps/cli/__init__.py": {"firefox", "perfetto"},
+    "converter/apps/cli/aggregate.py": {"mono"},
+    "converter/apps/cli/convert.py": {"gecko", "perfetto"},
+    "converter/apps/cli/view.py": {"firefox", "perfetto"},
+    "converter/apps/fleet/inputs.py": {"perf"},
     "converter/model/schema.py": {"firefox"},
-    "converter/report.py": {"firefox", "perf", "perfetto"},
-    "converter/view/conversion.py": {"firefox", "perfetto"},
-    "converter/view/page.py": {"html"},
-    "converter/view/site.py": {"firefox", "perfetto"},
-    "converter/view/viewers.py": {"firefox", "perfetto"},
+    "converter/common/report.py": {"firefox", "perf", "perfetto"},
+    "converter/apps/view/conversion.py": {"firefox", "perfetto"},
+    "converter/apps/view/page.py": {"html"},
+    "converter/apps/view/site.py": {"firefox", "perfetto"},
+    "converter/apps/view/viewers.py": {"firefox", "perfetto"},
 }
 
 

@@ -15,8 +15,8 @@ from streams import NS, START, fdr
 from support import all_calls, load_checked
 
 import traceferry
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import Options, importer_named
 

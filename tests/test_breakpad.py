@@ -10,11 +10,11 @@ from builders.breakpad import BUILD_ID, DEBUG_ID, SymFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.symbols import Frames, Function, Inline
-from traceferry.symbols.breakpad import breakpad_kernel
-from traceferry.symbols.breakpad.reader import Breakpad
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.symbolication import Frames, Function, Inline
+from traceferry.symbolication.breakpad import breakpad_kernel
+from traceferry.symbolication.breakpad.reader import Breakpad
 
 
 def opened(file: SymFile | bytes) -> Breakpad:

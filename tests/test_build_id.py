@@ -7,9 +7,9 @@ import pytest
 from conftest import REPO
 from recordings import content
 
-from traceferry.io.source import open_source
-from traceferry.symbols import Binary
-from traceferry.symbols.build_id import build_id_in, build_id_of, debug_id_of
+from traceferry.files.source import open_source
+from traceferry.symbolication import Binary
+from traceferry.symbolication.build_id import build_id_in, build_id_of, debug_id_of
 
 ID = bytes(range(20))
 PROGRAMS = sorted(

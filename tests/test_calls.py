@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from streams import NS, START, STEP, fdr, number_of, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, report_of, thread_of
 
-from traceferry.calls import balance
+from traceferry.analysis.info.summary import summarize
 from traceferry.importers.xray import fdr as fdr_pieces
 from traceferry.model import ENTRY_LOST, LEAVE, OPEN_AT_START, TAIL, Trace, laws
-from traceferry.select import select_lasting, select_range
-from traceferry.summary.info import summarize
+from traceferry.timeline import balance
+from traceferry.timeline.select import select_lasting, select_range
 
 Load = Callable[..., Trace]
 

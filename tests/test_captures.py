@@ -11,8 +11,8 @@ import pytest
 from recordings import binaries_of, content, loaded, names, path_of
 from support import Call, all_calls, calls_of, events_of, frame_names, kinds, load_checked, states_of
 
+from traceferry.analysis.info.summary import summarize
 from traceferry.model import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND, ThreadData, Trace
-from traceferry.summary.info import summarize
 
 LOGS = names(r".*\.xray")
 EXPECTED = names(r".*\.xray\.expected\.json|fdr-.*\.expected\.json")

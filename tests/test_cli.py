@@ -383,7 +383,7 @@ def test_what_decompresses_to_more_than_the_memory_is_a_sentence(folder: Path) -
 
 
 def test_a_failure_while_writing_leaves_nothing(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from traceferry.io.output import Output
+    from traceferry.files.output import Output
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -25,10 +25,10 @@ from traceferry.importers.perf.regions import (
     regions_of,
 )
 from traceferry.importers.perf.stacks import MAX_FRAMES, single_frames
-from traceferry.jit.code_sizes import by_stretch
-from traceferry.jit.places import Placements, live_bytes
 from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
 from traceferry.model import CodeReader, Trace
+from traceferry.symbolication.code_mapping import Placements, live_bytes
+from traceferry.symbolication.code_sizes import by_stretch
 
 many = examples(300)
 TOP = 1 << 64
@@ -284,7 +284,7 @@ def test_code_sizes_of_any_reader(
     monkeypatch: pytest.MonkeyPatch, limit: int, wanted: list[tuple[tuple[int, ...], int, int]], n_simplified: int
 ) -> None:
     """(stack, bytes, time) of each stretch; beyond the limit, the function weighs all that is left."""
-    monkeypatch.setattr("traceferry.jit.code_sizes.MAX_INLINED_FRAMES", limit)
+    monkeypatch.setattr("traceferry.symbolication.code_sizes.MAX_INLINED_FRAMES", limit)
     trace = Trace()
     trace.code.extend(
         func=[0] * 3, symbol=[-1] * 3, tier=[-1] * 3, pid=[1] * 3, tid=[1] * 3, size=[20, 12, 0], loaded_at=[5, 6, 7],

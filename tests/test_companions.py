@@ -14,9 +14,9 @@ from builders.perf_data import PerfData
 from support import load_checked, report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
-from traceferry.errors import FormatError
-from traceferry.io.companions import companions
-from traceferry.io.source import Source
+from traceferry.common.errors import FormatError
+from traceferry.files.companions import companions
+from traceferry.files.source import Source
 from traceferry.model import Trace
 
 

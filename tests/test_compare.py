@@ -23,19 +23,19 @@ from streams import fdr
 
 import traceferry
 from traceferry import cli
-from traceferry.compare import figures, power, statistics
-from traceferry.compare.alignment import Function
-from traceferry.compare.comparison import Comparison, Options, Row, compare
-from traceferry.compare.factors import METHODS, Factors, Method, factors_of
-from traceferry.compare.gate import evaluate, parse
-from traceferry.compare.level import Level, at_level, level_of
-from traceferry.compare.markdown import as_markdown, code
-from traceferry.compare.matching import Renames, matched
-from traceferry.compare.runs import Run
-from traceferry.compare.text import as_text
-from traceferry.errors import UsageError
+from traceferry.analysis.compare import figures, power, statistics
+from traceferry.analysis.compare.alignment import Function
+from traceferry.analysis.compare.comparison import Comparison, Options, Row, compare
+from traceferry.analysis.compare.factors import METHODS, Factors, Method, factors_of
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.level import Level, at_level, level_of
+from traceferry.analysis.compare.markdown import as_markdown, code
+from traceferry.analysis.compare.matching import Renames, matched
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.compare.text import as_text
+from traceferry.analysis.totals.portable import Totals, Tree
+from traceferry.common.errors import UsageError
 from traceferry.model import Array
-from traceferry.totals.portable import Totals, Tree
 
 JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
 

@@ -16,10 +16,10 @@ from readers import perfetto
 from streams import fdr
 
 import traceferry
-from traceferry.compare.comparison import Comparison, compare
-from traceferry.compare.runs import Run
-from traceferry.compare.trees import diff_tree
-from traceferry.io.output import open_output
+from traceferry.analysis.compare.comparison import Comparison, compare
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.compare.trees import diff_tree
+from traceferry.files.output import open_output
 from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, Trace
 from traceferry.registry import EXPORTERS, exporter_named
 

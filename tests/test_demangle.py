@@ -9,9 +9,9 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.report import Report
-from traceferry.symbols import demangle as module
-from traceferry.symbols.demangle import MAX_GROWTH, MAX_NAME, Demangler, demangle, demangled, is_harmless
+from traceferry.common.report import Report
+from traceferry.symbolication import demangle as module
+from traceferry.symbolication.demangle import MAX_GROWTH, MAX_NAME, Demangler, demangle, demangled, is_harmless
 
 HARMLESS = "_ZN3geo5scaleERKNS_3VecEd", "geo::scale(geo::Vec const&, double)"
 
@@ -32,7 +32,7 @@ def test_names_that_are_nested_deeply(kind: str, n: int) -> None:
     """In a thread of 1 MB: it lives, and the name is demangled or as it was."""
     name = NESTED[kind](n)
     threaded = (
-        "import sys, threading; from traceferry.symbols.demangle import demangle; threading.stack_size(1 << 20); "
+        "import sys, threading; from traceferry.symbolication.demangle import demangle; threading.stack_size(1 << 20); "
         "given = sys.stdin.read(); thread = threading.Thread(target=lambda: print(demangle(given))); "
         "thread.start(); thread.join()"
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from traceferry.common.report import KINDS
 from traceferry.registry import EXPORTERS
-from traceferry.report import KINDS
 
 ROOT = Path(__file__).parents[1]
 FORMATS = (ROOT / "FORMATS.md").read_text()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.durations import format_duration, parse_duration, parse_offset, parse_range
-from traceferry.errors import UsageError
+from traceferry.common.errors import UsageError
+from traceferry.common.units import format_duration, parse_duration, parse_offset, parse_range
 
 BORDERS = [
     (0, "0ns"), (1, "1ns"), (999, "999ns"), (1_000, "1us"), (1_234, "1.23us"), (999_400, "999us"), (999_499, "999us"),

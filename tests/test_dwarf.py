@@ -51,11 +51,11 @@ from builders.dwarf import (
 )
 from recordings import content, names
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.symbols.binary import Binary
-from traceferry.symbols.dwarf.functions import MAX_INLINED, functions
-from traceferry.symbols.interface import Function, Inline
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.dwarf.functions import MAX_INLINED, functions
+from traceferry.symbolication.interface import Function, Inline
 
 A, B = "/src/a.cc", "/src/b.h"
 SYMBOLIZER = shutil.which("llvm-symbolizer-19")

@@ -18,9 +18,9 @@ from support import for_each, load_checked
 
 import traceferry
 from traceferry import cli
+from traceferry.apps.view.conversion import title_of
+from traceferry.common.shown_text import encodable
 from traceferry.model import Trace
-from traceferry.shown_text import encodable
-from traceferry.view.conversion import title_of
 
 STRANGE, SEEN = os.fsdecode(b"caf\xe9\xff"), "caf\\xe9\\xff"
 
@@ -97,8 +97,8 @@ def test_many_recordings(recording: str, capsys: pytest.CaptureFixture[str], mon
             rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
         return rows
 
-    monkeypatch.setattr("traceferry.fleet.run.cluster", in_this_process)
-    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    monkeypatch.setattr("traceferry.apps.fleet.run.cluster", in_this_process)
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
     Path("runs").mkdir()
     shutil.copy(recording, f"runs/{STRANGE}.xray")
     Path(f"runs/bad{STRANGE}.xray").write_bytes(b"no recording")

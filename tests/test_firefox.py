@@ -18,10 +18,10 @@ from streams import NS, START
 from support import Call, calls_of, events_of, report_of, states_of
 
 import traceferry
+from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.counters import MANY, shown_counters
 from traceferry.exporters.firefox.tables import Stacks
 from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, ThreadData, Trace
-from traceferry.summary.info import summarize
 
 Load = Callable[..., Trace]
 EVERY = pytest.mark.parametrize("name", NAMES)

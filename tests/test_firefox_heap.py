@@ -17,10 +17,9 @@ from outputs import saved
 from test_firefox import ns, paths_of
 from test_gecko import rows
 
-from traceferry.calls.paths import CallPaths, SampleTimes
 from traceferry.exporters import gecko as gecko_exporter
 from traceferry.exporters.firefox import profile as firefox_exporter
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import (
     ALLOCATIONS,
     CALLS,
@@ -41,6 +40,7 @@ from traceferry.model import (
     Trace,
 )
 from traceferry.model.laws import check
+from traceferry.timeline.paths import CallPaths, SampleTimes
 
 START, MS, END = 10**12, 10**6, 100
 SUFFIXES = pytest.mark.parametrize("suffix", [".json", ".gecko.json"])
@@ -189,7 +189,7 @@ def test_states_of_calls(
 ) -> None:  # fmt: skip
     """(ms, path, ms it is open) of each state that lasts, and of a call that takes no time. most: whose times are
     kept."""
-    monkeypatch.setattr("traceferry.calls.paths.MOST", most)
+    monkeypatch.setattr("traceferry.timeline.paths.MOST", most)
     calls, paths = in_pieces(recording.calls(stream), [size] * 9), CallPaths()
     samples = SampleTimes(lambda: paths.samples(calls))
     stacks = [stack for piece in samples.stacks() for stack in piece.tolist()]
@@ -238,7 +238,7 @@ def test_memory_does_not_grow_with_the_calls(
     recording: Recording, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Peaks of a thread of ten pieces and of one of a hundred, both with more samples than times are kept of."""
-    monkeypatch.setattr("traceferry.calls.paths.MOST", 1 << 14)
+    monkeypatch.setattr("traceferry.timeline.paths.MOST", 1 << 14)
     one = Table(CALLS, {"ts": np.zeros(1 << 12), "frame": np.zeros(1 << 12), "flags": np.arange(1 << 12) % 2})
     recording.frame("A")
 

@@ -35,24 +35,24 @@ from distributed.scheduler import KilledWorker
 from pyarrow import csv, parquet
 
 import traceferry
-from traceferry.errors import FormatError, UsageError
-from traceferry.fleet import storage
-from traceferry.fleet.dataset import combinations
-from traceferry.fleet.forest import MEASURES
-from traceferry.fleet.inputs import Found, Recording, find
-from traceferry.fleet.inputs import _inside as inside
-from traceferry.fleet.merge import merged_trace
-from traceferry.fleet.parts import Share, joined, merged_parts, write_part
-from traceferry.fleet.plan import Node, plan
-from traceferry.fleet.run import Pool
-from traceferry.fleet.run import _with_symbols as with_symbols
-from traceferry.fleet.run import run as run_all
-from traceferry.fleet.tables import COLUMNS, rows_of, write_tables
-from traceferry.fleet.work import Aggregation, Conversion, Reading, Result, result_of, row_of
-from traceferry.fleet.work import _names_beside as names_beside
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree
+from traceferry.apps.fleet import storage
+from traceferry.apps.fleet.dataset import combinations
+from traceferry.apps.fleet.forest import MEASURES
+from traceferry.apps.fleet.inputs import Found, Recording, find
+from traceferry.apps.fleet.inputs import _inside as inside
+from traceferry.apps.fleet.merge import merged_trace
+from traceferry.apps.fleet.parts import Share, joined, merged_parts, write_part
+from traceferry.apps.fleet.plan import Node, plan
+from traceferry.apps.fleet.run import Pool
+from traceferry.apps.fleet.run import _with_symbols as with_symbols
+from traceferry.apps.fleet.run import run as run_all
+from traceferry.apps.fleet.tables import COLUMNS, rows_of, write_tables
+from traceferry.apps.fleet.work import Aggregation, Conversion, Reading, Result, result_of, row_of
+from traceferry.apps.fleet.work import _names_beside as names_beside
+from traceferry.common.errors import FormatError, UsageError
 from traceferry.model import laws
-from traceferry.summary.info import summarize
-from traceferry.totals.portable import Amounts, Totals, Tree
 
 FIXTURES = REPO / "fixtures"
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
@@ -240,8 +240,8 @@ def test_two_recordings_that_would_become_one_file(tmp_path: Path) -> None:
 
 def test_a_recording_of_several_labels_is_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a row for each label, and in the sums of each; where the tables do not have the label, once."""
-    monkeypatch.setattr("traceferry.fleet.run.cluster", in_this_process)
-    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    monkeypatch.setattr("traceferry.apps.fleet.run.cluster", in_this_process)
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
     recording = FIXTURES / "mono/mono-6.8/calls.mlpd.zst"
     (tmp_path / "m.csv").write_text(f"recording,week\n{recording},1\n{recording},2\n")
     of = find([], str(tmp_path / "m.csv"))
@@ -660,8 +660,8 @@ def test_what_could_not_be_reached_is_tried_again_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where its part was merged with others: 20 recordings are more leaves than are merged at once."""
-    monkeypatch.setattr("traceferry.fleet.run.cluster", in_this_process)
-    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    monkeypatch.setattr("traceferry.apps.fleet.run.cluster", in_this_process)
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
     names = [f"/r/{nth:02}" for nth in range(20)]
     recordings = Found((), tuple(Recording((name,), (), 1, "", name) for name in names))
     read, output = Unsteady.read, str(tmp_path / "out")
@@ -734,9 +734,9 @@ class OneWorker:
 
 def test_what_waited_at_a_worker_that_ended_is_not_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = OneWorker()
-    monkeypatch.setattr("traceferry.fleet.run.cluster", lambda *_: nullcontext(worker))
+    monkeypatch.setattr("traceferry.apps.fleet.run.cluster", lambda *_: nullcontext(worker))
     monkeypatch.setattr("distributed.as_completed", lambda loop: worker)
-    monkeypatch.setattr("traceferry.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
     names = [f"/r/{nth}" for nth in range(8)]
     bad = {names[0], names[4]}
     monkeypatch.setattr(Fatal, "failing", bad)
@@ -815,7 +815,7 @@ def test_an_error_of_the_program_is_a_row_that_says_where(tmp_path: Path, monkey
     def broken(*_: object) -> None:
         raise KeyError("stack")
 
-    monkeypatch.setattr("traceferry.fleet.work.forest_of", broken)
+    monkeypatch.setattr("traceferry.apps.fleet.work.forest_of", broken)
     path = FIXTURES / "mono/mono-6.8/calls.mlpd.zst"
     row = result_of(WORK, Recording((str(path),), (), 1, "", ""), ()).row
     assert row["status"] == "failed"
@@ -936,7 +936,7 @@ def test_a_local_file_appears_once_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_data_set_of_another_version_is_refused(data_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceferry.fleet.dataset.VERSION", 2)
+    monkeypatch.setattr("traceferry.apps.fleet.dataset.VERSION", 2)
     with pytest.raises(FormatError, match="has version 1, this program reads 2"):
         next(combinations(str(data_set)))
 

@@ -28,7 +28,7 @@ from fleets import recordings
 from pyarrow import parquet
 
 import traceferry
-from traceferry.summary.info import summarize
+from traceferry.analysis.info.summary import summarize
 
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
 PATTERN = f"s3://{BUCKET}/in/{{service}}/{{commit}}/{{host}}.*"

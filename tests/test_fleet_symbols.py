@@ -17,19 +17,19 @@ from support import load_checked, report_of
 from test_perf_map import PROGRAM, Elf, running
 
 import traceferry
-from traceferry.errors import FormatError, UsageError
+from traceferry.common.errors import FormatError, UsageError
 from traceferry.registry import IMPORTERS
-from traceferry.symbols.tool import frames_by_address, make_gsym
+from traceferry.symbolication.tool import frames_by_address, make_gsym
 
 pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'traceferry[fleet]'")
 
 from fsspec.implementations.memory import MemoryFileSystem
 
-from traceferry.fleet import places, storage, symbols
-from traceferry.fleet.symbols import SymbolStore
-from traceferry.io.source import open_source
-from traceferry.symbols import elf
-from traceferry.symbols.choose import open_symbols
+from traceferry.apps.fleet import places, storage, symbols
+from traceferry.apps.fleet.symbols import SymbolStore
+from traceferry.files.source import open_source
+from traceferry.symbolication import elf
+from traceferry.symbolication.choose import open_symbols
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,10 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.symbols.gsym.reader import CallSite, Gsym, Problem
-from traceferry.symbols.interface import Frames, Function, Inline
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.symbolication.gsym.reader import CallSite, Gsym, Problem
+from traceferry.symbolication.interface import Frames, Function, Inline
 
 Stack = list[tuple[str, str, int]]
 BASE = 0x1000

@@ -17,9 +17,9 @@ import zstandard
 from conftest import NO_SHARED, SHARED
 from test_gsym import Stack, stacks
 
-from traceferry.io.source import open_source
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.interface import Function, Inline
+from traceferry.files.source import open_source
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.interface import Function, Inline
 
 FOLDER = SHARED / "captures" / "gsym"
 PYTHON = "python3.11.debug.g19.gsym"

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_gsym import ANSWERS, KINDS, SHAPES, changed, everything, stacks
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.io.sparse import BLOCK, SparseFile
-from traceferry.symbols.gsym import writer
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.interface import Function, Inline
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.files.sparse import BLOCK, SparseFile
+from traceferry.symbolication.gsym import writer
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.interface import Function, Inline
 
 
 class Elsewhere:

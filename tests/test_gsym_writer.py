@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from recordings import content, names
 
-from traceferry.errors import UsageError
-from traceferry.io.source import Source, open_source
-from traceferry.symbols.binary import Binary
-from traceferry.symbols.build_id import build_id_of
-from traceferry.symbols.dwarf.functions import functions
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.gsym.writer import MAX_INLINED, Written, line_table, sleb, special_lines, uleb, write
-from traceferry.symbols.interface import Function, Inline
+from traceferry.common.errors import UsageError
+from traceferry.files.source import Source, open_source
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.build_id import build_id_of
+from traceferry.symbolication.dwarf.functions import functions
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.gsym.writer import MAX_INLINED, Written, line_table, sleb, special_lines, uleb, write
+from traceferry.symbolication.interface import Function, Inline
 
 PROGRAM = shutil.which("llvm-gsymutil-19")
 needs_program = pytest.mark.skipif(PROGRAM is None, reason="llvm-gsymutil-19 is not installed (Debian: llvm-19)")

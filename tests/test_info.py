@@ -9,6 +9,9 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.model import (
     ALLOCATIONS,
     CALLS,
@@ -30,10 +33,7 @@ from traceferry.model import (
     ThreadData,
     Trace,
 )
-from traceferry.select import select_range
-from traceferry.summary.info import summarize
-from traceferry.summary.text import as_text
-from traceferry.totals.sums_of_trace import SampleTotals
+from traceferry.timeline.select import select_range
 
 END = 1000
 GC = MarkerType(

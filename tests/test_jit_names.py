@@ -16,7 +16,7 @@ from conftest import shared
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.jit.names import CATEGORY_COLORS, PATTERNS, Name, Producer, Tier, producer_of
+from traceferry.symbolication.jit_names import CATEGORY_COLORS, PATTERNS, Name, Producer, Tier, producer_of
 
 Cases = dict[str, tuple[str, str]]
 

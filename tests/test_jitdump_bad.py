@@ -15,12 +15,12 @@ from jit_recordings import CODE_SIZE, content, dumps, read
 from support import report_of
 
 import traceferry
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers import jitdump
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Stack, TableB
-from traceferry.io.source import Source
-from traceferry.jit import code_sizes
 from traceferry.model import Trace, laws
+from traceferry.symbolication import code_sizes
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"

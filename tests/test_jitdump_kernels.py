@@ -18,7 +18,7 @@ from test_jitdump_bad import CODE, PLACES, WHOLE, checked, quietly
 from test_kernels import content_of, copied, interpreted, is_compiled, kernels_of, outcome, shortened
 
 from traceferry.importers.jitdump import jitdump_kernel
-from traceferry.jit import shares_kernel
+from traceferry.symbolication import shares_kernel
 
 MODULES: tuple[ModuleType, ...] = (jitdump_kernel, shares_kernel)
 # Before any test watches them.

@@ -39,11 +39,11 @@ from jit_recordings import (
 from jit_recordings import read as read_dumps
 from support import for_each, load_checked, report_of, thread_of
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers import jitdump
 from traceferry.importers.jitdump.inlines import parse_b
 from traceferry.importers.jitdump.layout import structs
-from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import Options
 
@@ -1644,7 +1644,7 @@ def test_the_tree_of_code_sizes_has_a_limit(
 ) -> None:
     """What lies beyond it counts for the function itself, without a line: also the rest of a code object. Plain line
     tables are not concerned, nor are the frames of samples."""
-    monkeypatch.setattr("traceferry.jit.code_sizes.MAX_INLINED_FRAMES", limit)
+    monkeypatch.setattr("traceferry.symbolication.code_sizes.MAX_INLINED_FRAMES", limit)
     dump = new()
     for nth, (name, file) in enumerate([("f", "/a.js"), ("g", "/b.js")]):
         places = {8 * half: [(who, file, 2 * nth + half + 1, 0) for who in (name, "i")] for half in range(2)}

@@ -39,16 +39,16 @@ from test_heap_objects import use_tracker
 from test_unwind import use_unwind
 
 import traceferry
-from traceferry.calls.balance import count_lasting
-from traceferry.clocks.ticks import MAX_FREQUENCY, TickRate
-from traceferry.compare.trees import DiffTree, Measured
-from traceferry.io.output import Output
-from traceferry.io.source import Source
+from traceferry.analysis.compare.trees import DiffTree, Measured
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.totals.collect import collect
+from traceferry.analysis.totals.trees import Trees
+from traceferry.files.output import Output
+from traceferry.files.source import Source
 from traceferry.registry import EXPORTERS, Options, importer_named
-from traceferry.select import select_lasting, select_range
-from traceferry.summary.info import summarize
-from traceferry.totals.collect import collect
-from traceferry.totals.trees import Trees
+from traceferry.timeline.balance import count_lasting
+from traceferry.timeline.select import select_lasting, select_range
+from traceferry.timeline.ticks import MAX_FREQUENCY, TickRate
 
 KERNELS = sorted(module_of(path) for folder in PACKAGES.values() for path in (REPO / folder).rglob("*_kernel.py"))
 Arguments = tuple[Any, ...]
@@ -422,7 +422,7 @@ def test_types_of_kernels() -> None:
 
 def test_reserved_pointer_encodings_are_unreadable() -> None:
     """Every DW_EH_PE encoding; of the low half, 5 to 8 and 13 to 15 are reserved."""
-    name = "traceferry.unwind.records_kernel"
+    name = "traceferry.unwinding.records_kernel"
     n, data = 256, np.arange(64, dtype=np.uint8)
     found = []
     for kernel in (importlib.import_module(name), TWINS[name]):

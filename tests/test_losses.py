@@ -8,8 +8,8 @@ from recordings import content
 from streams import NS, START, fdr, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, events_of, kinds, report_of
 
+from traceferry.common.report import KINDS
 from traceferry.model import Trace, laws
-from traceferry.report import KINDS
 
 Load = Callable[..., Trace]
 BOTH_ORDERS = pytest.mark.parametrize("big", [False, True], ids=["little", "big"])

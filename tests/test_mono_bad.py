@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from support import calls_of, data_of, load_checked, report_of, thread_of
 from test_builders_mono import everything, named
 
-from traceferry.errors import FormatError
+from traceferry.analysis.info.summary import summarize
+from traceferry.common.errors import FormatError
+from traceferry.files.output import Output
+from traceferry.files.source import Source
 from traceferry.importers import mono as importer
-from traceferry.io.output import Output
-from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import Options, exporter_named
-from traceferry.summary.info import summarize
 
 OTHER = 0x7F20
 RUN, WORK, TEXT = 0x500, 0x600, 0x2000

@@ -35,8 +35,8 @@ from mono_recordings import (
 from support import load_checked
 
 import traceferry
+from traceferry.files.source import Source
 from traceferry.heap.classes import UNKNOWN_CLASS
-from traceferry.io.source import Source
 from traceferry.model import OPEN_AT_END, HeapGraph
 from traceferry.registry import importer_named
 

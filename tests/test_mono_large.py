@@ -102,7 +102,7 @@ class Run(NamedTuple):
 # What wait4 says of a child begins with the memory of the process that started it.
 COMMAND = """
 import sys
-from traceferry.cli import main
+from traceferry.apps.cli import main
 status = main(sys.argv[1:])
 sys.stdout.flush()
 with open("/proc/self/status") as own:

@@ -37,8 +37,8 @@ from readers import mprof
 from readers.mprof import Allocated, Called
 from support import frame_names, lawful
 
-from traceferry.cli import main
-from traceferry.io.source import Source
+from traceferry.apps.cli import main
+from traceferry.files.source import Source
 from traceferry.model import LEAVE, Trace
 from traceferry.registry import Options, importer_named
 

@@ -12,13 +12,13 @@ from builders.mono import MAIN, Counter, Event, Log
 from support import calls_of, data_of, events_of, for_each, frame_names, report_of
 from test_builders_mono import EVENTS, everything, named
 
-from traceferry.calls import balance
+from traceferry.analysis.info.summary import summarize
+from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.importers.mono import walks
-from traceferry.io.source import Source
 from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
 from traceferry.registry import Options
-from traceferry.summary.info import summarize
+from traceferry.timeline import balance
 
 START = 1_000_000_000
 OTHER = 0x7F20

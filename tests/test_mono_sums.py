@@ -7,13 +7,13 @@ from builders.mono import MAIN, Log
 from support import report_of
 from test_mono_records import START
 
-from traceferry.calls import running
-from traceferry.calls.balance import CallTotals
+from traceferry.analysis.info.summary import summarize
+from traceferry.files.source import Source
 from traceferry.importers import mono as importer
-from traceferry.io.source import Source
 from traceferry.model import StreamedTable, Trace
 from traceferry.registry import Options
-from traceferry.summary.info import summarize
+from traceferry.timeline import running
+from traceferry.timeline.balance import CallTotals
 
 METHODS = [0x500 + 16 * nth for nth in range(6)]
 OTHER = 0x7F20

@@ -17,10 +17,10 @@ from test_perf_map import CODE, LIB, PID, SECOND, START, stacks
 
 import traceferry
 from traceferry import cli
-from traceferry.io import named_files
-from traceferry.io.named_files import open_named, read_named
+from traceferry.common.report import Report
+from traceferry.files import named_files
+from traceferry.files.named_files import open_named, read_named
 from traceferry.model import Trace
-from traceferry.report import Report
 
 BUILD_ID = bytes(range(20))
 STRANGER = 54321
@@ -214,7 +214,7 @@ def test_a_compressed_file_is_expanded_only_if_it_is_of_the_recorded_build(
         return outcome
 
     monkeypatch.setattr(named_files, "decompress", counted)
-    monkeypatch.setattr("traceferry.io.source.decompress", counted)
+    monkeypatch.setattr("traceferry.files.source.decompress", counted)
     library = tmp_path / "lib.so"
     data = PerfData(start=START).event().mmap2(PID, PID, LIB, 4096, 0, str(library), ts=0, build_id=BUILD_ID)
     path = recording(tmp_path, data.sample(PID, PID, START + SECOND, LIB + 16))

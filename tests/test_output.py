@@ -16,8 +16,8 @@ import pytest
 from builders.perf_data import PerfData
 
 from traceferry import cli
-from traceferry.errors import UsageError
-from traceferry.io.output import beside, open_output
+from traceferry.common.errors import UsageError
+from traceferry.files.output import beside, open_output
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="FIFOs and modes are POSIX's")
 
@@ -81,7 +81,7 @@ def test_a_full_device_is_reported(tmp_path: Path) -> None:
 def test_the_own_standard_output_by_its_name(tmp_path: Path) -> None:
     """Where it leads to a file, that is not replaced, and what it holds already stays."""
     code = (
-        "import sys; from traceferry.io.output import open_output\n"
+        "import sys; from traceferry.files.output import open_output\n"
         "print('before', flush=True)\n"
         "with open_output(sys.argv[1]) as out: out.write(b'new')"
     )
@@ -198,9 +198,9 @@ def test_an_input_is_not_written_over(recording: Path, capsys: pytest.CaptureFix
 def test_a_signal_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
     """And the process ends by the signal."""
     code = (
-        "import signal, sys, time; from traceferry import cli; from traceferry.cli import formats\n"
+        "import signal, sys, time; from traceferry import cli; from traceferry.apps.cli import formats\n"
         "signal.signal(int(sys.argv[2]), signal.SIG_DFL)\n"  # under nohup, SIGHUP is ignored
-        "from traceferry.io.output import open_output\n"
+        "from traceferry.files.output import open_output\n"
         "def run(arguments):\n"
         "    with open_output(sys.argv[1]) as out:\n"
         "        out.write(bytes(1 << 20)); print('writing', flush=True); time.sleep(60)\n"

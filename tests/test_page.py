@@ -15,9 +15,9 @@ from conftest import NO_SHARED, REPO, SHARED
 from pages import HOSTILE, bytes_of, data_of, embedded_in, many_paths, many_threads, named, one_sample
 
 import traceferry
+from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.html import embed, page
 from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace
-from traceferry.summary.info import summarize
 
 FIXTURES = REPO / "fixtures"
 POOL = (FIXTURES / "xray/clang-19/fdr-c19-pie-pool-tsc.xray", FIXTURES / "xray/clang-19/pool-pie.zst")

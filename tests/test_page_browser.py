@@ -12,9 +12,9 @@ import pytest
 from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packed_in
 from test_page import RECORDINGS, saved
 
+from traceferry.analysis.info.summary import summarize
 from traceferry.model import Sampling, Trace
-from traceferry.select import select_range
-from traceferry.summary.info import summarize
+from traceferry.timeline.select import select_range
 
 TABS = ["flame", "functions", "memory", "events", "code", "source", "threads", "report"]
 NO_BREAK = "\u202f"  # between thousands

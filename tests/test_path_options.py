@@ -14,7 +14,7 @@ from support import load_checked
 
 import traceferry
 from traceferry import cli
-from traceferry.errors import UsageError
+from traceferry.common.errors import UsageError
 from traceferry.model import Trace
 
 CODE = 0x7000

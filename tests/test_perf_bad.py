@@ -38,14 +38,14 @@ from support import load_checked
 from test_kernels import content_of, differ, interpreted, is_compiled, kernels_of, outcome, shortened
 from test_perf_map import CODE, DUMP, EVERYTHING, KERNEL, LIB, LIB_PATH, LIB_SIZE, PID, START, SWITCHES, X, kernel_map
 
-from traceferry.errors import FormatError
+from traceferry.analysis.info.summary import summarize
+from traceferry.common.errors import FormatError
+from traceferry.files.output import Output
+from traceferry.files.source import Source
 from traceferry.importers import perf
 from traceferry.importers.perf import perf_kernel, spaces, stacks_kernel
-from traceferry.io.output import Output
-from traceferry.io.source import Source
 from traceferry.model import Trace, laws
 from traceferry.registry import Options, exporter_named, importer_named
-from traceferry.summary.info import summarize
 
 quietly = examples(150)
 PLACES = st.integers(0, 1 << 16)

@@ -21,7 +21,7 @@ from readers.perf_script import UNKNOWN
 from support import load_checked, report_of
 
 import traceferry
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import RUNNING, Trace
 from traceferry.registry import EXPORTERS
 

@@ -13,15 +13,15 @@ from conftest import cuts, shared
 from support import for_each
 from test_kernels import interpreted
 
-from traceferry.clocks.counter import Counter
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import open_source
 from traceferry.importers.perf import perf_kernel, sniff
 from traceferry.importers.perf.decode import read
 from traceferry.importers.perf.layout import FLAGS, SampleType
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Mmap, Recording
 from traceferry.importers.perf.records import records
 from traceferry.importers.perf.tracepoints import decode_fields, parse_format
-from traceferry.io.source import open_source
+from traceferry.timeline.counter import Counter
 
 ORDERS = ["<", ">"]
 both_orders = for_each("order", {"little": "<", "big": ">"})

@@ -42,12 +42,12 @@ from builders.perf_data import (
 from support import data_of, events_of, load_checked, report_of, thread_of
 
 import traceferry
+from traceferry.files.source import Source, open_source
 from traceferry.importers.perf import kallsyms, natives, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
-from traceferry.io.source import Source, open_source
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws
 from traceferry.registry import Options, importer_named
 

@@ -24,7 +24,7 @@ from test_perfetto_samples import sampled_deep
 from traceferry.exporters.perfetto import calls_kernel, heap_kernel, records_kernel, stacks_kernel
 from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.exporters.perfetto.trace import write
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import (
     ALLOCATIONS,
     ARGUMENTS,

@@ -9,15 +9,15 @@ import pytest
 from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, die
 from builders.plt import FUNC, INDIRECT, INIT, RESOLVER, TEXT, Layout, Symbol, elf, layouts
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.symbols import Binary
-from traceferry.symbols.demangle import demangle
-from traceferry.symbols.elf import ElfSymbols
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.gsym.writer import write
-from traceferry.symbols.interface import Function, Symbols
-from traceferry.symbols.libraries import LibraryFile, LibraryFiles
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.symbolication import Binary
+from traceferry.symbolication.demangle import demangle
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.gsym.writer import write
+from traceferry.symbolication.interface import Function, Symbols
+from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
 
 LAYOUTS = layouts()
 CODE = [Symbol("_init", INIT, 0, ".init"), Symbol("_start", TEXT, 0, ".text")]
@@ -103,7 +103,7 @@ def test_debug_information_does_not_change_stubs(
     """A unit that does not say where its code is can have code anywhere: symbolic is asked for all addresses then."""
     if has_symbolic:
         pytest.importorskip("symbolic")
-    monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda: has_symbolic)
+    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: has_symbolic)
     ranges = {"low_pc": TEXT, "high_pc": 8} if says_where else {}
     dwarf = Dwarf(5).unit(die(SUBPROGRAM, {NAME: "main", LOW_PC: TEXT, HIGH_PC: 8}), **ranges)
     layout = LAYOUTS["x86-64 bfd"]

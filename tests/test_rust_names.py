@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceferry.symbols.demangle import demangle
+from traceferry.symbolication.demangle import demangle
 
 NAMES = {
     # v0

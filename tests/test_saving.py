@@ -13,13 +13,13 @@ from conftest import REPO, SHARED
 from support import for_each
 
 import traceferry
+from traceferry.analysis.info.summary import summarize
+from traceferry.apps.view.conversion import Conversion
+from traceferry.apps.view.viewers import FIREFOX, PERFETTO
+from traceferry.common.report import Report
 from traceferry.model import Trace
-from traceferry.report import Report
-from traceferry.select import select_range
-from traceferry.stacks import StackTable
-from traceferry.summary.info import summarize
-from traceferry.view.conversion import Conversion
-from traceferry.view.viewers import FIREFOX, PERFETTO
+from traceferry.timeline.select import select_range
+from traceferry.timeline.stacks import StackTable
 
 FORMATS = (".json", ".gecko.json", ".pftrace", ".html")
 ORDERS = (FORMATS, FORMATS[::-1], (".pftrace", ".json", ".html", ".gecko.json"))

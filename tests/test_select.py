@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.calls.balance import CallTotals, count_lasting
-from traceferry.errors import UsageError
+from traceferry.common.errors import UsageError
 from traceferry.model import (
     ALLOCATIONS,
     ARGUMENTS,
@@ -37,7 +36,8 @@ from traceferry.model import (
     Trace,
     laws,
 )
-from traceferry.select import select_lasting, select_range, select_threads
+from traceferry.timeline.balance import CallTotals, count_lasting
+from traceferry.timeline.select import select_lasting, select_range, select_threads
 
 END = 10_000
 Row = tuple[int, int, int]  # ts, frame, flags

@@ -12,9 +12,9 @@ from conftest import REPO
 from support import for_each
 
 from traceferry import cli
-from traceferry.compare.markdown import code
-from traceferry.report import Report
-from traceferry.shown_text import shown
+from traceferry.analysis.compare.markdown import code
+from traceferry.common.report import Report
+from traceferry.common.shown_text import shown
 
 EVIL = "evil\x1b]0;PWNED\x07\x1b[2J\nerror: forged\r\u202edrawrof\x9b31m\u2028\u200b"
 SEEN = "Größe<T*, 'a'>::f\\n 函数 مرحبا 😀 e\u0301"
@@ -96,7 +96,7 @@ def test_an_issue_is_one_line() -> None:
 
 # What gives text for people, without anything that a terminal obeys; and what has nothing of a recording in it.
 SHOWN = {"shown", "as_text"}
-OWN = {"converter/cli/formats.py", "converter/cli/completion.py"}
+OWN = {"converter/apps/cli/formats.py", "converter/apps/cli/completion.py"}
 
 
 def is_shown(argument: ast.expr) -> bool:

@@ -10,11 +10,11 @@ from conftest import SHARED
 from test_perf_map import PROGRAM
 from test_unwind_captures import unpacked
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
-from traceferry.symbols.binary import Binary
-from traceferry.unwind.modules import Module, open_module
-from traceferry.unwind.skeleton import Skeleton, skeleton_of
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.symbolication.binary import Binary
+from traceferry.unwinding.modules import Module, open_module
+from traceferry.unwinding.skeleton import Skeleton, skeleton_of
 
 ROOT = SHARED / "captures/unwind/root"
 

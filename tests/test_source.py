@@ -17,11 +17,11 @@ from builders.xray import Fdr
 from support import load_checked
 
 from traceferry import cli
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files import source as source_module
+from traceferry.files.decompress import DEFAULT_LIMIT, FREE, Limit
+from traceferry.files.source import Source, open_source
 from traceferry.importers.perf import decode
-from traceferry.io import source as source_module
-from traceferry.io.decompress import DEFAULT_LIMIT, FREE, Limit
-from traceferry.io.source import Source, open_source
 
 SKIPPABLE = struct.pack("<II", 0x184D2A5E, 5) + b"hello"
 EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)

@@ -14,12 +14,11 @@ from support import load_checked
 from test_info import Built
 from test_kernels import interpreted
 
-from traceferry import sums
+from traceferry.analysis.info.summary import summarize
+from traceferry.common.report import Report
 from traceferry.heap.classes import by_class
-from traceferry.jit.places import live_bytes
-from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, Trace
-from traceferry.report import Report
-from traceferry.summary.info import summarize
+from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, Trace, sums
+from traceferry.symbolication.code_mapping import live_bytes
 
 LARGEST = 2**63 - 1
 NUMBERS = st.one_of(st.integers(-100, 100), st.integers(-LARGEST - 1, LARGEST))
@@ -66,7 +65,7 @@ def test_calls_of_many_centuries() -> None:
 @pytest.mark.parametrize("kind", ["compiled", "interpreted"])
 def test_the_kernel_of_totals(kind: str) -> None:
     """Also where a damaged stream begins before time zero, and for callees that last longer than their caller can."""
-    name = "traceferry.calls.calls_kernel"
+    name = "traceferry.timeline.calls_kernel"
     kernel = importlib.import_module(name) if kind == "compiled" else interpreted(name)
     found, state = np.zeros(8, np.int64), np.zeros(2, np.int64)
     ts = np.array([-LARGEST, -5, LARGEST, LARGEST], np.int64)

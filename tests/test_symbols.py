@@ -9,7 +9,7 @@ from recordings import binaries_of, loaded, path_of
 from streams import NS, START, fdr
 from support import all_calls, kinds, load_checked, report_of
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
 from traceferry.model import Trace, laws
 
 Load = Callable[..., Trace]

@@ -10,11 +10,11 @@ from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, Symbol, die
 from builders.gsym import GsymFile
 from builders.xray import ENTER, elf_with_instr_map
 
-from traceferry.io.source import Source
-from traceferry.symbols import Symbols
-from traceferry.symbols.choose import open_symbols
-from traceferry.symbols.demangle import Demangler
-from traceferry.symbols.tool import lookup_data, lookup_text, verify
+from traceferry.files.source import Source
+from traceferry.symbolication import Symbols
+from traceferry.symbolication.choose import open_symbols
+from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.tool import lookup_data, lookup_text, verify
 
 END = 1 << 64
 BASES = [0, 0x1000, 1 << 32, 1 << 63, END - 0x4000, END - 8, END - 1]
@@ -46,7 +46,7 @@ def loaded_at(address: int) -> bytes:
 @pytest.mark.parametrize("symbolic", [True, False], ids=["symbolic", "without it"])
 @pytest.mark.parametrize("base", BASES, ids=hex)
 def test_any_addresses(monkeypatch: pytest.MonkeyPatch, base: int, symbolic: bool) -> None:
-    monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda: symbolic)
+    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: symbolic)
     for name, data in sources(base):
         source = Source(name, memoryview(data))
         symbols: Symbols = open_symbols(source)

@@ -17,14 +17,14 @@ from support import all_calls, load_checked, report_of
 from test_perf_map import Elf, options_with, program, read, running, stacks  # noqa: F401 - a fixture
 from test_perf_map import reported as reported_of_perf
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.model import Trace, laws
-from traceferry.symbols.breakpad.reader import Breakpad
-from traceferry.symbols.choose import SymbolIndex, is_same_build, library_name, open_symbols, symbol_files
-from traceferry.symbols.elf import ElfSymbols
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.shown import shown_path
+from traceferry.symbolication.breakpad.reader import Breakpad
+from traceferry.symbolication.choose import SymbolIndex, is_same_build, library_name, open_symbols, symbol_files
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.shown import shown_path
 
 SLEDS = [ENTER, EXIT]
 OTHER_ID = "ff" * 20

@@ -24,10 +24,10 @@ from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
 from traceferry import cli
-from traceferry.io.source import Source, open_source
-from traceferry.symbols.demangle import Demangler, demangle
-from traceferry.symbols.gsym.reader import Gsym
-from traceferry.symbols.tool import AT_ONCE, lookup_data, open_any
+from traceferry.files.source import Source, open_source
+from traceferry.symbolication.demangle import Demangler, demangle
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.tool import AT_ONCE, lookup_data, open_any
 
 CODE = 0x1000
 POOL = "19/pool-pie"

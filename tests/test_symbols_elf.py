@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from recordings import content, names, path_of
 from support import load_checked
 
-from traceferry.errors import FormatError
-from traceferry.io.source import Source, open_source
-from traceferry.symbols import Binary, Frames
-from traceferry.symbols import binary as binary_module
-from traceferry.symbols.build_id import build_id_of
-from traceferry.symbols.elf import ElfSymbols
-from traceferry.symbols.one_by_one import look_up
-from traceferry.symbols.symbol_table import Texts
-from traceferry.symbols.tool import debug_bytes
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source, open_source
+from traceferry.symbolication import Binary, Frames
+from traceferry.symbolication import binary as binary_module
+from traceferry.symbolication.build_id import build_id_of
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.one_by_one import look_up
+from traceferry.symbolication.symbol_table import Texts
+from traceferry.symbolication.tool import debug_bytes
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]
@@ -105,7 +105,7 @@ def test_what_is_nowhere_described_is_not_asked_of_symbolic(monkeypatch: pytest.
 def without_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it is not installed."""
     monkeypatch.setitem(sys.modules, "symbolic", None)
-    monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda: False)
+    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: False)
 
 
 def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPat
         addresses = np.array(places, np.uint64)
         wanted = symbols.lookup(addresses)
         with monkeypatch.context() as within:
-            within.setattr("traceferry.symbols.elf.has_symbolic", lambda: False)
+            within.setattr("traceferry.symbolication.elf.has_symbolic", lambda: False)
             found = symbols.lookup(addresses)
             assert symbols.is_slow
         assert not symbols.is_slow
@@ -149,7 +149,7 @@ def test_each_part_of_a_function_has_its_symbol_s_name(monkeypatch: pytest.Monke
     data = dwarf.elf([Symbol("f", 0x1100, 32), Symbol("f.cold", 0x1000, 16), Symbol("g", 0x1200, 32)])
     addresses = np.array([0x1000, 0x100F, 0x1010, 0x1100, 0x111F, 0x1200], np.uint64)
     for installed in (True, False):
-        monkeypatch.setattr("traceferry.symbols.elf.has_symbolic", lambda installed=installed: installed)
+        monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda installed=installed: installed)
         found = opened(data).lookup(addresses)
         assert [stack[-1][0] for stack in stacks(found)] == ["f.cold", "f.cold", "g", "f", "f", "g"]
         assert found.start.tolist() == [0x1000, 0x1000, 0x1010, 0x1100, 0x1100, 0x1200]
@@ -254,7 +254,7 @@ def test_damaged_section_headers(at: int, field: str) -> None:
 
 def test_files_cut_anywhere() -> None:
     """Symbols or a FormatError."""
-    from traceferry.errors import FormatError
+    from traceferry.common.errors import FormatError
 
     whole = elf_with_instr_map(FUNCTIONS)
     for cut in range(0, len(whole), 61):

@@ -6,8 +6,8 @@ from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content, dumps, read, strings_of
 
 from traceferry.model import Trace
-from traceferry.symbols import Frames, Inline
-from traceferry.symbols.jitted import MAX_DEPTH, CodeSymbols
+from traceferry.symbolication import Frames, Inline
+from traceferry.symbolication.jitted import MAX_DEPTH, CodeSymbols
 
 CODE = 0x1000
 F, G, H = Function("f", "a.js"), Function("g", "b.js"), Function("h", "c.js")

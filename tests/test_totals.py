@@ -15,13 +15,12 @@ from outputs import NAMES, trace_named
 from streams import fdr
 
 import traceferry
-from traceferry import sums
-from traceferry.model import Trace
-from traceferry.summary.info import summarize
-from traceferry.totals.collect import Collected, collect
-from traceferry.totals.details import Details, bucket_of, middle_of
-from traceferry.totals.portable import Amounts, Rows, Totals, Tree, merged, portable
-from traceferry.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.totals.collect import Collected, collect
+from traceferry.analysis.totals.details import Details, bucket_of, middle_of
+from traceferry.analysis.totals.portable import Amounts, Rows, Totals, Tree, merged, portable
+from traceferry.analysis.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
+from traceferry.model import Trace, sums
 
 FIXTURES = REPO / "fixtures"
 RECORDINGS = [

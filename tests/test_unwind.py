@@ -29,12 +29,12 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.unwind import unwind_inlined as names
-from traceferry.unwind.cfi import Problems, Section
-from traceferry.unwind.machine import X86_64
-from traceferry.unwind.modules import Module
-from traceferry.unwind.spaces import NO_MODULE, AddressSpace
-from traceferry.unwind.unwinder import Chains, Unwinder, UserStacks
+from traceferry.unwinding import unwind_inlined as names
+from traceferry.unwinding.cfi import Problems, Section
+from traceferry.unwinding.machine import X86_64
+from traceferry.unwinding.modules import Module
+from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
+from traceferry.unwinding.unwinder import Chains, Unwinder, UserStacks
 
 BIAS = 0x5555_0000_0000
 ORDER = (*CALLEE_SAVED, RBP, RSP, RIP)  # in which registers are recorded here

@@ -18,13 +18,13 @@ from support import load_checked
 from zstandard import ZstdDecompressor
 
 import traceferry
-from traceferry.io.source import Source
-from traceferry.symbols.binary import Binary
-from traceferry.unwind import unwind_inlined as names
-from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
-from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
-from traceferry.unwind.spaces import NO_MODULE, AddressSpace
-from traceferry.unwind.unwinder import Unwinder, UserStacks
+from traceferry.files.source import Source
+from traceferry.symbolication.binary import Binary
+from traceferry.unwinding import unwind_inlined as names
+from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
+from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
+from traceferry.unwinding.unwinder import Unwinder, UserStacks
 
 RECORDINGS = sorted(path.parent.name for path in (SHARED / "captures/unwind").glob("*/expected.json.zst"))
 # perf's register bits → DWARF numbers.

@@ -27,14 +27,14 @@ from streams import fdr
 from support import for_each
 
 import traceferry
-from traceferry.view.browser import has_display, leading_file, ssh_line
-from traceferry.view.connections import Connections
-from traceferry.view.conversion import handed_over, viewer_of_file
-from traceferry.view.peers import Peers
-from traceferry.view.ports import listening_socket
-from traceferry.view.server import Server
-from traceferry.view.site import Site
-from traceferry.view.viewers import VIEWERS
+from traceferry.apps.view.browser import has_display, leading_file, ssh_line
+from traceferry.apps.view.connections import Connections
+from traceferry.apps.view.conversion import handed_over, viewer_of_file
+from traceferry.apps.view.peers import Peers
+from traceferry.apps.view.ports import listening_socket
+from traceferry.apps.view.server import Server
+from traceferry.apps.view.site import Site
+from traceferry.apps.view.viewers import VIEWERS
 
 POOL = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
 PROGRAM = REPO / "fixtures/xray/clang-19/pool-pie.zst"
@@ -333,7 +333,7 @@ def test_connections_that_say_nothing_do_not_use_up_the_files(recording: Path, t
 
 
 def test_a_silent_connection_ends_and_a_slow_download_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceferry.view.connections.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("traceferry.apps.view.connections.LOOK_SECONDS", 0.05)
     (tmp_path / "out.json").write_bytes(b"{" + b" " * 20_000_000)
     site = Site(handed_over(str(tmp_path / "out.json"), "out", VIEWERS["firefox"], tmp_path / "."), [], {}, [])
     listening = listening_socket(0)
@@ -514,7 +514,7 @@ def test_where_nobody_tells_who_asks_a_private_file_leads_on(tmp_path: Path) -> 
 
 
 def test_without_tables_of_sockets_the_browser_gets_that_file(recording: Path, tmp_path: Path) -> None:
-    start = "import traceferry.view.peers as p; p.TABLES = (); from traceferry.cli import main; main()"
+    start = "import traceferry.apps.view.peers as p; p.TABLES = (); from traceferry.apps.cli import main; main()"
     browser = a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened')
     with View(recording, folder=tmp_path, opens=True, BROWSER=browser, start=start) as view:
         opened = opened_by(view, tmp_path / "opened")
@@ -575,7 +575,7 @@ def test_what_cannot_be_shown_ends_with_one_sentence(recording: Path, tmp_path: 
 def test_a_conversion_imports_nothing_of_a_server() -> None:
     code = (
         "import sys; from traceferry import cli; cli.main(['formats']); import traceferry.api; "
-        "print(sorted({'aiohttp', 'capstone', 'asyncio', 'traceferry.view'} & set(sys.modules)))"
+        "print(sorted({'aiohttp', 'capstone', 'asyncio', 'traceferry.apps.view'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from traceferry.view import cache
-from traceferry.view.cache import LOCK, cache_folder
+from traceferry.apps.view import cache
+from traceferry.apps.view.cache import LOCK, cache_folder
 
 fcntl = pytest.importorskip("fcntl", reason="owners and modes are POSIX's")
 MakesPlace = Callable[[Path], None]

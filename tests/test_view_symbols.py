@@ -25,15 +25,15 @@ from jit_recordings import path_of
 from support import for_each
 
 import traceferry
-from traceferry.errors import UsageError
-from traceferry.io.source import open_source
+from traceferry.apps.view.disassembly import Instruction, disassemble
+from traceferry.apps.view.symbol_server import SymbolServer
+from traceferry.common.errors import UsageError
+from traceferry.files.source import open_source
 from traceferry.model import Trace
-from traceferry.symbols.binary import Binary
-from traceferry.symbols.choose import open_symbols
-from traceferry.symbols.demangle import Demangler, demangle
-from traceferry.symbols.shown import shown_frames
-from traceferry.view.disassembly import Instruction, disassemble
-from traceferry.view.symbol_server import SymbolServer
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.choose import open_symbols
+from traceferry.symbolication.demangle import Demangler, demangle
+from traceferry.symbolication.shown import shown_frames
 
 POOL = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
 PROGRAM = REPO / "fixtures/xray/clang-19/pool-pie.zst"

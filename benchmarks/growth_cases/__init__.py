@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from growth_cases import comparisons, fleet, jitdump, mono, perf, symbols, unwinding, xray
-from traceferry.errors import UsageError
-from traceferry.fleet import check_installed
+from traceferry.apps.fleet import check_installed
+from traceferry.common.errors import UsageError
 
 CASES = [case for each in (xray, mono, jitdump, perf, unwinding, symbols, comparisons) for case in each.CASES]
 # What cannot be measured here, and why.

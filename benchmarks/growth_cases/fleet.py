@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 from builders.xray import Fdr
 
-import traceferry.cli
+import traceferry.apps.cli
 from growth_cases.case import Case, Run
 from growth_cases.perf import perf_thread_names
 from growth_cases.xray import xray_depth, xray_functions
-from traceferry.fleet.inputs import Recording
+from traceferry.apps.fleet.inputs import Recording
 
 
 def many(n: int) -> Iterator[tuple[str, bytes]]:
@@ -32,8 +32,8 @@ def recordings(source: Path) -> list[Recording]:
 
 
 def add_up(source: Path) -> None:
-    from traceferry.fleet.tables import COLUMNS
-    from traceferry.fleet.work import Aggregation, Reading, result_of
+    from traceferry.apps.fleet.tables import COLUMNS
+    from traceferry.apps.fleet.work import Aggregation, Reading, result_of
 
     for recording in recordings(source):
         row = result_of(Aggregation(Reading(), tuple(COLUMNS)), recording, ("label",)).row
@@ -44,9 +44,9 @@ def add_up(source: Path) -> None:
 @contextmanager
 def data_set(source: Path) -> Iterator[Path]:
     """The tables, a row of labels for each recording."""
-    from traceferry.fleet.tables import COLUMNS
-    from traceferry.fleet.tasks import Place, finish, leaf
-    from traceferry.fleet.work import Aggregation, Reading
+    from traceferry.apps.fleet.tables import COLUMNS
+    from traceferry.apps.fleet.tasks import Place, finish, leaf
+    from traceferry.apps.fleet.work import Aggregation, Reading
 
     with TemporaryDirectory(dir=source.parent.parent) as folder:
         place, work = Place(folder, ("label",), ("label",)), Aggregation(Reading(), tuple(COLUMNS))
@@ -63,7 +63,7 @@ def write_tables(source: Path) -> None:
 
 
 def merge(source: Path) -> None:
-    from traceferry.fleet.merge import merged_trace
+    from traceferry.apps.fleet.merge import merged_trace
 
     with data_set(source) as folder:
         traceferry.save(merged_trace(str(folder)), folder / "all.pftrace")
@@ -71,7 +71,7 @@ def merge(source: Path) -> None:
 
 def compare(source: Path) -> int:
     with data_set(source) as folder:
-        return traceferry.cli.main(["compare", str(folder), str(folder), "-o", str(folder / "d.html"), "--quiet"])
+        return traceferry.apps.cli.main(["compare", str(folder), str(folder), "-o", str(folder / "d.html"), "--quiet"])
 
 
 RUNS: Mapping[str, list[str] | Run] = {"totals": add_up, "tables": write_tables, "merged": merge, "compared": compare}

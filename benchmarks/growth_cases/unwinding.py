@@ -85,11 +85,11 @@ def unwind(path: Path) -> None:
     """A stack in each function."""
     import numpy as np
 
-    from traceferry.unwind.cfi import Section
-    from traceferry.unwind.machine import X86_64
-    from traceferry.unwind.modules import Module
-    from traceferry.unwind.spaces import AddressSpace
-    from traceferry.unwind.unwinder import Unwinder, UserStacks
+    from traceferry.unwinding.cfi import Section
+    from traceferry.unwinding.machine import X86_64
+    from traceferry.unwinding.modules import Module
+    from traceferry.unwinding.spaces import AddressSpace
+    from traceferry.unwinding.unwinder import Unwinder, UserStacks
 
     data, base, size = path.read_bytes(), 0x1000_0000, 512
     (n,) = struct.unpack_from("<Q", data)

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry import sums
 from traceferry.heap import heap_kernel
 from traceferry.heap.dominators import bottom_up, immediate_holders, root_kinds
-from traceferry.model import Array, HeapGraph, Trace
+from traceferry.model import Array, HeapGraph, Trace, sums
 
 MAX_DEPTH = 256  # frames of a stack of classes, with what holds it
 

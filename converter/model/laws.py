@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
 from traceferry.model import (
     ENTRY_LOST,
     LEAVE,
@@ -22,7 +23,6 @@ from traceferry.model import (
     ThreadData,
     Trace,
 )
-from traceferry.shown_text import encodable
 
 
 def check(trace: Trace) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
 from traceferry.model.schema import Array, TableSpec
-from traceferry.shown_text import encodable
 
 
 class Table:

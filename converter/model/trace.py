@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
+from traceferry.common.report import Notes, Report
+from traceferry.common.shown_text import encodable
 from traceferry.model.schema import (
     ALLOCATIONS,
     ARGUMENTS,
@@ -35,8 +37,6 @@ from traceferry.model.schema import (
     MarkerType,
 )  # fmt: skip
 from traceferry.model.tables import GrowingTable, Grown, Strings, Table
-from traceferry.report import Notes, Report
-from traceferry.shown_text import encodable
 
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.compare.comparison import Comparison
-from traceferry.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
+from traceferry.analysis.compare.comparison import Comparison
+from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
 from traceferry.exporters.firefox.markers import Schemas
 from traceferry.exporters.firefox.meta import Activity, Categories, libs, meta
 from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace
 
 NS_PER_MS = 1e6

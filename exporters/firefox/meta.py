@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from traceferry import sums
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
 from traceferry.model import (
@@ -23,6 +22,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    sums,
 )
 
 GECKO_VERSION = 36

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.calls.paths import SampleTimes
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
 from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, pids_of, threads_of
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.timeline.paths import SampleTimes
 
 GRAPH_PIXELS = 1000
 NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}

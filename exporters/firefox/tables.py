@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traceferry.calls.paths import CallPaths
 from traceferry.exporters.firefox.meta import Categories
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.model import Array, Table, Trace, positions
+from traceferry.timeline.paths import CallPaths
 
 # Frame addresses go through an Int32Array.
 MAX_ADDRESS = 2**31 - 1

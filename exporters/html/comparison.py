@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 
 import traceferry
-from traceferry.compare import figures
-from traceferry.compare.amounts import Key
-from traceferry.compare.as_json import as_json
-from traceferry.compare.comparison import Comparison
-from traceferry.compare.trees import SMALLER, DiffTree, Measured, diff_tree
+from traceferry.analysis.compare import figures
+from traceferry.analysis.compare.amounts import Key
+from traceferry.analysis.compare.as_json import as_json
+from traceferry.analysis.compare.comparison import Comparison
+from traceferry.analysis.compare.trees import SMALLER, DiffTree, Measured, diff_tree
 from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 
 SCRIPTS = (
     "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "trees.js", "state.js", "table.js", "flame.js",

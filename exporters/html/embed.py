@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Trace
 
 LEVEL = 6

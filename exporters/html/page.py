@@ -20,7 +20,7 @@ import traceferry
 from traceferry import registry
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, PageData
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Trace
 
 # In the order in which they build on each other.

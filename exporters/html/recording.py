@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from traceferry import sums
+from traceferry.analysis.info.summary import summary_of
+from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals.collect import Collected, collect
+from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
 from traceferry.heap.views import views_of
-from traceferry.model import Array, Trace
-from traceferry.summary.info import summary_of
-from traceferry.totals import tree_kernel
-from traceferry.totals.collect import Collected, collect
-from traceferry.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
+from traceferry.model import Array, Trace, sums
 
 Json = dict[str, Any]
 LONGEST_NAME = 1000

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from traceferry.exporters.json import json_kernel
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array
 
 PIECE = 1 << 15

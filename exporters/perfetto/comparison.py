@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.compare.comparison import Comparison
-from traceferry.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
+from traceferry.analysis.compare.comparison import Comparison
+from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
 from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Defaults, Descriptor, Interned, Packet, Packets
 from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.exporters.perfetto.samples import UNITS
 from traceferry.exporters.perfetto.stacks import Callstacks, Runs, write_symbols
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array, Process, Trace
 
 FOLLOWERS = ("base", "grew by", "shrank by")

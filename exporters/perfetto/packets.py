@@ -21,7 +21,7 @@ from traceferry.exporters.perfetto.proto import (
     varint,
     varints,
 )
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Array, ClockKind, Process, Thread
 
 CLOCKS: dict[ClockKind, int] = {

@@ -33,7 +33,7 @@ from traceferry.exporters.perfetto.samples import Samples
 from traceferry.exporters.perfetto.scheduling import Scheduling
 from traceferry.exporters.perfetto.sources import write_sources
 from traceferry.exporters.perfetto.threads import renumbered
-from traceferry.io.output import Output
+from traceferry.files.output import Output
 from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData, Trace
 
 # (unit, unit_name, how many of the recorded unit it is). The viewer writes a prefix to seconds and bytes: "700 us", "64

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceferry.files.source import Source
 from traceferry.importers.jitdump.layout import read_header
-from traceferry.io.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Companion, Options
 

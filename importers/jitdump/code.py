@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.clocks.counter import Counter
 from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.sources import SourceTexts
-from traceferry.jit.names import Name, Tier, producer_of
-from traceferry.jit.places import Placements, add_category, add_tier
 from traceferry.model import Array, Clock, Trace
-from traceferry.symbols.build_id import debug_id_of
+from traceferry.symbolication.build_id import debug_id_of
+from traceferry.symbolication.code_mapping import Placements, add_category, add_tier
+from traceferry.symbolication.jit_names import Name, Tier, producer_of
+from traceferry.timeline.counter import Counter
 
 NO_COLOR = "grey"
 

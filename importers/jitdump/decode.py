@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers.jitdump import jitdump_kernel
 from traceferry.importers.jitdump.inlines import (
     InlineTable,
@@ -32,7 +33,6 @@ from traceferry.importers.jitdump.layout import (
     structs,
 )
 from traceferry.importers.jitdump.lines import Lines, Record, read_lines
-from traceferry.io.source import Source
 from traceferry.model import Array
 
 PIECE = 1 << 16

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import add_code
 from traceferry.importers.jitdump.decode import Dump
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, Trace
 from traceferry.registry import Options
-from traceferry.shown_text import encodable
 
 
 def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:

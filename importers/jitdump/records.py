@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from traceferry.files.source import Source
 from traceferry.importers.jitdump.decode import checked_header, scan, source_parts
 from traceferry.importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
 from traceferry.importers.jitdump.layout import (
@@ -17,7 +18,6 @@ from traceferry.importers.jitdump.layout import (
     Structs,
     structs,
 )
-from traceferry.io.source import Source
 
 MAX_ENTRIES = 16
 MAX_TEXT = 80

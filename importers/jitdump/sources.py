@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from traceferry.files.named_files import is_inside, read_named
+from traceferry.files.source_files import MAX_TEXT, local_path, real_file, text_in_roots
 from traceferry.importers.jitdump.decode import Dump
-from traceferry.io.named_files import is_inside, read_named
-from traceferry.io.source_files import MAX_TEXT, local_path, real_file, text_in_roots
 from traceferry.model import Trace
 
 

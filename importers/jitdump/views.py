@@ -6,12 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import Code
 from traceferry.importers.jitdump.inlines import InlineTable
 from traceferry.importers.jitdump.layout import MAX_TID
-from traceferry.jit.code_sizes import Weights, by_stretch, view_of
-from traceferry.jit.places import live_bytes
-from traceferry.jit.shares import Shares
 from traceferry.model import (
     COUNTER_VALUES,
     Array,
@@ -26,7 +24,9 @@ from traceferry.model import (
     distinct,
     rows_by_key,
 )
-from traceferry.shown_text import encodable
+from traceferry.symbolication.code_mapping import live_bytes
+from traceferry.symbolication.code_sizes import Weights, by_stretch, view_of
+from traceferry.symbolication.shares import Shares
 
 LOADED = MarkerType(
     "JIT code",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from traceferry.files.source import Source
 from traceferry.importers.mono.layout import MAGIC
-from traceferry.io.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Companion, Options
 

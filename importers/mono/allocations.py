@@ -17,7 +17,7 @@ from traceferry.importers.mono.threads import ThreadLifetime
 from traceferry.importers.mono.walks import Sites, cut, site_pieces
 from traceferry.kernels.tables import Nodes
 from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
-from traceferry.stacks import StackTable
+from traceferry.timeline.stacks import StackTable
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
 KEPT = 1 << 23

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.calls.running import RunningTotals
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono import log_kernel
 from traceferry.importers.mono.events import Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, Header, Metadata
-from traceferry.io.source import Source
 from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.kernels.tables import doubled
 from traceferry.model import Array
+from traceferry.timeline.running import RunningTotals
 
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
 CUT_OFF = (CUT, cursor.BAD_COUNT)

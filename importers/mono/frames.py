@@ -8,7 +8,7 @@ from traceferry.heap.views import class_frame
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.model import Array, Trace
-from traceferry.names import Names
+from traceferry.timeline.method_table import Names
 
 MANAGED, WRAPPER, NATIVE = ("Managed", "yellow"), ("Wrapper", "lightblue"), ("Native", "grey")
 # What sampling leaves in the code fields of methods that it saw first is not one.

@@ -18,7 +18,7 @@ from traceferry.importers.mono.layout import SITED, Event, Gc
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
 from traceferry.model import Array, Trace
-from traceferry.stacks import StackTable
+from traceferry.timeline.stacks import StackTable
 
 UNKNOWN = -1
 END_OF_LOG = (1 << 63) - 1

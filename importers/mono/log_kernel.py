@@ -7,7 +7,6 @@ called again, with a longer array where one was full, it goes on where it was.
 
 import cython
 
-from traceferry.calls.running_inlined import RunningSums, entered, left
 from traceferry.importers.mono.cursor_inlined import (
     CALLS,
     DEPTH,
@@ -35,6 +34,7 @@ from traceferry.kernels.integers import wrapped
 from traceferry.kernels.names import NameTable
 from traceferry.kernels.nodes import NodeTable
 from traceferry.kernels.words import load8
+from traceferry.timeline.running_inlined import RunningSums, entered, left
 
 # Columns of `stats`, a row for each buffer; further ones count events.
 FIRST_TS, LAST_TS, EVENTS, BAD, BAD_AT = range(5)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from traceferry import model
+from traceferry.common.shown_text import encodable
 from traceferry.importers.mono.allocations import Allocations
 from traceferry.importers.mono.counters import add_coverage, counters
 from traceferry.importers.mono.decode import Log
@@ -19,7 +20,6 @@ from traceferry.importers.mono.samples import describe_sampling, read_samples
 from traceferry.importers.mono.shots import Shots, find_shots
 from traceferry.importers.mono.threads import UNKNOWN_TID, ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.walks import call_pieces
-from traceferry.shown_text import encodable
 
 MS = 1_000_000
 # The header's wall time is cut to a second: logs of one machine may seem this much apart.

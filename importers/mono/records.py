@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceferry.files.source import Source
 from traceferry.importers.mono import decode
 from traceferry.importers.mono.decode import Records
 from traceferry.importers.mono.events import Field, Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
-from traceferry.io.source import Source
 
 NAMES = {int(event): event.name for event in Event} | dict.fromkeys(MONITOR_EVENTS, "MONITOR")
 MAX_ITEMS = 16

@@ -13,8 +13,8 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
 from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, holders
-from traceferry.names import Names
-from traceferry.stacks import intern_stacks
+from traceferry.timeline.method_table import Names
+from traceferry.timeline.stacks import intern_stacks
 
 # sample=N or sample-real=N, N a second.
 SAMPLE_OPTION = re.compile(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.calls.balance import Balancer, Raw
 from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import log_kernel
 from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, windows
 from traceferry.importers.mono.layout import SITED, Event
 from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table
-from traceferry.names import Names
-from traceferry.stacks import StackTable
+from traceferry.timeline.balance import Balancer, Raw
+from traceferry.timeline.method_table import Names
+from traceferry.timeline.stacks import StackTable
 
 FIRST_DEPTH = 1 << 8
 

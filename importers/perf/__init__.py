@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers.perf.layout import is_magic
-from traceferry.io.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
-    from traceferry.clocks.counter import Counter
     from traceferry.importers.perf.recording import Recording
+    from traceferry.timeline.counter import Counter
 
 
 def sniff(head: memoryview) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traceferry.common.report import Report
 from traceferry.importers.perf.recording import Deferred, Samples
 from traceferry.model import Array
-from traceferry.report import Report
 
 # PERF_CONTEXT_USER, PERF_CONTEXT_USER_DEFERRED, PERF_CONTEXT_GUEST.
 USER, USER_DEFERRED, GUEST = (np.uint64((1 << 64) - n) for n in (512, 640, 2048))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.clocks.counter import Counter
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.common.shown_text import encodable
+from traceferry.files.decompress import DEFAULT_LIMIT, Limit
 from traceferry.importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
 from traceferry.importers.perf.features import FeatureReader, read_build_id
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
@@ -34,8 +35,7 @@ from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
 from traceferry.importers.perf.stream import Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
-from traceferry.io.decompress import DEFAULT_LIMIT, Limit
-from traceferry.shown_text import encodable
+from traceferry.timeline.counter import Counter
 
 DATA_SIZE_AT = 48  # in the header
 RECORD_TYPES = {int(kind) for kind in RecordType}

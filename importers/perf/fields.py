@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
 from traceferry.model import Array
-from traceferry.shown_text import encodable
 
 
 class CutError(Exception):

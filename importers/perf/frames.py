@@ -12,9 +12,9 @@ from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Native
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, Meanings
-from traceferry.jit.names import Name, producer_of
-from traceferry.jit.places import add_category, add_tier
 from traceferry.model import Array, Trace, rows_by_key
+from traceferry.symbolication.code_mapping import add_category, add_tier
+from traceferry.symbolication.jit_names import Name, producer_of
 
 CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 # One name does not tell who wrote it.

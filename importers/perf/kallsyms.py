@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.importers.perf.fields import words_at
 from traceferry.model import Array
-from traceferry.symbols.build_id import build_id_in
+from traceferry.symbolication.build_id import build_id_in
 
 KALLSYMS = Path("/proc/kallsyms")
 KERNEL_NOTES = Path("/sys/kernel/notes")

@@ -7,7 +7,7 @@ import numpy as np
 from traceferry.importers.perf.mappings import ANONYMOUS
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.spaces import Memory
-from traceferry.symbols.libraries import LibraryFiles
+from traceferry.symbolication.libraries import LibraryFiles
 
 
 class MappedLibraries(LibraryFiles):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
+from traceferry.files.source import Source
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
@@ -21,7 +23,6 @@ from traceferry.importers.perf.recording import Event, Recording, Samples
 from traceferry.importers.perf.regions import BEGINNING
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
-from traceferry.io.source import Source
 from traceferry.model import (
     PREEMPTED,
     RUNNING,
@@ -40,7 +41,6 @@ from traceferry.model import (
     distinct,
 )
 from traceferry.registry import Options
-from traceferry.shown_text import encodable
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from traceferry.common.report import Report
+from traceferry.files.companions import places_beside
+from traceferry.files.named_files import read_named
+from traceferry.files.source import Source
 from traceferry.importers.perf.recording import Recording
-from traceferry.io.companions import places_beside
-from traceferry.io.named_files import read_named
-from traceferry.io.source import Source
 from traceferry.model import Array
 from traceferry.registry import Options
-from traceferry.report import Report
 
 # A line takes some 100 bytes.
 MAX_SIZE = 256 << 20

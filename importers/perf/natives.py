@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.common.report import Report
+from traceferry.files.named_files import open_named
+from traceferry.files.source import Source
 from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
-from traceferry.io.named_files import open_named
-from traceferry.io.source import Source
 from traceferry.model import Array, Trace
 from traceferry.registry import Options
-from traceferry.report import Report
-from traceferry.symbols.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
-from traceferry.symbols.demangle import Demangler
-from traceferry.symbols.interface import FoundSymbols
+from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
+from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.interface import FoundSymbols
 
 if TYPE_CHECKING:
-    from traceferry.symbols import Binary, Symbols
-    from traceferry.symbols.choose import SymbolIndex
-    from traceferry.symbols.libraries import LibraryFile
+    from traceferry.symbolication import Binary, Symbols
+    from traceferry.symbolication.choose import SymbolIndex
+    from traceferry.symbolication.libraries import LibraryFile
 
 KERNEL = "[kernel.kallsyms]"
 # What perf puts behind that name: a symbol, whose address is the mapping's page offset.
@@ -115,7 +115,7 @@ class Library:
 
     def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """addresses: uint64, relative to the lowest that is loaded."""
-        from traceferry.symbols.shown import shown_frames
+        from traceferry.symbolication.shown import shown_frames
 
         if self.symbols is None or not len(addresses):
             return [([], 0)] * len(addresses)
@@ -130,7 +130,7 @@ class Library:
     @cached_property
     def file(self) -> LibraryFile:
         """For look-ups, once symbols and binary are known."""
-        from traceferry.symbols.libraries import LibraryFile
+        from traceferry.symbolication.libraries import LibraryFile
 
         return LibraryFile(self.symbols, self.binary)
 
@@ -192,7 +192,7 @@ class Natives:
 
     def note_problems(self) -> None:
         """Of symbols, once everything was looked up."""
-        from traceferry.symbols.choose import note_problems
+        from traceferry.symbolication.choose import note_problems
 
         self.demangle.note_kept(self._trace.report, "libraries")
         for library in self.libraries:
@@ -362,7 +362,7 @@ class Natives:
     def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
         """The ELF file of what was found, itself or another of that build; and that with its debug information, if it
         is apart."""
-        from traceferry.symbols.elf import ElfSymbols
+        from traceferry.symbolication.elf import ElfSymbols
 
         of_build = self._given.of_build(found.symbols.build_id) if self._given else []
         opened = [one.symbols for one in (found, own) if one is not None] + of_build
@@ -378,8 +378,8 @@ class Natives:
         opened = [one for source in self._sources if (one := self._opened(source)) is not None]
         if not opened:
             return None
-        from traceferry.symbols.choose import SymbolIndex
-        from traceferry.symbols.elf import ElfSymbols
+        from traceferry.symbolication.choose import SymbolIndex
+        from traceferry.symbolication.elf import ElfSymbols
 
         of_binaries = sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
         return SymbolIndex(of_binaries)
@@ -443,7 +443,7 @@ class Natives:
         return source
 
     def _opened(self, source: Source) -> Symbols | None:
-        from traceferry.symbols.choose import open_symbols
+        from traceferry.symbolication.choose import open_symbols
 
         try:
             return open_symbols(source)

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from traceferry.clocks.counter import Counter
 from traceferry.importers.perf.layout import Attr, SampleType
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array
+from traceferry.timeline.counter import Counter
 
 # What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
 DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
@@ -19,7 +19,7 @@ JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
 
 @dataclass(frozen=True)
 class Problem:
-    """A note for the report; kind is a key of traceferry.report.KINDS. offset: in the stream."""
+    """A note for the report; kind is a key of traceferry.common.report.KINDS. offset: in the stream."""
 
     kind: str
     count: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
+from traceferry.files.decompress import DEFAULT_LIMIT, Limit
 from traceferry.importers.perf.decode import scan
 from traceferry.importers.perf.events import event_table, sample_id_size
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
@@ -26,7 +27,6 @@ from traceferry.importers.perf.layout import (
 )
 from traceferry.importers.perf.recording import Event
 from traceferry.importers.perf.stream import Span, Stream, record_headers
-from traceferry.io.decompress import DEFAULT_LIMIT, Limit
 
 SHOWN_BYTES = 64
 HEX_FIELDS = {"ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.files.source import release
 from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.layout import SampleType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
-from traceferry.io.source import release
 from traceferry.model import Array
 
 FOUND = perf_kernel.FOUND_SLOTS

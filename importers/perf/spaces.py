@@ -33,8 +33,8 @@ from traceferry.importers.perf.regions import (
     regions_of,
     versions_of,
 )
-from traceferry.jit.names import Producer, producer_of
 from traceferry.model import Array, Trace, rows_by_key
+from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
 OTHER_SPACE = 1  # guests and hypervisors; and where stacks end that are cut, from FIRST_ENDING on

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from traceferry.files.decompress import Limit, decompress_stream
+from traceferry.files.source import release
 from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
 from traceferry.importers.perf.recording import Problem
-from traceferry.io.decompress import Limit, decompress_stream
-from traceferry.io.source import release
 from traceferry.kernels.tables import doubled
 from traceferry.model import Array
 

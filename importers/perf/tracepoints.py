@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from traceferry.common.shown_text import encodable
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
-from traceferry.shown_text import encodable
 
 MAGIC = b"\x17\x08\x44tracing"
 FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]

@@ -10,7 +10,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import release
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
 from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.mappings import ANONYMOUS
@@ -19,13 +20,12 @@ from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
-from traceferry.io.source import release
 from traceferry.model import Array, CodeReader, Trace, distinct, rows_by_key
-from traceferry.unwind import unwind_inlined as names
-from traceferry.unwind.machine import AARCH64, I386, X86_64, Machine
-from traceferry.unwind.modules import JIT_ADDRESS, Module, jit_module, open_module
-from traceferry.unwind.spaces import NO_MODULE, AddressSpace
-from traceferry.unwind.unwinder import MAX_FRAMES, Chains, Unwinder, UserStacks
+from traceferry.unwinding import unwind_inlined as names
+from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
+from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
+from traceferry.unwinding.unwinder import MAX_FRAMES, Chains, Unwinder, UserStacks
 
 # Bits of sample_regs_user → DWARF numbers. Source: the kernel's asm/perf_regs.h; the psABIs.
 X86_64_BITS = dict(zip([*range(9), *range(16, 24)], [0, 3, 2, 1, 4, 5, 6, 7, 16, *range(8, 16)], strict=True))

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
-from traceferry.io.source import Source
 from traceferry.model import Trace
 from traceferry.registry import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.xray.log import Log
-    from traceferry.symbols import Symbols
+    from traceferry.symbolication import Symbols
 
 
 def sniff(head: memoryview) -> bool:
@@ -61,7 +61,7 @@ def _open_symbols(sources: Sequence[Source]) -> list[Symbols]:
     if not sources:
         return []
     # What reads ELF files takes longer to import than a small log to convert.
-    from traceferry.symbols.choose import open_symbols
+    from traceferry.symbolication.choose import open_symbols
 
     return [open_symbols(source) for source in sources]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
 from traceferry.importers.xray.instr_map import function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, Trace
-from traceferry.symbols.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler
 
 if TYPE_CHECKING:
-    from traceferry.symbols import Binary, Symbols
+    from traceferry.symbolication import Binary, Symbols
 
     Named = tuple[Binary, Symbols]
 
@@ -59,8 +59,8 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
     Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
     binary that is given.
     """
-    from traceferry.symbols.choose import SymbolIndex
-    from traceferry.symbols.elf import ElfSymbols
+    from traceferry.symbolication.choose import SymbolIndex
+    from traceferry.symbolication.elf import ElfSymbols
 
     programs = [one for one in symbols if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
     others = [one for one in symbols if not isinstance(one, ElfSymbols) or one.binary.is_debug_file]
@@ -71,7 +71,7 @@ def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
 
 
 def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used: Sequence[Symbols]) -> None:
-    from traceferry.symbols.choose import refused_build
+    from traceferry.symbolication.choose import refused_build
 
     known = {id(one) for one in used}
     unused = [one for one in others if id(one) not in known]
@@ -139,7 +139,7 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
 
 def _definitions(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[tuple[str, str, int]]:
     """(name, source, line) of the functions that start at these addresses; their lines are the first that are not 0."""
-    from traceferry.symbols.shown import shown_path
+    from traceferry.symbolication.shown import shown_path
 
     names, sources, lines = _outermost(symbols, addresses)
     missing = np.flatnonzero((names != "") & (lines == 0))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from traceferry.errors import FormatError
+from traceferry.common.errors import FormatError
 
 if TYPE_CHECKING:
-    from traceferry.symbols import Binary
+    from traceferry.symbolication import Binary
 
 SECTION = "xray_instr_map"
 

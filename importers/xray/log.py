@@ -69,7 +69,7 @@ class ThreadLog:
 
 @dataclass(frozen=True)
 class Problem:
-    """A note for the report; kind is a key of traceferry.report.KINDS."""
+    """A note for the report; kind is a key of traceferry.common.report.KINDS."""
 
     kind: str
     count: int

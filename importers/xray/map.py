@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.calls.balance import Raw, RecordedCalls
-from traceferry.clocks.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
+from traceferry.common.shown_text import encodable
+from traceferry.files.source import Source
 from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
 from traceferry.importers.xray.layout import Function
 from traceferry.importers.xray.log import Event, Log, Piece, ThreadLog
-from traceferry.io.source import Source
 from traceferry.model import (
     ARGUMENTS,
     LEAVE,
@@ -33,11 +32,12 @@ from traceferry.model import (
     Trace,
     distinct,
 )
-from traceferry.shown_text import encodable
-from traceferry.symbols.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler
+from traceferry.timeline.balance import Raw, RecordedCalls
+from traceferry.timeline.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 
 if TYPE_CHECKING:
-    from traceferry.symbols import Symbols
+    from traceferry.symbolication import Symbols
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
@@ -105,7 +105,7 @@ def _note_problems(trace: Trace, log: Log) -> None:
 
 def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
     if objects:
-        from traceferry.symbols.choose import note_problems
+        from traceferry.symbolication.choose import note_problems
 
         for one in objects:
             note_problems(trace.report, one.symbols)
@@ -113,7 +113,7 @@ def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
 
 def _keep_files(trace: Trace, objects: Sequence[Object]) -> None:
     if objects:
-        from traceferry.symbols.libraries import LibraryFile, LibraryFiles
+        from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
 
         of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
         debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]

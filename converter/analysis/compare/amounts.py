@@ -1,0 +1,260 @@
+"""What is compared: tables of amounts, a row for each function, class, kind of event..., a column for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from traceferry.analysis.compare.alignment import Function
+from traceferry.analysis.compare.matching import Renames, matched
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.totals.details import middle_of
+from traceferry.analysis.totals.portable import Rows
+from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.model import Array
+
+Key = tuple[Any, ...]
+# samples: drawn at random; measured: vary from run to run; exact: the same in every run of a deterministic program.
+Model = Literal["samples", "measured", "exact"]
+Unit = Literal["samples", "ns", "bytes", "count"]
+STATISTICS = ("count", "sum", "p50", "p99", "max")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """name: as gates have it; of: what it is of; is_shared: whether the rows add up to the runs' wholes; keys: (name,
+    file, line, kind) of functions, else (name,); values: float64 [rows, runs], the base's runs first; counts: as these,
+    how many things each of them is of, as the calls that took a time."""
+
+    name: str
+    title: str
+    unit: Unit
+    model: Model
+    keys: tuple[Key, ...]
+    values: Array
+    counts: Array
+    is_shared: bool = False
+
+
+@dataclass(frozen=True)
+class LastTier:
+    """In which tier a function was last compiled, in each run; "" where it was not."""
+
+    function: Function
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class Sides:
+    """Both sides' runs, with functions matched."""
+
+    def __init__(self, base: Sequence[Run], new: Sequence[Run], renames: Renames) -> None:
+        self.base, self.new = list(base), list(new)
+        functions = [{key for run in side for key in _functions_of(run)} for side in (base, new)]
+        of_base, of_new = matched(functions[0], functions[1], renames)
+        self._called = [of_base] * len(base) + [of_new] * len(new)
+        self._renames = [renames] * len(base) + [lambda name: name] * len(new)
+
+    @property
+    def runs(self) -> list[Run]:
+        return self.base + self.new
+
+    def tables(self) -> Iterator[Amounts]:
+        """Those that either side has anything in."""
+        for kind in (self._of_functions, self._of_memory, self._of_code, self._of_events, self._of_threads):
+            yield from (table for table in kind() if table.values.any())
+
+    def whole(self) -> Amounts:
+        """What each run has in all."""
+        runs = self.runs
+        sums = [run.totals.functions.amounts.reshape(-1, 5).sum(axis=0).tolist() for run in runs]
+        sampled = np.array([of_run[3] * (run.sample_ns or 1) for of_run, run in zip(sums, runs, strict=True)])
+        called = np.array([of_run[2] for of_run in sums], np.float64)
+        lasted = np.array([run.duration_ns for run in runs], np.float64)
+        rows = {"time of samples": sampled, "time of calls": called, "duration of the recording": lasted}
+        kept = {name: values for name, values in rows.items() if values.any()}
+        values = np.array(list(kept.values())).reshape(len(kept), len(runs))
+        return Amounts(
+            "time", "whole", "ns" if all(run.sample_ns for run in runs) or not sampled.any() else "samples", "measured",
+            tuple((name,) for name in kept), values, np.sign(values),
+        )  # fmt: skip
+
+    def function_of(self, nth: int, function: Function) -> Function:
+        """What a function of the run of that number is called here."""
+        return self._called[nth].get(function, function)
+
+    def sample_rates(self) -> Array:
+        """float64: how many samples each run has for the time of one of a usual run; 1 where that is not known."""
+        sample_ns = np.array([run.sample_ns for run in self.runs])
+        return sample_ns.mean() / sample_ns if np.all(sample_ns > 0) else np.ones(len(sample_ns))
+
+    def in_kernel(self) -> frozenset[Function]:
+        """The kernel's functions, as they are called here."""
+        return frozenset(self.function_of(nth, key) for nth, run in enumerate(self.runs) for key in run.in_kernel)
+
+    # ------------------------------------------------------------ tables
+
+    def _of_functions(self) -> Iterator[Amounts]:
+        def rows(run: Run) -> Rows:
+            return run.totals.functions
+
+        yield self._functions("self", "self time", "ns", "measured", rows, "self_ns", "calls", is_shared=True)
+        yield self._functions("self", "self samples", "samples", "samples", rows, "samples", "samples", is_shared=True)
+        yield self._functions("total", "total time", "ns", "measured", rows, "total_ns", "calls")
+        yield self._functions("total", "total samples", "samples", "samples", rows, "total_samples", "total_samples")
+        yield self._functions("calls", "calls", "count", "exact", rows, "calls", "calls")
+
+    def _of_memory(self) -> Iterator[Amounts]:
+        for name, title, unit, column in (
+            ("allocated_bytes", "allocated bytes by class", "bytes", "bytes"),
+            ("allocated_objects", "allocated objects by class", "count", "count"),
+        ):
+            yield self._named(name, title, unit, lambda run: run.totals.classes, column, "count")  # type: ignore[arg-type]
+        yield self._functions(
+            "site_bytes", "allocated bytes by site", "bytes", "exact", lambda run: run.totals.sites, "bytes", "count"
+        )
+        for name, title, unit, column in (
+            ("retained_bytes", "retained bytes by class", "bytes", "retained_bytes"),
+            ("retained_objects", "live objects by class", "count", "objects"),
+        ):
+            yield self._named(name, title, unit, lambda run: run.totals.retained, column, "objects")  # type: ignore[arg-type]
+
+    def _of_code(self) -> Iterator[Amounts]:
+        yield self._functions(
+            "code_size", "code size by function", "bytes", "exact", lambda run: run.totals.code, "bytes", "objects"
+        )
+        yield self._named("tier_size", "code size by tier", "bytes", lambda run: run.totals.tiers, "bytes", "objects")
+
+    def _of_events(self) -> Iterator[Amounts]:
+        found = [_events_of(run) for run in self.runs]
+        for nth, statistic in enumerate(STATISTICS):
+            keys = sorted({key for of_run in found for key, amounts in of_run.items() if amounts[nth]})
+            values, counts = (
+                np.array([[of_run.get(key, (0.0,) * 5)[i] for of_run in found] for key in keys], np.float64)
+                for i in (nth, 0)
+            )
+            yield Amounts(
+                f"event.{statistic}",
+                f"events: {statistic}",
+                "count" if statistic == "count" else "ns",
+                "exact" if statistic == "count" else "measured",
+                tuple((key,) for key in keys),
+                values.reshape(len(keys), len(found)),
+                counts.reshape(len(keys), len(found)),
+            )
+
+    def _of_threads(self) -> Iterator[Amounts]:
+        for name, title, column in (
+            ("off_cpu", "time off the CPU, waiting, by thread", "waiting_ns"),
+            ("preempted", "time off the CPU, preempted, by thread", "preempted_ns"),
+        ):
+            keys, values, counts = self._collected(
+                lambda run: run.totals.threads, (column, "threads"), lambda nth, key: (" / ".join(key),)
+            )
+            yield Amounts(name, title, "ns", "measured", keys, values, counts)
+
+    def last_tiers(self) -> list[LastTier]:
+        """Of the functions that both sides compiled in every run, those whose runs do not agree."""
+        by_run = [self._last_tiers_of(nth, run) for nth, run in enumerate(self.runs)]
+        n = len(self.base)
+        found = []
+        for function in sorted({function for of_run in by_run for function in of_run}):
+            tiers = tuple(of_run.get(function, "") for of_run in by_run)
+            if all(tiers) and len(set(tiers)) > 1:
+                found.append(LastTier(function, tiers[:n], tiers[n:]))
+        return found
+
+    def _last_tiers_of(self, nth: int, run: Run) -> dict[Function, str]:
+        """By the code that was loaded last; without code, by where most samples are."""
+        best: dict[Function, tuple[tuple[int, int], str]] = {}
+        for (*function, tier), (objects, _, samples, loaded) in zip(
+            run.totals.code.keys, run.totals.code.amounts.tolist(), strict=True
+        ):
+            if not tier:
+                continue
+            called = self.function_of(nth, tuple(function))
+            rank = (loaded + 1 if objects else 0, samples)
+            if called not in best or rank > best[called][0]:
+                best[called] = (rank, tier)
+        return {function: tier for function, (_, tier) in best.items()}
+
+    # ------------------------------------------------------------ of one kind of totals
+
+    def _functions(
+        self, name: str, title: str, unit: Unit, model: Model, rows_of: Callable[[Run], Rows], column: str, count: str,
+        is_shared: bool = False,
+    ) -> Amounts:  # fmt: skip
+        keys, values, counts = self._collected(
+            rows_of, (column, count), lambda nth, key: self.function_of(nth, key[:4])
+        )
+        return Amounts(name, title, unit, model, keys, values, counts, is_shared)
+
+    def _named(
+        self, name: str, title: str, unit: Unit, rows_of: Callable[[Run], Rows], column: str, count: str
+    ) -> Amounts:
+        def named(nth: int, key: Key) -> Key:
+            return (self._renames[nth](str(key[0] or UNKNOWN_CLASS)),)
+
+        return Amounts(name, title, unit, "exact", *self._collected(rows_of, (column, count), named))
+
+    def _collected(
+        self, rows_of: Callable[[Run], Rows], columns: tuple[str, str], key_of: Callable[[int, Key], Key]
+    ) -> tuple[tuple[Key, ...], Array, Array]:
+        """The rows of all runs by what they are called here, without those that have nothing in the first column."""
+        place: dict[Key, int] = {}
+        cells: list[tuple[Array, Array]] = []
+        for nth, run in enumerate(self.runs):
+            rows = rows_of(run)
+            which = [rows.columns.index(column) for column in columns]
+            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
+            at = [place.setdefault(key_of(nth, key), len(place)) for key in rows.keys]
+            cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
+        values = np.zeros((len(place), len(cells), 2))
+        for nth, (rows_at, amounts) in enumerate(cells):
+            np.add.at(values[:, nth], rows_at, amounts)
+        keys = list(place)
+        order = [i for i in sorted(range(len(keys)), key=lambda i: keys[i]) if values[i, :, 0].any()]
+        return tuple(keys[i] for i in order), values[order, :, 0], values[order, :, 1]
+
+
+def _functions_of(run: Run) -> Iterator[Function]:
+    yield from run.totals.functions.keys
+    for key in run.totals.sites.keys:
+        yield key[:4]
+    for key in run.totals.code.keys:
+        yield key[:4]
+    for frame in run.trees.frames:
+        yield frame[:4]
+
+
+def _events_of(run: Run) -> dict[str, tuple[float, ...]]:
+    """By the type of event, and by type and group: STATISTICS. Percentiles are known by type, to one 64th."""
+    totals = run.totals
+    buckets: dict[str, list[tuple[int, int]]] = {}
+    for (name, bucket), (count,) in zip(totals.durations.keys, totals.durations.amounts.tolist(), strict=True):
+        buckets.setdefault(name, []).append((bucket, count))
+    found: dict[str, tuple[float, ...]] = {}
+    for (name,), (count, total, longest) in zip(totals.events.keys, totals.events.amounts.tolist(), strict=True):
+        of_type = np.array(sorted(buckets[name]), np.int64)
+        p50, p99 = (min(percentile(of_type[:, 0], of_type[:, 1], part), longest) for part in (0.5, 0.99))
+        found[name] = (count, total, p50, p99, longest)
+    for (name, *values), (count, total, longest) in zip(
+        totals.markers.keys, totals.markers.amounts.tolist(), strict=True
+    ):
+        if values and len(totals.markers.keys) <= MOST_GROUPS:
+            label = f"{name}: {', '.join(str(value) for value in values)}"
+            found[label] = (count, total, 0.0, 0.0, longest)
+    return found
+
+
+# With more groups of events, as every method that was compiled, they are not compared one by one.
+MOST_GROUPS = 2000
+
+
+def percentile(bucket: Array, count: Array, part: float) -> float:
+    """The duration that this part of all do not exceed, from a histogram, in ns."""
+    sums = np.cumsum(count)
+    return float(middle_of(bucket)[int(np.searchsorted(sums, part * sums[-1]))])

@@ -1,0 +1,111 @@
+"""The comparison as JSON that scripts rely on: FORMATS.md describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
+from traceferry.analysis.compare.gate import Outcome
+
+VERSION = 1
+Json = dict[str, Any]
+
+
+def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
+    options = comparison.options
+    return {
+        "version": VERSION,
+        "verdict": verdict_of(comparison, outcomes),
+        "options": {"alpha": options.alpha, "margin": options.margin, "normalise": options.method},
+        "base": [_run(run) for run in comparison.base],
+        "new": [_run(run) for run in comparison.new],
+        "tests": comparison.n_tests,
+        "sample_ns": comparison.sample_ns or None,
+        "whole": _table(comparison.whole),
+        "tables": [_table(table) for table in comparison.tables],
+        "tiers": [
+            {
+                "function": _key(last.function),
+                "base": list(last.base),
+                "new": list(last.new),
+                "significant": comparison.tiers_changed,
+            }
+            for last in comparison.tiers
+        ],
+        "gates": [
+            {"expression": outcome.gate.text, "status": outcome.status, "reasons": list(outcome.lines)}
+            for outcome in outcomes
+        ],
+    }
+
+
+def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+    """ "failed" if a gate did, else "slower", "faster", "changed" or "same", by what is significant of times."""
+    if any(outcome.status == "failed" for outcome in outcomes):
+        return "failed"
+    words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
+    if "slower" in words or "faster" in words:
+        return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
+    return "changed" if words or comparison.tiers_changed else "same"
+
+
+def _run(run: RunFacts) -> Json:
+    return {
+        "path": run.path,
+        "duration_ns": run.duration_ns,
+        "factor": run.factor,
+        "lost": run.lost,
+        "disturbed": run.disturbed or None,
+        "left_out": run.is_left_out,
+    }
+
+
+def _table(table: Compared) -> Json:
+    return {
+        "metric": table.name,
+        "title": table.amounts.title,
+        "unit": table.amounts.unit,
+        "model": table.amounts.model,
+        "normalised": table.factors.method,
+        "factors": table.factors.of_run.tolist(),
+        "level": _level(table),
+        "rows": [_row(row) for row in table.rows],
+    }
+
+
+def _level(table: Compared) -> Json | None:
+    """How many times as much as the base the new side has, by the functions that tell it; null where none do."""
+    if table.level is None:
+        return None
+    ratio, *interval = table.level.ratio
+    low, high = (bound if 0 < bound < float("inf") else None for bound in interval)
+    return {
+        "ratio": ratio, "low": low, "high": high, "functions": table.level.n_votes, "open": table.is_level_open
+    }  # fmt: skip
+
+
+def _row(row: Row) -> Json:
+    return {
+        **_key(row.key),
+        "verdict": row.verdict,
+        "base": row.base,
+        "new": row.new,
+        "change": row.change,
+        "low": row.low,
+        "high": row.high,
+        "p": row.p,
+        "q": row.q,
+        "exact": row.is_exact,
+        "within": row.within,
+        "runs_needed": row.runs,
+        "level_open": row.is_level_open,
+        "amounts": list(row.amounts),
+    }
+
+
+def _key(key: tuple[Any, ...]) -> Json:
+    if len(key) < 4:
+        return {"name": key[0]}
+    name, file, line, kind = key
+    return {"name": name, "file": file or None, "line": line or None, "kind": kind}

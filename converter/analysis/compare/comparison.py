@@ -1,0 +1,485 @@
+"""The comparison: of each row what it had, what it has, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from traceferry.analysis.compare import chance, power, statistics
+from traceferry.analysis.compare.amounts import Amounts, LastTier, Sides
+from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
+from traceferry.analysis.compare.level import Level, at_level, level_of
+from traceferry.analysis.compare.matching import Renames
+from traceferry.analysis.compare.runs import Run
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+from traceferry.model import Array
+
+Key = tuple[Any, ...]
+Verdict = Literal["slower", "faster", "more", "less", "new", "gone", "same", "unknown"]
+CHANGED = frozenset({"slower", "faster", "more", "less", "new", "gone"})
+# With fewer samples in all runs together there is no test.
+FEWEST_SAMPLES = 10
+# A run that is so much longer or shorter than the others of its side, and by so many times their spread, is disturbed.
+DISTURBED_BY = 0.1
+DISTURBED_SPREADS = 5.0
+FEWEST_TO_JUDGE_A_RUN = 4
+# In a deterministic program nearly all exact amounts are the same in every run.
+DETERMINISTIC = 0.9
+# Equal shares of wholes of different size differ by so much of themselves at most.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Options:
+    """alpha: the false discovery rate up to which a change is significant; margin: changes within which rows are the
+    same, as part of one; method: how runs are brought to one level; leaves_out_disturbed: compares without them."""
+
+    alpha: float = 0.01
+    margin: float = 0.05
+    method: Method = "typical"
+    leaves_out_disturbed: bool = False
+    renames: Renames = field(default_factory=Renames)
+
+
+@dataclass(frozen=True)
+class Row:
+    """base, new: of a run on average, at the level of the base; amounts: of each run as recorded, the base's first;
+    change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
+    where all runs of each side agree or nothing is known; p, q: None without a test, q corrected for their number;
+    within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
+    "unknown", that the other functions are too few or too small to tell a slower machine from a slower function."""
+
+    key: Key
+    base: float
+    new: float
+    amounts: tuple[float, ...]
+    verdict: Verdict
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    q: float | None = None
+    within: float | None = None
+    runs: int | None = None
+    is_exact: bool = False
+    is_level_open: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.key[0]) or "(anonymous)"
+
+    @property
+    def shown(self) -> str:
+        """The name in one line, without what terminals and logs take for commands."""
+        return shown(self.name)
+
+    @property
+    def place(self) -> str:
+        """Of a function: its file and, of one without a name, its line."""
+        if len(self.key) < 4 or not self.key[1]:
+            return ""
+        return f"{self.key[1]}:{self.key[2]}" if self.key[2] else str(self.key[1])
+
+    @property
+    def difference(self) -> float:
+        return self.new - self.base
+
+    @property
+    def is_changed(self) -> bool:
+        return self.verdict in CHANGED
+
+    @property
+    def differs(self) -> bool:
+        """Whether all runs of each side agree, and both sides do not, which may be chance."""
+        return self.is_exact and self.verdict == "unknown"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
+    base, where the rows add up to it; level: of the new side, where functions tell it; is_level_open: whether they are
+    too few or too small for that, so that what has half of the whole, or more, is as recorded."""
+
+    amounts: Amounts
+    factors: Factors
+    rows: tuple[Row, ...]
+    whole: tuple[float, float] | None
+    level: Level | None = None
+    is_level_open: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.amounts.name
+
+    @property
+    def changed(self) -> list[Row]:
+        """What is significant."""
+        return [row for row in self.rows if row.is_changed]
+
+    @property
+    def different(self) -> list[Row]:
+        """What changed, then what all runs of each side agree on."""
+        return [row for row in self.rows if row.is_changed or row.differs]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One run: factor: how much it has in all, as recorded, compared to the base's usual run; disturbed: why, "" if it
+    is not."""
+
+    path: str
+    duration_ns: int
+    factor: float
+    lost: int
+    disturbed: str
+    is_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """tiers: functions that end in one tier in all runs of the base and in another in all of the new side;
+    tiers_changed: whether so many of them are more than chance."""
+
+    base: tuple[RunFacts, ...]
+    new: tuple[RunFacts, ...]
+    whole: Compared
+    tables: tuple[Compared, ...]
+    tiers: tuple[LastTier, ...]
+    tiers_changed: bool
+    options: Options
+    sides: Sides
+
+    @property
+    def sample_ns(self) -> float:
+        """How much time a sample stands for on average; 0 where it is not known of all runs."""
+        known = [run.sample_ns for run in self.sides.runs]
+        return sum(known) / len(known) if all(known) else 0.0
+
+    def share_of(self, table: Compared, row: Row) -> float | None:
+        """Of the whole time or samples, in the side that has more of it; None where rows are not of these."""
+        whole = self.whole_of(table) if table.name in ("self", "total") else None
+        if whole is None or not all(whole):
+            return None
+        return max(row.base / whole[0], row.new / whole[1])
+
+    def whole_of(self, table: Compared) -> tuple[float, float] | None:
+        """What the rows of a table are parts of, in base and new; None where they do not add up, as percentiles."""
+        if table is self.whole or table.name.partition(".")[2] in ("p50", "p99", "max"):
+            return None
+        same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
+        if table.name == "total" and same:
+            return same.whole
+        return sum(row.base for row in table.rows), sum(row.new for row in table.rows)
+
+    @property
+    def n_tests(self) -> int:
+        return sum(row.p is not None for table in self.tables for row in table.rows)
+
+    @property
+    def n_runs(self) -> tuple[int, int]:
+        """Those that were compared."""
+        return len(self.sides.base), len(self.sides.new)
+
+    def tables_named(self, name: str) -> list[Compared]:
+        return [table for table in (self.whole, *self.tables) if table.name == name]
+
+
+def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = None) -> Comparison:
+    """Raises UsageError where both sides have nothing of the same kind."""
+    options = options or Options()
+    sides = Sides(base, new, options.renames)
+    facts = _facts(sides)
+    if options.leaves_out_disturbed:
+        kept = [
+            [run for run, fact in zip(side, of_side, strict=True) if not fact.disturbed]
+            for side, of_side in zip((base, new), facts, strict=True)
+        ]
+        if all(kept) and [len(s) for s in kept] != [len(base), len(new)]:
+            sides = Sides(kept[0], kept[1], options.renames)
+            facts = _marked(facts[0]), _marked(facts[1])
+    tables = list(sides.tables())
+    if not tables:
+        raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
+    _check_both(tables, len(sides.base))
+    measured = _measured(tables, sides, options)
+    tests = [_tests(each, len(sides.base), options.alpha) for each in measured]
+    family = power.Family.of(np.concatenate([each.p for each in tests]), options.alpha)
+    compared = [
+        _compared(each, of_each, family, len(sides.base), options)
+        for each, of_each in zip(measured, tests, strict=True)
+    ]
+    return Comparison(*facts, _whole(sides, options), tuple(compared), *_tiers(sides, options.alpha), options, sides)
+
+
+def _marked(facts: Sequence[RunFacts]) -> tuple[RunFacts, ...]:
+    return tuple(replace(fact, is_left_out=bool(fact.disturbed)) for fact in facts)
+
+
+def _check_both(tables: Sequence[Amounts], n_base: int) -> None:
+    if not any(table.values[:, :n_base].any() and table.values[:, n_base:].any() for table in tables):
+        raise UsageError("nothing to compare: what one side has, as calls or samples, the other has none of")
+
+
+def _whole(sides: Sides, options: Options) -> Compared:
+    """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
+    table, n_base = sides.whole(), len(sides.base)
+    factors = Factors(np.ones(len(sides.runs)), "none")
+    measured = _Measured(table, factors, statistics.of_amounts(table.values, n_base, factors))
+    tests = _tests(measured, n_base, options.alpha)
+    return _compared(measured, tests, power.Family.of(tests.p, options.alpha), n_base, options)
+
+
+def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
+    """As in Comparison. Chance is told by the functions whose runs of one side differ."""
+    differ = sides.last_tiers()
+    found = tuple(t for t in differ if not set(t.base) & set(t.new) and len(set(t.base)) == len(set(t.new)) == 1)
+    n_base, n_new = len(sides.base), len(sides.new)
+    if min(n_base, n_new) < 2:
+        return found, False
+    by_chance = (len(differ) - len(found) + 1) * chance.odds_of_hiding(n_base, n_new)
+    return found, bool(found) and by_chance <= alpha * len(found)
+
+
+# ---------------------------------------------------------------- levels
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A table, and by how much its rows changed. level, is_level_open: as in Compared."""
+
+    table: Amounts
+    factors: Factors
+    effects: statistics.Effects
+    level: Level | None = None
+    is_level_open: bool = False
+
+
+def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list[_Measured]:
+    """Times and samples are at the level of their own self times; exact amounts and events are as recorded, or, if so
+    asked, shares of their whole."""
+    n_base = len(sides.base)
+    levels: dict[str, tuple[Factors, Level | None]] = {}
+    found = []
+    for table in tables:
+        if table.name not in ("self", "total"):
+            method: Method = "whole" if options.method == "whole" and table.model == "exact" else "none"
+            factors = factors_of(table.values, n_base, method, False)
+            found.append(_Measured(table, factors, _effects(table, n_base, factors)))
+            continue
+        same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
+        if table.unit not in levels:
+            levels[table.unit] = _level(same, sides, options)
+        factors, level = levels[table.unit]
+        effects = _effects(table, n_base, factors)
+        if level is None:
+            found.append(_Measured(table, factors, effects))
+            continue
+        is_open = level.is_open(same.keys, same.values.sum(axis=1))
+        of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
+        found.append(_Measured(table, Factors(of_run, "typical"), at_level(effects, level, table.keys), level, is_open))
+    return found
+
+
+def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Level | None]:
+    """table: of self times."""
+    n_base = len(sides.base)
+    # Where runs have more samples of the same time, that is no change.
+    rates = _rates(table, sides)
+    factors = factors_of(table.values / rates, n_base, options.method, table.model == "samples")
+    factors = Factors(factors.of_run * rates, factors.method)
+    if options.method != "typical":
+        return factors, None
+    # What the kernel does, it does as often as its clock interrupts: it takes as long as the others, whatever they do.
+    kernel = sides.in_kernel()
+    can_vote = np.array([key not in kernel for key in table.keys], bool)
+    return factors, level_of(_effects(table, n_base, factors), table.keys, can_vote)
+
+
+def _rates(table: Amounts, sides: Sides) -> Array:
+    """float64: how many times as many samples as usual each run has for the same time."""
+    return sides.sample_rates() if table.unit == "samples" else np.ones(len(sides.runs))
+
+
+def _facts(sides: Sides) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
+    tables = [table for table in sides.tables() if table.is_shared]
+    n_base = len(sides.base)
+    factors = lengths = np.ones(len(sides.runs))
+    if tables:
+        # The table with most in it says how long a run was.
+        main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
+        values = main.values / _rates(main, sides)
+        factors = factors_of(values, n_base, "whole", False).of_run
+        lengths = lengths_of(values, n_base, main.model == "samples")
+    found = []
+    for side, at in ((sides.base, slice(None, n_base)), (sides.new, slice(n_base, None))):
+        lost = np.array([run.lost for run in side])
+        found.append(
+            tuple(
+                RunFacts(run.path, run.duration_ns, float(factor), run.lost, _disturbance(nth, lengths[at], lost))
+                for nth, (run, factor) in enumerate(zip(side, factors[at], strict=True))
+            )
+        )
+    return found[0], found[1]
+
+
+def _disturbance(nth: int, lengths: Array, lost: Array) -> str:
+    """Why a run of a side is disturbed, "" if it is not."""
+    others = np.delete(lengths, nth)
+    if lost[nth] and np.count_nonzero(np.delete(lost, nth)) * 2 <= len(lost) - 1 and len(lost) > 1:
+        return f"lost samples, {int(lost[nth])} times"
+    if len(lengths) >= FEWEST_TO_JUDGE_A_RUN:
+        middle = float(np.median(np.log(others)))
+        spread = 1.4826 * float(np.median(np.abs(np.log(others) - middle)))
+        off = float(np.log(lengths[nth])) - middle
+        if abs(off) > max(DISTURBED_BY, DISTURBED_SPREADS * spread):
+            word = "more" if off > 0 else "less"
+            return f"its functions take {abs(np.expm1(off)):.0%} {word} time than those of other runs"
+    return ""
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effects:
+    if table.model == "samples":
+        effect = statistics.of_counts(table.values, n_base, factors)
+        few = table.values.sum(axis=1) < FEWEST_SAMPLES
+        return replace(effect, p=np.where(few, np.nan, effect.p))
+    effect = statistics.of_amounts(table.values, n_base, factors, table.counts)
+    if table.model == "exact" and factors.method == "whole":
+        is_equal = np.isclose(effect.new, effect.base, rtol=ROUNDING, atol=0)
+        return replace(effect, new=np.where(is_equal, effect.base, effect.new))
+    return effect
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """Of a table. p: nan without a test; hidden: how many rows are expected to look as each does by chance, 0 where
+    none can; runs: how many runs tell what one side has alone from chance, nan of what both have."""
+
+    p: Array
+    hidden: Array
+    runs: Array
+
+
+def _tests(measured: _Measured, n_base: int, alpha: float) -> _Tests:
+    """A side with one run decides nothing: that run may be the odd one."""
+    table, effect = measured.table, measured.effects
+    n_new = table.values.shape[1] - n_base
+    p = effect.p
+    nothing = np.full(len(p), np.nan)
+    if min(n_base, n_new) < 2:
+        return _Tests(nothing, np.zeros(len(p)), nothing)
+    one_sided = ~(table.values[:, :n_base].any(axis=1) & table.values[:, n_base:].any(axis=1))
+    hidden, n_alike = chance.presence(table.counts, n_base)
+    runs = np.where(one_sided, chance.runs_for_presence(n_alike, alpha), np.nan)
+    if table.model == "samples":
+        return _Tests(p, hidden, runs)
+    # What is the same in all runs of a side has no variance of its own.
+    agreement = chance.Agreement.of(table.values, table.counts, n_base)
+    agreed = np.where(table.counts[:, 0] == table.counts[:, -1], 0.0, agreement.p(n_base, n_new))
+    constant = chance.is_constant(table.counts, n_base)
+    p = np.where(constant, np.maximum(p, agreed), p)
+    of_counts = statistics.of_counts(table.counts, n_base, Factors(np.ones(n_base + n_new), "none"))
+    p = np.where(one_sided, np.where(constant, agreed, of_counts.p), p)
+    if table.model == "exact":
+        constant = chance.is_constant(table.values, n_base)
+        is_equal = effect.base == effect.new
+        p = np.where(constant, np.where(is_equal, 1.0, agreement.p(n_base, n_new)), p)
+        hidden = np.where(constant & ~is_equal, agreement.n_hidden(n_base, n_new), hidden)
+    return _Tests(p, hidden, runs)
+
+
+def _false_discovery(tests: _Tests, family: power.Family, alpha: float) -> Array:
+    """The false discovery rates by the tests, and by what chance is expected to hide."""
+    q = family.rates(tests.p)
+    for_hiding = np.flatnonzero((q <= alpha) & (tests.hidden > 0))
+    q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
+    return q
+
+
+def _is_exact(table: Amounts, n_base: int) -> Array:
+    """Which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such: then
+    equal runs are chance."""
+    found = chance.is_constant(table.values, n_base)
+    is_usual = table.model == "exact" and found.mean() >= DETERMINISTIC
+    return found if is_usual else np.zeros(len(found), bool)
+
+
+def _compared(measured: _Measured, tests: _Tests, family: power.Family, n_base: int, options: Options) -> Compared:
+    """tests: of the family, those of this table."""
+    table, effect = measured.table, replace(measured.effects, p=tests.p)
+    n_runs = table.values.shape[1]
+    if n_runs == 2:
+        # How much runs differ is not known at all.
+        unknown = np.full(len(tests.p), np.nan)
+        effect = replace(effect, low=unknown, high=unknown, freedom=unknown)
+    exact = _is_exact(table, n_base)
+    with np.errstate(invalid="ignore"):
+        wanted = np.fmax(np.abs(effect.change), float(np.log1p(options.margin)))
+    needed = power.runs_needed(wanted, effect.variance, effect.freedom, n_runs - 2, family.threshold)
+    if exact.any():
+        agreement = chance.Agreement.of(table.values, table.counts, n_base)
+        needed = np.where(exact, agreement.runs_needed(family.threshold, options.alpha), needed)
+    needed = np.where(exact, needed, np.fmax(needed, tests.runs))
+    q = _false_discovery(tests, family, options.alpha)
+    rows = [
+        _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
+    ]
+    rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
+    whole = None
+    if table.is_shared:
+        whole = float(effect.base.sum()), float(effect.new.sum())
+    return Compared(table, measured.factors, tuple(rows), whole, measured.level, measured.is_level_open)
+
+
+def _row(
+    table: Amounts, nth: int, effect: statistics.Effects, q: Array, is_exact: bool, needed: float, n_base: int,
+    options: Options,
+) -> Row:  # fmt: skip
+    def at(column: Array) -> float | None:
+        value = float(column[nth])
+        return value if np.isfinite(value) else None
+
+    base, new, values = float(effect.base[nth]), float(effect.new[nth]), table.values[nth]
+    common = (table.keys[nth], base, new, tuple(values.tolist()))
+    words: tuple[Verdict, Verdict] = ("slower", "faster") if table.unit in ("ns", "samples") else ("more", "less")
+    change = None if base == 0 else new / base - 1
+    p, rate = at(effect.p), at(q)
+    is_significant = rate is not None and rate <= options.alpha
+    runs = int(needed) if np.isfinite(needed) else None
+    if is_exact:
+        figures: dict[str, Any] = {"change": change, "p": p, "q": rate, "is_exact": True}
+        if base == new:
+            return Row(*common, "same", change, within=0.0, is_exact=True)
+        if is_significant:
+            return Row(*common, _plain(base, new, words), **figures)
+        return Row(*common, "unknown", runs=runs, **figures)
+    low, high = at(effect.low), at(effect.high)
+    interval = [None if x is None or base == 0 else float(np.expm1(x)) for x in (low, high)]
+    if p is not None and base > 0 and new > 0:
+        change = float(np.expm1(effect.change[nth]))
+    figures = {"change": change, "low": interval[0], "high": interval[1], "p": p, "q": rate}
+    if is_significant:
+        return Row(*common, _plain(base, new, words), **figures)
+    if interval[0] is not None and interval[1] is not None and 1 < n_base < len(values) - 1:
+        within = max(-interval[0], interval[1])
+        if within <= options.margin:
+            return Row(*common, "same", within=within, **figures)
+    if effect.is_level_open[nth] and 1 < n_base < len(values) - 1:
+        return Row(*common, "unknown", is_level_open=True, **figures)
+    return Row(*common, "unknown", runs=runs, **figures)
+
+
+def _plain(base: float, new: float, words: tuple[Verdict, Verdict]) -> Verdict:
+    if base == new:
+        return "same"
+    if base == 0:
+        return "new"
+    if new == 0:
+        return "gone"
+    return words[0] if new > base else words[1]

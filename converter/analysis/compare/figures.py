@@ -1,0 +1,126 @@
+"""Numbers of a comparison as text, the same in a terminal, in Markdown and in the reasons of a gate."""
+
+from __future__ import annotations
+
+from traceferry.analysis.compare.amounts import Unit
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.common.units import format_duration
+from traceferry.model.sums import limited
+
+SIZES = ("B", "kB", "MB", "GB", "TB")
+MINUS = "-"
+
+
+def amount(value: float, unit: Unit) -> str:
+    if unit == "ns":
+        return (MINUS if value < 0 else "") + format_duration(limited(round(abs(value))))
+    if unit == "bytes":
+        return _size(value)
+    return f"{value:.0f}" if abs(value - round(value)) < 1e-9 or abs(value) >= 1000 else f"{value:.1f}"
+
+
+def _size(value: float) -> str:
+    size, step = abs(value), 0
+    while size >= 999.5 and step < len(SIZES) - 1:
+        size, step = size / 1000, step + 1
+    digits = f"{size:.0f}" if step == 0 else f"{size:.3g}"
+    return f"{MINUS if value < 0 else ''}{digits} {SIZES[step]}"
+
+
+def signed(value: float, unit: Unit) -> str:
+    return ("+" if value > 0 else "") + amount(value, unit)
+
+
+def percent(part: float) -> str:
+    """+2.1%, with three significant digits from 100 % on."""
+    value = 100 * part
+    if abs(value) >= 1e6:
+        return f"{value:+.1e}%"
+    return f"{value:+.0f}%" if abs(value) >= 99.95 else f"{value:+.1f}%" if abs(value) >= 0.95 else f"{value:+.2f}%"
+
+
+def change(row: Row) -> str:
+    return "" if row.change is None else percent(row.change)
+
+
+def interval(row: Row) -> str:
+    if row.low is None or row.high is None:
+        return "exact" if row.is_exact else ""
+    return f"{percent(row.low)} to {percent(row.high)}"
+
+
+def verdict(row: Row, n_runs: tuple[int, int]) -> str:
+    if row.verdict == "same":
+        return "same" if not row.within else f"same within {100 * row.within:.2g}%"
+    if row.verdict != "unknown":
+        return row.verdict
+    if row.is_level_open:
+        return "unknown: machine or function cannot be told apart"
+    word = "differs" if row.differs else "unknown"
+    if row.runs is None:
+        return f"{word}: record several runs" if min(n_runs) < 2 else word
+    if row.runs > 1000:
+        return f"{word}: more than 1000 runs each would do"
+    return f"{word}: {max(row.runs, max(n_runs) + 1)} runs each would do"
+
+
+def base_and_new(row: Row, table: Compared, comparison: Comparison) -> tuple[str, str]:
+    """Samples as time, too, where it is known how much each stands for."""
+    unit = table.amounts.unit
+    if unit == "samples" and comparison.sample_ns:
+        base, new = (amount(value * comparison.sample_ns, "ns") for value in (row.base, row.new))
+        return base, new
+    return amount(row.base, unit), amount(row.new, unit)
+
+
+def difference(row: Row, table: Compared, comparison: Comparison) -> str:
+    unit = table.amounts.unit
+    if unit == "samples" and comparison.sample_ns:
+        return signed(row.difference * comparison.sample_ns, "ns")
+    return signed(row.difference, unit)
+
+
+def shares(row: Row, table: Compared) -> str:
+    """Of the whole in base and new, "" where rows do not add up to it."""
+    if table.whole is None or not all(table.whole):
+        return ""
+    return f"{100 * row.base / table.whole[0]:.2f}% → {100 * row.new / table.whole[1]:.2f}%"
+
+
+def level(table: Compared, comparison: Comparison) -> str:
+    """How runs of different length were brought to one level."""
+    n_base = len(comparison.sides.base)
+    before = "before that, a new run has {:.4g} times as much as a base run"
+    if table.factors.method == "none":
+        return "as recorded"
+    if table.level is None:
+        ratio = float(table.factors.of_run[n_base:].mean() / table.factors.of_run[:n_base].mean())
+        return f"at the level of the whole: shares are compared; {before.format(ratio)}"
+    if table.is_level_open:
+        return (
+            "as recorded: the other functions are too few or too small to tell a "
+            "slower machine from a slower function (--normalise none takes the machine to be the same)"
+        )
+    ratio, low, high = table.level.ratio
+    return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
+
+
+def tiers(comparison: Comparison) -> str:
+    title = "functions that ended in another tier"
+    return title if comparison.tiers_changed else f"{title}, as they may by chance"
+
+
+def samples_model(comparison: Comparison) -> str:
+    """How sure the intervals of samples are, in a sentence."""
+    base, new = comparison.n_runs
+    if min(base, new) > 1:
+        alpha = comparison.options.alpha
+        return (
+            f"{base} + {new} runs: intervals hold 95 % of the time; of all that is called changed, at most "
+            f"{100 * alpha:g} % is expected to be chance ({comparison.n_tests} tests)."
+        )
+    sides = "each side" if max(base, new) == 1 else "one side"
+    return (
+        f"One run on {sides}: differences are shown, and whether they are more than chance is unknown; only several "
+        "runs on each side can tell."
+    )

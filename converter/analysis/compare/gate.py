@@ -1,0 +1,331 @@
+"""Gates: expressions such as `self > 5%` that fail where a change is significant and beyond a threshold.
+
+    expression := metric [ "(" quoted name ")" ] relation threshold
+    metric     := word [ "." statistic ]        self, total, calls, allocated_bytes, gc_pause.p99 ...
+    relation   := ">" | ">=" | "<" | "<="
+    threshold  := number [ "%" | "ns" | "us" | "ms" | "s" | "B" | "kB" | "MB" | "GB" ]
+
+A name may hold * for any text. Without a name, every row of the metric is held to the threshold.
+
+A gate that names one row is undecided where that row's change may be beyond the threshold. Without a name, or with
+a *, what is uncertain counts only if it could make the whole larger or smaller by WORTH, or by a threshold below that:
+of a thousand functions some are always too rare to judge.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from traceferry.analysis.compare import figures
+from traceferry.analysis.compare.amounts import STATISTICS
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+
+METRICS = (
+    "time", "self", "total", "calls", "allocated_bytes", "allocated_objects", "site_bytes", "retained_bytes",
+    "retained_objects", "code_size", "tier_size", "off_cpu", "preempted",
+)  # fmt: skip
+RELATIONS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+UNITS: dict[str, tuple[str, float]] = {
+    "ns": ("ns", 1.0), "us": ("ns", 1e3), "ms": ("ns", 1e6), "s": ("ns", 1e9),
+    "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
+}  # fmt: skip
+NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)")
+# So much of the whole is worth a word, where nothing is named.
+WORTH = 0.01
+# So many names are told where none matches.
+MOST_NAMES = 5
+MOST_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Gate:
+    """metric: one of METRICS, or the words of a kind of event; statistic: "" or one of STATISTICS; name: "" is every
+    row; threshold: a part of the base if unit is "%", else in ns, bytes or a number."""
+
+    text: str
+    metric: str
+    statistic: str
+    name: str
+    relation: str
+    threshold: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """lines: the reasons, one for each row beyond the threshold, or for what could not be decided."""
+
+    gate: Gate
+    status: Literal["passed", "failed", "undecided"]
+    lines: tuple[str, ...]
+
+    def as_text(self) -> str:
+        words = {"passed": "passed", "failed": "FAILED", "undecided": "NOT DECIDED"}[self.status]
+        return "\n".join([shown(f"{words}: {self.gate.text}"), *(shown(f"  {line}") for line in self.lines)])
+
+
+# ---------------------------------------------------------------- the expression
+
+
+class _Text:
+    """The expression and how far it is read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def skip(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def matched(self, pattern: str) -> str:
+        """What follows of this form, "" if nothing does."""
+        self.skip()
+        match = re.compile(pattern).match(self.text, self.at)
+        if match is None:
+            return ""
+        self.at = match.end()
+        return match[0]
+
+    def error(self, message: str, at: int | None = None) -> UsageError:
+        self.skip()
+        place = self.at if at is None else at
+        return UsageError(f"--fail-on: {message}, at character {place + 1}:", (self.text, " " * place + "^"))
+
+
+def parse(text: str) -> Gate:
+    """Raises UsageError that points at the first character that is wrong."""
+    rest = _Text(text)
+    rest.skip()
+    start = rest.at
+    metric = rest.matched(r"[A-Za-z_][\w-]*")
+    if not metric:
+        raise rest.error("expected a metric, as self, total, calls or gc_pause.p99")
+    statistic = ""
+    if rest.matched(r"\."):
+        at = rest.at
+        statistic = rest.matched(r"\w*")
+        if statistic not in STATISTICS:
+            raise rest.error(f"{statistic!r} is not one of {', '.join(STATISTICS)}", at)
+        if metric in METRICS:
+            raise rest.error(f"{metric} has no {statistic}", start)
+    elif metric not in METRICS:
+        known = f"{', '.join(METRICS)}, or a kind of event with a statistic, as {metric}.sum"
+        raise rest.error(f"unknown metric {metric!r}; known: {known}", start)
+    name = _name(rest)
+    relation = rest.matched(r">=|<=|>|<")
+    if not relation:
+        raise rest.error("expected >, >=, < or <=")
+    number = rest.matched(NUMBER.pattern)
+    if not number:
+        raise rest.error("expected a number, as 5% or 50ms")
+    rest.skip()
+    at = rest.at
+    unit = rest.matched(r"%|[A-Za-zµ]+").replace("µ", "u")
+    if unit and unit != "%" and unit not in UNITS:
+        raise rest.error(f"unknown unit {unit!r}; known: %, {', '.join(UNITS)}", at)
+    rest.skip()
+    if rest.at < len(text):
+        raise rest.error("expected nothing more")
+    kind, factor = ("%", 0.01) if unit == "%" else UNITS.get(unit, ("", 1.0))
+    return Gate(text, metric, statistic, name, relation, float(number) * factor, kind)
+
+
+def _name(rest: _Text) -> str:
+    if not rest.matched(r"\("):
+        return ""
+    quoted = rest.matched(r"'[^']*'|\"[^\"]*\"")
+    if not quoted:
+        raise rest.error("expected a name in quotes, as total('main')")
+    if not rest.matched(r"\)"):
+        raise rest.error("expected )")
+    if len(quoted) == 2:
+        raise rest.error("the name is empty", rest.at - 3)
+    return quoted[1:-1]
+
+
+# ---------------------------------------------------------------- its meaning
+
+
+def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
+    """failed if a row is beyond the threshold and its change significant; undecided if one may be and is not. Raises
+    UsageError where neither side has what the gate is about."""
+    rows = list(_rows(gate, comparison))
+    if not rows:
+        if not _is_known(gate, comparison):
+            raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
+        return Outcome(gate, "undecided", (f"no run has {_words(gate)} of {gate.name}",))
+    _check_unit(gate, {id(table): table for table, _ in rows}.values(), comparison)
+    breaches = [(table, row) for table, row in rows if row.is_changed and _is_beyond(gate, table, row, comparison)]
+    breaches.sort(key=lambda breach: -abs(breach[1].difference))
+    if breaches:
+        lines = [_reason(gate, table, row, comparison) for table, row in breaches]
+        return Outcome(gate, "failed", _first(lines))
+    open_rows = [(table, row) for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
+    open_rows.sort(key=lambda of: -max(of[1].base, of[1].new))
+    if open_rows:
+        return Outcome(gate, "undecided", _first([f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows]))
+    return Outcome(gate, "passed", ())
+
+
+def _first(lines: Sequence[str]) -> tuple[str, ...]:
+    more = len(lines) - MOST_REASONS
+    return (*lines[:MOST_REASONS], *([f"{more} more"] if more > 0 else []))
+
+
+def _is_known(gate: Gate, comparison: Comparison) -> bool:
+    """Whether there is the metric, and the name elsewhere: a function without samples of its own has callees."""
+    if gate.statistic or not gate.name or not comparison.tables_named(gate.metric):
+        return False
+    return any(_is_named(row.name, gate.name) for table in comparison.tables for row in table.rows)
+
+
+def _nothing_of(gate: Gate, comparison: Comparison) -> str:
+    """What there is instead."""
+    tables = [table for table in (comparison.whole, *comparison.tables) if table.rows]
+    if not gate.statistic and not comparison.tables_named(gate.metric):
+        known = dict.fromkeys(table.name for table in tables if not table.name.startswith("event."))
+        return f"neither side has {gate.metric}; they have {', '.join([*known, *_kinds(tables, '')])}"
+    if gate.statistic:
+        known = dict.fromkeys(_kinds(tables, gate.statistic))
+        if not gate.name or not any(kind.startswith(f"{gate.metric}.") for kind in known):
+            there = f"they have {', '.join(known)}" if known else "they have no events with that"
+            return f"neither side has {_words(gate)}; {there}"
+    rows = (row for table in comparison.tables_named(_table_of(gate)) for row in table.rows)
+    names = [row.name for row in sorted(rows, key=lambda row: (-max(row.base, row.new), row.name))]
+    if gate.statistic:
+        names = [
+            group for kind, colon, group in (name.partition(": ") for name in names) if colon and _is_of(kind, gate)
+        ]
+    near = _near(gate.name, names)
+    there = "the nearest names are" if near else f"of {len(names)} names, none of them near, the largest are"
+    shown_names = ", ".join(map(repr, near or names[:MOST_NAMES]))
+    return f"neither side has {_words(gate)} of {gate.name!r}; {there} {shown_names}"
+
+
+def _kinds(tables: Sequence[Compared], statistic: str) -> list[str]:
+    """The kinds of events, as gates have them, with this statistic or with any."""
+    return sorted(
+        f"{slug(row.name)}.{table.name.removeprefix('event.')}"
+        for table in tables
+        for row in table.rows
+        if table.name.startswith("event.") and ": " not in row.name and table.name.endswith(f".{statistic or 'count'}")
+    )
+
+
+def _near(wanted: str, names: Sequence[str]) -> list[str]:
+    """Those that hold the wanted one, the shortest first; then those that look like it."""
+    plain = wanted.replace("*", "").lower()
+    holding = sorted({name for name in names if plain and plain in name.lower()}, key=lambda name: (len(name), name))
+    alike = difflib.get_close_matches(wanted, sorted({name for name in names if len(name) < 4 * len(wanted) + 8}))
+    return list(dict.fromkeys([*holding[:MOST_NAMES], *alike]))[:MOST_NAMES]
+
+
+def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
+    found = []
+    for table in comparison.tables_named(_table_of(gate)):
+        for row in table.rows:
+            if gate.statistic and not _is_kind(row.name, gate):
+                continue
+            if not gate.statistic and gate.name and not _is_named(row.name, gate.name):
+                continue
+            found.append((table, row))
+    return found
+
+
+def _table_of(gate: Gate) -> str:
+    return f"event.{gate.statistic}" if gate.statistic else gate.metric
+
+
+def slug(words: str) -> str:
+    """ "GC pause" → "gc_pause" """
+    return re.sub(r"\W+", "_", words.lower()).strip("_")
+
+
+def _is_kind(name: str, gate: Gate) -> bool:
+    """Rows of events are "Exception", and "Exception: TYPE"."""
+    kind, colon, group = name.partition(": ")
+    if not _is_of(kind, gate):
+        return False
+    return bool(colon) and _is_named(group, gate.name) if gate.name else not colon
+
+
+def _is_of(kind: str, gate: Gate) -> bool:
+    return slug(kind) in (gate.metric, gate.metric.removesuffix("s"))
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    return name == wanted or ("*" in wanted and fnmatch.fnmatchcase(name, wanted.replace("[", "[[]")))
+
+
+def _words(gate: Gate) -> str:
+    return gate.metric + (f".{gate.statistic}" if gate.statistic else "")
+
+
+def _is_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
+    value = _value(gate, table, comparison, row.change if row.base else float("inf"), row.difference)
+    return value is not None and RELATIONS[gate.relation](value, gate.threshold)
+
+
+def _may_be_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
+    """Nothing significant is known, and the change may be beyond the threshold, where that matters."""
+    if row.is_changed or (row.is_exact and not row.differs):
+        return False
+    if row.differs:
+        return _is_beyond(gate, table, row, comparison)
+    reach = row.high if gate.relation[0] == ">" else row.low
+    is_named = bool(gate.name) and "*" not in gate.name
+    whole = comparison.whole_of(table)
+    worth = min(WORTH, abs(gate.threshold)) if gate.unit == "%" else WORTH
+    if reach is None:
+        return is_named or whole is None or max(row.base, row.new) >= worth * max(whole)
+    value = _value(gate, table, comparison, reach, reach * row.base)
+    if value is None or not RELATIONS[gate.relation](value, gate.threshold):
+        return False
+    return is_named or gate.unit != "%" or whole is None or abs(reach) * row.base >= worth * whole[0]
+
+
+def _check_unit(gate: Gate, tables: Iterable[Compared], comparison: Comparison) -> None:
+    """Raises UsageError where the threshold has no meaning."""
+    for table in tables:
+        unit = table.amounts.unit
+        if gate.unit == "ns" and unit == "samples":
+            if not comparison.sample_ns:
+                raise UsageError(
+                    f"--fail-on {gate.text!r}: the recordings do not say how much time a sample stands for; "
+                    "give a part, as 5%, or a number of samples"
+                )
+        elif gate.unit not in ("", "%", unit):
+            raise UsageError(f"--fail-on {gate.text!r}: {_words(gate)} counts {unit}, not {gate.unit}")
+
+
+def _value(
+    gate: Gate, table: Compared, comparison: Comparison, change: float | None, difference: float
+) -> float | None:
+    """In the unit of the threshold; None where there is no change as a part."""
+    if gate.unit == "%":
+        return change
+    return difference * comparison.sample_ns if gate.unit == "ns" and table.amounts.unit == "samples" else difference
+
+
+def _known(row: Row, comparison: Comparison) -> str:
+    between = figures.interval(row)
+    change = " ".join([figures.change(row), *([f"({between})"] if between else [])])
+    return f"{change}, {figures.verdict(row, comparison.n_runs)}"
+
+
+def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> str:
+    base, new = figures.base_and_new(row, table, comparison)
+    change = figures.change(row) or "new"
+    between = figures.interval(row)
+    return f"{_words(gate)} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")

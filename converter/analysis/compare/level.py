@@ -1,0 +1,208 @@
+"""How much more of everything the new side has, and how surely that is known: was the machine slower, or a function?
+
+Each function votes on the level by its own ratio of new to base, as sharply as its noise allows; with a probability of
+CHANGED it has changed and says nothing. So each has one vote, however much of the whole it has: what takes 99 % of the
+time is outvoted by a dozen small functions that agree, and where these are too few or too small, several levels stay
+possible. Before the votes the level is as likely where one function is as where another is; that, times the votes, is
+its distribution. Each function is compared to the level of the others, averaged over that distribution, so that it
+cannot explain away its own change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceferry.analysis.compare.amounts import Key
+from traceferry.analysis.compare.factors import limited, weighted_median
+from traceferry.analysis.compare.statistics import CONFIDENCE, Effects, p_of_squares, reach_of, special
+from traceferry.model import Array
+
+# How probable it is that a function changed, before anything is known: more than is usual, so that it takes six that
+# agree to say of one that it is the one that changed.
+CHANGED = 0.2
+# The level is looked for up to twice and half of what the median says, and where functions are, up to four times that.
+NEAR, FAR = np.log(2), np.log(4)
+# More functions than these do not make the level more exact.
+MOST_VOTES = 1000
+# At so many places the distribution of the level is computed, besides those around the most exact votes.
+PLACES, PLACES_OF_MIDDLE = 161, 81
+PLACES_OF_VOTE = np.array([-8, -4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 8])
+# Before the votes, the level is around each function as widely as so many of its standard errors.
+AROUND = 4.0
+MOST_EXACT = 24
+# The parts at which a distribution is kept, closer together where they are small: these decide what is significant.
+TAIL = (1e-6, 1e-5, 1e-4, 1e-3, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.4)
+PARTS = np.array([*TAIL, 0.5, *(1 - part for part in reversed(TAIL))])
+# A level that may be off by more than this is the one nearest to "as recorded" that the other functions make likely.
+ROUGH = np.log(1.1)
+# The median of a squared normal value.
+MEDIAN_OF_SQUARE = 0.4549
+
+
+@dataclass(frozen=True)
+class Level:
+    """Logarithms of new / base. quantiles: float64 [votes + 1, PARTS], of the level by all votes but that of the row,
+    in the last row by all; none_right: float64 [votes + 1], how probable it is that all these functions changed, so
+    that nothing is known; places: the row of each function that votes."""
+
+    quantiles: Array
+    none_right: Array
+    places: dict[Key, int]
+
+    @property
+    def n_votes(self) -> int:
+        return len(self.places)
+
+    @property
+    def ratio(self) -> tuple[float, float, float]:
+        """How many times as much as the base the new side has: the likeliest, and the interval of confidence."""
+        levels = of_rows(self, [()])
+        return tuple(float(np.exp(x[0])) for x in (levels.middle, levels.low, levels.high))  # type: ignore[return-value]
+
+    def is_open(self, keys: Sequence[Key], amounts: Array) -> bool:
+        """Whether the level is rough for half of the amounts, or more."""
+        levels = of_rows(self, keys)
+        rough = (levels.high - levels.low) / 2 > ROUGH
+        return bool(2 * amounts[rough].sum() >= amounts.sum())
+
+
+@dataclass(frozen=True)
+class RowLevels:
+    """Of each row: the level by the other functions. middle: what is taken for it; low, high: the interval of
+    confidence, infinite where nothing is known; steps: float64 [rows, PARTS + 1], equal in weight to the parts
+    between PARTS; none_right: as in Level."""
+
+    middle: Array
+    low: Array
+    high: Array
+    steps: Array
+    none_right: Array
+
+
+def level_of(effects: Effects, keys: Sequence[Key], can_vote: Array) -> Level:
+    """can_vote: bool, which rows vote if they have a test."""
+    rows = np.flatnonzero(can_vote & np.isfinite(effects.error) & np.isfinite(effects.change))
+    rows = rows[np.argsort(effects.error[rows], kind="stable")[:MOST_VOTES]]
+    if not len(rows):
+        return Level(np.zeros((1, len(PARTS))), np.ones(1), {})
+    center, votes, places, before = _votes(effects, rows)
+    near = (places >= center - NEAR) & (places <= center + NEAR)
+    # By how much each function's vote can be outvoted: by nothing, where it has too few samples to say anything.
+    against = votes[:, near].min(axis=1) - votes.max(axis=1)
+    none_right = np.exp(np.append(against.sum() - against, against.sum()))
+    whole = votes.sum(axis=0)
+    sums = np.concatenate([whole - votes, whole[None, :]])
+    return Level(
+        _quantiles(sums, before, places), none_right, {keys[row]: nth for nth, row in enumerate(rows.tolist())}
+    )
+
+
+def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
+    """The effects at the level of the other functions, with its uncertainty in intervals and p-values."""
+    of = of_rows(level, keys)
+    weight = np.diff(PARTS, prepend=0, append=1)
+    # Of the two tails apart: otherwise what is exact would be significant wherever the level may be.
+    tails = p_of_squares(effects.distance.squares(of.steps), effects.freedom[:, None]) / 2
+    is_above = effects.change[:, None] > of.steps
+    sides = [(np.where(of_side, tails, 1 - tails) * weight).sum(axis=1) for of_side in (is_above, ~is_above)]
+    p = np.minimum(2 * np.minimum(*sides), 1.0)
+    p = np.where(np.isnan(effects.p), np.nan, of.none_right + (1 - of.none_right) * p)
+    change, reach = effects.change - of.middle, reach_of(effects.freedom) * effects.error
+    up, down = of.high - of.middle, of.middle - of.low
+    # A change from nothing is infinite, and so is what nothing is known of.
+    with np.errstate(invalid="ignore"):
+        low, high = change - np.hypot(reach, up), change + np.hypot(reach, down)
+    is_known = np.isfinite(up) & np.isfinite(down)
+    return replace(
+        effects,
+        new=effects.new / np.exp(of.middle),
+        change=change,
+        low=np.where(is_known, low, np.nan),
+        high=np.where(is_known, high, np.nan),
+        p=p,
+        is_level_open=np.maximum(up, down) > reach,
+    )
+
+
+def of_rows(level: Level, keys: Sequence[Key]) -> RowLevels:
+    quantiles, none_right = level.quantiles, level.none_right
+    outside = (1 - CONFIDENCE) / 2
+    # Of what is known the smaller part may be outside, the more probable it is that nothing is known.
+    part = (outside - none_right / 2) / np.maximum(1 - none_right, 1e-300)
+    known = part > 0
+    low, high = np.full(len(part), -np.inf), np.full(len(part), np.inf)
+    for row in np.flatnonzero(known).tolist():
+        low[row], high[row] = np.interp([part[row], 1 - part[row]], PARTS, quantiles[row])
+    # As recorded, as far as half of the distribution leaves that open, or nothing is known.
+    first, middle, last = (quantiles[:, np.searchsorted(PARTS, quarter)] for quarter in (0.25, 0.5, 0.75))
+    nearest = np.where(known, np.clip(0.0, first, last), 0.0)
+    middle = np.where((high - low) / 2 <= ROUGH, middle, nearest)
+    steps = np.concatenate([quantiles[:, :1], (quantiles[:, 1:] + quantiles[:, :-1]) / 2, quantiles[:, -1:]], axis=1)
+    rows = np.array([level.places.get(key, len(quantiles) - 1) for key in keys], np.int64)
+    return RowLevels(middle[rows], low[rows], high[rows], steps[rows], none_right[rows])
+
+
+# ---------------------------------------------------------------- the distribution
+
+
+def _votes(effects: Effects, rows: Array) -> tuple[float, Array, Array, Array]:
+    """(the median of the functions, the logarithms of votes [rows, places], the places: levels, ascending; how likely
+    each is before the votes)"""
+    change, error, freedom = effects.change[rows], effects.error[rows], effects.freedom[rows]
+    weight = limited(1 / error)
+    center = weighted_median(change, weight)
+    # What functions disagree by beyond their noise, as from another layout of the code, is noise of each.
+    squares = effects.distance.squares(np.full((1, 1), center), rows, False)[:, 0]
+    spread = max(weighted_median(squares, weight) / MEDIAN_OF_SQUARE, 1.0)
+    error = error * np.sqrt(spread)
+
+    def votes_at(places: Array) -> Array:
+        of_noise = effects.distance.squares(places[None, :], rows, False) / spread
+        found: Array = np.log((1 - CHANGED) * _heights(of_noise, freedom[:, None]) + CHANGED)
+        return found
+
+    low = min(center - NEAR, max(float(change.min()), center - FAR))
+    high = max(center + NEAR, min(float(change.max()), center + FAR))
+    exact = slice(None, MOST_EXACT)
+    places = np.concatenate(
+        [np.linspace(low, high, PLACES), (change[exact, None] + PLACES_OF_VOTE * error[exact, None]).ravel()]
+    )
+    places = np.unique(places[(places >= low) & (places <= high)])
+    votes = votes_at(places)
+    best = places[int(np.argmax(votes.sum(axis=0)))]
+    around = best + np.linspace(-10, 10, PLACES_OF_MIDDLE) / np.sqrt(np.square(1 / error).sum())
+    around = np.setdiff1d(around[(around >= low) & (around <= high)], places)
+    order = np.argsort(joined := np.concatenate([places, around]), kind="stable")
+    places = joined[order]
+    return center, np.concatenate([votes, votes_at(around)], axis=1)[:, order], places, _before(places, change, error)
+
+
+def _before(places: Array, change: Array, error: Array) -> Array:
+    """float64, of each place: how likely the level is closer to it than to others, before the votes."""
+    edges = np.concatenate([places[:1], (places[1:] + places[:-1]) / 2, places[-1:]])
+    below = special().ndtr((edges[None, :] - change[:, None]) / (AROUND * error[:, None]))
+    found: Array = np.diff(below, axis=1).mean(axis=0)
+    return found
+
+
+def _heights(squares: Array, freedom: Array) -> Array:
+    """Student's density as part of its height; with infinite freedom, the normal one's."""
+    finite = np.where(np.isinf(freedom), 1.0, freedom)
+    with np.errstate(under="ignore"):
+        found: Array = np.where(
+            np.isinf(freedom), np.exp(-squares / 2), np.power(1 + squares / finite, -(finite + 1) / 2)
+        )
+    return found
+
+
+def _quantiles(sums: Array, before: Array, places: Array) -> Array:
+    """float64 [rows, PARTS] of distributions over the places. sums: of the votes, [rows, places]."""
+    heights = np.exp(sums - sums.max(axis=1, keepdims=True))
+    cumulated = np.cumsum(heights * before, axis=1)
+    found = np.empty((len(sums), len(PARTS)))
+    for row, of_row in enumerate(cumulated / cumulated[:, -1:]):
+        found[row] = places[np.minimum(np.searchsorted(of_row, PARTS), len(places) - 1)]
+    return found

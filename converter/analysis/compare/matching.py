@@ -1,0 +1,174 @@
+"""Which function of one recording is which of another: by name, file and kind, across builds, addresses and tiers.
+
+What has no counterpart by all three is looked for by less: without folders of the file, then without the file, then
+without what compilers add to names. Functions without a name of their own match by order in their file: alignment.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from traceferry.analysis.compare.alignment import Function, aligned
+from traceferry.common.errors import UsageError
+
+Key = tuple[Any, ...]
+NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (function|class)\)|\$_\d+|<lambda\w*>")
+# ".constprop.0", ".isra.0", ".part.3", ".cold", ".llvm.1234": added by compilers to copies of functions.
+COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
+
+
+def is_nameless(name: str) -> bool:
+    return bool(NAMELESS.search(name))
+
+
+class Renames:
+    """What is given as OLD=NEW. A * in OLD stands for any text, and the same * in NEW for that text."""
+
+    def __init__(self, given: Iterable[str] = ()) -> None:
+        self._rules: list[tuple[re.Pattern[str], list[str]]] = []
+        for text in given:
+            old, equals, new = text.partition("=")
+            if not equals or not old or not new:
+                raise UsageError(f"--rename {text!r}: write OLD=NEW, as parse=parseText or old::*=new::*")
+            if new.count("*") > old.count("*"):
+                raise UsageError(f"--rename {text!r}: NEW has more * than OLD")
+            pattern = "(.*)".join(re.escape(part) for part in old.split("*"))
+            self._rules.append((re.compile(pattern, re.DOTALL), new.split("*")))
+
+    def __call__(self, name: str) -> str:
+        for pattern, parts in self._rules:
+            match = pattern.fullmatch(name)
+            if match:
+                return "".join(a + b for a, b in zip(parts, [*match.groups(), *[""] * len(parts)], strict=False))
+        return name
+
+
+def matched(
+    base: Iterable[Function], new: Iterable[Function], renames: Renames
+) -> tuple[dict[Function, Function], dict[Function, Function]]:
+    """What each function of the base and of the new side is called here: two with the same value are one. The value is
+    the function as the new side has it, or as the base has it where the new side has none; lines of a name that is not
+    anonymous are left out."""
+    renamed = {f: (renames(f[0]), *f[1:]) for f in sorted(set(base))}
+    of_base = {f: _identity(r) for f, r in renamed.items()}
+    of_new = {f: _identity(f) for f in sorted(set(new))}
+    left_base, left_new = set(of_base.values()) - set(of_new.values()), set(of_new.values()) - set(of_base.values())
+    found: dict[Function, Function] = {}
+    for key_of in (_without_folders, _without_file, _without_copies):
+        pairs = _pairs(_named(left_base), _named(left_new), key_of)
+        found |= pairs
+        left_base, left_new = left_base - pairs.keys(), left_new - set(pairs.values())
+    of_base = {f: found.get(i, i) for f, i in of_base.items()}
+    anchors = _anchors({renamed[f]: i for f, i in of_base.items()}, of_new)
+    by_line = _by_line(filter(_is_in_file, renamed.values()), list(filter(_is_in_file, of_new)), anchors)
+    taken = set(of_new.values())
+    for function, called in renamed.items():
+        if _is_in_file(called):
+            of_base[function] = by_line.get(called) or _apart(called, taken)
+    return of_base, of_new
+
+
+def _is_in_file(function: Function) -> bool:
+    """Whether only its file and line tell which it is."""
+    return bool(function[1]) and is_nameless(function[0])
+
+
+def _apart(function: Function, taken: Collection[Function]) -> Function:
+    """What only the base has; where the new side has another one at its line, the file says which it is."""
+    name, file, line, kind = function
+    return (name, f"{file} (base)", line, kind) if function in taken else function
+
+
+def _named(functions: Iterable[Function]) -> set[Function]:
+    return {function for function in functions if not _is_in_file(function)}
+
+
+def _identity(function: Function) -> Function:
+    name, file, line, kind = function
+    return name, file, line if is_nameless(name) else 0, kind
+
+
+def _without_folders(function: Function) -> Key | None:
+    name, file, line, kind = function
+    return name, re.split(r"[/\\]", file)[-1], line, kind
+
+
+def _without_file(function: Function) -> Key | None:
+    name, _, line, kind = function
+    return None if is_nameless(name) else (name, line, kind)
+
+
+def _without_copies(function: Function) -> Key | None:
+    name, file, line, kind = function
+    return None if is_nameless(name) else (COPY.sub("", name), re.split(r"[/\\]", file)[-1], line, kind)
+
+
+def _pairs(
+    base: set[Function], new: set[Function], key_of: Callable[[Function], Key | None]
+) -> dict[Function, Function]:
+    """Those that share a key with exactly one of the other side, and with none of their own."""
+    sides: list[dict[Key, list[Function]]] = []
+    for functions in (base, new):
+        groups: dict[Key, list[Function]] = defaultdict(list)
+        for function in functions:
+            key = key_of(function)
+            if key is not None:
+                groups[key].append(function)
+        sides.append(groups)
+    return {
+        members[0]: sides[1][key][0]
+        for key, members in sides[0].items()
+        if len(members) == 1 and len(sides[1].get(key, ())) == 1
+    }
+
+
+def _anchors(
+    of_base: Mapping[Function, Function], of_new: Mapping[Function, Function]
+) -> dict[tuple[str, str], list[tuple[Function, Function]]]:
+    """By both files: functions with a name and a line that are the same."""
+    back: dict[Function, list[Function]] = defaultdict(list)
+    for function, identity in of_new.items():
+        back[identity].append(function)
+    found: dict[tuple[str, str], list[tuple[Function, Function]]] = defaultdict(list)
+    for old, identity in of_base.items():
+        news = back.get(identity, [])
+        if old[2] and len(news) == 1 and news[0][2] and not is_nameless(old[0]):
+            found[old[1], news[0][1]].append((old, news[0]))
+    return found
+
+
+def _by_line(
+    base: Iterable[Function],
+    new: Iterable[Function],
+    anchors: Mapping[tuple[str, str], Sequence[tuple[Function, Function]]],
+) -> dict[Function, Function]:
+    """Functions without a name, file by file."""
+    by_file: list[dict[str, list[Function]]] = [defaultdict(list), defaultdict(list)]
+    for groups, functions in zip(by_file, (base, new), strict=True):
+        for function in functions:
+            groups[function[1]].append(function)
+    found: dict[Function, Function] = {}
+    for old, fresh in _same_files(by_file[0], by_file[1]):
+        found |= aligned(by_file[0][old], by_file[1][fresh], anchors.get((old, fresh), ()))
+    return found
+
+
+def _same_files(base: Iterable[str], new: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those of the same path; then those whose last parts, as many as possible, are the same and no others'."""
+    left = [set(base), set(new)]
+    same = left[0] & left[1]
+    yield from ((file, file) for file in sorted(same))
+    parts = [{file: re.split(r"[/\\]", file) for file in side - same} for side in left]
+    deepest = max((len(of_file) for side in parts for of_file in side.values()), default=0)
+    for depth in range(deepest, 0, -1):
+        groups: list[dict[Key, list[str]]] = [defaultdict(list), defaultdict(list)]
+        for side, of_side in zip(parts, groups, strict=True):
+            for file, of_file in side.items():
+                of_side[tuple(of_file[-depth:])].append(file)
+        for key, files in sorted(groups[0].items()):
+            if len(files) == 1 and len(groups[1].get(key, ())) == 1:
+                yield files[0], groups[1][key][0]
+                del parts[0][files[0]], parts[1][groups[1][key][0]]

@@ -1,0 +1,75 @@
+"""How many runs would show a change, with as many tests as there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry.analysis.compare.statistics import adjusted, special
+from traceferry.model import Array
+
+POWER = 0.9
+MOST_RUNS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tests that are corrected together. p: sorted; q: of each, what `adjusted` says; alpha: the false discovery rate;
+    n_rows: how many there would be if all rows had one."""
+
+    p: Array
+    q: Array
+    alpha: float
+    n_rows: int
+
+    @classmethod
+    def of(cls, p: Array, alpha: float) -> Family:
+        known = np.sort(p[~np.isnan(p)])
+        return cls(known, adjusted(known), alpha, len(p))
+
+    def rates(self, p: Array) -> Array:
+        """The false discovery rates of some of the tests; nan stays."""
+        found = np.full(len(p), np.nan)
+        known = ~np.isnan(p)
+        found[known] = self.q[np.searchsorted(self.p, p[known], "right") - 1]
+        return found
+
+    @property
+    def threshold(self) -> float:
+        """The p-value at which one more would be significant: Benjamini's and Hochberg's bound for the next rank."""
+        n_tests = len(self.p) or max(self.n_rows, 1)
+        return self.alpha * min(int(np.count_nonzero(self.q <= self.alpha)) + 1, n_tests) / n_tests
+
+
+def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshold: float) -> Array:
+    """float64: how many runs on each side would show such a change in nine of ten comparisons, from 2 to MOST_RUNS; nan
+    where that is not known. variance: of the logarithm of a run's amount, known with so many degrees of freedom, of
+    which d are from the runs; threshold: the p-value that is significant."""
+    prior = np.maximum(freedom - d, 0.0)
+    known = np.isfinite(change) & np.isfinite(variance) & np.isfinite(freedom) & (change != 0)
+    low, high = np.full(len(change), 1.0), np.full(len(change), float(MOST_RUNS))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        errors = np.abs(change) / np.sqrt(2 * variance)
+    # low does not do, high does or is the most.
+    while np.any(high - low > 1):
+        middle = np.floor((low + high) / 2)
+        with np.errstate(invalid="ignore"):
+            does = errors * np.sqrt(middle) >= _distance_needed(prior + 2 * middle - 2, threshold, freedom)
+        step = high - low > 1
+        high, low = np.where(step & does, middle, high), np.where(step & ~does, middle, low)
+    return np.where(known, high, np.nan)
+
+
+def _distance_needed(freedom: Array, threshold: float, known_with: Array) -> Array:
+    """By how many standard errors something has to change for a t test to find it with a probability of POWER: the
+    noncentrality of Student's distribution, by Johnson's and Welch's approximation, to 0.002 of the power. known_with:
+    the degrees of freedom of the variance by which standard errors are told: it may be larger than was found."""
+    freedom = np.maximum(freedom, 1.0)
+    bound = -special().stdtrit(freedom, threshold / 2)
+    sure = float(special().ndtri(POWER))
+    spread = np.sqrt(1 + np.square(bound) / (2 * freedom))
+    found = bound * (1 - 1 / (4 * freedom)) + sure * spread
+    relative = spread / found
+    found *= np.exp(sure * (np.hypot(relative, np.sqrt(1 / (2 * known_with))) - relative))
+    return found  # type: ignore[no-any-return]

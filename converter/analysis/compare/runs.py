@@ -1,0 +1,92 @@
+"""The runs of both sides: each recording loaded once, and kept as totals."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from traceferry.analysis.totals.collect import collect
+from traceferry.analysis.totals.details import Details, name_pattern
+from traceferry.analysis.totals.portable import Key, Totals, Tree, functions_of, portable, thread_names, tree_of
+from traceferry.analysis.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import encodable
+from traceferry.model import Sampling, Trace, sums
+
+# Kinds of loss that take samples away.
+LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
+# The category of the kernel's frames.
+KERNEL = "Kernel"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recording. trees: of each thread name, empty where no output shows them, measures being (process, thread,
+    what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
+    often samples were lost; in_kernel: the functions of the kernel."""
+
+    path: str
+    totals: Totals
+    trees: Tree
+    duration_ns: int
+    sampling: Sampling | None
+    sample_ns: float
+    lost: int
+    in_kernel: frozenset[Key] = frozenset()
+
+    @classmethod
+    def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
+        """Loads each thread once."""
+        details, trees = Details(trace), Trees(trace, n_buckets=1) if with_trees else None
+        collected = collect(trace, trees, progress, details)
+        n_samples = sum(thread.samples for process in collected.processes for thread in process.threads)
+        sampling = trace.sampling
+        sample_ns = 0.0
+        if sampling is not None:
+            sample_ns = details.sample_weight / max(n_samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+        threads = thread_names(trace)
+        tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
+        collected.trees = None
+        return cls(
+            encodable(path),
+            portable(collected),
+            tree,
+            sums.limited(trace.end_ts - trace.start_ts),
+            sampling,
+            float(sample_ns),
+            sum(issue.count for issue in trace.report if issue.kind in LOST),
+            functions_of(trace, KERNEL),
+        )
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+
+def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[str, str, str, str] | None:
+    """By which a thread's amounts are told apart: the thread's name without numbers, and what is counted."""
+    if series.measure in (CALLS, OBJECTS, FREED) or not series.measure.is_timed or series.thread < 0:
+        return None
+    if series.measure not in (TIME, SAMPLES, ALLOCATED):
+        return None
+    process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
+    return process, thread, series.measure.name, series.measure.unit
+
+
+def paths_of(given: Sequence[str]) -> list[str]:
+    """Files, URLs, and files that patterns match, sorted. Raises UsageError for a pattern that matches none."""
+    found: list[str] = []
+    for text in given:
+        if os.path.exists(text) or text == "-" or "://" in text:
+            found.append(text)
+        elif glob.has_magic(text):
+            matches = sorted(glob.glob(text, recursive=True))
+            if not matches:
+                raise UsageError(f"{text}: no file has such a name")
+            found += matches
+        else:
+            raise UsageError(f"{text}: no such file")
+    real = {path if "://" in path else os.path.realpath(path): path for path in reversed(found)}
+    return list(real.values())[::-1]

@@ -1,0 +1,120 @@
+"""What `traceferry info` says of memory: allocations by class and site, heap snapshots and their growth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from traceferry.analysis.totals.sums_of_trace import (
+    BYTES,
+    COUNT,
+    FREED_BYTES,
+    FREED_COUNT,
+    AllocationTotals,
+    ranked,
+    total_amounts,
+)
+from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
+from traceferry.model import Array, HeapGraph, Process, Table, Trace, sums
+
+Json = dict[str, Any]
+
+
+def allocations(trace: Trace, totals: AllocationTotals, top: int) -> Json:
+    """Row 0 of the amounts has no class, or no site."""
+    by_class, by_site = totals.by_class, totals.by_site(trace)
+    classes = ranked(_allocating(by_class), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
+    sites = ranked(_allocating(by_site), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
+    return {
+        **_amounts(total_amounts(by_class)),
+        "classes": [
+            {"name": trace.strings[row - 1] or UNKNOWN_CLASS, **_amounts(by_class[row])} for row in classes[:top]
+        ],
+        "sites": [{"stack": stack_names(trace, row - 1), **_amounts(by_site[row])} for row in sites[:top]],
+    }
+
+
+def _allocating(amounts: Array) -> Array:
+    return np.flatnonzero(amounts.any(axis=1))
+
+
+def _amounts(row: Array) -> Json:
+    return {
+        "count": int(row[COUNT]),
+        "bytes": int(row[BYTES]),
+        "freed_count": int(row[FREED_COUNT]),
+        "freed_bytes": int(row[FREED_BYTES]),
+    }
+
+
+def stack_names(trace: Trace, stack: int) -> list[str]:
+    """The functions of a stack, the innermost first; empty if it is -1."""
+    prefix, frame, func = trace.stacks["prefix"], trace.stacks["frame"], trace.frames["func"]
+    names = []
+    while stack >= 0:
+        names.append(trace.func_name(int(func[frame[stack]])))
+        stack = int(prefix[stack])
+    return names
+
+
+def heap_snapshots(trace: Trace, process: Process, top: int) -> list[Json]:
+    """At one time, the graphs of two are in memory: one, and the one before."""
+    found: list[Json] = []
+    before: HeapGraph | None = None
+    for snapshot in process.heap_snapshots:
+        graph = snapshot.load()
+        found.append(
+            {
+                "ts_ns": snapshot.start_ts,
+                "at_ns": sums.limited(snapshot.start_ts - trace.start_ts),
+                "objects": len(graph.objects),
+                "bytes": sums.total(graph.objects["size"]),
+                "references": len(graph.references),
+                "roots": len(graph.roots),
+                "root_kinds": _root_kinds(trace, graph.roots),
+                "classes": _classes(growth(trace, graph, graph), top),
+                "growth": None if before is None else _growth(growth(trace, before, graph), top),
+                "sites": _live_sites(trace, graph, top),
+            }
+        )
+        before = graph
+    return found
+
+
+def _classes(rows: list[ClassGrowth], top: int) -> list[Json]:
+    alive = sorted(rows, key=lambda row: (-row.bytes_after, row.class_name))
+    return [{"name": row.class_name, "objects": row.objects_after, "bytes": row.bytes_after} for row in alive[:top]]
+
+
+def _growth(rows: list[ClassGrowth], top: int) -> list[Json]:
+    changed = [row for row in rows if row.objects or row.bytes]
+    return [
+        {
+            "name": row.class_name,
+            "objects_before": row.objects_before,
+            "bytes_before": row.bytes_before,
+            "objects_after": row.objects_after,
+            "bytes_after": row.bytes_after,
+        }
+        for row in changed[:top]
+    ]
+
+
+def _live_sites(trace: Trace, graph: HeapGraph, top: int) -> list[Json]:
+    return [
+        {
+            "name": site.class_name,
+            "stack": stack_names(trace, site.stack),
+            "objects": site.objects,
+            "bytes": site.bytes,
+        }
+        for site in live_sites(trace, graph)[:top]
+    ]
+
+
+def _root_kinds(trace: Trace, roots: Table) -> list[Json]:
+    """How many roots there are of each kind, the most first."""
+    kinds, counts = np.unique(roots["kind"], return_counts=True)
+    named = [(trace.strings[kind] or None, n) for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
+    return [{"kind": kind, "count": n} for kind, n in sorted(named, key=lambda item: (-item[1], item[0] or ""))]

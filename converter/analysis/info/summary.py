@@ -1,0 +1,186 @@
+"""The contents of a recording: the answers of `traceferry info`, as JSON that scripts rely on. FORMATS.md describes
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from traceferry.analysis.info.memory import allocations, heap_snapshots
+from traceferry.analysis.totals.collect import Collected, ThreadCounts, ViewCounts, collect
+from traceferry.analysis.totals.sums_of_trace import MarkerGroup, byte_fields, code_by_tier, ranked
+from traceferry.model import Counter, MarkerType, Table, Trace, sums
+
+TOP = 20
+Json = dict[str, Any]
+
+# By which columns functions are ranked, the largest first; ties go by the columns of "self", then by name.
+SORTS = {
+    "self": ("self_ns", "samples", "total_samples"),
+    "total": ("total_ns", "total_samples"),
+    "calls": ("calls",),
+    "samples": ("samples", "total_samples"),
+}
+
+
+def summarize(
+    trace: Trace, top: int = TOP, progress: Callable[[int], None] = lambda _: None, sort: str = "self"
+) -> Json:
+    """The interface of `info --json`. Loads each thread and each heap snapshot once, one at a time, and goes through
+    the pieces of their tables once.
+
+    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS. calls counts enters; a
+    recursive function's total_ns counts its outermost activation only, and so do its total_samples.
+    """
+    return summary_of(collect(trace, progress=progress), top, sort)
+
+
+def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json:
+    """As `summarize`, of what was added up before. Loads each heap snapshot once."""
+    trace = collected.trace
+    processes = [
+        {
+            "pid": process.pid,
+            "name": process.name,
+            "threads": [_thread(thread) for thread in counts.threads],
+            "views": [_view(view) for view in counts.views],
+            "counters": [_counter(counter) for counter in process.counters],
+            "heap_snapshots": heap_snapshots(trace, process, top),
+        }
+        for process, counts in zip(trace.processes, collected.processes, strict=True)
+    ]
+    summary = {
+        "inputs": [
+            {"path": i.path, "format": i.format, "version": i.version, "producer": i.producer} for i in trace.inputs
+        ],
+        "time": {
+            "clock": trace.clock.kind if trace.clock else None,
+            "duration_ns": sums.limited(trace.end_ts - trace.start_ts),
+            "unix_start_ns": None if trace.unix_start_ns is None else sums.limited(trace.unix_start_ns),
+        },
+        "processes": processes,
+        "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},
+        "allocations": allocations(trace, collected.allocations, top),
+        "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.groups.items()],
+        "coverage": _coverage(trace, top),
+        "code_objects": len(trace.code),
+        "tiers": _tiers(trace),
+        "sources": len(trace.sources),
+    }
+    sums.note_saturated(trace.report, summary, where="info")
+    return {**summary, "issues": [issue.as_json() for issue in trace.report]}
+
+
+def _thread(counts: ThreadCounts) -> Json:
+    return {
+        "tid": counts.tid,
+        "name": counts.name,
+        "samples": counts.samples,
+        "calls": counts.calls,
+        "markers": counts.markers,
+        "allocations": {"count": counts.allocations, "bytes": counts.allocated_bytes},
+    }
+
+
+def _view(counts: ViewCounts) -> Json:
+    """Of a table of sizes that is shown as a thread: its samples are not time."""
+    return {"name": counts.name, "unit": counts.unit, "samples": counts.samples, "total": counts.total}
+
+
+def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
+    """Those that were called or sampled: the same order on every run."""
+    trace, columns = collected.trace, collected.by_func()
+    ranked_by = [columns[name] for name in (*SORTS[sort], *SORTS["self"])]
+    seen = np.flatnonzero((columns["calls"] > 0) | (columns["total_samples"] > 0))
+    order = ranked(seen, ranked_by, trace.func_name)
+    return [_function(trace, func) | {name: int(c[func]) for name, c in columns.items()} for func in order[:top]]
+
+
+def _function(trace: Trace, func: int) -> Json:
+    source = int(trace.funcs["source"][func])
+    return {
+        "name": trace.func_name(func),
+        "file": trace.strings[int(trace.sources["path"][source])] if source >= 0 else None,
+        "line": int(trace.funcs["line"][func]) or None,
+    }
+
+
+def _tiers(trace: Trace) -> list[Json]:
+    """Code objects and their bytes by tier, the largest first."""
+    ranked = sorted(code_by_tier(trace).items(), key=lambda item: (-item[1][1], item[0]))
+    return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
+
+
+def _counter(counter: Counter) -> Json:
+    values = counter.values["value"]
+    known = len(values) > 0
+    return {
+        "name": counter.name,
+        "unit": counter.unit,
+        "values": len(values),
+        "first": float(values[0]) if known else None,
+        "last": float(values[-1]) if known else None,
+        "min": float(values.min()) if known else None,
+        "max": float(values.max()) if known else None,
+    }
+
+
+def _markers(marker_type: MarkerType, groups: dict[tuple[Any, ...], MarkerGroup], top: int) -> Json:
+    """One type: its groups by their total time, then by their number."""
+    ranked = sorted(groups.items(), key=lambda item: (-item[1].total_ns, -item[1].count, item[0]))
+    return {
+        "type": marker_type.name,
+        "group_by": list(marker_type.group_by),
+        "groups": len(groups),
+        "top": [
+            {
+                "by": dict(zip(marker_type.group_by, values, strict=True)),
+                "count": group.count,
+                "total_ns": group.total_ns,
+                "longest_ns": group.longest_ns,
+                "sums": dict(zip(byte_fields(marker_type), group.sums, strict=True)),
+            }
+            for values, group in ranked[:top]
+        ],
+    }
+
+
+def _coverage(trace: Trace, top: int) -> Json | None:
+    """Statements, and how many of them ran: in all, and by assembly, class and method, those with most left first."""
+    table = trace.coverage.table()
+    if not len(table):
+        return None
+    return {
+        **_covered(table),
+        "assemblies": _covered_by(trace, table, ("assembly",)),
+        "classes": _covered_by(trace, table, ("assembly", "class_name"))[:top],
+        "methods": _covered_by(trace, table, ("assembly", "class_name", "method", "path"))[:top],
+    }
+
+
+def _covered(table: Table) -> Json:
+    return {"statements": sums.total(table["statements"]), "covered": sums.total(table["covered"])}
+
+
+COVERAGE_NAMES = {"assembly": "assembly", "class_name": "class", "method": "method", "path": "file"}
+
+
+def _covered_by(trace: Trace, table: Table, keys: tuple[str, ...]) -> list[Json]:
+    values, group = np.unique(np.stack([table[key] for key in keys], axis=1), axis=0, return_inverse=True)
+    statements, covered = (
+        sums.total_by(group.reshape(-1), table[name], len(values)) for name in ("statements", "covered")
+    )
+    names = [[trace.strings[index] or None for index in row] for row in values.tolist()]
+    order = ranked(
+        np.arange(len(values)), (statements - covered, statements), lambda row: [name or "" for name in names[row]]
+    )
+    return [
+        {
+            **dict(zip((COVERAGE_NAMES[key] for key in keys), names[row], strict=True)),
+            "statements": int(statements[row]),
+            "covered": int(covered[row]),
+        }
+        for row in order
+    ]

@@ -1,0 +1,212 @@
+"""The answers of `traceferry info` as text: aligned columns, names last, no empty sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from traceferry.common.shown_text import shown
+from traceferry.common.units import format_duration
+
+Json = dict[str, Any]
+Column = tuple[str, Callable[[Json], str]]
+CALLERS_SHOWN = 4
+# How managed runtimes name what they put between methods: a reader looks for the method.
+WRAPPER = "(wrapper "
+ADDRESSES_FROM = 1 << 32
+
+
+def as_text(summary: Json) -> str:
+    """Of what `summarize` returns. Losses come last, next to the prompt."""
+    time = summary["time"]
+    lines = [f"{i['path']}: {i['producer']}, {i['format']} {i['version']}" for i in summary["inputs"]]
+    lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
+    for process in summary["processes"]:
+        lines += _process(process)
+    lines += _functions(summary["functions"])
+    of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
+    lines += _table("jitted code by tier", of_tiers, summary["tiers"])
+    lines += _allocations(summary["allocations"])
+    for process in summary["processes"]:
+        lines += _heap_snapshots(process["heap_snapshots"])
+    for markers in summary["markers"]:
+        lines += _markers(markers)
+    for process in summary["processes"]:
+        lines += _counters([counter for counter in process["counters"] if counter["values"]])
+    lines += _coverage(summary["coverage"])
+    lines += _issues(summary["issues"])
+    return "\n".join(map(shown, lines))
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _table(title: str, columns: Sequence[Column], rows: Sequence[Json]) -> list[str]:
+    """Nothing if there are no rows; the last column, a name, is the only one that is not flush right."""
+    if not rows:
+        return []
+    cells = [[head for head, _ in columns], *([show(row) for _, show in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns) - 1)]
+    aligned = [[f"{cell:>{width}}" for cell, width in zip(line, widths, strict=False)] for line in cells]
+    text = ["  " + "  ".join([*numbers, line[-1]]).rstrip() for numbers, line in zip(aligned, cells, strict=True)]
+    return ["", f"{title}:", *text]
+
+
+def _number(key: str, head: str = "") -> Column:
+    return head or key.replace("_", " "), lambda row: str(row[key])
+
+
+def _duration(key: str, head: str) -> Column:
+    return head, lambda row: format_duration(row[key])
+
+
+def _name(key: str, head: str = "") -> Column:
+    return head or key, lambda row: row[key] or "unknown"
+
+
+# ---------------------------------------------------------------- sections
+
+
+def _process(process: Json) -> list[str]:
+    lines = ["", f"process {process['pid']} {process['name']}"]
+    width = max((len(str(thread["tid"])) for thread in process["threads"]), default=0)
+    for thread in process["threads"]:
+        allocations = {"allocations": thread["allocations"]["count"]}
+        counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **thread["markers"]}
+        held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
+    return lines
+
+
+def _counters(counters: list[Json]) -> list[str]:
+    """Without those that stayed 0, of which a runtime has many."""
+    shown = [counter for counter in counters if counter["min"] or counter["max"]]
+    rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
+    figures = [_figure(key) for key in ("last", "first", "min", "max")]
+    name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] else row["name"])
+    return _table("counters", [*figures, _number("values"), name], shown) + rest
+
+
+def _figure(key: str) -> Column:
+    return key, lambda row: f"{row[key]:.0f}" if row[key].is_integer() else f"{row[key]:.6g}"
+
+
+def _functions(functions: Json) -> list[str]:
+    """Only the columns that the recording has something for."""
+    top = functions["top"]
+    columns: list[Column] = []
+    if any(row["calls"] for row in top):
+        columns += [_duration("self_ns", "self"), _duration("total_ns", "total"), _number("calls")]
+    if any(row["total_samples"] for row in top):
+        columns += [_number("samples"), _number("total_samples", "with callees")]
+    columns.append(("function", _function))
+    return _table(f"{functions['total']} functions", columns, top) or ["", f"{functions['total']} functions"]
+
+
+def _function(row: Json) -> str:
+    line = f":{row['line']}" if row["line"] else ""
+    place = f"  {row['file']}{line}" if row["file"] else ""
+    return f"{row['name']}{place}"
+
+
+def _allocations(allocations: Json) -> list[str]:
+    columns = [_number("bytes"), _number("count")]
+    if allocations["freed_count"]:
+        columns += [
+            ("bytes left", lambda row: str(row["bytes"] - row["freed_bytes"])),
+            ("left", lambda row: str(row["count"] - row["freed_count"])),
+        ]
+    whole = f"{allocations['bytes']} bytes in {allocations['count']} allocations"
+    by_class = _table(f"{whole}, by class", [*columns, _name("name", "class")], allocations["classes"])
+    return by_class + _table("allocations by site", [*columns, ("site", _site)], allocations["sites"])
+
+
+def _site(row: Json) -> str:
+    """The innermost function and some of its callers."""
+    methods = [name for name in row["stack"] if not name.startswith(WRAPPER)] or row["stack"]
+    names = methods[:CALLERS_SHOWN]
+    return " < ".join([*names, "..."] if len(methods) > len(names) else names) or "unknown"
+
+
+def _live_site(row: Json) -> str:
+    return f"{row['name']}  {_site(row)}"
+
+
+def _heap_snapshots(snapshots: list[Json]) -> list[str]:
+    columns = [_duration("at_ns", "at"), *map(_number, ("bytes", "objects", "references", "roots"))]
+    lines = _table("heap snapshots", [*columns, ("kinds of roots", _root_kinds)], snapshots)
+    for nth, snapshot in enumerate(snapshots, start=1):
+        if snapshot["growth"] is not None:
+            lines += _growth(f"growth from heap snapshot {nth - 1} to {nth}, by class", snapshot["growth"])
+    if snapshots:
+        alive = [_number("bytes"), _number("objects")]
+        title = f"heap snapshot {len(snapshots)}"
+        lines += _table(f"{title}, by class", [*alive, _name("name", "class")], snapshots[-1]["classes"])
+        lines += _table(
+            f"{title}, by allocation site", [*alive, ("class and site", _live_site)], snapshots[-1]["sites"]
+        )
+    return lines
+
+
+def _root_kinds(snapshot: Json) -> str:
+    return ", ".join(f"{kind['count']} {kind['kind'] or 'unknown'}" for kind in snapshot["root_kinds"])
+
+
+def _growth(title: str, rows: list[Json]) -> list[str]:
+    columns: list[Column] = [
+        ("bytes", lambda row: f"{row['bytes_after'] - row['bytes_before']:+}"),
+        ("objects", lambda row: f"{row['objects_after'] - row['objects_before']:+}"),
+        _number("bytes_after", "to bytes"),
+        _number("objects_after", "to objects"),
+        _name("name", "class"),
+    ]
+    return _table(title, columns, rows)
+
+
+def _markers(markers: Json) -> list[str]:
+    columns = [_number("count")]
+    if any(row["total_ns"] for row in markers["top"]):
+        columns += [
+            _duration("total_ns", "total"),
+            _duration("longest_ns", "longest"),
+            ("average", lambda row: format_duration(row["total_ns"] // row["count"])),
+        ]
+    columns += [_sum(key) for key in markers["top"][0]["sums"]] if markers["top"] else []
+    by = ", ".join(key.replace("_", " ") for key in markers["group_by"])
+    columns.append((by, lambda row: ", ".join(_group_value(value) for value in row["by"].values())))
+    return _table(f"{markers['type']}, by {by}" if by else markers["type"], columns, markers["top"])
+
+
+def _group_value(value: Any) -> str:
+    """A number as large as an address is one."""
+    return hex(value) if isinstance(value, int) and value >= ADDRESSES_FROM else str(value) or "unknown"
+
+
+def _sum(key: str) -> Column:
+    return key.replace("_", " "), lambda row: str(row["sums"][key])
+
+
+def _coverage(coverage: Json | None) -> list[str]:
+    if coverage is None:
+        return []
+    figures: list[Column] = [("covered", _percent), _number("covered", "ran"), _number("statements", "of statements")]
+    lines = ["", f"code coverage: {_percent(coverage)}, {coverage['covered']} of {coverage['statements']} statements"]
+    lines += _table("coverage by assembly", [*figures, _name("assembly")], coverage["assemblies"])
+    lines += _table("coverage by class, most left first", [*figures, _name("class")], coverage["classes"])
+    method: Column = ("method", lambda row: f"{row['class'] or 'unknown'}:{row['method'] or 'unknown'}")
+    return lines + _table("coverage by method, most left first", [*figures, method], coverage["methods"])
+
+
+def _percent(row: Json) -> str:
+    return f"{100 * row['covered'] / row['statements']:.1f}%" if row["statements"] else "none"
+
+
+def _issues(issues: list[Json]) -> list[str]:
+    lines = [""] if issues else []
+    for issue in issues:
+        detail = f": {issue['detail']}" if issue["detail"] else ""
+        place = f", first at offset {issue['offset']}" if issue["offset"] is not None else ""
+        lines.append(f"{issue['severity']}: {issue['title']}{detail} [{issue['kind']}, {issue['count']} times{place}]")
+        if issue["advice"]:
+            lines.append(f"    {issue['advice']}")
+    return lines

@@ -1,0 +1,373 @@
+"""Totals that name what they count, and so outlive their trace: of any number of recordings they can be merged, in any
+order and grouping, with equal results.
+
+Amounts are int64 and not negative; sums end at 2^63 - 1. Keys and nodes have one order, so that equal totals are equal
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from traceferry.analysis.totals.collect import Collected
+from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class
+from traceferry.analysis.totals.sums_of_trace import byte_fields, code_by_tier
+from traceferry.analysis.totals.trees import Series, Trees
+from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.model import Array, Trace, sums
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One kind of totals. keys: sorted, each once; columns: the names of the amounts; largest: those of which a merge
+    takes the larger one, where it adds up the others; amounts: int64 [keys, columns]."""
+
+    columns: tuple[str, ...]
+    keys: tuple[Key, ...] = ()
+    amounts: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    largest: frozenset[str] = frozenset()
+
+    def of(self, keys: Sequence[Key], amounts: Any) -> Rows:
+        """Totals of this kind: keys in any order, also repeated, each with a row of amounts."""
+        given = np.asarray(amounts, np.int64).reshape(len(keys), len(self.columns))
+        distinct, group = _sorted_places(keys)
+        summed = np.zeros((len(distinct), len(self.columns)), np.int64)
+        for nth, column in enumerate(self.columns):
+            if column in self.largest:
+                np.maximum.at(summed[:, nth], group, given[:, nth])
+            else:
+                summed[:, nth] = sums.total_by(group, given[:, nth], len(distinct))
+        return replace(self, keys=tuple(distinct), amounts=summed)
+
+    def of_pairs(self, rows: Iterable[tuple[Key, Any]]) -> Rows:
+        """The same, of (key, amounts)."""
+        pairs = list(rows)
+        return self.of([key for key, _ in pairs], [amounts for _, amounts in pairs])
+
+    def merged(self, *others: Rows) -> Rows:
+        for other in others:
+            if (self.columns, self.largest) != (other.columns, other.largest):
+                raise ValueError(f"totals of {self.columns} cannot be merged with totals of {other.columns}")
+        filled = [rows for rows in (self, *others) if rows.keys]
+        if len(filled) <= 1:
+            return filled[0] if filled else self
+        keys = [key for rows in filled for key in rows.keys]
+        return self.of(keys, np.concatenate([rows.amounts for rows in filled]))
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What nodes have themselves, without zeros: a column for each measure would grow with measures x nodes. node,
+    measure: int32, their numbers in a tree; value: int64, above 0."""
+
+    node: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    measure: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    value: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of_columns(cls, columns: Array) -> Amounts:
+        """columns: int64 [nodes, measures]"""
+        measure, node = np.nonzero(columns.T)
+        return cls(node.astype(np.int32), measure.astype(np.int32), columns[node, measure])
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[Array, Array, Array]]) -> Amounts:
+        """Of (node, measure, value), in their order."""
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return cls(columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2]) if columns else cls()
+
+    def summed(self) -> Amounts:
+        """Sorted by measure, then node; each pair once."""
+        pairs, group = np.unique(self.measure.astype(np.int64) << 32 | self.node, return_inverse=True)
+        value = sums.total_by(group.reshape(-1), self.value, len(pairs))
+        return Amounts((pairs & 0xFFFFFFFF).astype(np.int32), (pairs >> 32).astype(np.int32), value)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Call paths. frames: (name, file, line, kind, category, tier, inlined), sorted; parent: int32, always a smaller
+    node, -1 is none; frame: int32; measures: keys, as (name, unit), sorted; own: what each node has itself, sorted by
+    measure, then node. Nodes are sorted by depth, then parent, then frame."""
+
+    frames: tuple[Key, ...] = ()
+    parent: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    frame: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    measures: tuple[Key, ...] = ()
+    own: Amounts = field(default_factory=Amounts)
+
+    @classmethod
+    def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Amounts) -> Tree:
+        """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
+        used, nth_used = np.unique(frame, return_inverse=True)
+        names, place_of_frame = _sorted_places([frames[nth] for nth in used.tolist()])
+        units, place_of_measure = _sorted_places(measures)
+        node_of, parents, keys = _canonical(parent, place_of_frame[nth_used.reshape(-1)])
+        summed = Amounts(node_of[own.node], place_of_measure[own.measure], own.value).summed()
+        return cls(tuple(names), parents, keys, tuple(units), summed)
+
+    def amounts(self, measure: Key) -> tuple[Array, Array]:
+        """(int32, rising: the nodes that have something of a measure themselves; int64: how much)"""
+        place = self._places.get(measure, len(self.measures))
+        start, end = np.searchsorted(self.own.measure, (place, place + 1))
+        return self.own.node[start:end], self.own.value[start:end]
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return {measure: nth for nth, measure in enumerate(self.measures)}
+
+    def column(self, measure: Key) -> Array:
+        """int64 [nodes]: what each node has of a measure itself."""
+        node, value = self.amounts(measure)
+        found = np.zeros(len(self.parent), np.int64)
+        found[node] = value
+        return found
+
+    def merged(self, *others: Tree) -> Tree:
+        filled = [tree for tree in (self, *others) if len(tree.parent) or tree.measures]
+        if not filled:
+            return self
+        measures = sorted({key for tree in filled for key in tree.measures}, key=_order)
+        n_nodes = sum(len(tree.parent) for tree in filled)
+        parent, frame = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
+        place = {key: nth for nth, key in enumerate(measures)}
+        frames: list[Key] = []
+        own, first = [], 0
+        for tree in filled:
+            end = first + len(tree.parent)
+            parent[first:end] = np.where(tree.parent < 0, -1, tree.parent + first)
+            frame[first:end] = tree.frame + len(frames)
+            places = np.array([place[key] for key in tree.measures], np.int32)
+            own.append((tree.own.node + first, places[tree.own.measure], tree.own.value))
+            frames += tree.frames
+            first = end
+        return Tree.of(frames, parent, frame, measures, Amounts.joined(own))
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All totals of one recording, or of several."""
+
+    functions: Rows = Rows(("calls", "total_ns", "self_ns", "samples", "total_samples"))
+    classes: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    markers: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    marker_sums: Rows = Rows(("bytes",))
+    tiers: Rows = Rows(("objects", "bytes"))
+    tree: Tree = Tree()
+    # Of these a recording that was collected without details has nothing.
+    sites: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    events: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    durations: Rows = Rows(("count",))
+    code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
+    retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
+    threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
+    losses: Rows = Rows(("count",))
+    # How viewers show categories and tiers: ("category" or "tier", name, family, color).
+    colors: Rows = Rows(("recordings",))
+
+    def merged(self, *others: Totals) -> Totals:
+        return Totals(
+            *(getattr(self, f.name).merged(*(getattr(other, f.name) for other in others)) for f in fields(self))
+        )
+
+
+def merged(parts: Sequence[Totals]) -> Totals:
+    """The totals of all parts together; the order of the parts does not matter."""
+    return Totals().merged(*parts)
+
+
+def portable(collected: Collected) -> Totals:
+    """The totals of one trace. Functions with equal name, file, line and kind are one."""
+    trace, none = collected.trace, Totals()
+    by_func = collected.by_func()
+    seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
+    functions = [_function(trace, func) for func in seen.tolist()]
+    by_class = collected.allocations.by_class
+    classes = np.flatnonzero(by_class.any(axis=1))
+    groups = [
+        (marker_type, (marker_type.name, *values), group)
+        for marker_type, found in collected.markers.groups.items()
+        for values, group in found.items()
+    ]
+    named_classes = [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()]
+    by_bytes = [
+        ((*key, name), [total])
+        for marker_type, key, group in groups
+        for name, total in zip(byte_fields(marker_type), group.sums, strict=True)
+    ]
+    return Totals(
+        none.functions.of(functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
+        none.classes.of(named_classes, by_class[classes]),
+        none.markers.of_pairs((key, [group.count, group.total_ns, group.longest_ns]) for _, key, group in groups),
+        none.marker_sums.of_pairs(by_bytes),
+        none.tiers.of_pairs(((name,), amounts) for name, amounts in code_by_tier(trace).items()),
+        Tree() if collected.trees is None else tree_of(trace, collected.trees, _measure),
+        **({} if collected.details is None else _details(collected, collected.details)),
+    )
+
+
+def _measure(series: Series) -> Key:
+    return series.measure.name, series.measure.unit
+
+
+def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | None]) -> Tree:
+    """The call paths with a measure for each value of measure_of; series of which it is None are left out."""
+    measures: dict[Key, int] = {}
+    own = []
+    for series in trees.series:
+        if (key := measure_of(series)) is not None:
+            nth = measures.setdefault(key, len(measures))
+            own.append((series.node, np.full(len(series.node), nth), series.amount))
+    frames, nodes = tree_frames(trace, trees), trees.nodes
+    return Tree.of(frames, nodes.parent, nodes.key, [*measures], Amounts.joined(own))
+
+
+def _details(collected: Collected, details: Details) -> dict[str, Rows]:
+    trace, none = collected.trace, Totals()
+    threads: list[tuple[Key, list[int]]] = [
+        (
+            (name_pattern(process.name), name_pattern(thread.name)),
+            [1, thread.samples, thread.calls, thread.allocated_bytes, 0, 0],
+        )
+        for process, counts in zip(trace.processes, collected.processes, strict=True)
+        for thread in counts.threads
+    ]
+    threads += [(key, [0, 0, 0, 0, *ns]) for key, ns in details.off_cpu.items()]
+    losses = [issue for issue in trace.report if issue.severity != "info"]
+    retained = retained_by_class(trace)
+    return {
+        "sites": _sites(collected),
+        "events": none.events.of_pairs(((name,), amounts) for name, amounts in details.events.items()),
+        "durations": none.durations.of_pairs(
+            ((name, b), [n]) for name, of in details.durations.items() for b, n in of.items()
+        ),
+        "code": none.code.of_pairs(_code(collected)),
+        "retained": none.retained.of_pairs(((name,), amounts) for name, amounts in retained.items()),
+        "threads": none.threads.of_pairs(threads),
+        "colors": none.colors.of_pairs((key, [1]) for key in _colors(trace)),
+        "losses": none.losses.of_pairs(((issue.kind,), [issue.count]) for issue in losses),
+    }
+
+
+def _colors(trace: Trace) -> list[Key]:
+    strings, categories, tiers = trace.strings, trace.categories.table(), trace.tiers.table()
+    pairs = zip(categories["name"].tolist(), categories["color"].tolist(), strict=True)
+    found: list[Key] = [("category", strings[name], "", strings[color]) for name, color in pairs]
+    triples = zip(tiers["name"].tolist(), tiers["family"].tolist(), tiers["color"].tolist(), strict=True)
+    found += [("tier", strings[name], strings[family], strings[color]) for name, family, color in triples]
+    return sorted(set(found))
+
+
+def _sites(collected: Collected) -> Rows:
+    """Allocations by the function that allocated and the class: the two innermost frames of their stacks."""
+    trace, none = collected.trace, Totals()
+    by_stack = collected.allocations.by_stack(trace)
+    prefix, func = trace.stacks["prefix"][: len(by_stack)], trace.frames["func"][trace.stacks["frame"]]
+    used = np.flatnonzero(by_stack.any(axis=1) & (prefix >= 0))
+    keys = [
+        (*_function(trace, site), trace.func_name(name))
+        for site, name in zip(func[prefix[used]].tolist(), func[used].tolist(), strict=True)
+    ]
+    return none.sites.of(keys, by_stack[used])
+
+
+def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
+    """By function and tier: code objects, their bytes, samples, and when the last one was loaded, since the start."""
+    trace = collected.trace
+    strings, code, names = trace.strings, trace.code.table(), trace.tiers["name"]
+    loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
+    rows: list[tuple[Key, list[int]]] = [
+        ((*_function(trace, func), strings[int(names[tier])] if tier >= 0 else ""), [1, size, 0, at])
+        for func, tier, size, at in zip(
+            code["func"].tolist(), code["tier"].tolist(), code["size"].tolist(), loaded.tolist(), strict=True
+        )
+        if func >= 0
+    ]
+    return rows + [
+        ((*_function(trace, func), strings[int(names[tier])]), [0, 0, n, 0])
+        for (func, tier), n in collected.samples.by_tier().items()
+    ]
+
+
+def thread_names(trace: Trace) -> list[list[str]]:
+    """Of each process the names, without numbers, of its threads, as `Series.thread` counts these."""
+    return [
+        [name_pattern(thread.name) for thread in process.threads if not thread.sample_unit]
+        for process in trace.processes
+    ]
+
+
+def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
+    """(name, file, line, kind, category, tier, inlined) of each key of the trees."""
+    categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
+    return [
+        (
+            *_function(trace, func),
+            strings[int(categories[category])] if category >= 0 else "",
+            strings[int(tiers[tier])] if tier >= 0 else "",
+            inlined,
+        )
+        for func, category, tier, inlined in trees.keys.rows.tolist()
+    ]
+
+
+def functions_of(trace: Trace, category: str) -> frozenset[Key]:
+    """The functions that have frames of a category, as (name, file, line, kind)."""
+    names = [trace.strings[name] for name in trace.categories["name"].tolist()]
+    wanted = [nth for nth, name in enumerate(names) if name == category]
+    funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
+    return frozenset(_function(trace, func) for func in np.unique(funcs).tolist())
+
+
+def _function(trace: Trace, func: int) -> Key:
+    """(name, file, line, kind); "" and 0 are unknown."""
+    funcs, strings = trace.funcs, trace.strings
+    source = int(funcs["source"][func])
+    path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
+    return (trace.func_name(func), path, int(funcs["line"][func]), strings[int(funcs["kind"][func])])
+
+
+def _order(key: Key) -> list[tuple[str, Any]]:
+    """Keys of one kind may hold numbers in one recording and texts in another."""
+    return [(type(value).__name__, value) for value in key]
+
+
+def _sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
+    """The distinct keys, sorted, and the place of each given one among them."""
+    distinct = sorted(set(keys), key=_order)
+    place = {key: nth for nth, key in enumerate(distinct)}
+    return distinct, np.array([place[key] for key in keys], np.int32)
+
+
+def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
+    """(the new node of each, and the parents and frames of the new nodes), level by level."""
+    n = len(parent)
+    node_of = np.zeros(n, np.int64)
+    by_depth = np.argsort(depth := depths(parent), kind="stable")
+    bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
+    parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
+    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        rows = by_depth[start:end]
+        above = np.where(parent[rows] < 0, -1, node_of[parent[rows]])
+        level, place = np.unique((above + 1) << 32 | frame[rows], return_inverse=True)
+        node_of[rows] = first + place.reshape(-1)
+        parents.append(((level >> 32) - 1).astype(np.int32))
+        frames.append((level & 0xFFFFFFFF).astype(np.int32))
+        first += len(level)
+    return node_of, np.concatenate(parents), np.concatenate(frames)
+
+
+def depths(parent: Array) -> Array:
+    """int64: how many nodes are above each, by doubling the distance that is looked at."""
+    depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
+    while np.any(above >= 0):
+        has = above >= 0
+        depth[has] += depth[above[has]]
+        above = np.where(has, above[above], -1)
+    return depth

@@ -1,0 +1,202 @@
+"""Sums over all threads of a trace, by its own indices: samples, allocations, markers, code. Calls: `CallTotals`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traceferry.analysis.totals import tree_kernel
+from traceferry.heap import heap_kernel
+from traceferry.model import Array, MarkerType, Table, Trace, sums
+
+
+class SampleTotals:
+    """Counts samples by function: those with it as the leaf, and those with it anywhere."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._of_stack = np.zeros(0, np.int64)
+
+    def add(self, stack: Array) -> None:
+        counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
+        counts[: len(self._of_stack)] += self._of_stack
+        self._of_stack = counts
+
+    def by_func(self) -> tuple[Array, Array]:
+        """(samples, total samples) of each func."""
+        trace, n = self._trace, len(self._of_stack)
+        n_funcs = len(trace.funcs)
+        func = trace.frames["func"][trace.stacks["frame"][:n]]
+        prefix = trace.stacks["prefix"][:n]
+        own = np.bincount(func, self._of_stack, n_funcs)
+        total = np.zeros(n_funcs, np.int64)
+        tree_kernel.add_to_callers(
+            prefix, func, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
+            np.zeros(n_funcs, np.int32), total,
+        )  # fmt: skip
+        return own.astype(np.int64), total
+
+    def by_tier(self) -> dict[tuple[int, int], int]:
+        """By function and tier, rows of the trace, -1 is no tier: how many samples end there."""
+        trace, n = self._trace, len(self._of_stack)
+        frame = trace.stacks["frame"][:n]
+        func, tier = trace.frames["func"][frame], trace.frames["tier"][frame]
+        has = (self._of_stack > 0) & (tier >= 0)
+        places, group = np.unique(func[has].astype(np.int64) << 32 | tier[has], return_inverse=True)
+        counts = sums.total_by(group, self._of_stack[has], len(places))
+        return {(p >> 32, p & 0xFFFFFFFF): n for p, n in zip(places.tolist(), counts.tolist(), strict=True)}
+
+
+# The columns of an array of amounts, and where `tally` has them.
+AMOUNTS = [2, 0, 3, 1]
+COUNT, BYTES, FREED_COUNT, FREED_BYTES = range(4)
+
+
+class AllocationTotals:
+    """Adds up allocations by class and by stack. Amounts are int64 rows of count, bytes, freed count, freed bytes; the
+    first row is of what has no class or no site, so that the class or the stack i is in row i + 1."""
+
+    def __init__(self) -> None:
+        self.by_class = np.zeros((1, 4), np.int64)
+        self._by_stack = np.zeros((1, 4), np.int64)
+
+    def add(self, allocations: Table) -> Array:
+        """Adds a thread; returns its amounts, int64[4]."""
+        of_class, of_stack = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
+        totals = allocations.totals()
+        if totals is not None:
+            of_class, of_stack = (_by_row(totals[:, nth] + 1, totals[:, 2:]) for nth in (0, 1))
+        for piece in allocations.pieces() if totals is None else ():
+            of_class = _tallied(of_class, piece["class_name"], piece["size"])
+            of_stack = _tallied(of_stack, piece["stack"], piece["size"])
+        self.by_class = _summed(self.by_class, of_class[:, AMOUNTS])
+        self._by_stack = _summed(self._by_stack, of_stack[:, AMOUNTS])
+        return total_amounts(of_class[:, AMOUNTS])
+
+    def by_stack(self, trace: Trace) -> Array:
+        """The amounts of each stack that allocated; its leaf is the class."""
+        return self._by_stack[1 : len(trace.stacks) + 1]
+
+    def by_site(self, trace: Trace) -> Array:
+        """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
+        n = len(self.by_stack(trace)) + 1
+        site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
+        return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack[:n].T], axis=1)
+
+
+def _tallied(totals: Array, index: Array, size: Array) -> Array:
+    """Adds to the totals that `tally` makes; row i is of index i - 1. They grow where they are too short."""
+    rows = index + np.int32(1)
+    missing = int(rows.max(initial=0)) + 1 - len(totals)
+    if missing > 0:
+        totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
+    heap_kernel.tally(rows, size, totals)
+    return totals
+
+
+def _by_row(row: Array, amounts: Array) -> Array:
+    """The sums of amounts of the same row."""
+    n = int(row.max(initial=0)) + 1
+    return np.stack([sums.total_by(row, column, n) for column in amounts.T], axis=1)
+
+
+def total_amounts(amounts: Array) -> Array:
+    """int64[4]: the sum of rows of amounts."""
+    return np.array([sums.total(column) for column in amounts.T], np.int64)
+
+
+def _summed(one: Array, other: Array) -> Array:
+    """The sum of two arrays of amounts; a row that one of them lacks is zero."""
+    summed = np.zeros((max(len(one), len(other)), 4), np.int64)
+    summed[: len(one)] = one
+    summed[: len(other)] = sums.plus(summed[: len(other)], other)
+    return summed
+
+
+@dataclass
+class MarkerGroup:
+    """Markers of one type with the same values in its group_by. total_ns, longest_ns: of their durations; sums: of
+    each field that counts bytes."""
+
+    count: int
+    total_ns: int
+    longest_ns: int
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of_none(cls, marker_type: MarkerType) -> MarkerGroup:
+        return cls(0, 0, 0, (0,) * len(byte_fields(marker_type)))
+
+    def add(self, other: MarkerGroup) -> None:
+        self.count += other.count
+        self.total_ns = min(self.total_ns + other.total_ns, sums.LARGEST)
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
+        self.sums = tuple(min(a + b, sums.LARGEST) for a, b in zip(self.sums, other.sums, strict=True))
+
+
+class MarkerTotals:
+    """Adds up markers by type and by the values of the type's group_by. Types that declare neither that nor a number
+    of bytes are left out: their markers are only counted."""
+
+    def __init__(self) -> None:
+        self.groups: dict[MarkerType, dict[tuple[Any, ...], MarkerGroup]] = {}
+
+    def add(self, markers: dict[MarkerType, Table]) -> None:
+        for marker_type, table in markers.items():
+            if len(table) and (marker_type.group_by or byte_fields(marker_type)):
+                known = self.groups.setdefault(marker_type, {})
+                for values, group in _groups(marker_type, table).items():
+                    known.setdefault(values, MarkerGroup.of_none(marker_type)).add(group)
+
+
+def byte_fields(marker_type: MarkerType) -> list[str]:
+    return [field.key for field in marker_type.fields if field.format == "bytes"]
+
+
+def _groups(marker_type: MarkerType, table: Table) -> dict[tuple[Any, ...], MarkerGroup]:
+    group = _group_of_row(table, marker_type.group_by)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    dur = table["dur"][order]
+    counts = np.diff(starts, append=len(order)).tolist()
+    totals = sums.total_by(group, table["dur"], len(starts)).tolist()
+    longest = np.maximum.reduceat(dur, starts).tolist()
+    n_bytes = [sums.total_by(group, table[key], len(starts)).tolist() for key in byte_fields(marker_type)]
+    values = [table[key][order[starts]].tolist() for key in marker_type.group_by]
+    return {
+        tuple(column[i] for column in values): MarkerGroup(
+            counts[i], totals[i], longest[i], tuple(column[i] for column in n_bytes)
+        )
+        for i in range(len(starts))
+    }
+
+
+def _group_of_row(table: Table, keys: tuple[str, ...]) -> Array:
+    """int64 for each row: equal where all keys have equal values, 0 upwards."""
+    group = np.zeros(len(table), np.int64)
+    for key in keys:
+        numbers: dict[Any, int] = {}
+        code = np.array([numbers.setdefault(value, len(numbers)) for value in table[key].tolist()], np.int64)
+        _, group = np.unique(group * len(numbers) + code, return_inverse=True)
+    return group
+
+
+def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) -> list[int]:
+    """The rows by falling values of the columns; ties go by name, then by row."""
+    values = {row: tuple(-int(column[row]) for column in columns) for row in rows.tolist()}
+    return sorted(values, key=lambda row: (values[row], name(row), row))
+
+
+def code_by_tier(trace: Trace) -> dict[str, tuple[int, int]]:
+    """(code objects, their bytes) by the tier's name."""
+    tier, size = trace.code["tier"], trace.code["size"]
+    names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
+    by_name: dict[str, tuple[int, int]] = {}
+    for row in sorted(set(tier.tolist())):
+        mine = tier == row
+        n, n_bytes = by_name.get(names[row], (0, 0))
+        by_name[names[row]] = n + int(mine.sum()), min(n_bytes + sums.total(size[mine]), sums.LARGEST)
+    return by_name

@@ -1,0 +1,324 @@
+"""Call trees with what each node has itself, over time: calls, samples, allocations and sizes of all threads in one
+tree of call paths.
+
+A node is a call path by function, category, tier and inlining: addresses and lines are left out. Amounts are those of
+the node itself, without what is below; a consumer adds these up for the threads and the time that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traceferry.analysis.totals import tree_kernel
+from traceferry.kernels.tables import Nodes, doubled
+from traceferry.model import Array, Table, Thread, ThreadData, Trace, sums
+
+FIRST_BUCKETS = 512
+# Amounts that are kept; with more, each two buckets of time become one.
+MOST_AMOUNTS = 1 << 20
+ROWS = 1 << 16
+LARGEST = sums.LARGEST
+STATE_SIZE = 7
+ROW, N_NODES, DEPTH, BUCKET, LAST_TS, N_TOUCHED, N_OUT = range(STATE_SIZE)
+KEY_COLUMNS = ("func", "category", "tier", "inlined")
+
+
+class Keys:
+    """What nodes are told apart by, of each frame: func, category, tier, and whether it is inlined. `rows`: int32
+    [keys, 4], in the order in which frames use them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._index: dict[tuple[int, ...], int] = {}
+        self.of_frame = np.empty(0, np.int32)
+
+    @property
+    def rows(self) -> Array:
+        return np.array(list(self._index), np.int32).reshape(-1, len(KEY_COLUMNS))
+
+    def update(self) -> Array:
+        """The key of each frame that the trace has by now."""
+        known = len(self.of_frame)
+        if len(self._trace.frames) > known:
+            frames = self._trace.frames.table()
+            new = np.stack(
+                [frames[name][known:] for name in KEY_COLUMNS[:3]] + [frames["inline_depth"][known:] > 0], axis=1
+            )
+            distinct, place = np.unique(new, axis=0, return_inverse=True)
+            keys = [self._index.setdefault(tuple(row), len(self._index)) for row in distinct.tolist()]
+            self.of_frame = np.concatenate((self.of_frame, np.array(keys, np.int32)[place.reshape(-1)]))
+        return self.of_frame
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What amounts count. unit: "ns", "bytes", "count", or that of the samples' weights; is_timed: whether its amounts
+    have times."""
+
+    name: str
+    unit: str
+    is_timed: bool = True
+
+
+TIME = Measure("time of calls", "ns")
+CALLS = Measure("calls", "count")
+SAMPLES = Measure("samples", "count")
+ALLOCATED = Measure("allocated bytes", "bytes")
+OBJECTS = Measure("allocated objects", "count")
+FREED = Measure("freed bytes", "bytes")
+
+
+@dataclass
+class Series:
+    """Amounts of one measure in one thread, sorted by bucket, then node; each pair once.
+
+    process: its place in the trace; thread: its place among the process's threads without views of sizes, -1 for a
+    measure of a process; bucket: 0 in a measure without times; amount: int64, above 0.
+    """
+
+    process: int
+    thread: int
+    measure: Measure
+    bucket: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    node: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    amount: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def add(self, bucket: Array, node: Array, amount: Array) -> None:
+        self.set(*(np.concatenate(pair) for pair in ((self.bucket, bucket), (self.node, node), (self.amount, amount))))
+
+    def set(self, bucket: Array, node: Array, amount: Array) -> None:
+        """Adds up what has the same bucket and node."""
+        kept = amount > 0
+        place = bucket[kept].astype(np.int64) << 32 | node[kept]
+        places, group = np.unique(place, return_inverse=True)
+        self.bucket, self.node = (places >> 32).astype(np.int32), (places & 0xFFFFFFFF).astype(np.int32)
+        self.amount = sums.total_by(group, amount[kept], len(places))
+
+
+class Trees:
+    """The call trees of a trace. n_buckets: how many parts of equal length the recording's time has; width_ns: their
+    length; of_stack: for each measure of samples the amounts of the trace's stacks, int64."""
+
+    def __init__(self, trace: Trace, n_buckets: int = FIRST_BUCKETS, most_amounts: int = MOST_AMOUNTS) -> None:
+        self.keys = Keys(trace)
+        self.nodes = Nodes()
+        self.series: list[Series] = []
+        self.n_buckets = n_buckets
+        self.width_ns = max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
+        self.of_stack: dict[Measure, Array] = {}
+        self._trace = trace
+        self._most = most_amounts
+        # The series of threads that are done, and their amounts.
+        self._done, self._n_done = 0, 0
+        self._node_of_stack = np.empty(0, np.int32)
+        self._end_of_bucket = np.empty(0, np.int64)
+
+    # ------------------------------------------------------------ what is added
+
+    def add(self, process: int, thread: int, data: ThreadData) -> None:
+        """The tables of a thread."""
+        self._add_calls(process, thread, data.calls)
+        self._add_samples(process, thread, data.samples)
+        self._add_allocations(process, thread, data.allocations)
+        self._coarsen()
+        self._finish()
+
+    def add_view(self, process: int, thread: Thread, data: ThreadData) -> None:
+        """A table of sizes that is shown as a thread: a measure of its own, without times."""
+        measure = Measure(thread.name, thread.sample_unit, is_timed=False)
+        for piece in data.samples.pieces():
+            self._add_stacks(self._one(process, -1, measure), piece, np.zeros(len(piece), np.int64), piece["weight"])
+
+    def _add_samples(self, process: int, thread: int, samples: Table) -> None:
+        if not len(samples):
+            return
+        counted, weighed = self._one(process, thread, SAMPLES), None
+        sampling = self._trace.sampling
+        if sampling is not None and sampling.unit != "count":
+            weighed = self._one(process, thread, Measure(sampling.event, sampling.unit))
+        for piece in samples.pieces():
+            bucket = self._bucket(piece["ts"])
+            self._add_stacks(counted, piece, bucket, np.ones(len(piece), np.int64))
+            if weighed is not None:
+                self._add_stacks(weighed, piece, bucket, piece["weight"])
+
+    def _add_allocations(self, process: int, thread: int, allocations: Table) -> None:
+        if not len(allocations):
+            return
+        allocated, objects, freed = (self._one(process, thread, measure) for measure in (ALLOCATED, OBJECTS, FREED))
+        for piece in allocations.pieces():
+            bucket, size = self._bucket(piece["ts"]), piece["size"]
+            self._add_stacks(allocated, piece, bucket, np.maximum(size, 0))
+            self._add_stacks(objects, piece, bucket, (size > 0).astype(np.int64))
+            if np.any(size < 0):
+                self._add_stacks(freed, piece, bucket, sums.magnitudes(np.minimum(size, 0)))
+
+    def _add_stacks(self, series: Series, piece: Table, bucket: Array, amount: Array) -> None:
+        has_stack = piece["stack"] >= 0
+        stack, amount = piece["stack"][has_stack], np.maximum(amount[has_stack], 0)
+        nodes = self._nodes_of_stacks()
+        known = self.of_stack.get(series.measure, np.empty(0, np.int64))
+        summed = sums.total_by(stack, amount, len(nodes))
+        summed[: len(known)] = sums.plus(summed[: len(known)], known)
+        self.of_stack[series.measure] = summed
+        series.add(bucket[has_stack], nodes[stack], amount)
+
+    def _add_calls(self, process: int, thread: int, calls: Table) -> None:
+        """Halves the buckets on the way where the amounts become too many."""
+        pending: list[tuple[Array, ...]] = []
+        n_pending, shift = 0, 0
+        for bucket, *rest in self._walked(calls):
+            pending.append((bucket >> shift, *rest))
+            n_pending += len(bucket)
+            if n_pending > self._most:
+                self._add_walked(process, thread, pending)
+                pending, n_pending = [], 0
+                before = self.n_buckets
+                self._coarsen()
+                shift += (before // self.n_buckets).bit_length() - 1
+        if pending:
+            self._add_walked(process, thread, pending)
+
+    def _add_walked(self, process: int, thread: int, parts: list[tuple[Array, ...]]) -> None:
+        bucket, node, ns, n_calls = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self._one(process, thread, TIME).add(bucket, node, ns)
+        self._one(process, thread, CALLS).add(bucket, node, n_calls)
+
+    def _walked(self, calls: Table) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """(bucket, node, ns, calls) of a thread, in pieces."""
+        nodes, state = self.nodes, np.zeros(STATE_SIZE, np.int64)
+        path, own = np.empty(1 << 8, np.int32), _Own(0)
+        ends = self._ends()
+        for piece in (p.take(slice(at, at + ROWS)) for p in calls.pieces() for at in range(0, len(p), ROWS)):
+            key_of_frame = self.keys.update()
+            state[ROW] = 0
+            while True:
+                nodes.reserve(nodes.n + 1)
+                own = own.with_capacity(nodes.capacity)
+                out = [np.empty(nodes.capacity + ROWS, dtype) for dtype in (np.int32, np.int32, np.int64, np.int64)]
+                state[N_NODES], state[N_OUT] = nodes.n, 0
+                tree_kernel.add_calls(
+                    piece["ts"], piece["frame"], piece["flags"], key_of_frame, ends, state, path, *nodes.columns,
+                    own.ns, own.calls, own.touched, *out,
+                )  # fmt: skip
+                nodes.n = int(state[N_NODES])
+                if state[N_OUT]:
+                    bucket, node, ns, n_calls = (column[: state[N_OUT]].copy() for column in out)
+                    yield bucket, node, ns, n_calls
+                if state[ROW] == len(piece):
+                    break
+                if state[DEPTH] == len(path):
+                    path = doubled(path)
+        if state[N_TOUCHED]:
+            node = own.touched[: state[N_TOUCHED]].copy()
+            yield np.full(len(node), state[BUCKET], np.int32), node, own.ns[node], own.calls[node]
+
+    # ------------------------------------------------------------ where it is added
+
+    def _one(self, process: int, thread: int, measure: Measure) -> Series:
+        for series in reversed(self.series):
+            if (series.process, series.thread, series.measure) == (process, thread, measure):
+                return series
+            if (series.process, series.thread) != (process, thread):
+                break
+        self.series.append(Series(process, thread, measure))
+        return self.series[-1]
+
+    def _bucket(self, ts: Array) -> Array:
+        after_start = np.maximum(ts - np.int64(self._trace.start_ts), 0)
+        bucket: Array = np.minimum(after_start // self.width_ns, self.n_buckets - 1)
+        return bucket
+
+    def _ends(self) -> Array:
+        """Where the buckets of time end."""
+        if len(self._end_of_bucket) != self.n_buckets:
+            start, width = self._trace.start_ts, self.width_ns
+            ends = [min(start + (i + 1) * width, LARGEST) for i in range(self.n_buckets)]
+            self._end_of_bucket = np.array(ends, np.int64)
+        return self._end_of_bucket
+
+    def _nodes_of_stacks(self) -> Array:
+        """The node of each stack that the trace has by now."""
+        first = len(self._node_of_stack)
+        if len(self._trace.stacks) > first:
+            stacks, key_of_frame = self._trace.stacks.table(), self.keys.update()
+            found = np.concatenate((self._node_of_stack, np.empty(len(stacks) - first, np.int32)))
+            self.nodes.reserve(self.nodes.n + len(stacks) - first)
+            self.nodes.n = tree_kernel.fold_stacks(
+                np.ascontiguousarray(stacks["prefix"]), key_of_frame[stacks["frame"]], first, self.nodes.n,
+                *self.nodes.columns, found,
+            )  # fmt: skip
+            self._node_of_stack = found
+        return self._node_of_stack
+
+    def _coarsen(self) -> None:
+        """Halves the buckets while there are too many amounts, counting only the series that are still added to."""
+        while self.n_buckets > 1 and self._n_done + _n_amounts(self.series[self._done :]) > self._most:
+            self.halve()
+
+    def _finish(self) -> None:
+        self._n_done += _n_amounts(self.series[self._done :])
+        self._done = len(self.series)
+
+    def halve(self) -> None:
+        """Makes one bucket of each two."""
+        self.n_buckets, self.width_ns, _ = self.coarser(self.n_buckets - 1)
+        for series in self.series:
+            series.set(series.bucket // 2, series.node, series.amount)
+        self._n_done = _n_amounts(self.series[: self._done])
+
+    # ------------------------------------------------------------ what comes out
+
+    def coarser(self, most: int) -> tuple[int, int, int]:
+        """(number of buckets, their length in ns, how often each two become one so that they are at most so many)"""
+        n, width_ns, halvings = self.n_buckets, self.width_ns, 0
+        while n > most:
+            n, width_ns, halvings = (n + 1) // 2, min(2 * width_ns, LARGEST), halvings + 1
+        return n, width_ns, halvings
+
+    def own(self, chosen: Callable[[Series], bool]) -> Array:
+        """int64: what each node has itself in the chosen series together."""
+        series = [each for each in self.series if chosen(each)]
+        if not series:
+            return np.zeros(self.nodes.n, np.int64)
+        node, amount = (np.concatenate(columns) for columns in zip(*((s.node, s.amount) for s in series), strict=True))
+        return sums.total_by(node, amount, self.nodes.n)
+
+    def total(self, own: Array) -> Array:
+        """int64: what each node has with all below it."""
+        found = own.copy()
+        tree_kernel.add_to_ancestors(self.nodes.parent, found)
+        return found
+
+
+def _n_amounts(series: list[Series]) -> int:
+    return sum(len(each.node) for each in series)
+
+
+def nearest_kept(parent: Array, is_kept: Array) -> Array:
+    """For each node itself or the nearest one above that is kept, -1 is none."""
+    at = np.where(is_kept, np.arange(len(parent)), parent)
+    while True:
+        further = np.where((at >= 0) & ~is_kept[at], at[at], at)
+        if np.array_equal(further, at):
+            return at
+        at = further
+
+
+class _Own:
+    """The amounts of one bucket of a thread's calls."""
+
+    def __init__(self, capacity: int) -> None:
+        self.ns, self.calls = np.zeros(capacity, np.int64), np.full(capacity, -1, np.int64)
+        self.touched = np.empty(capacity, np.int32)
+
+    def with_capacity(self, capacity: int) -> _Own:
+        n = len(self.ns)
+        if capacity == n:
+            return self
+        larger = _Own(capacity)
+        larger.ns[:n], larger.calls[:n], larger.touched[:n] = self.ns, self.calls, self.touched
+        return larger

@@ -1,0 +1,144 @@
+"""The command `traceferry`."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import gc
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from traceferry.apps.cli import aggregate, check, compare, completion, convert, dump, formats, info, symbols, view
+from traceferry.apps.cli.options import DONE, FAILED, with_values
+from traceferry.apps.cli.termination import Terminated, terminable
+from traceferry.common.errors import FormatError, UsageError, within_limits
+from traceferry.common.shown_text import shown
+
+COMMANDS = {
+    "view": view,
+    "convert": convert,
+    "info": info,
+    "compare": compare,
+    "aggregate": aggregate,
+    "check": check,
+    "dump": dump,
+    "symbols": symbols,
+    "formats": formats,
+    "completion": completion,
+}
+# As a word of its own, or as the value of an option.
+HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
+GLOBAL_OPTIONS = ("-h", "--help", "--version")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found, or some of many recordings
+    could not be read; 2 nothing was written; 3 a gate of compare failed."""
+    # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _escape_what_cannot_be_encoded()
+    arguments = argparse.Namespace()
+    try:
+        words = _with_command(_with_home(sys.argv[1:] if argv is None else argv))
+        arguments = parser().parse_args(with_values(words))
+        with terminable(), within_limits(), _no_garbage_collection():
+            status = arguments.run(arguments)
+        sys.stdout.flush()
+        return int(status)
+    except FormatError as error:
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
+        for line in error.hex_lines():
+            print(shown(f"  {line}"), file=sys.stderr)
+    except UsageError as error:
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
+        for line in error.lines:
+            print(shown(f"  {line}"), file=sys.stderr)
+    except BrokenPipeError:
+        # The reader of the pipe has closed it, as `head` does. Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED if arguments.run is convert.run else DONE
+    except OSError as error:
+        print(shown(f"traceferry: {error}"), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("traceferry: interrupted", file=sys.stderr)
+    except Terminated as signalled:
+        signalled.end_process()
+    return FAILED
+
+
+def _with_home(words: Sequence[str]) -> list[str]:
+    """Puts the user's folder in place of ~ where a shell leaves it: in --sysroot=~/root, and in a pattern in quotes."""
+    return [HOME.sub(lambda found: f"{found[1] or ''}{os.path.expanduser('~')}", word, count=1) for word in words]
+
+
+def _with_command(words: list[str]) -> list[str]:
+    """`traceferry FILE` means `traceferry convert FILE`."""
+    if not words or words[0] in COMMANDS or words[0] in GLOBAL_OPTIONS:
+        return words
+    first = words[0]
+    if not first.startswith("-") and not os.path.lexists(first):
+        raise UsageError(f"{first}: neither a file nor a command; commands: {', '.join(COMMANDS)}")
+    return ["convert", *words]
+
+
+def _escape_what_cannot_be_encoded() -> None:
+    """A terminal's encoding may lack characters of the names in a recording."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """What a command makes lives until its end: looking for garbage among it takes up to a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            # To the oldest generation, which is not looked at now; nor, frozen, when the process ends.
+            gc.freeze()
+            gc.unfreeze()
+            gc.enable()
+            atexit.register(gc.freeze)
+
+
+class _Version(argparse.Action):
+    """Finds the version out only if it is asked for."""
+
+    def __call__(self, of: argparse.ArgumentParser, *_: Any) -> None:
+        from traceferry import __version__
+
+        print(shown(f"traceferry {__version__}"))
+        of.exit()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """A word that a shell's pattern made of a file's name may stand in the message."""
+        super().error(shown(message))
+
+
+def parser() -> argparse.ArgumentParser:
+    of_all = _Parser(
+        prog="traceferry",
+        usage="traceferry [COMMAND] ...",
+        description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
+        "`traceferry FILE` means `traceferry convert FILE`; `traceferry COMMAND --help` explains a command.",
+        epilog="exit status: 0 done, 1 --fail-on, check or symbols --verify found something, or some of many\n"
+        "recordings could not be read, 2 nothing was written, 3 a gate of compare failed",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    of_all.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = of_all.add_subparsers(required=True, metavar="COMMAND", prog="traceferry")
+    for command in COMMANDS.values():
+        command.add_to(commands)
+    commands.choices["completion"].set_defaults(whole=of_all)
+    return of_all

@@ -1,0 +1,194 @@
+"""The command `aggregate`: many recordings become tables, or one profile."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+
+SYMBOLS = "_symbols"  # in the output
+
+if TYPE_CHECKING:
+    from traceferry.apps.fleet.engine import Counts
+    from traceferry.apps.fleet.inputs import Found
+    from traceferry.apps.fleet.run import Pool
+
+
+def add_to(commands: Any) -> None:
+    aggregate = add_command(
+        commands,
+        "aggregate",
+        run,
+        summary="add up many recordings: tables to query, or one profile of all",
+        description="Adds up any number of recordings, on all processors or a Dask cluster, into a folder of Parquet "
+        "tables: functions, stacks, markers, allocations, heap, code, recordings. A recording that cannot be read is a "
+        "row with the reason. Needs the packages of traceferry[fleet].",
+        examples=f"traceferry aggregate 'runs/{{service}}/{{host}}.{RECORDING}' --by service -o stats/\n"
+        "traceferry aggregate 's3://bucket/{commit}/*.mlpd' -o s3://stats/mono/ --resume\n"
+        "traceferry aggregate 'runs/*.mlpd' --merge fleet.html --merge fleet.json.gz",
+    )
+    aggregate.add_argument(
+        "inputs", nargs="*", metavar="INPUT",
+        help="recordings: files, folders, patterns in quotes or URLs; {name} in a pattern stands for any text without "
+        "a slash and makes it a label",
+    )  # fmt: skip
+    aggregate.add_argument(
+        "--by", metavar="LABELS", help="labels whose combinations are kept apart, with commas (default: all)"
+    )
+    aggregate.add_argument("-o", "--output", metavar="FOLDER", help="the folder or URL that gets the tables")
+    aggregate.add_argument(
+        "--merge", action="append", default=[], metavar="FILE",
+        help="write one profile of all recordings, a process for each combination of labels; repeat the option for "
+        "several formats",
+    )  # fmt: skip
+    add_fleet_options(aggregate)
+    add_recording_options(aggregate)
+    aggregate.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def add_fleet_options(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--manifest", metavar="FILE",
+        help="a table (.parquet, .csv, .jsonl) with a column `recording`; its other columns are labels",
+    )  # fmt: skip
+    parser.add_argument(
+        "--symbol-cache", metavar="FOLDER",
+        help="a folder or URL that keeps what was read of the folders of --symbols, once for each build (default: in "
+        "the output)",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=_number, metavar="N", help="processes to use (default: one per processor)")
+    parser.add_argument(
+        "--worker-memory", default="auto", metavar="SIZE",
+        help="the most memory of each, as 4GiB; one that needs more is started again (default: its share of the "
+        "machine's)",
+    )  # fmt: skip
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster instead: tcp://host:8786")
+    parser.add_argument(
+        "--partition-size", type=_number, metavar="N",
+        help="recordings that are done at once (default: by their number)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", action="store_true",
+        help="continue or update what is in the output: recordings that are as they were are not read again; keeps the "
+        "intermediate results there for the next time",
+    )  # fmt: skip
+
+
+def without_fleet_options() -> dict[str, Any]:
+    """What those options are where none is given."""
+    parser = argparse.ArgumentParser()
+    add_fleet_options(parser)
+    return vars(parser.parse_args([]))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.apps.fleet import check_installed
+
+    check_installed()
+    if not arguments.output and not arguments.merge:
+        raise UsageError("nothing would be written: -o FOLDER for tables, --merge FILE for one profile")
+    if arguments.scheduler and not arguments.output:
+        raise UsageError("--scheduler needs a folder that all workers reach: -o FOLDER")
+    from traceferry import registry
+    from traceferry.apps.fleet.merge import merged_trace
+    from traceferry.apps.fleet.run import run as run_fleet
+    from traceferry.apps.fleet.tables import COLUMNS
+    from traceferry.apps.fleet.work import Aggregation
+
+    for path in arguments.merge:
+        registry.exporter_for(path)
+    found = find_recordings(arguments)
+    by = tuple(arguments.by.split(",")) if arguments.by else found.labels
+    work = Aggregation(reading_of(arguments, found), tuple(COLUMNS))
+    with ExitStack() as kept:
+        output = arguments.output or kept.enter_context(TemporaryDirectory(prefix="traceferry-"))
+        counts = run_fleet(
+            found, by, work, output, pool_of(arguments), leaf_size=arguments.partition_size, resume=arguments.resume,
+            quiet=arguments.quiet,
+        )  # fmt: skip
+        if arguments.merge:
+            from traceferry.api import save
+
+            trace = merged_trace(output)
+            for path in arguments.merge:
+                save(trace, path)
+            if not arguments.quiet:
+                for issue in trace.report:
+                    print(issue.as_text(), file=sys.stderr)
+        return ended(arguments, counts, output, [*([arguments.output] if arguments.output else []), *arguments.merge])
+
+
+def find_recordings(arguments: argparse.Namespace) -> Found:
+    from traceferry.apps.fleet.inputs import find
+
+    if not arguments.inputs and not arguments.manifest:
+        raise UsageError("no recordings are given: name files, patterns in quotes, or --manifest FILE")
+    found = find(arguments.inputs, arguments.manifest)
+    if not arguments.quiet:
+        for note in found.notes:
+            print(shown(note), file=sys.stderr)
+    return found
+
+
+def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
+    from traceferry.apps.fleet import storage
+    from traceferry.apps.fleet.inputs import LABEL
+    from traceferry.apps.fleet.work import Reading
+
+    unknown = [name for url in arguments.symbols for name in LABEL.findall(url) if name not in found.labels]
+    if unknown:
+        labels = ", ".join(found.labels) or "none"
+        raise UsageError(f"--symbols with {{{unknown[0]}}}: no such label; the inputs have: {labels}")
+    # Workers may have another working folder; and one folder has one name, which counts for --resume.
+    symbols = tuple(os.path.realpath(url) if storage.is_local(url) else url for url in arguments.symbols)
+    output, given_cache = (storage.absolute(url) if url else "" for url in (arguments.output, arguments.symbol_cache))
+    cache = given_cache or (storage.joined(output, SYMBOLS) if output else "")
+    # Which files those with labels are is known for each recording only.
+    known = {url: storage.identities(url) for url in symbols if not LABEL.search(url)}
+    missing = [url for url, identities in known.items() if not identities]
+    if missing:
+        raise UsageError(f"{missing[0]}: no such file or folder")
+    identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
+    options = load_options(arguments)
+    for name in ("embed_sources", "source_roots", "sysroot"):
+        options[name] = [os.path.realpath(path) for path in options[name]]
+    return Reading(symbols, options, cache, identities)
+
+
+def pool_of(arguments: argparse.Namespace) -> Pool:
+    from traceferry.apps.fleet.run import Pool
+
+    # Python 3.13 tells how many a process may use.
+    processors = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return Pool(arguments.workers or processors, arguments.worker_memory, arguments.scheduler)
+
+
+def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: list[str]) -> int:
+    """Prints what came out; the exit status."""
+    from traceferry.apps.fleet.dataset import failures
+
+    reasons = failures(output)
+    for name, status, reason in reasons:
+        print(shown(f"{name}: {status}: {reason}"), file=sys.stderr)
+    if not arguments.quiet:
+        reused = f", {counts.reused} of them as before" if counts.reused else ""
+        counted = f"{counts.done} recordings{reused}, {len(reasons)} failed"
+        print(shown(f"{counted}; wrote {', '.join(written)}"), file=sys.stderr)
+    return FOUND if reasons else DONE
+
+
+def _number(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value

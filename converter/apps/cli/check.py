@@ -1,0 +1,49 @@
+"""The command `check`: whether a recording gives a valid trace, and what of it was lost or damaged."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from traceferry.apps.cli.options import (
+    DONE,
+    FOUND,
+    PROGRAM,
+    RECORDING,
+    add_command,
+    add_fail_on,
+    add_input_options,
+    load_trace,
+    status_of,
+)
+from traceferry.common.shown_text import shown
+
+
+def add_to(commands: Any) -> None:
+    check = add_command(
+        commands,
+        "check",
+        run,
+        summary="check that a recording is complete and gives a valid trace",
+        description="Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
+        "times, valid indices...) and prints what was lost, repaired or guessed. Exit status 1 if a law is broken, "
+        "which is a bug of traceferry, or if data is lost.",
+        examples=f"traceferry check {RECORDING}\ntraceferry check {PROGRAM} --fail-on damage",
+    )
+    add_input_options(check)
+    add_fail_on(check, default="loss")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.model import laws
+
+    trace = load_trace(arguments)
+    broken = laws.check(trace)
+    for law in broken:
+        print(shown(f"broken law: {law}"))
+    for issue in trace.report:
+        print(issue.as_text())
+    status = FOUND if broken else status_of(trace.report, arguments.fail_on)
+    found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
+    print(shown(f"{'passed' if status == DONE else 'failed'}: {found}"))
+    return status

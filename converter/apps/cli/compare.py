@@ -1,0 +1,259 @@
+"""The command `compare`: what changed between recordings, and whether it is more than noise."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from traceferry.apps.cli.options import (
+    DONE,
+    RECORDING,
+    add_command,
+    add_recording_options,
+    load_trace,
+    not_negative,
+    size,
+)
+from traceferry.apps.cli.progress import Progress
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.shown_text import shown
+from traceferry.files.output import check_distinct, open_output
+
+if TYPE_CHECKING:
+    from traceferry.analysis.compare.comparison import Comparison, Options
+    from traceferry.analysis.compare.gate import Outcome
+    from traceferry.analysis.compare.runs import Run
+
+BREACHED = 3  # a gate failed
+METHODS = ("typical", "whole", "none")
+
+
+def add_to(commands: Any) -> None:
+    compare = add_command(
+        commands,
+        "compare",
+        run,
+        summary="show what changed between recordings, and fail if it is slower",
+        description="Compares one or several recordings (runs) of a program with those of another build of it: time, "
+        "samples, calls, allocations, code size, pauses. Says of each difference whether it is more than noise; five "
+        "runs on each side tell much more than one.",
+        examples=f"traceferry compare base.{RECORDING} new.{RECORDING}\n"
+        f"traceferry compare --base 'base/*' --new 'new/*' --fail-on 'self > 5%'\n"
+        f"traceferry compare --base 'base/*' --new 'new/*' -o diff.html",
+    )
+    compare.add_argument(
+        "recordings", nargs="*", metavar="BASE NEW",
+        help="two recordings, or folders that `aggregate` wrote, one of each build",
+    )  # fmt: skip
+    compare.add_argument(
+        "--base", action="extend", nargs="+", default=[], metavar="GLOB",
+        help="recordings of the base, each a run: files, or patterns in quotes",
+    )  # fmt: skip
+    compare.add_argument("--new", action="extend", nargs="+", default=[], metavar="GLOB", help="those to compare with")
+    add_recording_options(compare)
+    for side in ("base", "new"):
+        compare.add_argument(
+            f"--{side}-symbols", action="append", default=[], metavar="FILE-OR-DIR",
+            help=f"as --symbols, for the {side} side only",
+        )  # fmt: skip
+    compare.add_argument(
+        "--rename", action="append", default=[], metavar="OLD=NEW",
+        help="a function or class that got another name; * in OLD stands for any text, and in NEW for the same",
+    )  # fmt: skip
+    compare.add_argument(
+        "--normalise", choices=METHODS, default="typical",
+        help="how runs of different length are brought to one level: by the typical function (default), by the whole, "
+        "or not at all",
+    )  # fmt: skip
+    compare.add_argument(
+        "--leave-out-disturbed", action="store_true",
+        help="compare without runs that lost samples or were much slower than the others of their side",
+    )  # fmt: skip
+    compare.add_argument(
+        "--alpha", type=_part, default=0.01, metavar="P",
+        help="how many of the changes that are called significant may be chance, as a part (default: 0.01)",
+    )  # fmt: skip
+    compare.add_argument(
+        "--margin", type=_part, default=0.05, metavar="P",
+        help="changes that are surely within this part count as the same (default: 0.05)",
+    )  # fmt: skip
+    compare.add_argument(
+        "--fail-on", action="append", default=[], metavar="EXPR",
+        help="exit status 3 if a significant change is beyond this: self > 5%%, total('main') > 50ms, calls > 0, "
+        "allocated_bytes('Order') > 1%%, gc_pause.p99 > 10ms, code_size > 2%%; repeat the option for several",
+    )  # fmt: skip
+    compare.add_argument(
+        "--strict", action="store_true",
+        help="exit status 3 also where the data is too poor to decide --fail-on: for the row that it names; without a "
+        "name, for the rows whose possible change is 1 percent of the whole or more",
+    )  # fmt: skip
+    compare.add_argument(
+        "-o", "--output", action="append", default=[], metavar="OUT",
+        help="a page with a differential flame graph (.html), or a file for a viewer (.json.gz, .pftrace); repeat the "
+        "option for several",
+    )  # fmt: skip
+    compare.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write JSON (see FORMATS.md; default: -)")
+    compare.add_argument(
+        "--markdown", metavar="FILE", nargs="?", const="-", help="write Markdown for the summary of a job (default: -)"
+    )
+    compare.add_argument(
+        "--markdown-limit", type=size, default=64_000, metavar="SIZE", help="its largest size (default: 64000)"
+    )
+    compare.add_argument(
+        "--top", type=not_negative, default=20, metavar="N", help="the length of each list (default: 20)"
+    )
+    compare.add_argument("--quiet", action="store_true", help="print no text, only the reasons of --fail-on")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.analysis.compare.comparison import compare
+    from traceferry.analysis.compare.gate import evaluate, parse
+
+    gates = [parse(text) for text in arguments.fail_on]
+    paths = _paths(arguments)
+    options = _options(arguments)
+    _check_outputs(arguments, paths)
+    runs = [_loaded(arguments, nth, side) for nth, side in enumerate(paths)]
+    comparison = compare(runs[0], runs[1], options)
+    outcomes = [evaluate(gate, comparison) for gate in gates]
+    _print(arguments, comparison, outcomes)
+    _write_outputs(arguments, comparison)
+    return status_of(outcomes, arguments.strict)
+
+
+def status_of(outcomes: Sequence[Outcome], strict: bool) -> int:
+    failing = ("failed", "undecided") if strict else ("failed",)
+    return BREACHED if any(outcome.status in failing for outcome in outcomes) else DONE
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from traceferry.analysis.compare.comparison import Options
+    from traceferry.analysis.compare.matching import Renames
+    from traceferry.analysis.compare.statistics import special
+
+    special()
+    return Options(
+        arguments.alpha, arguments.margin, arguments.normalise, arguments.leave_out_disturbed, Renames(arguments.rename)
+    )
+
+
+def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Of both sides."""
+    from traceferry.analysis.compare.runs import paths_of
+
+    given = arguments.recordings
+    if given and (arguments.base or arguments.new):
+        raise UsageError("give two recordings, or --base and --new, not both")
+    if given and len(given) != 2:
+        raise UsageError(
+            f"{len(given)} recordings are given; two are compared; for several runs: --base A... --new B..."
+        )
+    if not given and not (arguments.base and arguments.new):
+        raise UsageError("give two recordings, or --base and --new")
+    if given:
+        return paths_of(given[:1]), paths_of(given[1:])
+    return paths_of(arguments.base), paths_of(arguments.new)
+
+
+def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> list[Run]:
+    """The runs of a side: recordings, and each combination of labels of a data set. What cannot be read ends the
+    comparison: the path is in the message."""
+    from traceferry.analysis.compare.runs import Run
+
+    of_side = (arguments.base_symbols, arguments.new_symbols)[nth]
+    runs = []
+    for path in paths:
+        if _is_data_set(path):
+            from traceferry.apps.fleet.sides import runs_of
+
+            runs += runs_of(path, bool(arguments.output))
+            continue
+        one = argparse.Namespace(**{**vars(arguments), "inputs": [path], "symbols": arguments.symbols + of_side})
+        try:
+            with Progress(arguments.quiet) as progress:
+                trace = load_trace(one)
+                progress.total = sum(thread.n_records for _, thread in trace.threads)
+                runs.append(Run.of(path, trace, bool(arguments.output), progress))
+            # A trace refers to itself, and the collector is off: without this all of them stay in memory.
+            del trace
+            gc.collect()
+        except FormatError as error:
+            error.path = error.path or path
+            raise
+    return runs
+
+
+def _is_data_set(path: str) -> bool:
+    if not os.path.isdir(path) and "://" not in path:
+        return False
+    from traceferry.apps.fleet import check_installed
+
+    check_installed()
+    from traceferry.apps.fleet.dataset import is_data_set
+
+    return is_data_set(path)
+
+
+def _check_outputs(arguments: argparse.Namespace, paths: tuple[list[str], list[str]]) -> None:
+    """Before anything is read: an output that cannot be written is an error now."""
+    from traceferry import registry
+
+    for output in arguments.output:
+        exporter = registry.exporter_for(output)
+        if not exporter.compares:
+            known = ", ".join(e.suffixes[0] for e in registry.EXPORTERS if e.compares)
+            raise UsageError(f"{output}: {exporter.name} has no comparisons; known: {known}")
+    files = [path for path in (arguments.json, arguments.markdown, *arguments.output) if path]
+    if files.count("-") > 1:
+        raise UsageError("only one output can be standard output")
+    check_distinct([path for path in files if path != "-"], [*paths[0], *paths[1]])
+
+
+def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequence[Outcome]) -> None:
+    """To standard output, unless that is taken by another output; then the reasons go to standard error."""
+    import orjson
+
+    from traceferry.analysis.compare.as_json import as_json
+    from traceferry.analysis.compare.markdown import as_markdown
+    from traceferry.analysis.compare.text import as_text
+
+    makers: list[tuple[str | None, Callable[[], bytes]]] = [
+        (arguments.json, lambda: orjson.dumps(as_json(comparison, outcomes), option=orjson.OPT_INDENT_2) + b"\n"),
+        (arguments.markdown, lambda: as_markdown(comparison, outcomes, arguments.markdown_limit).encode()),
+    ]
+    for path, made in makers:
+        if path is not None:
+            with open_output(path) as out:
+                out.write(made())
+    is_taken = "-" in (arguments.json, arguments.markdown)
+    if not arguments.quiet and not is_taken:
+        print(as_text(comparison, arguments.top, outcomes))
+    elif arguments.quiet or is_taken:
+        for outcome in outcomes:
+            if outcome.status != "passed":
+                print(outcome.as_text(), file=sys.stderr)
+
+
+def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> None:
+    from traceferry import registry
+
+    for output in arguments.output:
+        exporter = registry.exporter_for(output)
+        with open_output(output) as out:
+            exporter.comparing.write_comparison(comparison, out)
+        if not arguments.quiet:
+            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
+
+
+def _part(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError("must be above 0 and below 1")
+    return value

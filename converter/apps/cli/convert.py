@@ -1,0 +1,158 @@
+"""The command `convert`: recordings become one file that a viewer opens."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from traceferry import registry
+from traceferry.apps.cli.aggregate import (
+    add_fleet_options,
+    ended,
+    find_recordings,
+    pool_of,
+    reading_of,
+    without_fleet_options,
+)
+from traceferry.apps.cli.options import (
+    PROGRAM,
+    RECORDING,
+    add_command,
+    add_fail_on,
+    add_input_options,
+    load_trace,
+    status_of,
+)
+from traceferry.apps.cli.progress import Progress
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+from traceferry.files.output import beside, check_distinct, open_output
+
+# Of one conversion, with their values where they are not given.
+SINGLE_OPTIONS = {"report": None, "fail_on": None}
+
+
+def add_to(commands: Any) -> None:
+    examples = [f"traceferry {importer.example} -o out.json.gz" for importer in registry.IMPORTERS]
+    convert = add_command(
+        commands,
+        "convert",
+        run,
+        summary="convert recordings for a viewer (the default command)",
+        description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
+        "reported on standard error.",
+        examples="\n".join(examples)
+        + f"\ntraceferry {RECORDING} -o out.html"
+        + f"\ntraceferry {RECORDING} -o out.pftrace --range 1s,1.5s"
+        + f"\ntraceferry {PROGRAM} --symbols libapp.so --min-duration 10us",
+    )
+    add_input_options(convert, may_lack=True)
+    convert.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace or .html, each "
+        "also with .gz; - is standard output (default: beside the first input)",
+    )  # fmt: skip
+    convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
+    held = sorted({name for e in registry.EXPORTERS for name in e.holds})
+    convert.add_argument(
+        "--without", action="append", default=[], choices=held, metavar="NAME",
+        help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
+    )  # fmt: skip
+    convert.add_argument(
+        "--batch", action="store_true",
+        help="convert each recording by itself, on all processors or a Dask cluster: inputs are files, folders, "
+        "patterns in quotes or URLs, -o is a folder or URL, which also gets a table of the recordings (needs "
+        "traceferry[fleet])",
+    )  # fmt: skip
+    add_fleet_options(convert.add_argument_group("with --batch"))
+    convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
+    add_fail_on(convert)
+    convert.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.batch:
+        return _run_batch(arguments)
+    _refuse(arguments, without_fleet_options(), "works with --batch only")
+    if not arguments.inputs:
+        raise UsageError("no input is given")
+    from traceferry.api import save
+
+    output, exporter = _output_of(arguments)
+    exporter.writer(arguments.without)
+    check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
+    with Progress(arguments.quiet) as progress:
+        trace = load_trace(arguments)
+        progress.total = sum(thread.n_records for _, thread in trace.threads)
+        with report_to(trace, arguments.report):
+            save(trace, output, format=exporter.name, progress=progress, without=arguments.without)
+    if not arguments.quiet:
+        for issue in trace.report:
+            print(issue.as_text(), file=sys.stderr)
+        if output != "-":
+            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
+    return status_of(trace.report, arguments.fail_on)
+
+
+def _refuse(arguments: argparse.Namespace, options: Mapping[str, object], why: str) -> None:
+    """options: their values where they are not given."""
+    for option, unset in options.items():
+        if getattr(arguments, option) != unset:
+            raise UsageError(f"--{option.replace('_', '-')} {why}")
+
+
+def _run_batch(arguments: argparse.Namespace) -> int:
+    from traceferry.apps.fleet import check_installed
+
+    _refuse(arguments, SINGLE_OPTIONS, "does not work with --batch, whose table of recordings has losses and failures")
+    check_installed()
+    from traceferry.apps.fleet.run import run as run_fleet
+    from traceferry.apps.fleet.storage import absolute
+    from traceferry.apps.fleet.work import Conversion
+
+    if arguments.output is None:
+        raise UsageError("--batch needs a folder for its outputs: -o FOLDER")
+    exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
+    exporter.writer(arguments.without)
+    found = find_recordings(arguments)
+    work = Conversion(
+        reading_of(arguments, found), absolute(arguments.output), exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
+        tuple(arguments.without),
+    )  # fmt: skip
+    counts = run_fleet(
+        found, found.labels, work, arguments.output, pool_of(arguments), leaf_size=arguments.partition_size,
+        resume=arguments.resume, quiet=arguments.quiet,
+    )  # fmt: skip
+    return ended(arguments, counts, arguments.output, [arguments.output])
+
+
+def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
+    """The output's path and its format: from -o and its suffix, --to, or beside the first input."""
+    if arguments.output is None:
+        exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
+        first = arguments.inputs[0]
+        if first == "-":
+            raise UsageError("standard input needs an output: -o OUT")
+        return beside(first, registry.DEFAULT_SUFFIX[exporter.name]), exporter
+    if arguments.to:
+        return arguments.output, registry.exporter_named(arguments.to)
+    if arguments.output == "-":
+        raise UsageError("standard output needs a format: --to " + ", ".join(e.name for e in registry.EXPORTERS))
+    return arguments.output, registry.exporter_for(arguments.output)
+
+
+@contextmanager
+def report_to(trace: Any, path: str | None) -> Iterator[None]:
+    """Opens the report's file first: if it cannot be written, neither is the output."""
+    if path is None:
+        yield
+        return
+    import orjson
+
+    with open_output(path) as out:
+        yield
+        issues = [issue.as_json() for issue in trace.report]
+        out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,0 +1,34 @@
+"""The command `formats`: what can be read and written."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from traceferry import registry
+from traceferry.apps.cli.options import DONE, add_command
+
+
+def add_to(commands: Any) -> None:
+    add_command(
+        commands,
+        "formats",
+        run,
+        summary="list the formats",
+        description="Lists the formats that can be read and written, and says whether the kernels are compiled.",
+        examples="traceferry formats",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.api import kernels_are_compiled
+
+    print("reads")
+    for importer in registry.IMPORTERS:
+        print(f"  {importer.name:10} {importer.title}")
+    print("writes")
+    for exporter in registry.EXPORTERS:
+        suffixes = " ".join(exporter.suffixes)
+        print(f"  {exporter.name:10} {exporter.title}, for {exporter.viewer} ({suffixes}, each also with .gz)")
+    print(f"kernels: {'compiled' if kernels_are_compiled() else 'interpreted, slow (install with a C compiler)'}")
+    return DONE

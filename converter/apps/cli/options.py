@@ -1,0 +1,182 @@
+"""Shared by several commands: parsers, the options of inputs and their meaning, exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from traceferry import registry
+from traceferry.files.source import is_recording_folder
+
+if TYPE_CHECKING:
+    from traceferry.common.report import Report
+    from traceferry.model import Trace
+
+# Exit statuses.
+DONE = 0
+FOUND = 1  # what --fail-on, --verify or check looks for
+FAILED = 2  # nothing was written
+
+HELP_WIDTH = 78
+# Of the formats, for --help: a recording of samples or code, and one of calls with its program.
+RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, -1))
+SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+FailOn = Literal["loss", "damage"]
+FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A parser for one command. examples: of command lines, one in each line."""
+    lines = "".join(f"\n  {example}" for example in examples.splitlines())
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(description, HELP_WIDTH),
+        epilog=f"examples:{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:
+    """may_lack: whether something else can name the inputs."""
+    parser.add_argument(
+        "inputs",
+        nargs="*" if may_lack else "+",
+        metavar="INPUT",
+        help="recordings, plain or compressed (.gz, .zst); - is standard input",
+    )
+    add_recording_options(parser)
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """How recordings are read, and what of them."""
+    parser.add_argument(
+        "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
+        help="the recorded program; repeat the option for each shared object, in load order; a folder "
+        "means all such files in it",
+    )  # fmt: skip
+    add_format_option(parser)
+    parser.add_argument(
+        "--embed-sources", action="append", nargs="?", const=".", default=[], metavar="DIR",
+        help="embed the text of source files that the recording names and that are in this folder; repeat the option "
+        "for several folders (default: the working folder)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--clock-offset", metavar="DUR",
+        help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sysroot", action="append", default=[], metavar="DIR",
+        help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep-cut-stacks-apart",
+        choices=("yes", "no"),
+        default="yes",
+        help="show incomplete unwound stacks under a frame that gives the reason (default: yes)",
+    )
+    parser.add_argument(
+        "--range", metavar="START,END",
+        help="keep only this part, in time since the start of the recording: 1s,1.5s or 200ms, or ,3s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--thread", action="append", default=[], metavar="NAME-OR-TID",
+        help="keep only this thread, by number, name or part of the name; repeat the option for several",
+    )  # fmt: skip
+    parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+    add_decompress_limit(parser)
+
+
+def with_values(words: Sequence[str]) -> list[str]:
+    """Gives --embed-sources a value where what follows it is an input: argparse takes any word for its folder."""
+    words = list(words)
+    for nth, word in enumerate(words):
+        if word == "--embed-sources" and nth + 1 < len(words) and not _is_folder_of_sources(words[nth + 1]):
+            words[nth] = "--embed-sources=."
+    return words
+
+
+def _is_folder_of_sources(path: str) -> bool:
+    """A recording can be a folder, too. What does not exist is taken for a mistyped folder."""
+    return not os.path.exists(path) or (os.path.isdir(path) and not is_recording_folder(Path(path)))
+
+
+def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--decompress-limit", type=size, metavar="SIZE",
+        help="the largest decompressed size of an input, as 500M or 20G, or none (default: 1000 times its size, "
+        "at least 16 MiB, at most 16 GiB)",
+    )  # fmt: skip
+
+
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(importer.name for importer in registry.IMPORTERS)
+    parser.add_argument("--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}")
+
+
+def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) -> None:
+    parser.add_argument(
+        "--fail-on", choices=FAIL_ON, default=default,
+        help="exit status 1 if the input has lost or damaged data (loss), or only if it is damaged (damage); "
+        f"default: {default or 'exit status 0 in either case'}",
+    )  # fmt: skip
+
+
+def load_trace(arguments: argparse.Namespace, adds_calls: bool = False) -> Trace:
+    from traceferry.api import load
+
+    return load(arguments.inputs, symbols=arguments.symbols, adds_calls=adds_calls, **load_options(arguments))
+
+
+def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How recordings are read: what `load` takes besides inputs and symbols."""
+    from traceferry.common.units import parse_duration, parse_offset, parse_range
+
+    return {
+        "format": arguments.format,
+        "time_range": parse_range(arguments.range) if arguments.range else None,
+        "min_duration_ns": parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        "threads": arguments.thread,
+        "embed_sources": arguments.embed_sources,
+        "source_roots": getattr(arguments, "source_root", ()),
+        "clock_offset_ns": parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        "sysroot": arguments.sysroot,
+        "keep_cut_stacks_apart": arguments.keep_cut_stacks_apart == "yes",
+        "decompress_limit": arguments.decompress_limit,
+    }
+
+
+def status_of(report: Report, fail_on: FailOn | None) -> int:
+    failed = report.lossy if fail_on == "loss" else report.damaged if fail_on == "damage" else False
+    return FOUND if failed else DONE
+
+
+def not_negative(text: str) -> int:
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def size(text: str) -> int:
+    """In bytes; K, M, G and T are powers of 1024."""
+    if text == "none":
+        return sys.maxsize
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not (number.isascii() and number.isdigit()) or unit not in SIZE_UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write it as 500M or 20G, or none")
+    return int(number) * SIZE_UNITS[unit]

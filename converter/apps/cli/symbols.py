@@ -1,0 +1,123 @@
+"""The command `symbols`: makes GSYM files, looks addresses up, compares symbols."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from traceferry.apps.cli.options import DONE, FOUND, add_command, add_decompress_limit, add_fail_on, not_negative
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+
+
+def add_to(commands: Any) -> None:
+    symbols = add_command(
+        commands,
+        "symbols",
+        run,
+        summary="make a GSYM file, look up addresses, compare symbols",
+        description="Makes a GSYM file from a binary's debug information, from Breakpad symbols or from a recording's "
+        "jitted code; prints the functions at addresses, with inlined ones; compares two files of symbols "
+        "(exit status 1 if they differ).",
+        examples="traceferry symbols app -o app.gsym\n"
+        "traceferry symbols app.gsym --lookup 0x1234 0x5678\n"
+        "traceferry symbols app.gsym --json --lookup - < addresses.txt\n"
+        "traceferry symbols app.gsym --verify app",
+    )
+    symbols.add_argument(
+        "source", metavar="SOURCE", help="an ELF, GSYM or Breakpad file, or a recording of jitted code"
+    )
+    symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
+    symbols.add_argument(
+        "--lookup", nargs="+", metavar="ADDR",
+        help="print the functions at these addresses, in hex, as linked; - reads addresses from standard input",
+    )  # fmt: skip
+    symbols.add_argument("--json", action="store_true", help="print look-ups as JSON, one object on each line")
+    symbols.add_argument(
+        "--verify", metavar="FILE", help="compare with this file at the start, middle and end of each function"
+    )
+    symbols.add_argument("--limit", type=not_negative, default=20, metavar="N", help="print at most N differences")
+    symbols.add_argument(
+        "--at", metavar="TIME", help="for a recording: the code at this time after its start (default: the latest)"
+    )
+    add_decompress_limit(symbols)
+    add_fail_on(symbols)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.common.report import Report
+    from traceferry.common.units import parse_duration
+    from traceferry.files.decompress import limit_of
+    from traceferry.files.source import open_source
+    from traceferry.symbolication import tool
+    from traceferry.symbolication.demangle import Demangler
+
+    if arguments.json and not arguments.lookup:
+        raise UsageError("--json needs --lookup")
+    limit = limit_of(arguments.decompress_limit)
+    source = open_source(arguments.source, limit)
+    at_ns = None if arguments.at is None else parse_duration(arguments.at)
+    symbols = tool.open_any(source, at_ns)
+    n_different = 0
+    demangle = Demangler()
+    if arguments.output:
+        print(shown(tool.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
+    if arguments.lookup:
+        addresses = _addresses(arguments.lookup)
+        if arguments.json:
+            sys.stdout.writelines(_as_json(tool.lookup_data(symbols, source, addresses, demangle)))
+        else:
+            sys.stdout.writelines(tool.lookup_text(symbols, source, addresses, demangle))
+    if arguments.verify:
+        other = tool.open_any(open_source(arguments.verify, limit), None)
+        n_compared, differences = tool.verify(symbols, other, demangle)
+        for difference in differences[: arguments.limit]:
+            print(tool.as_text(difference.address, difference.mine))
+            print(shown(f"  {arguments.verify} has"), tool.as_text(difference.address, difference.other))
+        n_different = len(differences)
+        print(shown(f"{n_compared} addresses compared, {n_different} differ"))
+    if not (arguments.output or arguments.lookup or arguments.verify):
+        for line in tool.describe(symbols, source):
+            print(shown(line))
+    for what in filter(None, (source.damage, source.limited)):
+        print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
+    report = Report()
+    demangle.note_kept(report, symbols.path)
+    for issue in report:
+        print(issue.as_text(), file=sys.stderr)
+    for offset, what in symbols.problems[: arguments.limit]:
+        print(shown(f"{arguments.source}: damaged at offset {offset}: {what}"), file=sys.stderr)
+    is_damaged = bool(symbols.problems or source.damage)
+    is_lossy = is_damaged or (bool(source.limited) and arguments.fail_on == "loss")
+    return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE
+
+
+def _as_json(found: Iterator[dict[str, Any]]) -> Iterator[str]:
+    import orjson
+
+    for one in found:
+        yield orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def _addresses(words: Sequence[str]) -> Iterator[int]:
+    """ "-" stands for the first word of each line of standard input."""
+    for word in words:
+        if word == "-":
+            yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))
+        else:
+            yield _address(word)
+
+
+def _address(word: str) -> int:
+    try:
+        # Python reads 1_0, too.
+        address = -1 if "_" in word else int(word, 16)
+    except ValueError:
+        address = -1
+    if address < 0:
+        raise UsageError(f"{word!r} is not a valid address: write it in hex, as 0x401000")
+    if address >= 1 << 64:
+        raise UsageError(f"{word!r} is not a valid address: it has more than 64 bits")
+    return address

@@ -1,0 +1,202 @@
+"""The command `view`: recordings on the screen, in a viewer in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from traceferry.apps.cli.options import (
+    DONE,
+    PROGRAM,
+    RECORDING,
+    add_command,
+    add_input_options,
+    load_trace,
+)
+from traceferry.apps.cli.progress import Progress
+from traceferry.apps.cli.termination import Terminated
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from traceferry.apps.view.conversion import Conversion
+    from traceferry.apps.view.viewers import Viewer
+
+VIEWERS = ("firefox", "perfetto")
+MAX_PORT = 65535
+
+
+def add_to(commands: Any) -> None:
+    view = add_command(
+        commands,
+        "view",
+        run,
+        summary="show recordings in a viewer in the browser",
+        description="Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
+        "the instructions of jitted and native functions, or in ui.perfetto.dev. A file that was converted before is "
+        "shown as it is. Nothing of it leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
+        examples=f"traceferry view {PROGRAM}\ntraceferry view {RECORDING} --in perfetto\n"
+        f"traceferry view {RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
+    )
+    add_input_options(view)
+    view.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
+    view.add_argument("--no-open", action="store_true", help="print the address, open no browser")
+    view.add_argument("--watch", action="store_true", help="convert again when an input changes")
+    view.add_argument(
+        "--viewer", dest="viewer_folder", metavar="DIR",
+        help="serve the viewer from this folder, for machines without a network",
+    )  # fmt: skip
+    view.add_argument(
+        "--source-root", action="append", default=[], metavar="DIR",
+        help="show source files that the recording names and that are in this folder; repeat the option for several",
+    )  # fmt: skip
+    view.add_argument(
+        "--allow-origin", action="append", default=[], type=_origin, metavar="ORIGIN",
+        help="also answer pages of this origin, as https://profiler.example; repeat the option for several",
+    )  # fmt: skip
+    view.add_argument(
+        "--allow-user", action="append", default=[], metavar="USER",
+        help="also answer programs of this user of the machine, a name or a number; repeat the option for several",
+    )  # fmt: skip
+    view.add_argument("--port", type=_port, default=0, metavar="PORT",
+        help="the port on 127.0.0.1 (default: a free one, or 9001)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.apps.view.cache import cache_folder
+    from traceferry.apps.view.peers import Peers, user_numbered
+    from traceferry.apps.view.session import Session
+    from traceferry.apps.view.site import Site, viewer_files
+    from traceferry.apps.view.watch import state_of
+
+    roots = [_folder(path) for path in arguments.source_root]
+    copy = viewer_files(arguments.viewer_folder) if arguments.viewer_folder else {}
+    peers = Peers(user_numbered(text) for text in arguments.allow_user)
+    with cache_folder() as folder:
+        recordings = _Recordings(arguments, folder)
+        viewer = recordings.viewer
+        listening, by_page = _listening(arguments.port, viewer, bool(copy))
+        with listening:
+            watched = recordings.paths if arguments.watch else []
+            seen = state_of(watched)
+            site = Site(recordings.convert(), roots, copy, arguments.allow_origin)
+            site.origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            only = viewer if copy else None
+            number = Session(
+                site, viewer, listening, by_page, not arguments.no_open, only, watched, seen, recordings.convert,
+                peers, folder,
+            ).run()  # fmt: skip
+    if number is not None:
+        raise Terminated(number)
+    return DONE
+
+
+class _Recordings:
+    """The inputs, and what is made of them. viewer: the one to show them in."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        from traceferry.apps.view.conversion import is_recording, readable_again, title_of, viewer_of_file
+        from traceferry.apps.view.viewers import VIEWERS as BY_NAME
+
+        self._folder = folder
+        self._title = title_of(arguments.inputs)
+        self._latest: Path | None = None
+        self._n = 0
+        arguments.inputs = [readable_again(path, folder) for path in arguments.inputs]
+        self._arguments = arguments
+        first = arguments.inputs[0]
+        self._is_converted = len(arguments.inputs) == 1 and not arguments.format and not is_recording(first)
+        if self._is_converted:
+            _refuse_selection(arguments)
+        wanted = arguments.viewer or ("" if self._is_converted else VIEWERS[0])
+        self.viewer = BY_NAME[wanted] if wanted else viewer_of_file(first)
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self._arguments.inputs, *self._arguments.symbols]
+
+    def convert(self) -> Conversion:
+        """For the viewer that is shown; the files of the conversion before go. Raises FormatError and UsageError."""
+        from traceferry.apps.view.conversion import Conversion, handed_over
+
+        self._n += 1
+        own = self._folder / str(self._n)
+        own.mkdir()
+        try:
+            if self._is_converted:
+                made = handed_over(self._arguments.inputs[0], self._title, self.viewer, own)
+            else:
+                with Progress(quiet=False) as progress:
+                    trace = load_trace(self._arguments)
+                    progress.total = sum(thread.n_records for _, thread in trace.threads)
+                    made = Conversion(self._title, trace, own)
+                    made.file_for(self.viewer, progress)
+                for issue in trace.report:
+                    print(issue.as_text(), file=sys.stderr)
+        except BaseException:
+            shutil.rmtree(own, ignore_errors=True)
+            raise
+        if self._latest is not None:
+            shutil.rmtree(self._latest, ignore_errors=True)
+        self._latest = own
+        return made
+
+
+def _refuse_selection(arguments: argparse.Namespace) -> None:
+    selecting = {"--range": arguments.range, "--thread": arguments.thread, "--min-duration": arguments.min_duration,
+                 "--embed-sources": arguments.embed_sources}  # fmt: skip
+    used = [option for option, value in selecting.items() if value]
+    if used:
+        raise UsageError(f"{arguments.inputs[0]}: not a recording, so {used[0]} has nothing to choose from")
+
+
+def _folder(path: str) -> str:
+    """Absolute, without links."""
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: not a folder of source files")
+    return os.path.realpath(path)
+
+
+def _listening(port: int, viewer: Viewer, has_copy: bool) -> tuple[socket, bool]:
+    """(the socket, whether the viewer cannot load from it, so that a page must hand it the trace)"""
+    from traceferry.apps.view.ports import PortTakenError, listening_socket
+
+    needed = 0 if has_copy else viewer.port
+    try:
+        if port or not needed:
+            return listening_socket(port), needed not in (0, port)
+    except PortTakenError as error:
+        raise UsageError(f"{error}: choose another one with --port") from None
+    except OSError as error:
+        raise UsageError(f"port {port} cannot be used: {error.strerror or error}") from None
+    try:
+        return listening_socket(needed), False
+    except (PortTakenError, OSError) as error:
+        reason = f"{error}, and {viewer.title} loads from no other port of this machine"
+        print(shown(f"{reason}: a page with a button hands it the trace instead"), file=sys.stderr)
+        return listening_socket(0), True
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    try:
+        is_origin = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:
+        is_origin = False
+    if not is_origin or text != f"{parts.scheme}://{parts.netloc}" or "@" in parts.netloc:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an origin: write it as https://profiler.example")
+    return text
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 1 to {MAX_PORT}")
+    return int(text)

@@ -1,0 +1,215 @@
+"""One trace of a data set: a process for each combination of labels, a thread for each measure of each thread's name.
+
+Nothing in it has a time of its own. Time in calls is shown as calls: each call path is one, as long as all its calls
+together, so that the time axis is a flame graph. Of samples and allocations, each call path is one sample, which weighs
+what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals.portable import Key, Tree
+from traceferry.apps.fleet.dataset import Combination, combinations
+from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
+from traceferry.common.shown_text import encodable
+from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace, sums
+
+LARGEST_NS = 1 << 62
+SAMPLE_NS = 1_000_000
+COLOR = "blue"
+FRAME_LENGTH = 7
+# In the order in which they are shown; others follow.
+UNITS = ("ns", "samples", "bytes")
+
+
+def merged_trace(url: str) -> Trace:
+    """The trace of a data set. Times of calls are calls as long as all of that call path together; what else a thread
+    has are views, whose samples weigh it. Raises FormatError for a data set of another version."""
+    trace = Trace()
+    trace.join_clock(Clock("monotonic"))
+    # Processes and threads share one range of numbers, in which each has its own.
+    numbers = count(1)
+    for combination in combinations(url):
+        _add(trace, combination, numbers)
+    trace.attributes["merged from"] = encodable(url)
+    trace.report.note("merged_times", len(trace.processes))
+    trace.sort()
+    return trace
+
+
+def _add(trace: Trace, combination: Combination, numbers: Iterator[int]) -> None:
+    name = combination.name or "all recordings"
+    forest = combination.totals.tree
+    n = len(combination.recordings)
+    process = Process(next(numbers), f"{name} ({n} recording{'s' if n != 1 else ''})", 0, 0)
+    trace.processes.append(process)
+    if not len(forest.parent):
+        return
+    frames, stacks = _tables(trace, forest, _Colors.of(combination))
+    columns = {name: forest.column((name,)) for name in MEASURES}
+    shown: list[tuple[int, int, _Shown]] = []
+    for group, inside in nodes_by_root(forest):
+        nodes = _Nodes(forest, inside, columns, frames, stacks)
+        for measure, unit in _measures(nodes, group):
+            total = sums.total(nodes.own(measure))
+            shown.append(
+                (UNITS.index(unit) if unit in UNITS else len(UNITS), -total, _Shown(group, measure, unit, nodes))
+            )
+    # What has most comes first.
+    for _, _, each in sorted(shown, key=lambda row: (*row[:2], row[2].group)):
+        process.threads.append(_thread(next(numbers), each, is_main=not process.threads))
+    process.end_ts = max((thread.end_ts for thread in process.threads), default=0)
+
+
+@dataclass(frozen=True)
+class _Colors:
+    """(family, color) of categories and tiers, by ("category" or "tier", name): of the most recordings that have it."""
+
+    shown: dict[tuple[str, str], tuple[str, str]]
+
+    @classmethod
+    def of(cls, combination: Combination) -> _Colors:
+        rows = combination.totals.colors
+        ranked = sorted(zip(rows.amounts[:, 0].tolist(), rows.keys, strict=True), key=lambda row: (row[0], row[1]))
+        return cls({(of, name): (family, color) for _, (of, name, family, color) in ranked})
+
+    def color(self, of: str, name: str) -> str:
+        return self.shown.get((of, name), ("", COLOR))[1]
+
+    def family(self, tier: str) -> str:
+        return self.shown.get(("tier", tier), (tier, ""))[0]
+
+
+def _tables(trace: Trace, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
+    """(the trace's frame, its stack) of each node; -1 of roots."""
+    strings = trace.strings
+
+    def frame_of(key: Key) -> int:
+        if len(key) != FRAME_LENGTH:
+            return -1
+        name, file, line, kind, category, tier, _ = key
+        source = trace.sources.intern(path=strings.intern(file)) if file else -1
+        func = trace.funcs.intern(
+            name=strings.intern(name), source=source, line=line, kind=strings.intern(kind) if kind else -1
+        )
+        return trace.frames.intern(
+            func=func,
+            category=trace.add_category(category, colors.color("category", category)) if category else -1,
+            tier=trace.tiers.intern(
+                name=strings.intern(tier),
+                family=strings.intern(colors.family(tier)),
+                color=strings.intern(colors.color("tier", tier)),
+            )
+            if tier
+            else -1,
+        )
+
+    frame = np.array([frame_of(key) for key in forest.frames], np.int32)[forest.frame]
+    stack = np.full(len(frame), -1, np.int32)
+    first, is_node = len(trace.stacks), forest.parent >= 0
+    stack[is_node] = first + np.arange(np.count_nonzero(is_node))
+    trace.stacks.extend(prefix=stack[forest.parent[is_node]], frame=frame[is_node])
+    return frame, stack
+
+
+def _measures(nodes: _Nodes, group: Group) -> Iterator[tuple[str, str]]:
+    """(measure, unit) of the threads of a group. Samples whose weight is time are shown by that."""
+    has = {name: bool(nodes.own(name).any()) for name in MEASURES}
+    unit = group[3]
+    if has["time_ns"]:
+        yield "time_ns", "ns"
+    if has["weight"] and (unit in ("ns", "bytes") or not has["samples"]):
+        yield "weight", unit
+    elif has["samples"]:
+        yield "samples", "samples"
+    if has["allocated_bytes"]:
+        yield "allocated_bytes", "bytes"
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """A group's nodes, rising, without its root. columns, frames, stacks: of all nodes of the forest."""
+
+    forest: Tree
+    inside: Array
+    columns: dict[str, Array]
+    frames: Array
+    stacks: Array
+
+    def own(self, measure: str) -> Array:
+        own: Array = self.columns[measure][self.inside]
+        return own
+
+
+@dataclass(frozen=True)
+class _Shown:
+    group: Group
+    measure: str
+    unit: str
+    nodes: _Nodes
+
+
+def _thread(tid: int, shown: _Shown, is_main: bool) -> Thread:
+    group, measure, unit, nodes = shown.group, shown.measure, shown.unit, shown.nodes
+    own = nodes.own(measure)
+    name = _name(group, measure)
+    if measure == "time_ns":
+        end = min(sums.total(own), LARGEST_NS)
+        return Thread(tid, name, is_main, 0, end, lambda: ThreadData(calls=_calls(nodes)), 2 * len(own))
+    rows = np.flatnonzero(own)
+    n = len(rows)
+    samples = Table(
+        SAMPLES,
+        {
+            "ts": np.arange(n, dtype=np.int64) * SAMPLE_NS, "stack": nodes.stacks[nodes.inside[rows]],
+            "weight": own[rows],
+        },
+    )  # fmt: skip
+    return Thread(tid, name, False, 0, n * SAMPLE_NS, lambda: ThreadData(samples=samples), n, sample_unit=unit)
+
+
+def _name(group: Group, measure: str) -> str:
+    process, thread, event, _ = group
+    names = [process, thread] if thread and thread != process else [process]
+    what = {"samples": f"samples of {event}" if event else "samples", "weight": event or "samples"}
+    words = what.get(measure) or {"time_ns": "calls", "allocated_bytes": "allocations"}[measure]
+    return f"{' / '.join(name for name in names if name) or 'thread'}: {words}"
+
+
+def _calls(nodes: _Nodes) -> Table:
+    """Each call path as one call, as long as all it has, of which its own time comes after that of its callees."""
+    above = nodes.forest.parent[nodes.inside]
+    place = np.searchsorted(nodes.inside, above)
+    # What is directly below the root has no parent among the nodes.
+    parent = np.where(nodes.inside[place] == above, place, -1).astype(np.int32)
+    total: Array = np.minimum(nodes.own("time_ns"), LARGEST_NS)
+    tree_kernel.add_to_ancestors(parent, total)
+    children: dict[int, list[int]] = {}
+    for node, up in enumerate(parent.tolist()):
+        if total[node]:
+            children.setdefault(up, []).append(node)
+    frame_of = nodes.frames[nodes.inside].tolist()
+    ts: list[int] = []
+    frame: list[int] = []
+    flags: list[int] = []
+    now = 0
+    waiting: list[tuple[int, bool, int]] = [(node, False, 0) for node in reversed(children.get(-1, ()))]
+    while waiting:
+        node, leaves, end = waiting.pop()
+        if leaves:
+            now = end
+        else:
+            waiting.append((node, True, min(now + int(total[node]), LARGEST_NS)))
+            waiting += [(child, False, 0) for child in reversed(children.get(node, ()))]
+        ts.append(now)
+        frame.append(frame_of[node])
+        flags.append(LEAVE if leaves else 0)
+    return Table(
+        CALLS, {"ts": np.array(ts, np.int64), "frame": np.array(frame, np.int32), "flags": np.array(flags, np.uint8)}
+    )

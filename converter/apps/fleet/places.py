@@ -1,0 +1,202 @@
+"""Which files of symbols there are: those of folders, buckets and single URLs, by build id and by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from traceferry.apps.fleet import storage
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.files.decompress import decompress, is_compressed
+from traceferry.files.source import Source, open_source
+from traceferry.files.sparse import Fetch, SparseFile
+from traceferry.symbolication.build_id import build_id_of
+from traceferry.symbolication.choose import (
+    BREAKPAD_MAGIC,
+    ELF_MAGIC,
+    GSYM_MAGICS,
+    LONGEST_MAGIC,
+    SymbolIndex,
+)
+
+# What the build ids of a listing are read by: a change of this code makes a new index.
+INDEX_VERSION = 1
+# How many files are asked for their build id at once, and what of each is read first.
+AT_ONCE = 16
+HEAD_SIZE = 1 << 12
+# Of a compressed file, how much is read and how much it may become: a build id stands near the beginning.
+COMPRESSED_HEAD, HEAD_OF_COMPRESSED = 1 << 16, 1 << 20
+
+
+class SymbolFile(NamedTuple):
+    """A file of symbols. identity: what changes with its content; build_id: in hex, "" is unknown; name: without
+    folders and without the suffix of a compression."""
+
+    path: str
+    size: int
+    identity: str
+    is_elf: bool
+    build_id: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """What its symbols are kept under: the build id; without one, a hash of what identifies the content."""
+        identified = json.dumps([self.path, self.size, self.identity]).encode()
+        return self.build_id or f"content-{hashlib.sha256(identified).hexdigest()[:40]}"
+
+
+class Listed(NamedTuple):
+    """A file of a place."""
+
+    url: str
+    size: int
+    identity: str
+
+
+class SymbolFiles:
+    """The files of symbols of a listing, as `choose` takes them: those that were made of binaries before binaries."""
+
+    def __init__(self, files: Sequence[SymbolFile]) -> None:
+        self._index = SymbolIndex(sorted(files, key=lambda file: file.is_elf))
+
+    def of(self, build_id: str, name: str) -> list[SymbolFile]:
+        """The file for a library, and the others of its build. Raises FormatError if only files of other builds have
+        the name."""
+        found = self._index.matching(build_id, name)
+        if found is None:
+            return []
+        return [found, *(file for file in self._index.of_build(found.build_id) if file is not found)]
+
+
+def listed(places: Sequence[str]) -> list[Listed]:
+    """The files of the places, a folder's with those in the folders below it, by their names. Raises FileNotFoundError
+    for a place that is not there."""
+    found: list[Listed] = []
+    for place in places:
+        fs, path = storage.filesystem_of(place)
+        about = storage.retrying(lambda fs=fs, path=path: fs.info(path))  # type: ignore[misc]
+        # Over HTTP everything is a file.
+        if about["type"] == "file" and not place.endswith("/"):
+            found.append(Listed(place, int(about["size"] or 0), storage.identity_of(about)))
+            continue
+        root = path.rstrip("/")
+        for each, info in storage.files_of(fs, path):
+            if info["type"] == "file" and info.get("size"):
+                url = storage.joined(place, each.removeprefix(root).lstrip("/"))
+                found.append(Listed(url, int(info["size"]), storage.identity_of(info)))
+    return found
+
+
+class Index:
+    """The files of symbols of some places, kept in a cache under a hash of their listing: of a listing that another
+    worker saw, no file is opened."""
+
+    def __init__(self, places: Sequence[str], cache: str) -> None:
+        self._places = places
+        self._cache = cache
+
+    @cached_property
+    def files(self) -> SymbolFiles:
+        """Raises OSError if storage fails."""
+        there = listed(self._places)
+        text = json.dumps([INDEX_VERSION, there]).encode()
+        url = storage.joined(self._cache, f"index/{hashlib.sha256(text).hexdigest()}.json")
+        known = _read_index(url)
+        if known is None:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                known = [file for file in pool.map(identified, there) if file is not None]
+            try:
+                storage.write(url, json.dumps(known).encode())
+            except Exception as error:
+                if not is_of_storage(error):
+                    raise
+        return SymbolFiles(known)
+
+
+def _read_index(url: str) -> list[SymbolFile] | None:
+    try:
+        rows = json.loads(storage.read(url))
+        return [SymbolFile(*row) for row in rows]
+    except (FileNotFoundError, PermissionError, NotADirectoryError, ValueError, TypeError):
+        return None
+
+
+def is_of_storage(error: Exception) -> bool:
+    """Whether a file could not be read or written, for whatever reason."""
+    return isinstance(error, OSError) or storage.is_transient(error)
+
+
+# ---------------------------------------------------------------- one file
+
+
+def identified(file: Listed) -> SymbolFile | None:
+    """None: it holds no symbols. Of a file elsewhere only what is needed to know is read. Raises OSError."""
+    if not file.size:
+        return None
+    sparse = sparse_file(file.url, file.size, HEAD_SIZE)
+    sparse.need(0, HEAD_SIZE)
+    path, data = storage.name_of(file.url), sparse.data
+    try:
+        if not is_compressed(data[:4]):
+            return _described(file, Source(path, data), sparse)
+        begin = bytearray()
+        sparse.need(0, COMPRESSED_HEAD)
+        decompress(bytes(data[:COMPRESSED_HEAD]), begin, HEAD_OF_COMPRESSED)
+        if not begin.startswith(GSYM_MAGICS):
+            return _described(file, Source(path, memoryview(begin)), None)
+        with TemporaryDirectory(prefix="traceferry-", ignore_cleanup_errors=True) as folder:
+            return _described(file, here(file.url, file.size, Path(folder)), None)
+    except FormatError:
+        return None
+
+
+def _described(file: Listed, source: Source, sparse: SparseFile | None) -> SymbolFile | None:
+    head = source.data[:HEAD_SIZE]
+    magic = bytes(head[:LONGEST_MAGIC])
+    if magic.startswith(ELF_MAGIC):
+        build_id = build_id_of(source.data, sparse.need) if sparse is not None else build_id_of(source.data)
+    elif magic.startswith(GSYM_MAGICS):
+        from traceferry.symbolication.gsym.reader import Gsym
+
+        build_id = Gsym(source, sparse).build_id
+    elif magic.startswith(BREAKPAD_MAGIC):
+        from traceferry.symbolication.breakpad.reader import Breakpad
+
+        build_id = Breakpad(Source(source.path, head)).build_id
+    else:
+        return None
+    return SymbolFile(file.url, file.size, file.identity, magic.startswith(ELF_MAGIC), build_id, source.name)
+
+
+def sparse_file(url: str, size: int, block: int | None = None) -> SparseFile:
+    """A file of which parts are read."""
+    fetch = _fetch(*storage.filesystem_of(url))
+    return SparseFile(size, fetch) if block is None else SparseFile(size, fetch, block)
+
+
+def _fetch(fs: Any, path: str) -> Fetch:
+    def fetch(parts: Sequence[tuple[int, int]]) -> list[bytes]:
+        starts, ends = map(list, zip(*parts, strict=True))
+        read: Callable[[], list[bytes]] = lambda: fs.cat_ranges([path] * len(parts), starts, ends, on_error="raise")  # noqa: E731
+        return storage.retrying(read)
+
+    return fetch
+
+
+def here(url: str, size: int, folder: Path) -> Source:
+    """The file, decompressed; of a file elsewhere a copy in the folder. Raises FormatError, OSError."""
+    path = url
+    if not storage.is_local(url):
+        path = str(folder / storage.name_of(url))
+        storage.fetch(url, Path(path), size)
+    try:
+        return open_source(path)
+    except UsageError as error:
+        raise OSError(str(error)) from None

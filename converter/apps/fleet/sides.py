@@ -1,0 +1,56 @@
+"""Data sets as sides of a comparison: each combination of labels is a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+
+from traceferry.analysis.compare.runs import KERNEL, LOST, Run
+from traceferry.analysis.totals.portable import Amounts, Key, Tree
+from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
+from traceferry.apps.fleet.dataset import Combination, combinations
+from traceferry.apps.fleet.forest import roots_of
+from traceferry.common.shown_text import encodable
+from traceferry.model import Sampling, sums
+
+COMPARED: dict[str, Measure] = {"time_ns": TIME, "samples": SAMPLES, "allocated_bytes": ALLOCATED}
+
+
+def runs_of(url: str, with_trees: bool) -> list[Run]:
+    """The runs of a data set. Raises FormatError if it cannot be read."""
+    return [_run(url, each, with_trees) for each in combinations(url)]
+
+
+def _run(url: str, of: Combination, with_trees: bool) -> Run:
+    samples = sum(row["samples"] for row in of.recordings)
+    sampled = [row for row in of.recordings if row["unit"]]
+    sampling = Sampling(sampled[0]["event"], sampled[0]["unit"], sampled[0]["interval_ns"]) if sampled else None
+    sample_ns = 0.0
+    if sampling is not None:
+        weight = sum(row["sample_weight"] for row in sampled)
+        sample_ns = weight / max(samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+    lost = sum(n for row in of.recordings for kind, n in orjson.loads(row["losses"]).items() if kind in LOST)
+    duration = sums.limited(sum(round(row["seconds"] * 1e9) for row in of.recordings))
+    name = encodable(f"{url} {of.name}".strip())
+    tree = _tree(of.totals.tree) if with_trees else Tree()
+    in_kernel = frozenset(frame[:4] for frame in of.totals.tree.frames if frame[4:5] == (KERNEL,))
+    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel)
+
+
+def _tree(forest: Tree) -> Tree:
+    """Without the roots: what they say is in the measures, as a comparison wants them."""
+    if not len(forest.parent):
+        return Tree()
+    nodes = np.flatnonzero(forest.parent >= 0)
+    place = np.full(len(forest.parent), -1, np.int32)
+    place[nodes] = np.arange(len(nodes))
+    root_of = roots_of(forest)
+    measures: list[Key] = []
+    own = []
+    for name, measure in COMPARED.items():
+        node, value = forest.amounts((name,))
+        roots, nth = np.unique(root_of[node], return_inverse=True)
+        own.append((place[node], len(measures) + nth.reshape(-1), value))
+        groups = [forest.frames[frame] for frame in forest.frame[roots].tolist()]
+        measures += [(process, thread, measure.name, measure.unit) for process, thread, _, _ in groups]
+    return Tree.of(forest.frames, place[forest.parent[nodes]], forest.frame[nodes], measures, Amounts.joined(own))

@@ -1,0 +1,297 @@
+"""Symbols that many workers share: of each build, GSYM is made once, kept in a folder or bucket, and read by parts."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from traceferry.apps.fleet import storage
+from traceferry.apps.fleet.places import Index, SymbolFile, here, is_of_storage, sparse_file
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.report import Report
+from traceferry.files.source import Source, open_source
+from traceferry.files.sparse import SparseFile
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.choose import GSYM_MAGICS, open_symbols
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.gsym import writer
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.interface import FoundSymbols, Function, Symbols
+from traceferry.unwinding.skeleton import Skeleton, skeleton_of
+
+# Opened libraries that a worker keeps: how many, and how many bytes of them.
+MAX_OPEN = 256
+MAX_BYTES = 1 << 29
+# A file up to this size comes in one request: its parts would take longer.
+WHOLE = 1 << 18
+# Longer build ids do not fit into version 1.
+VERSIONS = (1, 2)
+HEX = frozenset("0123456789abcdef")
+NOT_THERE = (FileNotFoundError, PermissionError, NotADirectoryError)
+
+Note = tuple[str, int, int | None, str]  # of the report: kind, count, offset, detail
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What is kept of a library. file: its parts that were fetched, None for a file that is mapped; notes: for the
+    report of each recording that uses it."""
+
+    path: str
+    symbols: Symbols
+    binary: Binary | None
+    debug: Binary | None
+    file: SparseFile | None = None
+    notes: tuple[Note, ...] = ()
+
+    def anew(self) -> FoundSymbols:
+        """For one recording: the damage that look-ups meet is its own."""
+        symbols = self.symbols
+        if isinstance(symbols, Gsym):
+            symbols = symbols.anew()
+        elif isinstance(symbols, ElfSymbols):
+            symbols = ElfSymbols(symbols.binary)
+        return FoundSymbols(symbols, self.binary, self.debug)
+
+    @property
+    def n_bytes(self) -> int:
+        return self.file.n_bytes if self.file is not None else 0
+
+
+class SymbolStore:
+    """Finds symbols by build id and name, for `load(find_symbols=store.find)`.
+
+    places: URLs or paths of files, and of folders with all below them: ELF binaries and debug files, GSYM, Breakpad;
+    cache: URL or path of a folder. In the cache are, for each build id, gsym/ID.gsym and gsym/ID.zip, which holds what
+    else is needed of the binary; and index/HASH.json, the build ids of the places' files. Each appears whole: workers
+    that make the same at once write the same bytes. A store can be pickled; it opens nothing before it is asked.
+    """
+
+    def __init__(self, places: Sequence[str | Path], cache: str | Path) -> None:
+        self.places = tuple(map(_absolute, map(str, places)))
+        self.cache = _absolute(str(cache))
+        self._lock = threading.RLock()
+        self._index = Index(self.places, self.cache)
+        self._opened: OrderedDict[tuple[str, str], _Opened | None] = OrderedDict()
+
+    def __reduce__(self) -> tuple[type[SymbolStore], tuple[tuple[str, ...], str]]:
+        return SymbolStore, (self.places, self.cache)
+
+    def find(self, build_id: str, name: str, report: Report | None = None) -> FoundSymbols | None:
+        """The symbols of a library, with the answers of the file in the places. build_id: in hex, "" is unknown; name:
+        of its file, without folders; report: gets what is lost. None: the places have none. Raises FormatError if they
+        have only other builds of that name; OSError if the storage fails."""
+        build_id = build_id.lower() if HEX.issuperset(build_id.lower()) else ""
+        asked = (build_id, "" if build_id else name)
+        with self._lock:
+            found = self._opened.get(asked)
+            if found is None and (build_id, name) not in self._opened:
+                found = self._find(build_id, name)
+                asked = asked if found is not None else (build_id, name)
+                self._opened[asked] = found
+                self._limit()
+            elif found is not None:
+                self._opened.move_to_end(asked)
+        if found is None:
+            return None
+        if report is not None:
+            for kind, count, offset, detail in found.notes:
+                report.note(kind, count, offset=offset, where=found.path, detail=f"{name}: {detail}")
+        return found.anew()
+
+    def _limit(self) -> None:
+        while len(self._opened) > MAX_OPEN or (
+            len(self._opened) > 1 and sum(one.n_bytes for one in self._opened.values() if one is not None) > MAX_BYTES
+        ):
+            self._opened.popitem(last=False)
+
+    def _find(self, build_id: str, name: str) -> _Opened | None:
+        found = self._cached(build_id) if build_id else None
+        if found is not None:
+            return found
+        files = self._index.files.of(build_id, name)
+        if not files:
+            return None
+        key = build_id if build_id and files[0].build_id else files[0].key
+        return (self._cached(key) if key != build_id else None) or self._made(key, files)
+
+    # ------------------------------------------------------------ the cache
+
+    def _url(self, name: str) -> str:
+        return storage.joined(self.cache, f"gsym/{name}")
+
+    def _cached(self, key: str) -> _Opened | None:
+        """What the cache has, if all of it is there."""
+        try:
+            about = _About.read(storage.read(self._url(f"{key}.zip")))
+            return self._opened_gsym(self._url(f"{key}.gsym"), about) if about is not None else None
+        except NOT_THERE:
+            return None
+
+    def _opened_gsym(self, url: str, about: _About) -> _Opened | None:
+        """None if it cannot be read."""
+        file = None
+        try:
+            if storage.is_local(url):
+                source = open_source(url)
+            else:
+                file = sparse_file(url, about.n_bytes)
+                if about.n_bytes <= WHOLE:
+                    file.need_everything()
+                source = Source(url, file.data)
+            if len(source.data) != about.n_bytes:
+                return None
+            return _Opened(url, Gsym(source, file), *about.binaries(url), file, about.notes)
+        except (FormatError, UsageError):
+            return None
+
+    # ------------------------------------------------------------ making
+
+    def _made(self, key: str, files: Sequence[SymbolFile]) -> _Opened | None:
+        """GSYM of the first of the files that can be read, in the cache; where it cannot be made, that file itself."""
+        with TemporaryDirectory(prefix="traceferry-", ignore_cleanup_errors=True) as folder:
+            given = _open_all(files, Path(folder))
+            if not given:
+                return None
+            # In the meantime another worker may have made it.
+            found = self._cached(key)
+            if found is not None:
+                return found
+            symbols = given[0][0]
+            elves = [one.binary for one, _ in given if isinstance(one, ElfSymbols)]
+            binary = next((one for one in elves if not one.is_debug_file), None)
+            debug = next((one for one in elves if one.is_debug_file), None)
+            made = Path(folder) / "made.gsym"
+            try:
+                _convert(*given[0], made)
+                about = _About.of(made.stat().st_size, symbols, binary, debug)
+            except (FormatError, UsageError) as error:
+                note = ("symbols_not_converted", 1, None, f"{symbols.path}: {error}")
+                return _Opened(symbols.path, symbols, binary, debug, notes=(note,))
+            return self._kept(key, made, about)
+
+    def _kept(self, key: str, made: Path, about: _About) -> _Opened | None:
+        """In the cache; where that cannot be written, the file itself."""
+        url = self._url(f"{key}.gsym")
+        source = Source(url, open_source(str(made)).data)
+        try:
+            # Where the second is, the first is, too.
+            storage.write(self._url(f"{key}.zip"), about.packed)
+            storage.put(made, url)
+            found = self._cached(key)
+            if found is not None:
+                return found
+            why = "what was written cannot be read"
+        except Exception as error:
+            if not is_of_storage(error):
+                raise
+            why = str(error) or type(error).__name__
+        notes = (*about.notes, ("symbols_not_cached", 1, None, f"{url}: {why}"))
+        return _Opened(url, Gsym(source), *about.binaries(url), notes=notes)
+
+
+def _absolute(url: str) -> str:
+    return os.path.abspath(url) if storage.is_local(url) else url
+
+
+def _open_all(files: Sequence[SymbolFile], folder: Path) -> list[tuple[Symbols, Source]]:
+    """Those that can be read, what was made of binaries before these, as `--symbols` takes them."""
+    opened = []
+    for nth, file in enumerate(files):
+        own = folder / str(nth)
+        own.mkdir()
+        try:
+            source = here(file.path, file.size, own)
+            opened.append((open_symbols(source), source))
+        except FormatError:
+            continue
+    return sorted(opened, key=lambda one: isinstance(one[0], ElfSymbols) and not one[0].binary.is_debug_file)
+
+
+def _convert(symbols: Symbols, source: Source, made: Path) -> None:
+    """GSYM as it is, anything else written as GSYM. Raises UsageError if GSYM cannot hold it."""
+    if bytes(source.data[: len(GSYM_MAGICS[0])]) in GSYM_MAGICS:
+        made.write_bytes(source.data)
+        return
+    functions = _functions(symbols)
+    big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
+    uuid = bytes.fromhex(symbols.build_id)
+    write: Callable[[Any, int], object] = lambda out, version: writer.write(  # noqa: E731
+        out, functions, uuid=uuid, base=symbols.base, version=version, big=big
+    )
+    for version in VERSIONS:
+        try:
+            with made.open("wb") as out:
+                write(out, version)
+            return
+        except UsageError:
+            if version == VERSIONS[-1]:
+                raise
+
+
+def _functions(symbols: Symbols) -> list[Function]:
+    """Of several names of one function, the one that look-ups in the file itself give."""
+    functions = list(symbols.functions())
+    if not isinstance(symbols, ElfSymbols):
+        return functions
+    names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
+    return [function._replace(name=name or function.name) for function, name in zip(functions, names, strict=True)]
+
+
+# ---------------------------------------------------------------- what GSYM does not hold
+
+
+@dataclass(frozen=True)
+class _About:
+    """What is kept beside GSYM, packed as a zip file. n_bytes: of the GSYM file; notes: what was lost when it was made;
+    members: skeletons of the binary and of its debug file."""
+
+    n_bytes: int
+    notes: tuple[Note, ...]
+    members: dict[str, bytes]
+
+    @classmethod
+    def of(cls, n_bytes: int, symbols: Symbols, binary: Binary | None, debug: Binary | None) -> _About:
+        notes: list[Note] = []
+        if symbols.problems:
+            offset, what = symbols.problems[0]
+            notes = [("symbols_damaged", len(symbols.problems), offset, what)]
+        files = {"binary": binary, "debug": debug}
+        return cls(n_bytes, tuple(notes), {name: skeleton_of(one) for name, one in files.items() if one is not None})
+
+    @classmethod
+    def read(cls, packed: bytes) -> _About | None:
+        """None: it is damaged."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(packed)) as file:
+                about = json.loads(file.read("about.json"))
+                members = {name: file.read(name) for name in file.namelist() if name != "about.json"}
+            return cls(int(about["n_bytes"]), tuple((*note,) for note in about["notes"]), members)
+        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError):
+            return None
+
+    @property
+    def packed(self) -> bytes:
+        about = json.dumps({"n_bytes": self.n_bytes, "notes": self.notes}).encode()
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, data in {"about.json": about, **self.members}.items():
+                # The same bytes at any time.
+                file.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        return out.getvalue()
+
+    def binaries(self, url: str) -> tuple[Binary | None, Binary | None]:
+        found = [self.members.get(name) for name in ("binary", "debug")]
+        binary, debug = (Skeleton(Source(url, memoryview(one))) if one is not None else None for one in found)
+        return binary, debug

@@ -1,0 +1,156 @@
+"""What workers do: leaves are read, parts are merged, files are written. All of it goes through the output's folder of
+parts; only numbers come back."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from traceferry.analysis.totals.portable import Totals
+from traceferry.apps.fleet import storage
+from traceferry.apps.fleet.inputs import Recording
+from traceferry.apps.fleet.parts import Share, joined, merged_parts, write_part
+from traceferry.apps.fleet.tables import LAST, file_name, write_tables
+from traceferry.apps.fleet.work import DONE, PASSING, Result, Work, killed, result_of
+from traceferry.common.shown_text import encodable
+
+PARTS = "_parts"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go, and what they are called by. output: URL of a folder; by: names of the labels that the tables
+    have, labels: of all."""
+
+    output: str
+    by: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def parts(self) -> str:
+        return storage.joined(self.output, PARTS)
+
+    def part(self, key: str) -> str:
+        return storage.joined(self.parts, part_name(key))
+
+    def retry(self, key: str) -> str:
+        """Is there where the part has recordings that are worth another attempt."""
+        return storage.joined(self.parts, retry_name(key))
+
+    def file(self, table: str, number: int) -> str:
+        return storage.joined(storage.joined(self.output, table), file_name(number))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a task came to. is_passing: whether a recording of it failed for a reason that may pass."""
+
+    n_recordings: int = 0
+    n_failed: int = 0
+    is_passing: bool = False
+
+
+def part_name(key: str) -> str:
+    return f"{key}.arrows"
+
+
+def retry_name(key: str) -> str:
+    return f"{key}.retry"
+
+
+def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) -> Done:
+    """Reads the recordings and writes the part. One that is there for several labels which the tables do not have is a
+    row for each, and is added up once."""
+    _settle()
+    added: set[tuple[str, tuple[str, ...]]] = set()
+    shares: dict[tuple[str, ...], list[Share]] = {}
+    n_failed, is_passing = 0, False
+    for recording in recordings:
+        result = result_of(work, recording, place.labels)
+        n_failed += result.row["status"] != DONE
+        is_passing |= result.row["status"] in PASSING
+        share = _share(result, recording, place)
+        if (recording.key, share.labels) in added:
+            share = replace(share, totals=Totals())
+        added.add((recording.key, share.labels))
+        shares.setdefault(share.labels, []).append(share)
+    _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
+    return Done(len(recordings), n_failed, is_passing)
+
+
+def lost_leaf(place: Place, key: str, recordings: Sequence[Recording]) -> Done:
+    """Writes the part of a recording, with each of its labels, that ends each worker that reads it."""
+    shares = sorted((_share(killed(each), each, place) for each in recordings), key=lambda share: share.labels)
+    _write(place, key, (joined(list(same)) for _, same in groupby(shares, key=lambda share: share.labels)), True)
+    return Done(len(recordings), len(recordings), is_passing=True)
+
+
+def _share(result: Result, recording: Recording, place: Place) -> Share:
+    columns = [place.labels.index(name) for name in place.by]
+    labels = [encodable(label) for label in recording.labels]
+    row = dict(zip(place.labels, labels, strict=True)) | result.row
+    return Share(tuple(labels[column] for column in columns), result.totals, (row,))
+
+
+def merge(place: Place, key: str, children: Sequence[str], is_passing: bool) -> Done:
+    """children: keys of the parts that become one; is_passing: whether one of them is."""
+    with _fetched(place, children) as paths:
+        _write(place, key, merged_parts(paths), is_passing)
+    return Done(is_passing=is_passing)
+
+
+def finish(work: Work, place: Place, number: int, key: str, children: Sequence[str]) -> Done:
+    """Writes the files of a number. That of the recordings, which says of which content they are, comes last."""
+    with _fetched(place, children) as paths, TemporaryDirectory(prefix="traceferry-") as here:
+        tables = write_tables(Path(here), merged_parts(paths), place.by, place.labels, key, work.tables)
+        storage.remove(place.file(LAST, number))
+        for table in sorted(tables, key=lambda name: name == LAST):
+            storage.put(tables[table], place.file(table, number))
+    gc.collect()
+    return Done()
+
+
+def _write(place: Place, key: str, shares: Iterable[Share], is_passing: bool) -> None:
+    """Whenever this ends, a part without the mark is final."""
+    with TemporaryDirectory(prefix="traceferry-") as here:
+        path = Path(here) / "part"
+        write_part(path, shares)
+        if is_passing:
+            storage.write(place.retry(key), b"")
+        storage.put(path, place.part(key))
+    if not is_passing and storage.exists(place.retry(key)):
+        storage.remove(place.retry(key))
+
+
+@contextmanager
+def _fetched(place: Place, keys: Sequence[str]) -> Iterator[list[Path]]:
+    """The files of parts on this machine."""
+    with TemporaryDirectory(prefix="traceferry-") as here:
+        paths = []
+        for key in keys:
+            url = place.part(key)
+            if storage.is_local(url):
+                paths.append(Path(storage.filesystem_of(url)[1]))
+            else:
+                paths.append(Path(here) / part_name(key))
+                storage.fetch(url, paths[-1])
+        yield paths
+
+
+@cache
+def _settle() -> None:
+    """Once in each process: what is imported by now is not looked at for garbage again, which each recording would pay
+    for; copies of recordings go where Dask removes what a worker that was killed leaves."""
+    from distributed import get_worker
+
+    gc.collect()
+    gc.freeze()
+    with suppress(ValueError):  # not in a worker
+        tempfile.tempdir = get_worker().local_directory

@@ -1,0 +1,135 @@
+"""Whose program is at the other end of a connection on the loopback interface.
+
+Every user of a machine can connect to 127.0.0.1, and others see addresses: in the browser's command line, or as the
+host of a viewer. Linux lists sockets with their users (proc(5), /proc/net/tcp); elsewhere nobody tells.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from traceferry.apps.view.ports import LOOPBACK
+from traceferry.common.errors import UsageError
+
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+# Programs that pass connections on run as root, as those of virtual machines do. It can read everything anyway.
+ROOT = 0
+NO_LOGIN = 0xFFFF_FFFF
+# A table that changes while it is read can lack a line.
+READS = 3
+Address = tuple[str, int]
+
+
+class Socket(NamedTuple):
+    """One end of a connection. local, remote: as the table has them; user: who made it."""
+
+    local: str
+    remote: str
+    user: int
+
+
+class Peers:
+    """others: users besides this one, and the one who logged in and became this one, who may connect. Threads may ask
+    at once."""
+
+    def __init__(self, others: Iterable[int] = ()) -> None:
+        self._welcome = {*others, *_this_users()}
+        self._lock = Lock()
+        # Reading the tables takes long: many connections that come at once are looked for in one reading.
+        self._sockets: list[Socket] = []
+        self._read_at = 0
+        self.are_known = _tells_users()
+        self.refused: set[int] = set()
+
+    def is_welcome(self, client: Address, port: int) -> bool:
+        """Whether a connection from that address to this port of ours is to be answered. Where the system does not tell
+        users, all are."""
+        if not self.are_known:
+            return True
+        users = next(filter(None, (self._users_of(client, port) for _ in range(READS))), set())
+        self.refused |= users - self._welcome
+        return bool(users) and users <= self._welcome
+
+    def _users_of(self, client: Address, port: int) -> set[int]:
+        """An earlier reading does not count: the address may have been another's then."""
+        asked_at = time.monotonic_ns()
+        with self._lock:
+            if self._read_at <= asked_at:
+                self._read_at = time.monotonic_ns()
+                self._sockets = listed_sockets()
+            return users_of(client, port, self._sockets)
+
+
+def listed_sockets() -> list[Socket]:
+    """Of TCP, those that the system lists."""
+    found = []
+    for table in TABLES:
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid
+                fields = line.split()
+                found.append(Socket(fields[1], fields[2], int(fields[7])))
+    return found
+
+
+def users_of(client: Address, port: int, sockets: Iterable[Socket]) -> set[int]:
+    """Of the socket with the client's address that is connected to a port of 127.0.0.1; empty if none is listed."""
+    near, far = _written(client), _written((LOOPBACK, port))
+    # A socket of IPv6 has the same address at the end of a longer one.
+    return {one.user for one in sockets if one.local.endswith(near) and one.remote.endswith(far)}
+
+
+def _written(address: Address) -> str:
+    """As the tables have it: the 32 bits of the address as a number of this machine, then the port."""
+    return f"{int.from_bytes(socket.inet_aton(address[0]), sys.byteorder):08X}:{address[1]:04X}"
+
+
+def _tells_users() -> bool:
+    """Whether a connection of our own is listed as ours."""
+    if not hasattr(os, "geteuid"):
+        return False
+    with suppress(OSError), socket.create_server((LOOPBACK, 0)) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection((LOOPBACK, port)) as client:
+            return users_of(client.getsockname(), port, listed_sockets()) == {os.geteuid()}
+    return False
+
+
+def _this_users() -> set[int]:
+    """This user, and who became this user with su or sudo: the browser is theirs."""
+    if not hasattr(os, "geteuid"):
+        return set()
+    found = {ROOT, os.geteuid()}
+    with suppress(OSError, ValueError):
+        found.add(int(Path("/proc/self/loginuid").read_text()))
+    with suppress(ValueError):
+        found.add(int(os.environ.get("SUDO_UID", "")))
+    return found - {NO_LOGIN}
+
+
+def user_numbered(text: str) -> int:
+    """Of a name, or of a number as text. Raises UsageError if there is no such user."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        import pwd
+
+        return pwd.getpwnam(text).pw_uid
+    except (ImportError, KeyError):
+        raise UsageError(f"--allow-user {text}: this system has no such user") from None
+
+
+def user_named(number: int) -> str:
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        return pwd.getpwuid(number).pw_name
+    return str(number)

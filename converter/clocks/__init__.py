@@ -1,1 +1,0 @@
-"""Clocks: ticks of counters become nanoseconds."""

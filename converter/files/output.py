@@ -1,0 +1,214 @@
+"""Outputs: a file is written under a temporary name and renamed when complete; compressed if its suffix says so."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from traceferry.common.errors import UsageError
+
+GZIP_LEVEL = 1
+BUFFER = 1 << 18
+# Of the output's name, in that of the file which is written first: names have 255 bytes at most.
+NAME_PART = 40
+# The process's own descriptors: what they lead to may be a file, which must not be replaced.
+STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d{1,9}))")
+STREAMS = {"stdout": 1, "stderr": 2}
+OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Sink(Protocol):
+    def write(self, data: bytes | bytearray | memoryview, /) -> Any: ...
+
+
+class Output:
+    """Takes pieces of bytes. n_bytes: how many came in, before compression."""
+
+    def __init__(self, sink: Sink, gzip: bool) -> None:
+        self.n_bytes = 0
+        self._sink = sink
+        self._gzip: Any = None
+        self._pending = bytearray()
+        if gzip:
+            from isal import isal_zlib
+
+            # The header that zlib writes has neither a time nor a name: the same input, the same bytes.
+            self._gzip = isal_zlib.compressobj(GZIP_LEVEL, wbits=31)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.n_bytes += len(data)
+        if len(data) < BUFFER // 4:
+            self._pending += data
+            if len(self._pending) < BUFFER:
+                return
+            data, self._pending = self._pending, bytearray()
+        elif self._pending:
+            self._emit(self._pending)
+            self._pending = bytearray()
+        self._emit(data)
+
+    def _emit(self, data: bytes | bytearray | memoryview) -> None:
+        if self._gzip is not None:
+            data = self._gzip.compress(data)
+        self._sink.write(data)
+
+    def finish(self) -> None:
+        self._emit(self._pending)
+        self._pending = bytearray()
+        if self._gzip is not None:
+            self._sink.write(self._gzip.flush())
+
+
+@contextmanager
+def open_output(path: str) -> Iterator[Output]:
+    """The output at `path`, or standard output for "-". A failure inside leaves a file as it was.
+
+    What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
+    replaced once the output is complete, and keeps its mode.
+
+    Raises UsageError if the path cannot be written. Exceptions from the body propagate.
+    """
+    if path == "-":
+        sink = _Stream(sys.stdout.buffer)
+        out = Output(sink, gzip=False)
+        yield out
+        out.finish()
+        sink.flush()
+        return
+    with _descriptor_of(path) as handle:
+        out = Output(_Descriptor(handle, path), gzip=path.endswith(".gz"))
+        yield out
+        out.finish()
+
+
+def beside(path: str, suffix: str) -> str:
+    """The default path of an output: beside the input, also where that is a folder."""
+    if os.path.isdir(path):
+        path = path.rstrip(os.sep + (os.altsep or "")) or path
+        if os.path.basename(path) in ("", os.curdir, os.pardir):
+            path = os.path.realpath(path)
+    return path + suffix
+
+
+def check_distinct(outputs: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raises UsageError if a file that is to be written is an input, or another output."""
+    taken = {os.path.realpath(path): path for path in inputs if path != "-"}
+    for path in outputs:
+        if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+            continue
+        real = os.path.realpath(path)
+        if real in taken:
+            raise UsageError(f"{path}: cannot be written: it is the same file as {taken[real]}")
+        taken[real] = path
+
+
+@contextmanager
+def _descriptor_of(path: str) -> Iterator[int]:
+    stream = STREAM.fullmatch(path)
+    try:
+        if stream is not None:
+            handle = os.dup(STREAMS.get(stream[1]) or int(stream[2]))
+        elif os.path.exists(path) and not os.path.isfile(path):
+            if os.path.isdir(path):
+                raise UsageError(f"{path}: cannot be written: it is a folder")
+            handle = os.open(path, os.O_WRONLY | OPEN_FLAGS)
+        else:
+            handle = -1
+    except OSError as error:
+        raise _cannot_be_written(path, error) from None
+    if handle < 0:
+        with _replacement_of(path) as handle:
+            yield handle
+        return
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _replacement_of(path: str) -> Iterator[int]:
+    """A new file that takes the place of the one at the end of the path's links."""
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:NAME_PART]}.{os.urandom(4).hex()}.part")
+    try:
+        before = os.stat(target) if os.path.exists(target) else None
+        mode = 0o666 if before is None else before.st_mode & 0o777
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, mode)
+    except OSError as error:
+        raise _cannot_be_written(path, error) from None
+    is_open, is_whole = True, False
+    try:
+        yield handle
+        if before is not None:
+            _keep_owner_and_mode(handle, before, mode)
+        try:
+            is_open = False
+            os.close(handle)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise _cannot_be_written(path, error) from None
+        is_whole = True
+    finally:
+        if is_open:
+            os.close(handle)
+        if not is_whole:
+            temporary.unlink(missing_ok=True)
+
+
+def _keep_owner_and_mode(handle: int, before: os.stat_result, mode: int) -> None:
+    """As far as the system has owners, and this user may give files away."""
+    if hasattr(os, "fchown") and hasattr(os, "fchmod"):
+        with suppress(OSError):
+            os.fchown(handle, before.st_uid, before.st_gid)
+        with suppress(OSError):
+            os.fchmod(handle, mode)
+
+
+def _cannot_be_written(path: str, error: OSError) -> UsageError:
+    return UsageError(f"{path}: cannot be written: {error.strerror or error}")
+
+
+class _Descriptor:
+    """Takes whole pieces; a descriptor may take less at once."""
+
+    def __init__(self, handle: int, path: str) -> None:
+        self._handle = handle
+        self._path = path
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        view = memoryview(data)
+        try:
+            while len(view):
+                view = view[os.write(self._handle, view) :]
+        except OSError as error:
+            raise _cannot_be_written(self._path, error) from None
+
+
+class _Stream:
+    """Standard output. That nobody reads it any more is for the command to handle."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        with self._errors():
+            self._stream.write(data)
+
+    def flush(self) -> None:
+        with self._errors():
+            self._stream.flush()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _cannot_be_written("standard output", error) from None

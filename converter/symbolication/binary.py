@@ -1,0 +1,377 @@
+"""An ELF binary: its headers through pyelftools, its debug information through symbolic where that is installed.
+
+Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import struct
+import zlib
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from traceferry.common.errors import FormatError
+from traceferry.files.decompress import decompress_stream
+from traceferry.files.source import Source
+from traceferry.symbolication.build_id import build_id_of, debug_id_of
+
+# What pyelftools raises where it reads headers that are damaged: its own error, and what a file raises for a place that
+# is no place in a file. `fuzz/fuzz_dwarf.py` finds no other.
+HEADER_ERRORS = (ELFError, OverflowError, ValueError)
+MAX_SECTION_NAME = 256
+# What a section may be decompressed to: so many times its size, or FREE bytes. Those of real files become 14 times as
+# large at most.
+MAX_RATIO = 64
+FREE = 4 << 20
+ZLIB, ZSTD = 1, 2
+
+
+def stream_of(data: memoryview) -> Any:
+    """A file that pyelftools reads these bytes from, without a copy of them."""
+    owner = owner_of(data)
+    return owner if isinstance(owner, mmap.mmap) else io.BytesIO(owner)
+
+
+def owner_of(data: memoryview) -> bytes | mmap.mmap:
+    """What holds these bytes and no others: a copy, if nothing does."""
+    if isinstance(data.obj, (bytes, mmap.mmap)) and len(data.obj) == len(data):
+        return data.obj
+    return bytes(data)
+
+
+class Segment(NamedTuple):
+    """type: PT_*; size: in the file."""
+
+    type: str
+    flags: int
+    offset: int
+    address: int
+    size: int
+
+
+class SectionHeader(NamedTuple):
+    """type: SHT_*; flags: SHF_*; offset, size: in the file; link: the number of another section, as the type says."""
+
+    name: str
+    type: str
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
+class Binary:
+    """An ELF executable or shared object, or its debug file.
+
+    Raises FormatError if the bytes are not an ELF file.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.path = source.path
+        self.name = source.name
+        self.data = source.data
+        self._elf = self._header(lambda: ELFFile(stream_of(source.data)))
+        self.segments = self._segments()
+        self.is_executable = self._elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
+        self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
+        self.base = min((segment.address for segment in self._loaded), default=0)
+
+    def _header(self, read: Callable[[], Any]) -> Any:
+        """What pyelftools reads of the headers. Raises FormatError."""
+        try:
+            return read()
+        except HEADER_ERRORS as error:
+            raise self._unreadable(str(error)) from None
+
+    def _headers(self, of_one: Callable[[int], Any], n: int, least_size: int) -> list[Any]:
+        """The n headers of a table, each of which takes some bytes."""
+        if n > len(self.data) // least_size:
+            raise self._unreadable(f"it has no room for {n} headers")
+        return [self._header(partial(of_one, nth)) for nth in range(n)]
+
+    def _segments(self) -> list[Segment]:
+        """Headers alone: pyelftools reads a dynamic segment through when it makes it."""
+        n = self._elf["e_phnum"]
+        if n == PN_XNUM:
+            n = self._header(lambda: self._elf._get_section_header(0)["sh_info"])
+        headers = self._headers(self._elf._get_segment_header, n, PROGRAM_HEADER_SIZES[self.word_size])
+        return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
+
+    @property
+    def little_endian(self) -> bool:
+        return bool(self._elf.little_endian)
+
+    @property
+    def machine(self) -> str:
+        """EM_*."""
+        return str(self._elf["e_machine"])
+
+    @property
+    def is_debug_file(self) -> bool:
+        """Whether its code is in another file, as after objcopy --only-keep-debug."""
+        return any(section.name == ".text" and section.type == "SHT_NOBITS" for section in self.sections)
+
+    @property
+    def entry_point(self) -> int:
+        """An address; 0 for none."""
+        return int(self._elf["e_entry"])
+
+    @cached_property
+    def sections(self) -> list[SectionHeader]:
+        """By number; none where a header is damaged."""
+        try:
+            return self.section_headers
+        except FormatError:
+            return []
+
+    @cached_property
+    def section_headers(self) -> list[SectionHeader]:
+        """The same. Raises FormatError where a header is damaged."""
+        n = self._header(self._elf.num_sections)
+        headers = self._headers(self._elf._get_section_header, n, SECTION_HEADER_SIZES[self.word_size])
+        texts = memoryview(b"")
+        if headers:
+            number = self._header(self._elf.get_shstrndx)
+            if number >= len(headers):
+                raise self._unreadable(f"the names of its {n} sections would be in section {number}")
+            texts = self._bytes(headers[number]["sh_offset"], headers[number]["sh_size"])
+        fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
+        return [
+            SectionHeader(
+                _name_at(texts, header["sh_name"]), str(header["sh_type"]), *(header[field] for field in fields)
+            )
+            for header in headers
+        ]
+
+    @cached_property
+    def _by_name(self) -> dict[str, SectionHeader]:
+        """Of several sections of one name, the last."""
+        return {section.name: section for section in self.section_headers}
+
+    @property
+    def code_sections(self) -> list[int]:
+        """The numbers of those that can be executed."""
+        return [nth for nth, section in enumerate(self.sections) if section.flags & SHF_EXECINSTR]
+
+    @property
+    def code_ranges(self) -> list[tuple[int, int]]:
+        """(address, end) of the sections that are loaded and can be executed."""
+        wanted = SHF_ALLOC | SHF_EXECINSTR
+        loaded = (section for section in self.sections if section.flags & wanted == wanted)
+        return [(section.address, section.address + section.size) for section in loaded]
+
+    @property
+    def word_size(self) -> int:
+        return int(self._elf.elfclass) // 8
+
+    def section_named(self, name: str) -> SectionHeader | None:
+        """Raises FormatError where a header is damaged."""
+        return self._by_name.get(name)
+
+    def section(self, name: str) -> tuple[int, memoryview] | None:
+        """(address, bytes) of a section, or None. Raises FormatError if it cannot be read."""
+        section = self.section_named(name)
+        return None if section is None else (section.address, self.content(section))
+
+    def content(self, section: SectionHeader) -> memoryview:
+        """Its bytes, decompressed if they are compressed. Raises FormatError if it ends beyond the file, is damaged, or
+        would hold more than a section of this size may."""
+        if section.type == "SHT_NOBITS":
+            return memoryview(b"")
+        if section.offset + section.size > len(self.data):
+            raise self._unreadable(f"{section.name} ends beyond the file")
+        packed = self._bytes(section.offset, section.size)
+        described = self._compression(section, packed)
+        if described is None:
+            return packed
+        kind, size, begin = described
+        self._check_size(size, section)
+        return memoryview(self._decompressed(section, kind, packed[begin:], size))
+
+    def _bytes(self, offset: int, size: int) -> memoryview:
+        return self.data[offset : offset + size]
+
+    def _compression(self, section: SectionHeader, packed: memoryview) -> tuple[int, int, int] | None:
+        """(ELFCOMPRESS_*, the decompressed size, where the compressed bytes begin); None of a section that is not
+        compressed. .zdebug sections begin with "ZLIB" and a u64 in big endian, others with an Elf*_Chdr."""
+        if section.flags & SHF_COMPRESSED:
+            order, form = "<" if self.little_endian else ">", "I4xQQ" if self.word_size == 8 else "III"
+            if len(packed) < struct.calcsize(order + form):
+                raise self._unreadable(f"{section.name} ends inside of its compression header")
+            kind, size, _ = struct.unpack_from(order + form, packed)
+            return int(kind), int(size), struct.calcsize(order + form)
+        if not section.name.startswith(".zdebug"):
+            return None
+        if bytes(packed[:4]) != b"ZLIB":
+            raise self._unreadable(f"{section.name} does not begin with ZLIB")
+        return ZLIB, int.from_bytes(packed[4:12], "big"), 12
+
+    def _check_size(self, size: int, section: SectionHeader) -> None:
+        if size > max(FREE, MAX_RATIO * min(section.size, len(self.data))):
+            raise self._unreadable(f"{section.name} declares {size} bytes, too many for {section.size} compressed ones")
+
+    def _decompressed(self, section: SectionHeader, kind: int, packed: memoryview, size: int) -> bytes:
+        if kind == ZSTD:
+            found = bytearray()
+            damage = decompress_stream([bytes(packed)] if len(packed) else [], found, size + 1).damage
+        elif kind == ZLIB:
+            found, damage = bytearray(), ""
+            try:
+                found += zlib.decompressobj().decompress(packed, size + 1)
+            except zlib.error as error:
+                damage = str(error)
+        else:
+            raise self._unreadable(f"{section.name} is compressed in a way that is not known: {kind}")
+        if damage or len(found) != size:
+            why = damage or f"it holds {len(found)} bytes, not the {size} that it declares"
+            raise self._unreadable(f"{section.name}: {why}")
+        return bytes(found)
+
+    def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
+        """Address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
+        relative = RELATIVE_RELOCATIONS.get(self.machine)
+        if relative is None:
+            return {}
+        word, mask = f"{'<' if self.little_endian else '>'}u{self.word_size}", 0xFFFF_FFFF
+        entry = np.dtype([(name, word) for name in ("offset", "info", "addend")])
+        addends: dict[int, int] = {}
+        for section in self.section_headers:
+            if section.type != "SHT_RELA":
+                continue
+            data = self.content(section)
+            found = np.frombuffer(data, entry, len(data) // entry.itemsize)
+            kind = found["info"] & np.array(mask if self.word_size == 8 else 0xFF, found["info"].dtype)
+            found = found[(found["offset"] >= begin) & (found["offset"] < end) & (kind == relative)]
+            addends |= dict(zip(found["offset"].tolist(), found["addend"].tolist(), strict=True))
+        return addends
+
+    def relative(self, offset: int) -> int | None:
+        """Where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
+        for segment in self._loaded:
+            if segment.offset <= offset < segment.offset + segment.size:
+                return segment.address + offset - segment.offset - self.base
+        return None
+
+    def code(self, address: int, size: int) -> bytes:
+        """The bytes at an address relative to the lowest loaded segment, as far as the file has them."""
+        at = address + self.base
+        for segment in self._loaded:
+            begin = at - segment.address
+            if 0 <= begin < segment.size:
+                return bytes(self.data[segment.offset + begin : segment.offset + min(begin + size, segment.size)])
+        return b""
+
+    @cached_property
+    def symcache(self) -> Any:
+        """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
+        are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not installed."""
+        if not self._can_be_decompressed():
+            return None
+        from symbolic import Archive
+        from symbolic._lowlevel import ffi
+        from symbolic.exceptions import SymbolicError
+
+        # Nothing is copied; what symbolic makes is its own.
+        data = ffi.from_buffer("uint8_t[]", owner_of(self.data))
+        try:
+            archive = Archive.from_bytes(data)
+            first = next(iter(archive.iter_objects()), None)
+            return first.make_symcache() if first is not None else None
+        except SymbolicError:
+            return None
+
+    def _can_be_decompressed(self) -> bool:
+        """Whether no section declares more bytes than it may hold: for that many, symbolic asks at once, and where it
+        does not get them, the process ends. It looks for "ZLIB" in all that is compressed."""
+        try:
+            for section in self.section_headers:
+                packed = self._bytes(section.offset, section.size)
+                described = self._compression(section, packed)
+                if described is not None:
+                    self._check_size(described[1], section)
+                    if bytes(packed[:4]) == b"ZLIB":
+                        self._check_size(int.from_bytes(packed[4:12], "big"), section)
+        except FormatError:
+            return False
+        return True
+
+    @cached_property
+    def build_id(self) -> str:
+        """In hex, "" where there is none."""
+        return build_id_of(self.data)
+
+    @cached_property
+    def debug_id(self) -> str:
+        """Breakpad's form of the build id: 33 hex digits; without a build id, of a hash of the code."""
+        return debug_id_of(self.build_id or self._hash_of_code(), big_endian=not self.little_endian)
+
+    def _hash_of_code(self) -> str:
+        """As Breakpad makes it: the first page of .text in pieces of 16 bytes, combined by XOR."""
+        try:
+            text = self.section(".text")
+        except FormatError:
+            text = None
+        hashed = bytearray(16)
+        for nth, byte in enumerate(text[1][:HASHED_BYTES] if text is not None else b""):
+            hashed[nth % 16] ^= byte
+        return hashed.hex()
+
+    @property
+    def arch(self) -> str:
+        """The processor as viewers name it; "unknown" for others."""
+        return ARCHITECTURES.get((self._elf["e_machine"], self.word_size), "unknown")
+
+    def _unreadable(self, reason: str) -> FormatError:
+        unreadable = FormatError(f"not a readable ELF file: {reason}", 0, "ELF")
+        unreadable.path = self.path
+        return unreadable
+
+
+def _name_at(texts: memoryview, at: int) -> str:
+    """Of a section; "" where there is none."""
+    text = bytes(texts[at : at + MAX_SECTION_NAME])
+    return text[: max(text.find(b"\0"), 0)].decode("utf-8", "replace")
+
+
+SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 0x2, 0x4, 0x800
+# The number of segments is then in the header of section 0.
+PN_XNUM = 0xFFFF
+# In bytes, by the size of a word.
+PROGRAM_HEADER_SIZES, SECTION_HEADER_SIZES = {4: 32, 8: 56}, {4: 40, 8: 64}
+# What Breakpad hashes where a file has no build id.
+HASHED_BYTES = 4096
+
+# (e_machine, bytes of a word) → name.
+ARCHITECTURES = {
+    ("EM_386", 4): "x86",
+    ("EM_X86_64", 8): "x86_64",
+    ("EM_AARCH64", 8): "arm64",
+    ("EM_ARM", 4): "arm",
+    ("EM_PPC", 4): "ppc",
+    ("EM_PPC64", 8): "ppc64",
+    ("EM_MIPS", 4): "mips",
+    ("EM_MIPS", 8): "mips64",
+    ("EM_RISCV", 4): "riscv32",
+    ("EM_RISCV", 8): "riscv64",
+}
+
+# r_info_type of R_<machine>_RELATIVE, from the processors' ABI supplements.
+RELATIVE_RELOCATIONS = {
+    "EM_X86_64": 8,
+    "EM_AARCH64": 1027,
+    "EM_PPC64": 22,
+    "EM_S390": 12,
+    "EM_ARM": 23,
+    "EM_386": 8,
+    "EM_QDSP6": 35,  # Hexagon
+    "EM_RISCV": 3,
+    "EM_LOONGARCH": 3,
+}

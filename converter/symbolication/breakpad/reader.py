@@ -1,0 +1,432 @@
+"""Breakpad symbol files, which dump_syms writes: text, a record a line, as Breakpad's docs/symbol_files.md says.
+
+Addresses are relative to where the module is loaded: `base` is 0, whatever the linker wrote. Names are as dump_syms
+writes them, of most compilers demangled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.model import Array
+from traceferry.symbolication.breakpad import breakpad_kernel
+from traceferry.symbolication.interface import Frames, Function, Inline
+
+# ---------------------------------------------------------------- layout
+
+MAGIC = b"MODULE "
+# MODULE operatingsystem architecture id name
+MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
+MAX_HEAD = 1 << 12
+# Whole bytes: on Windows it can be a number that is not a build id.
+CODE_ID = re.compile(rb"\nINFO CODE_ID ((?:[0-9A-Fa-f]{2})+)(?=[ \r\n]|$)")
+# A debug id is a GUID of 16 bytes and an age.
+GUID_DIGITS = 32
+MAX_LINE = (1 << 31) - 1
+LAST = np.uint64((1 << 64) - 1)
+
+
+def build_id_of_debug_id(debug_id: str) -> str:
+    """The first 16 bytes of the build id, in lower-case hex: a GUID of Microsoft has its first three numbers the other
+    way round. "" where the id is too short to be one, or all zeros."""
+    if len(debug_id) < GUID_DIGITS or not int(debug_id[:GUID_DIGITS], 16):
+        return ""
+    raw = bytes.fromhex(debug_id[:GUID_DIGITS])
+    return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex()
+
+
+# ---------------------------------------------------------------- decode
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a file, a row each, uint64.
+
+    files, origins: number, where the name begins and ends; functions, publics: address, size, where the name begins
+    and ends; lines: address, size, line, file number, row of the function, offset of the record; inlines: nest level,
+    call line, call file number, origin number, row of the function, offset of the record; ranges: address, size, row of
+    the inlines; damaged: offsets of lines that are none of these, int64.
+    """
+
+    files: Array
+    origins: Array
+    functions: Array
+    publics: Array
+    lines: Array
+    inlines: Array
+    ranges: Array
+    damaged: Array
+
+
+N_COLUMNS = (3, 3, 4, 4, 6, 6, 3)
+
+
+def read_records(text: Array) -> Records:
+    """text: the file's bytes, uint8."""
+    counts = np.zeros(9, np.int64)
+    breakpad_kernel.count(text, counts)
+    sizes = counts[1:].tolist()
+    tables = [np.empty((size, width), np.uint64) for size, width in zip(sizes, N_COLUMNS, strict=False)]
+    damaged = np.empty(sizes[-1], np.int64)
+    arrays = (*tables, damaged, np.empty(4, np.uint64), counts)
+    breakpad_kernel.scan(text, *arrays)
+    filled = counts[1:].tolist()
+    return Records(*(table[:n] for table, n in zip((*tables, damaged), filled, strict=True)))
+
+
+# ---------------------------------------------------------------- map
+
+
+class _Pieces:
+    """Pieces of code, found by address: the last that starts there or before; of those that start together the longest,
+    of equal ones the first. address, size: uint64; rows: int64, what `at` calls them."""
+
+    def __init__(self, address: Array, size: Array, rows: Array) -> None:
+        order = np.lexsort((-rows, size, address))
+        self.start = address[order]
+        self.end = self.start + size[order]
+        self.rows = rows[order]
+
+    def at(self, addresses: Array) -> Array:
+        """The row of the piece that holds each address, int64, -1 where none does."""
+        nth = np.searchsorted(self.start, addresses, "right") - 1
+        found = np.full(len(addresses), -1, np.int64)
+        near = np.flatnonzero(nth >= 0)
+        inside = near[addresses[near] < self.end[nth[near]]]
+        found[inside] = self.rows[nth[inside]]
+        return found
+
+
+@dataclass(frozen=True)
+class _Code:
+    """FUNC records, then PUBLIC ones. address, size: uint64, 0 is unknown; name: int64, a text; n_functions: how many
+    are FUNC."""
+
+    address: Array
+    size: Array
+    name: Array
+    n_functions: int
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Line records. address, size: uint64; line, source, function: int64, source a text, function a row of the code."""
+
+    address: Array
+    size: Array
+    line: Array
+    source: Array
+    function: Array
+
+
+@dataclass(frozen=True)
+class _Inlines:
+    """INLINE records, int64; name, call_source: texts. The ranges of a record are those where `range_of` is its row;
+    range_address, range_size: uint64."""
+
+    level: Array
+    function: Array
+    name: Array
+    call_source: Array
+    call_line: Array
+    range_address: Array
+    range_size: Array
+    range_of: Array
+
+
+class Breakpad:
+    """A Breakpad symbol file. Raises FormatError if the first line is not a MODULE record; the rest is read on demand.
+
+    No two functions should overlap; where they do, the last that starts holds an address. A PUBLIC record holds what
+    comes before the next FUNC or PUBLIC.
+    """
+
+    base = 0
+
+    def __init__(self, source: Source) -> None:
+        self.path = source.path
+        self.name = source.name
+        module = MODULE.match(bytes(source.data[:MAX_HEAD]))
+        if module is None:
+            message = "not a readable Breakpad file: its first line is not a MODULE record"
+            raise FormatError(message, 0, "MODULE", path=source.path)
+        self.arch = module[2].decode("ascii", "replace")
+        self.debug_id = module[3].decode("ascii").upper()
+        self._texts: dict[int, str] = {}
+        self.source = source
+
+    @cached_property
+    def build_id(self) -> str:
+        """Of INFO CODE_ID; else of the debug id, which has only the first 16 bytes of it."""
+        found = CODE_ID.search(self.source.data)
+        return found[1].decode("ascii").lower() if found is not None else build_id_of_debug_id(self.debug_id)
+
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        """(offset, what) of each record that is lost or lacks something, by offset."""
+        records = self._records
+        kinds = (
+            (records.damaged, "invalid record of a Breakpad symbol file, or record outside a function"),
+            (records.lines[_rows_of(records.lines[:, 3], records.files) < 0, 5], "a line refers to an undeclared FILE"),
+            (
+                records.inlines[_rows_of(records.inlines[:, 2], records.files) < 0, 5],
+                "an inlined call refers to an undeclared FILE",
+            ),
+            (records.inlines[_rows_of(records.inlines[:, 3], records.origins) < 0, 5], "undeclared INLINE_ORIGIN"),
+        )
+        return sorted((offset, what) for offsets, what in kinds for offset in offsets.tolist())
+
+    # ------------------------------------------------------------ look-ups
+
+    def lookup(self, addresses: Array) -> Frames:
+        addresses = np.ascontiguousarray(addresses, np.uint64)
+        code, lines, inlines = self._code, self._lines, self._inlines
+        held_by = self._code_at(addresses)
+        chain = list(self._inlines_at(addresses, held_by))
+        depth = np.zeros(len(addresses), np.int64)
+        for nth, _ in chain:
+            depth[nth] += 1
+        known = np.flatnonzero(held_by >= 0)
+        first = np.concatenate(([0], np.cumsum(np.where(held_by >= 0, depth + 1, 0))))
+        name, source, line = (np.full(first[-1], default, np.int64) for default in (-1, -1, 0))
+        name[first[known] + depth[known]] = code.name[held_by[known]]
+        lined, row = self._lines_at(addresses, held_by)
+        source[first[lined]], line[first[lined]] = lines.source[row], lines.line[row]
+        for level, (nth, row) in enumerate(chain):
+            at = first[nth] + depth[nth] - 1 - level
+            name[at] = inlines.name[row]
+            source[at + 1], line[at + 1] = inlines.call_source[row], inlines.call_line[row]
+        start, size = np.zeros((2, len(addresses)), np.uint64)
+        start[known], size[known] = code.address[held_by[known]], code.size[held_by[known]]
+        texts, (name, source) = self._used_texts(name, source)
+        return Frames(first, name, source, line.astype(np.int32), start, size, texts)
+
+    def _code_at(self, addresses: Array) -> Array:
+        """The row of the FUNC or PUBLIC record that holds each address, -1 where none does."""
+        held_by = self._functions.at(addresses)
+        public = self._publics.at(addresses)
+        others = np.flatnonzero((held_by < 0) & (public >= 0))
+        held_by[others] = public[others]
+        return held_by
+
+    def _lines_at(self, addresses: Array, held_by: Array) -> tuple[Array, Array]:
+        """(which of the addresses have a line record of the function that holds them, its row)."""
+        row = self._line_pieces.at(addresses)
+        found = np.flatnonzero(row >= 0)
+        found = found[self._lines.function[row[found]] == held_by[found]]
+        return found, row[found]
+
+    def _inlines_at(self, addresses: Array, held_by: Array) -> Iterator[tuple[Array, Array]]:
+        """For each nest level (which of the addresses are in an inlined function there, its row), until none is."""
+        within = np.flatnonzero(held_by >= 0)
+        for pieces in self._inline_pieces:
+            row = pieces.at(addresses[within])
+            found = row >= 0
+            within, row = within[found], row[found]
+            same = self._inlines.function[row] == held_by[within]
+            within, row = within[same], row[same]
+            if len(within) == 0:
+                return
+            yield within, row
+
+    # ------------------------------------------------------------ whole functions
+
+    def functions(self) -> Iterator[Function]:
+        """PUBLIC records only where no function is. A function that is hidden behind another has its name only."""
+        code, rows = self._code, np.arange(len(self._code.address))
+        shown = np.flatnonzero((rows < code.n_functions) | (self._code_at(code.address) == rows))
+        lines, inlines = self._rows_of_lines(), self._inline_trees()
+        for row in shown[np.argsort(code.address[shown], kind="stable")].tolist():
+            start, size = int(code.address[row]), int(code.size[row])
+            table = self._line_table(lines[row], start, start + size)
+            yield Function(self._text(int(code.name[row])), start, size, table, inlines.get(row, ()))
+
+    def _rows_of_lines(self) -> list[Array]:
+        """Of each row of the code, the rows of its line records, by address."""
+        lines = self._lines
+        order = np.lexsort((lines.address, lines.function))
+        return np.split(order, np.searchsorted(lines.function[order], np.arange(1, len(self._code.address))))
+
+    def _line_table(self, rows: Array, start: int, end: int) -> list[tuple[int, str, int]]:
+        """Line records end; where none follows, a line of 0 says that there is none."""
+        table: list[tuple[int, str, int]] = []
+        lines, reached = self._lines, start
+        columns = (lines.address, lines.size, lines.source, lines.line)
+        for address, size, source, line in zip(*(column[rows].tolist() for column in columns), strict=True):
+            if size and start <= address < end:
+                if table and reached < address:
+                    table.append((reached, "", 0))
+                table.append((address, self._text(source), line))
+                reached = address + size
+        if table and reached < end:
+            table.append((reached, "", 0))
+        return table
+
+    def _inline_trees(self) -> dict[int, list[Inline]]:
+        """By row of the code. A record belongs into the one of the level above that holds its first byte."""
+        inlines = self._inlines
+        first = np.searchsorted(inlines.range_of, np.arange(len(inlines.level) + 1)).tolist()
+        ranges = list(
+            zip(inlines.range_address.tolist(), (inlines.range_address + inlines.range_size).tolist(), strict=True)
+        )
+        columns = (
+            inlines.level,
+            inlines.function,
+            inlines.name,
+            inlines.call_source,
+            inlines.call_line,
+            self._parents(),
+        )
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        trees: dict[int, list[Inline]] = {}
+        children: dict[int, list[Inline]] = {}
+        for row in np.argsort(-inlines.level, kind="stable").tolist():
+            level, function, name, source, line, parent = rows[row]
+            inner = tuple(children.pop(row, ()))
+            inline = Inline(
+                self._text(name), tuple(ranges[first[row] : first[row + 1]]), self._text(source), line, inner
+            )
+            if level == 0:
+                trees.setdefault(function, []).append(inline)
+            elif parent >= 0:
+                children.setdefault(parent, []).append(inline)
+        return trees
+
+    def _parents(self) -> Array:
+        """Of each INLINE record the row of the one around it, -1 where none is."""
+        inlines = self._inlines
+        begin = inlines.range_address[np.searchsorted(inlines.range_of, np.arange(len(inlines.level)))]
+        parents = np.full(len(begin), -1, np.int64)
+        for level, pieces in enumerate(self._inline_pieces, start=1):
+            rows = np.flatnonzero(inlines.level == level)
+            around = pieces.at(begin[rows])
+            same = np.flatnonzero(around >= 0)
+            same = same[inlines.function[around[same]] == inlines.function[rows[same]]]
+            parents[rows[same]] = around[same]
+        return parents
+
+    # ------------------------------------------------------------ tables
+
+    @cached_property
+    def _records(self) -> Records:
+        return read_records(np.frombuffer(self.source.data, np.uint8))
+
+    @cached_property
+    def _spans(self) -> Array:
+        """Where names begin and end: of FILE, INLINE_ORIGIN, FUNC and PUBLIC records. A *text* is a row of these."""
+        records = self._records
+        return np.concatenate(
+            (records.files[:, 1:], records.origins[:, 1:], records.functions[:, 2:], records.publics[:, 2:])
+        ).astype(np.int64)
+
+    @cached_property
+    def _code(self) -> _Code:
+        records = self._records
+        both = np.concatenate((records.functions, records.publics))
+        name = len(records.files) + len(records.origins) + np.arange(len(both))
+        return _Code(both[:, 0], both[:, 1], name, len(records.functions))
+
+    @cached_property
+    def _functions(self) -> _Pieces:
+        rows = np.flatnonzero(self._code.size)
+        return _Pieces(self._code.address[rows], self._code.size[rows], rows)
+
+    @cached_property
+    def _publics(self) -> _Pieces:
+        """Each until the next address that a FUNC or PUBLIC record names; none that only names a function again."""
+        code = self._code
+        functions, publics = np.split(code.address, [code.n_functions])
+        rows = code.n_functions + np.flatnonzero(~np.isin(publics, functions))
+        named = np.unique(code.address)
+        following = np.append(named, LAST)[np.searchsorted(named, code.address[rows], "right")]
+        return _Pieces(code.address[rows], following - code.address[rows], rows)
+
+    @cached_property
+    def _is_found(self) -> Array:
+        """Of each row of the code, whether a look-up of its address finds it: else nothing of it counts."""
+        found: Array = self._functions.at(self._code.address) == np.arange(len(self._code.address))
+        return found
+
+    @cached_property
+    def _lines(self) -> _Lines:
+        """Without those that are outside their function."""
+        lines, code = self._records.lines, self._code
+        function = lines[:, 4].astype(np.int64)
+        inside = lines[:, 0] - code.address[function] < code.size[function]
+        lines = lines[inside & self._is_found[function]]
+        source = _rows_of(lines[:, 3], self._records.files)
+        return _Lines(lines[:, 0], lines[:, 1], _line_numbers(lines[:, 2]), source, lines[:, 4].astype(np.int64))
+
+    @cached_property
+    def _line_pieces(self) -> _Pieces:
+        return _Pieces(self._lines.address, self._lines.size, np.arange(len(self._lines.address)))
+
+    @cached_property
+    def _inlines(self) -> _Inlines:
+        records = self._records
+        inlines, ranges, n_files = records.inlines, records.ranges, len(records.files)
+        origin = _rows_of(inlines[:, 3], records.origins)
+        kept = (origin >= 0) & self._is_found[inlines[:, 4].astype(np.int64)]
+        of = ranges[:, 2].astype(np.int64)
+        ranges, of = ranges[kept[of]], (np.cumsum(kept) - 1)[of[kept[of]]]
+        inlines = inlines[kept]
+        return _Inlines(
+            level=inlines[:, 0].astype(np.int64),
+            function=inlines[:, 4].astype(np.int64),
+            name=origin[kept] + n_files,
+            call_source=_rows_of(inlines[:, 2], records.files),
+            call_line=_line_numbers(inlines[:, 1]),
+            range_address=ranges[:, 0],
+            range_size=ranges[:, 1],
+            range_of=of,
+        )
+
+    @cached_property
+    def _inline_pieces(self) -> list[_Pieces]:
+        """The ranges of each nest level."""
+        inlines = self._inlines
+        level_of = inlines.level[inlines.range_of]
+        levels = (np.flatnonzero(level_of == level) for level in range(int(level_of.max(initial=-1)) + 1))
+        return [_Pieces(inlines.range_address[r], inlines.range_size[r], inlines.range_of[r]) for r in levels]
+
+    # ------------------------------------------------------------ texts
+
+    def _text(self, row: int) -> str:
+        """Held once, however many records refer to it."""
+        if row < 0:
+            return ""
+        if row not in self._texts:
+            begin, end = self._spans[row].tolist()
+            self._texts[row] = bytes(self.source.data[begin:end]).decode("utf-8", "replace")
+        return self._texts[row]
+
+    def _used_texts(self, *columns: Array) -> tuple[list[str], list[Array]]:
+        """(texts, the columns as int32 indices of these); -1 for an invalid or empty text."""
+        used, which = np.unique(np.concatenate(columns), return_inverse=True)
+        texts = [self._text(row) for row in used.tolist()]
+        indices = np.where(np.array([bool(text) for text in texts], bool), np.arange(len(texts)), -1).astype(np.int32)
+        return texts, np.split(indices[which], len(columns))
+
+
+def _rows_of(numbers: Array, named: Array) -> Array:
+    """The rows of the FILE or INLINE_ORIGIN records with those numbers, the last of several; int64, -1 is none."""
+    order = np.argsort(named[:, 0], kind="stable")
+    known = named[order, 0]
+    nth = np.searchsorted(known, numbers, "right") - 1
+    rows = np.full(len(numbers), -1, np.int64)
+    found = np.flatnonzero(nth >= 0)
+    found = found[known[nth[found]] == numbers[found]]
+    rows[found] = order[nth[found]]
+    return rows
+
+
+def _line_numbers(column: Array) -> Array:
+    """int64; an invalid line number is unknown."""
+    return np.where(column <= MAX_LINE, column, 0).astype(np.int64)

@@ -1,0 +1,140 @@
+"""Matches symbol files to libraries: formats are detected by the first bytes, files matched by build id, then by
+name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from traceferry.common.errors import FormatError
+from traceferry.common.report import Report
+from traceferry.files.source import Source, open_regular
+from traceferry.symbolication.build_id import DEBUG_ID_DIGITS, is_same_build
+from traceferry.symbolication.interface import Symbols
+
+ELF_MAGIC = b"\x7fELF"
+# GSYM_MAGIC 0x4753594d in either byte order.
+GSYM_MAGICS = (b"MYSG", b"GSYM")
+BREAKPAD_MAGIC = b"MODULE "
+MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
+LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
+# What the tools that write symbols put behind the name of the library.
+SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
+
+
+class Identified(Protocol):
+    """What symbols are chosen by: a Symbols, or what is known of its file. name: of the file, without folders;
+    build_id: in lower-case hex, "" is unknown."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def build_id(self) -> str: ...
+
+
+Chosen = TypeVar("Chosen", bound=Identified)
+
+
+def open_symbols(source: Source) -> Symbols:
+    """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read."""
+    head = bytes(source.data[:LONGEST_MAGIC])
+    if head.startswith(ELF_MAGIC):
+        from traceferry.symbolication.binary import Binary
+        from traceferry.symbolication.elf import ElfSymbols
+
+        return ElfSymbols(Binary(source))
+    if head.startswith(GSYM_MAGICS):
+        from traceferry.symbolication.gsym.reader import Gsym
+
+        return Gsym(source)
+    if head.startswith(BREAKPAD_MAGIC):
+        from traceferry.symbolication.breakpad.reader import Breakpad
+
+        return Breakpad(source)
+    raise FormatError("not a readable ELF, GSYM or Breakpad file", 0, path=source.path)
+
+
+def symbol_files(paths: Iterable[str]) -> list[str]:
+    """A folder means the files in it that are recognised as symbols, in the order of their names."""
+    files: list[str] = []
+    for path in paths:
+        folder = Path(path)
+        if folder.is_dir():
+            files += [str(file) for file in sorted(folder.iterdir()) if file.is_file() and _begins_as_symbols(file)]
+        else:
+            files.append(path)
+    return files
+
+
+def _begins_as_symbols(file: Path) -> bool:
+    try:
+        with open_regular(str(file)) as opened:
+            return opened.read(LONGEST_MAGIC).startswith(MAGICS)
+    except OSError:
+        return False
+
+
+class SymbolIndex(Generic[Chosen]):
+    """Files of symbols, in the user's order, by build id and by name."""
+
+    def __init__(self, symbols: Iterable[Chosen]) -> None:
+        self._by_build: dict[str, list[Chosen]] = {}
+        self._by_name: dict[str, list[Chosen]] = {}
+        for one in symbols:
+            self._by_build.setdefault(_build_key(one.build_id), []).append(one)
+            self._by_name.setdefault(library_name(one.name), []).append(one)
+
+    def of_build(self, build_id: str) -> list[Chosen]:
+        found = self._by_build.get(_build_key(build_id), ())
+        return [one for one in found if is_same_build(one.build_id, build_id)]
+
+    def matching(self, build_id: str, name: str) -> Chosen | None:
+        """The first of that build; where it or the library has no build id, the first of that name.
+
+        build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
+        Raises FormatError, with both ids, if only files of other builds have that name.
+        """
+        of_build = self.of_build(build_id)
+        if of_build:
+            return of_build[0]
+        named = self._by_name.get(library_name(name), ())
+        undecided = next((one for one in named if not (one.build_id and build_id)), None)
+        if undecided is None and named:
+            raise refused_build(named[0], build_id, name)
+        return undecided
+
+
+def _build_key(build_id: str) -> str:
+    """Equal for the ids of one build."""
+    return build_id[:DEBUG_ID_DIGITS].ljust(DEBUG_ID_DIGITS, "0") if build_id else ""
+
+
+def note_problems(report: Report, symbols: Symbols) -> None:
+    """Reports the damage met so far, and whether look-ups could have been faster."""
+    from traceferry.symbolication.elf import ElfSymbols
+
+    if isinstance(symbols, ElfSymbols) and symbols.is_slow:
+        report.note("symbolic_missing", 1, where=symbols.path, detail=symbols.name)
+    if symbols.problems:
+        offset, what = symbols.problems[0]
+        detail = f"{symbols.name}: {what}"
+        report.note("symbols_damaged", len(symbols.problems), offset=offset, where=symbols.path, detail=detail)
+
+
+def refused_build(symbols: Identified, build_id: str, name: str) -> FormatError:
+    """The error for symbols of another build than the library's."""
+    here = symbols.build_id or "unknown"
+    message = f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}"
+    return FormatError(message, path=symbols.path)
+
+
+def library_name(name: str) -> str:
+    """Of a file of symbols: libc.so.6 of libc.so.6.debug."""
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name

@@ -1,0 +1,117 @@
+"""Addresses and lifetimes of jitted code: loads and moves become places, no two of which overlap at one time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+import numpy as np
+
+from traceferry.model import Array, Trace, sums
+from traceferry.symbolication.jit_names.patterns import CATEGORY_COLORS, Tier
+
+
+def add_category(trace: Trace, name: str) -> int:
+    """A row of `categories` for one of CATEGORY_COLORS."""
+    return trace.add_category(name, CATEGORY_COLORS[name])
+
+
+def add_tier(trace: Trace, tier: Tier) -> int:
+    """A row of `tiers`."""
+    intern = trace.strings.intern
+    return trace.tiers.intern(name=intern(tier.name), family=intern(tier.family), color=intern(tier.color))
+
+
+class Placements:
+    """Collects the addresses of the code objects of one process in time order, and determines when they ended.
+
+    Code put onto another object's addresses ends that whole object. Code of size 0 ends nothing.
+    """
+
+    def __init__(self) -> None:
+        self._code: list[int] = []
+        self._address: list[int] = []
+        self._size: list[int] = []
+        self._start: list[int] = []
+        self._end: list[int] = []
+        self._latest: dict[int, int] = {}
+
+    def put(self, code: int, address: int, size: int, ts: int) -> None:
+        """The object is at this address from ts on, and no longer at its previous one."""
+        before = self._latest.get(code)
+        if before is not None:
+            self._end[before] = ts
+        self._latest[code] = len(self._code)
+        self._code.append(code)
+        self._address.append(address)
+        self._size.append(size)
+        self._start.append(ts)
+        self._end.append(-1)
+
+    def put_all(self, code: Array, address: Array, size: Array, ts: Array) -> None:
+        """Objects that had no address before and are not moved later."""
+        order = np.argsort(ts, kind="stable")
+        self._code += code[order].tolist()
+        self._address += address[order].tolist()
+        self._size += size[order].tolist()
+        self._start += ts[order].tolist()
+        self._end += [-1] * len(order)
+
+    def address_of(self, code: int) -> int:
+        """The latest address of the object."""
+        return self._address[self._latest[code]]
+
+    def add_to(self, trace: Trace) -> None:
+        """Rows of the table `places`."""
+        if not self._code:
+            return
+        address, size = np.array(self._address, np.uint64), np.array(self._size, np.uint64)
+        for component in _overlapping(address, size):
+            self._end_overlapped(component)
+        trace.places.extend(code=self._code, address=address, start_ts=self._start, end_ts=self._end)
+
+    def _end_overlapped(self, rows: list[int]) -> None:
+        """rows: placements in the order of time that overlap each other only."""
+        starts: list[int] = []
+        alive: dict[int, int] = {}
+        for row in rows:
+            begin, size = self._address[row], self._size[row]
+            first = bisect_left(starts, begin)
+            if first and starts[first - 1] + self._size[alive[starts[first - 1]]] > begin:
+                first -= 1
+            last = bisect_left(starts, begin + size)
+            for start in starts[first:last]:
+                ended = alive.pop(start)
+                if self._end[ended] < 0 or self._end[ended] > self._start[row]:
+                    self._end[ended] = self._start[row]
+            del starts[first:last]
+            insort(starts, begin)
+            alive[begin] = row
+
+
+def _overlapping(address: Array, size: Array) -> list[list[int]]:
+    """Groups of rows that touch each other's addresses, each in the order of rows; rows on their own are left out."""
+    order = np.argsort(address, kind="stable")
+    order = order[size[order] > 0]
+    if len(order) == 0:
+        return []
+    # The last byte, since what lies at the end of memory has no end in 64 bits.
+    last = address[order] + (size[order] - np.uint64(1))
+    last[last < address[order]] = np.iinfo(np.uint64).max
+    reach = np.maximum.accumulate(last)
+    is_new = np.concatenate(([True], address[order][1:] > reach[:-1]))
+    group = np.cumsum(is_new) - 1
+    sizes = np.bincount(group)
+    shared = order[sizes[group] > 1]
+    of_shared = group[sizes[group] > 1]
+    return [sorted(rows.tolist()) for rows in np.split(shared, np.flatnonzero(np.diff(of_shared)) + 1) if len(rows)]
+
+
+def live_bytes(start_ts: Array, end_ts: Array, size: Array) -> tuple[Array, Array]:
+    """(ts, bytes) of the code that is loaded, at each change; end_ts -1 is never."""
+    ended = end_ts >= 0
+    ts = np.concatenate((start_ts, end_ts[ended]))
+    change = np.concatenate((size, -size[ended]))
+    order = np.argsort(ts, kind="stable")
+    ts, total = ts[order], sums.running(change[order])
+    last = np.concatenate((ts[1:] != ts[:-1], [True])) if len(ts) else np.zeros(0, bool)
+    return ts[last], total[last]

@@ -1,0 +1,154 @@
+"""Names as people write them: those of Rust, and of C++ as LLVM demangles them.
+
+LLVM's demangler of C++ limits nothing. A substitution stands for all that was written before, so that each may double
+what is printed: 361 bytes become more than any memory, and then the process ends. It calls itself for each level of a
+name, so that 8 kB end a thread. Names that may be of this kind are therefore demangled in a process of their own, whose
+memory, time and stack are limited; what that process cannot do keeps the name that the linker uses.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from traceferry.common.report import Report
+from traceferry.symbolication.rust import rust_name
+
+ITANIUM = ("_Z", "__Z", "___Z")
+# macOS has another underscore in front.
+MANGLED = (*ITANIUM, "_R", "__R")
+# In characters. Symbol tables have names of up to 65,536.
+MAX_NAME = 1 << 16
+# Of 170,000 names of Node.js, LLVM and Clang, none is longer than 1,024, and none becomes more than 13 times as long.
+MAX_GROWTH = 64
+# What this process demangles itself: names of so many characters, which become at most so many.
+OWN_NAME = 1 << 10
+OWN_OUTPUT = 1 << 20
+# The most that a character stands for, but for substitutions: `y` is "unsigned long long, ", `Ss` is a
+# std::basic_string with its three arguments.
+EXPANSION = 40
+# Substitutions (S_, S1_) and template parameters (T_), each of which repeats what is before; constructors and
+# destructors (C1, D0), which repeat one name; expansions of packs and folds, which repeat for each member.
+REPEATING = re.compile("[ST][0-9A-Z]*_")
+NAMING = re.compile("[CD][0-9I]")
+MULTIPLYING = re.compile("D[pP]|s[pPZ]|f[lrLR]")
+
+APART = Path(__file__).with_name("demangle_apart.py")
+# How often that process may end before it is not started again; its time on a processor, in s, and s for each byte of
+# names; and the time by the clock, where nothing limits the other.
+MOST_ENDS = 3
+SECONDS, SECONDS_PER_BYTE = 2, 5e-6
+CLOCK_SECONDS, CLOCK_FACTOR = 60, 10
+# Of a name in the report.
+SHOWN = 100
+
+
+class Demangler:
+    """Demangles names, each once.
+
+    kept: names that stay as they are in the file, because they would become too long, or cannot be demangled within
+    limits.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self._shown: dict[str, str] = {}
+        self._n_ends = 0
+
+    def __call__(self, name: str) -> str:
+        if name not in self._shown:
+            self.learn([name])
+        return self._shown[name]
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Demangles these together, which takes less time than one by one."""
+        apart = []
+        for name in dict.fromkeys(names):
+            if name in self._shown:
+                continue
+            rust = rust_name(name) if name.startswith(MANGLED) else None
+            if rust is not None:
+                self._enter(name, rust)
+            elif not name.startswith(ITANIUM) or "\0" in name:
+                self._shown[name] = name
+            elif is_harmless(name):
+                self._enter(name, demangled(name))
+            else:
+                apart.append(name)
+        self._learn_apart(apart)
+
+    def note_kept(self, report: Report, where: str) -> None:
+        if self.kept:
+            shortest = min(self.kept, key=len)
+            detail = shortest if len(shortest) <= SHOWN else f"{shortest[:SHOWN]}… ({len(shortest)} characters)"
+            report.note("names_kept_mangled", len(self.kept), where=where, detail=detail)
+
+    def _learn_apart(self, names: list[str]) -> None:
+        waiting = []
+        for name in names:
+            if len(name) > MAX_NAME:
+                self._enter(name, "")
+            else:
+                waiting.append(name)
+        while waiting and self._n_ends < MOST_ENDS:
+            answers = _demangled_apart(waiting)
+            for name, answer in zip(waiting, answers, strict=False):
+                self._enter(name, answer)
+            waiting = waiting[len(answers) :]
+            if waiting:
+                self._n_ends += 1
+                self._enter(waiting.pop(0), "")
+        for name in waiting:
+            self._enter(name, "")
+
+    def _enter(self, name: str, shown: str) -> None:
+        """shown: "" where there is none."""
+        if not shown or len(shown) > MAX_GROWTH * len(name):
+            self.kept.append(name)
+            shown = name
+        self._shown[name] = shown
+
+
+def demangle(name: str) -> str:
+    """A name as people write it; any other name as it is."""
+    return Demangler()(name)
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a name cannot become long, nor need much of the stack."""
+    if len(name) > OWN_NAME or MULTIPLYING.search(name):
+        return False
+    size = len(name) * (EXPANSION + len(NAMING.findall(name)))
+    return size << len(REPEATING.findall(name)) <= OWN_OUTPUT
+
+
+def demangled(name: str) -> str:
+    """Demangles a name of C++ that is harmless; one that is invalid stays as it is."""
+    from pycxxfilt import demangle as itanium
+
+    try:
+        return str(itanium(name) or name)
+    except ValueError:
+        return name
+
+
+def _demangled_apart(names: Sequence[str]) -> list[str]:
+    """The first of these names, as far as the process came; "" is one that is too long."""
+    import subprocess  # which few names need
+
+    given = b"".join(name.encode("utf-8", "replace") + b"\0" for name in names)
+    seconds = SECONDS + SECONDS_PER_BYTE * len(given)
+    command = [sys.executable, "-I", str(APART), str(MAX_GROWTH), str(round(seconds))]
+    try:
+        run = subprocess.run(
+            command, input=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+            timeout=CLOCK_SECONDS + CLOCK_FACTOR * seconds,
+        )  # fmt: skip
+        answer = run.stdout
+    except subprocess.TimeoutExpired as error:
+        answer = error.stdout or b""
+    except OSError:
+        return []
+    return [text.decode("utf-8", "replace") for text in answer.split(b"\0")[:-1]]

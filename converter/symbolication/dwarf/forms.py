@@ -1,0 +1,272 @@
+"""Layout and decode: the forms that attributes take (DWARF 5, section 7.5.6), and the sections they point into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.binary import Binary
+
+# How much work each byte of the sections may make: what real files need is less than 1. More is needed only where
+# many entries refer to the same bytes.
+EFFORT = 8
+# What a function and a row of a line table count for: they need that many times the memory of what they are read from.
+FUNCTION_EFFORT = 16
+ROW_EFFORT = 4
+MAX_LEB = 10  # bytes: 64 bits
+MAX_NAME = 1 << 16
+TEXT_PIECE = 64
+
+Order = Literal["little", "big"]
+Skip = Callable[[int], int]
+
+
+# ---------------------------------------------------------------- layout
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """size: bytes, or how to find out: "address" and "offset" depend on the unit; meaning: what the value is."""
+
+    size: int | str
+    meaning: str = "other"
+
+
+FORMS = {
+    0x01: Form("address", "address"),  # addr
+    0x03: Form("block 2"),
+    0x04: Form("block 4"),
+    0x05: Form(2, "number"),  # data2
+    0x06: Form(4, "number"),
+    0x07: Form(8, "number"),
+    0x08: Form("string", "text"),
+    0x09: Form("block"),
+    0x0A: Form("block 1"),
+    0x0B: Form(1, "number"),  # data1
+    0x0C: Form(1),  # flag
+    0x0D: Form("sleb", "number"),  # sdata
+    0x0E: Form("offset", "debug_str"),  # strp
+    0x0F: Form("uleb", "number"),  # udata
+    0x10: Form("ref_addr", "reference"),
+    0x11: Form(1, "unit reference"),  # ref1
+    0x12: Form(2, "unit reference"),
+    0x13: Form(4, "unit reference"),
+    0x14: Form(8, "unit reference"),
+    0x15: Form("uleb", "unit reference"),  # ref_udata
+    0x16: Form("indirect"),
+    0x17: Form("offset", "number"),  # sec_offset
+    0x18: Form("block"),  # exprloc
+    0x19: Form(0),  # flag_present
+    0x1A: Form("uleb", "string index"),  # strx
+    0x1B: Form("uleb", "address index"),  # addrx
+    0x1C: Form(4),  # ref_sup4
+    0x1D: Form("offset"),  # strp_sup
+    0x1E: Form(16),  # data16
+    0x1F: Form("offset", "debug_line_str"),  # line_strp
+    0x20: Form(8),  # ref_sig8
+    0x21: Form(0, "number"),  # implicit_const: the abbreviation holds it
+    0x22: Form("uleb"),  # loclistx
+    0x23: Form("uleb", "range index"),  # rnglistx
+    0x24: Form(8),  # ref_sup8
+    0x25: Form(1, "string index"),  # strx1
+    0x26: Form(2, "string index"),
+    0x27: Form(3, "string index"),
+    0x28: Form(4, "string index"),
+    0x29: Form(1, "address index"),  # addrx1
+    0x2A: Form(2, "address index"),
+    0x2B: Form(3, "address index"),
+    0x2C: Form(4, "address index"),
+    0x1F01: Form("uleb", "address index"),  # GNU_addr_index
+    0x1F02: Form("uleb", "string index"),  # GNU_str_index
+    0x1F20: Form("offset"),  # GNU_ref_alt
+    0x1F21: Form("offset"),  # GNU_strp_alt
+}
+IMPLICIT_CONST = 0x21
+
+SECTIONS = ("info", "abbrev", "line", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")
+
+
+# ---------------------------------------------------------------- decode
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """name: as .debug_info; bytes: of the section, decompressed, none where a file has no such section."""
+
+    name: str
+    bytes: memoryview
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+
+@dataclass
+class Sections:
+    """texts: debug_str and debug_line_str, whose texts are decoded once; effort: what `spend` may still count."""
+
+    order: Order
+    info: Section
+    abbrev: Section
+    line: Section
+    ranges: Section
+    rnglists: Section
+    addr: Section
+    str_offsets: Section
+    texts: dict[str, Section]
+    effort: int = field(init=False)
+    _decoded: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        tables = (self.info, self.abbrev, self.line, self.ranges, self.rnglists, *self.texts.values())
+        self.effort = EFFORT * sum(map(len, tables))
+
+    def spend(self, amount: int) -> None:
+        """Counts work against what an undamaged file of this size can need. Raises FormatError when it is used up."""
+        self.effort -= amount
+        if self.effort < 0:
+            raise FormatError("the debug information refers to the same bytes too often", None, ".debug_info")
+
+    def text(self, section: str, offset: int) -> str:
+        """The zero-terminated text at `offset` of debug_str or debug_line_str."""
+        key = (section, offset)
+        if key not in self._decoded:
+            self.spend(1)
+            text, end = text_at(self.texts[section], offset)
+            self.spend(end - offset)
+            self._decoded[key] = text
+        return self._decoded[key]
+
+
+def sections_of(binary: Binary) -> Sections | None:
+    """None where there is no debug information. Raises FormatError if a section cannot be read."""
+    if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
+        return None
+    held = {name: _section(binary, name) for name in SECTIONS}
+    texts = {"debug_str": held.pop("str"), "debug_line_str": held.pop("line_str")}
+    return Sections("little" if binary.little_endian else "big", texts=texts, **held)
+
+
+def _section(binary: Binary, name: str) -> Section:
+    """Not copied, unless it is compressed."""
+    section = binary.section_named(f".debug_{name}") or binary.section_named(f".zdebug_{name}")
+    return Section(f".debug_{name}", binary.content(section) if section is not None else memoryview(b""))
+
+
+def number_at(data: Section, at: int, size: int, order: Order) -> int:
+    if not 0 <= at <= len(data) - size:
+        raise FormatError(f"a number of {size} bytes lies beyond the end", at, data.name)
+    return int.from_bytes(data.bytes[at : at + size], order)
+
+
+def text_at(data: Section, at: int) -> tuple[str, int]:
+    """(the text, where the next byte is). Raises FormatError if it has no end."""
+    size = TEXT_PIECE
+    while 0 <= at < len(data):
+        piece = bytes(data.bytes[at : at + size])
+        end = piece.find(0)
+        if end >= 0:
+            return piece[:end].decode("utf-8", "replace"), at + end + 1
+        if len(piece) < size or size >= MAX_NAME:
+            break
+        size *= 4
+    raise FormatError("a text has no end", at, data.name)
+
+
+def uleb_at(data: Section, at: int) -> tuple[int, int]:
+    """(the ULEB128 number, where the next byte is)"""
+    view = data.bytes
+    if 0 <= at < len(view) and view[at] < 0x80:
+        return view[at], at + 1
+    value = shift = 0
+    for place in range(at, min(at + MAX_LEB, len(view))):
+        byte = view[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise FormatError("a LEB128 number has no end", at, data.name)
+
+
+def sleb_at(data: Section, at: int) -> tuple[int, int]:
+    """(the SLEB128 number, where the next byte is)"""
+    value, end = uleb_at(data, at)
+    bits = 7 * (end - at)
+    return value - (1 << bits) if value >> (bits - 1) else value, end
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the values of a unit are coded: of `data`, with addresses and offsets of so many bytes."""
+
+    data: Section
+    order: Order
+    version: int
+    address_size: int
+    offset_size: int
+
+    def value_at(self, form: int, at: int, constant: int = 0) -> tuple[str, Any, int]:
+        """(meaning, the value as it stands there, where the next byte is). constant: what the abbreviation holds."""
+        known = form_of(form, at, self.data)
+        if form == IMPLICIT_CONST:
+            return "number", constant, at
+        size = self._fixed(known.size)
+        if size is not None:
+            return known.meaning, number_at(self.data, at, size, self.order), at + size
+        if known.size == "uleb":
+            return known.meaning, *uleb_at(self.data, at)
+        if known.size == "sleb":
+            return known.meaning, *sleb_at(self.data, at)
+        if known.size == "string":
+            return known.meaning, *text_at(self.data, at)
+        if known.size == "indirect":
+            inner, at = uleb_at(self.data, at)
+            if form_of(inner, at, self.data).size == "indirect":
+                raise FormatError("an indirect form is itself indirect", at, self.data.name)
+            return self.value_at(inner, at)
+        return known.meaning, None, self._after_block(str(known.size), at)
+
+    def skipping(self, form: int, at: int, abbrev: Section) -> int | Skip:
+        """The size of a value of this form, or what finds the byte behind it. at: where the form stands in `abbrev`."""
+        size = form_of(form, at, abbrev).size
+        fixed = self._fixed(size)
+        if fixed is not None:
+            return fixed
+        if size in ("uleb", "sleb"):
+            return self._after_leb
+        if size == "string":
+            return lambda place: text_at(self.data, place)[1]
+        if size == "indirect":
+            return lambda place: self.value_at(form, place)[2]
+        return lambda place: self._after_block(str(size), place)
+
+    def _fixed(self, size: int | str) -> int | None:
+        if isinstance(size, int):
+            return size
+        if size == "address" or (size == "ref_addr" and self.version <= 2):
+            return self.address_size
+        return self.offset_size if size in ("offset", "ref_addr") else None
+
+    def _after_leb(self, at: int) -> int:
+        data = self.data.bytes
+        if at < len(data) and data[at] < 0x80:
+            return at + 1
+        return uleb_at(self.data, at)[1]
+
+    def _after_block(self, size: str, at: int) -> int:
+        if size == "block":
+            length, at = uleb_at(self.data, at)
+        else:
+            width = int(size.removeprefix("block "))
+            length = number_at(self.data, at, width, self.order)
+            at += width
+        if length > len(self.data) - at:
+            raise FormatError("a block ends beyond the section", at, self.data.name)
+        return at + length
+
+
+def form_of(form: int, at: int, data: Section) -> Form:
+    if form not in FORMS:
+        raise FormatError(f"the form {form:#x} is unknown", at, data.name)
+    return FORMS[form]

@@ -1,0 +1,353 @@
+"""Map: the functions of an ELF file, from its debug information (DWARF 2 to 5) and its symbol table.
+
+What counts as a function, and what it looks like, follows `llvm-gsymutil --convert` of LLVM 19, but where the tests say
+why not:
+
+- A function begins in a section of code. One of several ranges is a function for each range.
+- It has the rows of its unit's line table; where there are none, the line of its declaration.
+- An inlined call belongs to the function, or call, whose ranges hold its own; lexical blocks are looked through.
+- Symbols of functions add what the debug information does not have. One of size 0 lasts until the next function, the
+  last one of a section until its end.
+- The stubs of the procedure linkage table are functions, too: NAME@plt.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
+from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
+from traceferry.symbolication.dwarf.units import (
+    AT_ABSTRACT_ORIGIN,
+    AT_CALL_FILE,
+    AT_CALL_LINE,
+    AT_COMP_DIR,
+    AT_DECL_FILE,
+    AT_DECL_LINE,
+    AT_DWO_NAME,
+    AT_GNU_DWO_NAME,
+    AT_LANGUAGE,
+    AT_LINKAGE_NAME,
+    AT_MIPS_LINKAGE_NAME,
+    AT_NAME,
+    AT_SPECIFICATION,
+    AT_STMT_LIST,
+    CONTEXTS,
+    TAG_INLINED_SUBROUTINE,
+    TAG_LEXICAL_BLOCK,
+    TAG_SUBPROGRAM,
+    UT_SPLIT_TYPE,
+    UT_TYPE,
+    Entry,
+    Unit,
+    units_of,
+)
+from traceferry.symbolication.interface import Function, Inline
+from traceferry.symbolication.plt import PLT_SECTIONS
+from traceferry.symbolication.ranges import Ranges, holder, merged
+from traceferry.symbolication.symbol_table import (
+    STT_FUNC,
+    TABLES,
+    TYPE_BITS,
+    SymbolTable,
+    Texts,
+    content_of,
+    symbols_of,
+)
+
+MAX_INLINED = 128  # calls inlined into each other
+MAX_ORIGINS = 16  # entries that refer to each other
+MAX_CONTEXTS = 64  # namespaces and classes around a function
+MAX_SIZE = 1 << 32
+SHN_UNDEF = 0
+
+# DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
+QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
+
+Lost = Callable[[FormatError], None]
+
+
+def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Function]:
+    """All functions, by address, the smaller first. Those of the same address and size are all there, in the file's
+    order; but a symbol is not, where the debug information has such a function.
+
+    lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
+    """
+    text = code_ranges(binary)
+    found = list(debug_functions(binary, text, lost))
+    symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
+    ranges = {(function.start, function.size) for function in found}
+    found = with_linkage_names(found, symbols)
+    found += (symbol for symbol in symbols if (symbol.start, symbol.size) not in ranges)
+    found.sort(key=lambda function: (function.start, function.size))
+    yield from within_sections(found, binary.code_ranges)
+
+
+# ---------------------------------------------------------------- the symbol table
+
+
+def code_ranges(binary: Binary) -> Ranges:
+    """Where there are sections of code, those that adjoin as one."""
+    return merged(binary.code_ranges)
+
+
+def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
+    """In the order of .symtab, or of .dynsym where a file has no other."""
+    clear = ~1 if binary.machine == "EM_ARM" else ~0  # the lowest bit says that it is Thumb code
+    table = next((name for name in TABLES if any(section.name == name for section in binary.sections)), "")
+    if not table:
+        return
+    symbols, texts = symbols_of(binary, table), Texts(content_of(binary, TABLES[table]))
+    is_here = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_shndx"] != SHN_UNDEF)
+    symbols = symbols[is_here & (symbols["st_size"].astype(np.uint64) < MAX_SIZE)]
+    columns = (symbols[field].tolist() for field in ("st_value", "st_size", "st_name"))
+    for value, size, name_at in zip(*columns, strict=True):
+        start = value & clear
+        name = texts.at(name_at) if is_code(text, start) else ""
+        if name:
+            yield Function(name, start, size)
+
+
+def is_code(text: Ranges, address: int) -> bool:
+    return holder(text, address, address + 1) is not None
+
+
+def stub_functions(binary: Binary) -> Iterator[Function]:
+    """The stubs of the procedure linkage table that have no symbol."""
+    if any(section.name in PLT_SECTIONS for section in binary.sections):
+        yield from (Function(*stub) for stub in SymbolTable(binary).stubs())
+
+
+def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Function]:
+    """The functions, which rise by address; one of size 0 that is the last of its section with the size that reaches to
+    the section's end."""
+    starts = [function.start for function in found]
+    for function in found:
+        if not function.size:
+            following = bisect_right(starts, function.start)
+            end = next((end for begin, end in sections if begin <= function.start < end), 0)
+            if following == len(starts) or starts[following] >= end > function.start:
+                function = function._replace(size=max(end - function.start, 0))
+        yield function
+
+
+def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[Function]:
+    """Compilers leave out the linkage names of functions that only one file sees; the symbol of the same bytes has it,
+    if it holds the name as mangled names do: with its length in front."""
+    mangled = {(s.start, s.size): s.name for s in symbols if s.name.startswith("_Z")}
+    named = []
+    for function in found:
+        name = mangled.get((function.start, function.size), "")
+        short = function.name.partition("<")[0].rpartition("::")[2]
+        fits = not function.name.startswith("_Z") and f"{len(short)}{short}" in name
+        named.append(function._replace(name=name) if fits else function)
+    return named
+
+
+# ---------------------------------------------------------------- the debug information
+
+
+def debug_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Function]:
+    """In the order of the units and their entries."""
+    try:
+        sections = sections_of(binary)
+    except FormatError as error:
+        lost(error)
+        return
+    if sections is not None:
+        yield from DebugInfo(sections, text, lost).functions()
+
+
+class Piece(NamedTuple):
+    """One of the ranges of a function. entry: its DW_TAG_subprogram."""
+
+    begin: int
+    end: int
+    entry: Entry
+
+
+class DebugInfo:
+    """The units of a file, and what their entries mean."""
+
+    def __init__(self, sections: Sections, text: Ranges, lost: Lost) -> None:
+        self._sections = sections
+        self._text = text
+        self._lost = lost
+        self.units: list[Unit] = []
+        self._tables: dict[int, LineTable] = {}
+        try:
+            for unit in units_of(sections):
+                self.units.append(unit)
+        except FormatError as error:
+            lost(error)
+        self._offsets = [unit.offset for unit in self.units]
+
+    def functions(self) -> Iterator[Function]:
+        for unit in self.units:
+            for piece in self.code_of(unit):
+                function = self.function(piece)
+                if function is not None:
+                    yield function
+
+    def code_of(self, unit: Unit) -> Iterator[Piece]:
+        """The pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
+        if unit.kind in (UT_TYPE, UT_SPLIT_TYPE):
+            return
+        try:
+            elsewhere = unit.root.text(AT_DWO_NAME) or unit.root.text(AT_GNU_DWO_NAME)
+        except FormatError as error:
+            self._lost(error)
+            return
+        if elsewhere:
+            self._lost(FormatError(f"the debug information of a unit is in another file, {elsewhere}", unit.offset))
+        entries = unit.entries
+        if unit.damage is not None:
+            self._lost(unit.damage)
+        for entry in entries.values():
+            if entry.tag == TAG_SUBPROGRAM:
+                try:
+                    ranges = entry.ranges()
+                except FormatError as error:
+                    self._lost(error)
+                    continue
+                for begin, end in ranges:
+                    if begin < end < begin + MAX_SIZE and is_code(self._text, begin):
+                        yield Piece(begin, end, entry)
+
+    def function(self, piece: Piece) -> Function | None:
+        """A function for each piece of code; None without a name."""
+        try:
+            name = self._name_of(piece.entry)
+            if not name:
+                return None
+            self._sections.spend(FUNCTION_EFFORT)
+            lines = self._lines_in(piece.entry, piece.begin, piece.end)
+            calls = self._inlined_in(piece.entry, [(piece.begin, piece.end)], 1)
+        except FormatError as error:
+            self._lost(error)
+            return None
+        return Function(name, piece.begin, piece.end - piece.begin, lines, calls)
+
+    # ------------------------------------------------ lines
+
+    def _lines_in(self, entry: Entry, begin: int, end: int) -> list[tuple[int, str, int]]:
+        """Rows that say the same as the one before are left out."""
+        table = self._lines_of(entry.unit)
+        lines: list[tuple[int, str, int]] = []
+        for address, file, line in table.rows(begin, end):
+            source = table.file(file)
+            if not lines or lines[-1][1:] != (source, line):
+                lines.append((address, source, line))
+        return lines or self._declared_at(entry, begin)
+
+    def _declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
+        line = next((n for e in self._origins(entry) if (n := e.number(AT_DECL_LINE)) is not None), 0)
+        for origin in self._origins(entry):
+            number = origin.number(AT_DECL_FILE)
+            if number is not None:
+                source = self._lines_of(origin.unit).file(number)
+                return [(begin, source, line)] if source and line else []
+        return []
+
+    def _lines_of(self, unit: Unit) -> LineTable:
+        if unit.offset not in self._tables:
+            self._tables[unit.offset] = self._read_lines(unit)
+        return self._tables[unit.offset]
+
+    def _read_lines(self, unit: Unit) -> LineTable:
+        try:
+            at = unit.root.number(AT_STMT_LIST)
+            if at is not None:
+                table = line_table_at(self._sections, at, unit.root.text(AT_COMP_DIR))
+                if table.damage is not None:
+                    self._lost(table.damage)
+                return table
+        except FormatError as error:
+            self._lost(error)
+        return LineTable(self._sections)
+
+    # ------------------------------------------------ inlined calls
+
+    def _inlined_in(self, entry: Entry, within: Ranges, depth: int) -> tuple[Inline, ...]:
+        """The calls inlined directly into the entry whose ranges lie in `within`, which are merged."""
+        found: list[Inline] = []
+        for call in self._calls_in(entry) if depth <= MAX_INLINED else ():
+            ranges = merged(r for r in call.ranges() if holder(within, *r))
+            if ranges:
+                self._sections.spend(FUNCTION_EFFORT)
+                source = self._lines_of(call.unit).file(call.number(AT_CALL_FILE))
+                line = call.number(AT_CALL_LINE) or 0
+                children = self._inlined_in(call, ranges, depth + 1)
+                found.append(Inline(self._name_of(call), tuple(ranges), source, line, children))
+        return tuple(found)
+
+    def _calls_in(self, entry: Entry) -> Iterator[Entry]:
+        """The inlined calls directly below an entry; lexical blocks are looked through."""
+        pending = entry.children[::-1]
+        while pending:
+            self._sections.spend(1)
+            child = pending.pop()
+            if child.tag == TAG_INLINED_SUBROUTINE:
+                yield child
+            elif child.tag == TAG_LEXICAL_BLOCK:
+                pending += child.children[::-1]
+
+    # ------------------------------------------------ names
+
+    def _name_of(self, entry: Entry) -> str:
+        """The linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is none."""
+        for origin in self._origins(entry):
+            name = origin.text(AT_MIPS_LINKAGE_NAME) or origin.text(AT_LINKAGE_NAME)
+            if name:
+                return name
+        name = next((name for origin in self._origins(entry) if (name := origin.text(AT_NAME))), "")
+        is_qualified = entry.unit.root.number(AT_LANGUAGE) in QUALIFIED_LANGUAGES
+        # GCC names what it splits off a function by the symbol.
+        if not name or not is_qualified or name.startswith("_Z"):
+            return name
+        qualified = "::".join([*reversed(list(self._contexts(entry))), name])
+        self._sections.spend(len(qualified))
+        return qualified
+
+    def _contexts(self, entry: Entry) -> Iterator[str]:
+        """The names of what is around the entry, the innermost first; of unnamed ones nothing."""
+        around = self._context(entry)
+        for _ in range(MAX_CONTEXTS):
+            if around is None:
+                return
+            name = next((name for origin in self._origins(around) if (name := origin.text(AT_NAME))), "")
+            if name:
+                yield f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
+            around = self._context(around)
+
+    def _context(self, entry: Entry) -> Entry | None:
+        """What is around the declaration, not around the place where it is inlined."""
+        for origin in reversed(list(self._origins(entry))):
+            parent = origin.parent
+            while parent is not None and parent.tag == TAG_LEXICAL_BLOCK:
+                self._sections.spend(1)
+                parent = parent.parent
+            if origin.tag != TAG_INLINED_SUBROUTINE and parent is not None and parent.tag in CONTEXTS:
+                return parent
+        return None
+
+    def _origins(self, entry: Entry) -> Iterator[Entry]:
+        """The entry itself, then what it specifies or instantiates."""
+        origin: Entry | None = entry
+        for _ in range(MAX_ORIGINS):
+            if origin is None:
+                return
+            yield origin
+            at = origin.reference(AT_SPECIFICATION)
+            at = origin.reference(AT_ABSTRACT_ORIGIN) if at is None else at
+            origin = None if at is None else self._entry_at(at)
+
+    def _entry_at(self, offset: int) -> Entry | None:
+        nth = bisect_right(self._offsets, offset) - 1
+        return self.units[nth].entries.get(offset) if nth >= 0 else None

@@ -1,0 +1,151 @@
+"""Map: what runs at an address of an ELF file, from its debug information and its symbol table. Only the units of
+.debug_info that are asked for are decoded.
+
+Names, precedence and paths follow symbolic, which answers where it is installed: the symbol of a function goes before
+the name in the debug information, and paths have no "..".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.dwarf.forms import sections_of
+from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, code_ranges
+from traceferry.symbolication.dwarf.units import Unit, units_of
+from traceferry.symbolication.interface import Function, Inline
+from traceferry.symbolication.one_by_one import NOTHING, Answer
+from traceferry.symbolication.ranges import Ranges, merged
+from traceferry.symbolication.shown import shown_path
+from traceferry.symbolication.symbol_table import SymbolTable
+
+MAX_LINE = (1 << 31) - 1
+
+Held = TypeVar("Held")
+
+
+class Spans(Generic[Held]):
+    """Things by the addresses that they hold: (first address, end, thing), in any order. Where some overlap, the last
+    that starts holds an address, of those that start together the shortest, of equal ones the first."""
+
+    def __init__(self, spans: Iterable[tuple[int, int, Held]]) -> None:
+        self._spans = sorted(spans, key=lambda span: (span[0], -span[1]))
+        self._starts = [begin for begin, _, _ in self._spans]
+        # How far those up to each reach together: where that is not to an address, looking further back is of no use.
+        self._reach = list(accumulate((end for _, end, _ in self._spans), max))
+
+    def at(self, address: int) -> Held | None:
+        nth = bisect_right(self._starts, address) - 1
+        while nth >= 0 and self._reach[nth] > address:
+            if address < self._spans[nth][1]:
+                return self._spans[nth][2]
+            nth -= 1
+        return None
+
+
+def code_of_units(binary: Binary) -> Ranges | None:
+    """Where units of the debug information have code; None where one does not tell, or is damaged."""
+    ranges: Ranges = []
+    try:
+        sections = sections_of(binary)
+        for unit in units_of(sections) if sections is not None else ():
+            of_unit = unit.root.ranges()
+            if not of_unit:
+                return None
+            ranges += of_unit
+    except FormatError:
+        return None
+    return merged(ranges)
+
+
+class DwarfLookup:
+    """table: what names functions of which the debug information knows nothing. lost: called for what is damaged or
+    missing."""
+
+    def __init__(self, binary: Binary, table: SymbolTable, lost: Lost) -> None:
+        self._binary = binary
+        self._table = table
+        self._lost = lost
+        self._pieces: dict[int, Spans[Piece]] = {}
+        self._functions: dict[tuple[int, int], Function | None] = {}
+
+    def answer(self, address: int) -> Answer:
+        table = self._table
+        row = int(table.rows(np.array([address], np.uint64))[0])
+        function = self._function_at(address)
+        if function is None:
+            return Answer(*table.extent(row), [(table.name(row), "", 0)]) if row >= 0 else NOTHING
+        name = table.name(row) if row >= 0 and table.extent(row)[0] == function.start else function.name
+        return Answer(function.start, function.size, frames_at(function, name, address))
+
+    # ------------------------------------------------ the debug information
+
+    @cached_property
+    def _info(self) -> DebugInfo | None:
+        try:
+            sections = sections_of(self._binary)
+        except FormatError as error:
+            self._lost(error)
+            return None
+        return DebugInfo(sections, code_ranges(self._binary), self._lost) if sections is not None else None
+
+    @cached_property
+    def _units(self) -> tuple[Spans[Unit], list[Unit]]:
+        """(the units that say where their code is, those that do not)"""
+        spans: list[tuple[int, int, Unit]] = []
+        others: list[Unit] = []
+        for unit in self._info.units if self._info else ():
+            try:
+                ranges = unit.root.ranges()
+            except FormatError as error:
+                self._lost(error)
+                ranges = []
+            spans += [(begin, end, unit) for begin, end in ranges]
+            if not ranges:
+                others.append(unit)
+        return Spans(spans), others
+
+    def _function_at(self, address: int) -> Function | None:
+        if self._info is None:
+            return None
+        spans, others = self._units
+        unit = spans.at(address)
+        for candidate in others if unit is None else [unit]:
+            piece = self._pieces_of(self._info, candidate).at(address)
+            if piece is not None:
+                key = (piece.entry.offset, piece.begin)
+                if key not in self._functions:
+                    self._functions[key] = self._info.function(piece)
+                return self._functions[key]
+        return None
+
+    def _pieces_of(self, info: DebugInfo, unit: Unit) -> Spans[Piece]:
+        if unit.offset not in self._pieces:
+            self._pieces[unit.offset] = Spans((p.begin, p.end, p) for p in info.code_of(unit))
+        return self._pieces[unit.offset]
+
+
+def frames_at(function: Function, name: str, address: int) -> list[tuple[str, str, int]]:
+    """The frames of an address of the function, the innermost first: (name, source, line)."""
+    rows = function.lines
+    nth = bisect_right(rows, address, key=lambda row: row[0]) - 1
+    _, source, line = rows[nth] if nth >= 0 else (0, "", 0)
+    frames = [(name, source, _line(line))]
+    calls: Sequence[Inline] = function.inlines
+    while call := next((call for call in calls if any(b <= address < e for b, e in call.ranges)), None):
+        outer, source, line = frames[0]
+        frames[0] = (outer, call.call_source, _line(call.call_line))
+        frames.insert(0, (call.name, source, line))
+        calls = call.children
+    return [(name, shown_path(source), line) for name, source, line in frames]
+
+
+def _line(number: int) -> int:
+    return number if 0 <= number <= MAX_LINE else 0

@@ -1,0 +1,416 @@
+"""Decode: the units of .debug_info (DWARF 5, section 7.5) as entries with their attributes, and range lists (2.17.3).
+
+Only entries that name or hold code become objects; all others are skipped. Everything raises FormatError, with the
+offset in its section, where the bytes are invalid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.dwarf.forms import (
+    IMPLICIT_CONST,
+    Coding,
+    Order,
+    Section,
+    Sections,
+    Skip,
+    number_at,
+    sleb_at,
+    uleb_at,
+)
+from traceferry.symbolication.ranges import Ranges
+
+# ---------------------------------------------------------------- layout
+
+TAG_CLASS_TYPE = 0x02
+TAG_LEXICAL_BLOCK = 0x0B
+TAG_STRUCTURE_TYPE = 0x13
+TAG_UNION_TYPE = 0x17
+TAG_INLINED_SUBROUTINE = 0x1D
+TAG_SUBPROGRAM = 0x2E
+TAG_NAMESPACE = 0x39
+CONTEXTS = (TAG_NAMESPACE, TAG_STRUCTURE_TYPE, TAG_UNION_TYPE, TAG_CLASS_TYPE, TAG_SUBPROGRAM)
+KEPT = (*CONTEXTS, TAG_LEXICAL_BLOCK, TAG_INLINED_SUBROUTINE)
+
+AT_NAME = 0x03
+AT_STMT_LIST = 0x10
+AT_LOW_PC = 0x11
+AT_HIGH_PC = 0x12
+AT_LANGUAGE = 0x13
+AT_COMP_DIR = 0x1B
+AT_ABSTRACT_ORIGIN = 0x31
+AT_DECL_FILE = 0x3A
+AT_DECL_LINE = 0x3B
+AT_SPECIFICATION = 0x47
+AT_RANGES = 0x55
+AT_CALL_FILE = 0x58
+AT_CALL_LINE = 0x59
+AT_LINKAGE_NAME = 0x6E
+AT_STR_OFFSETS_BASE = 0x72
+AT_ADDR_BASE = 0x73
+AT_RNGLISTS_BASE = 0x74
+AT_DWO_NAME = 0x76
+AT_MIPS_LINKAGE_NAME = 0x2007
+AT_GNU_DWO_NAME = 0x2130
+AT_GNU_ADDR_BASE = 0x2133
+ATTRIBUTES = frozenset(
+    (
+        AT_NAME, AT_STMT_LIST, AT_LOW_PC, AT_HIGH_PC, AT_LANGUAGE, AT_COMP_DIR, AT_ABSTRACT_ORIGIN, AT_DECL_FILE,
+        AT_DECL_LINE, AT_SPECIFICATION, AT_RANGES, AT_CALL_FILE, AT_CALL_LINE, AT_LINKAGE_NAME, AT_STR_OFFSETS_BASE,
+        AT_ADDR_BASE, AT_RNGLISTS_BASE, AT_MIPS_LINKAGE_NAME, AT_GNU_ADDR_BASE, AT_DWO_NAME,
+        AT_GNU_DWO_NAME,
+    )
+)  # fmt: skip
+
+UT_TYPE = 0x02
+UT_SKELETON = 0x04
+UT_SPLIT_COMPILE = 0x05
+UT_SPLIT_TYPE = 0x06
+
+RLE_END_OF_LIST = 0
+RLE_BASE_ADDRESSX = 1
+RLE_STARTX_ENDX = 2
+RLE_STARTX_LENGTH = 3
+RLE_OFFSET_PAIR = 4
+RLE_BASE_ADDRESS = 5
+RLE_START_END = 6
+RLE_START_LENGTH = 7
+
+
+# ---------------------------------------------------------------- abbreviations
+
+Attributes = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An abbreviation. attributes: (name, form, constant); steps: what leads from the first attribute to behind the
+    last: a number of bytes, or what finds the next byte."""
+
+    tag: int
+    has_children: bool
+    attributes: Attributes
+    steps: tuple[int | Skip, ...]
+
+
+def shapes_at(sections: Sections, at: int, coding: Coding) -> dict[int, Shape]:
+    """Code → abbreviation, of the table at `at` in .debug_abbrev; of equal codes the first."""
+    shapes: dict[int, Shape] = {}
+    for code, shape in _shapes_from(sections, at, coding):
+        shapes.setdefault(code, shape)
+    return shapes
+
+
+def shape_of(sections: Sections, at: int, coding: Coding, code: int) -> Shape | None:
+    """One abbreviation of the table at `at`; that of a unit's first entry mostly is the first."""
+    return next((shape for one, shape in _shapes_from(sections, at, coding) if one == code), None)
+
+
+def _shapes_from(sections: Sections, at: int, coding: Coding) -> Iterator[tuple[int, Shape]]:
+    abbrev = sections.abbrev
+    while True:
+        code, at = uleb_at(abbrev, at)
+        if code == 0:
+            return
+        tag, at = uleb_at(abbrev, at)
+        has_children = number_at(abbrev, at, 1, "little") != 0
+        attributes, at = _attributes_at(abbrev, at + 1)
+        sections.spend(1 + len(attributes))
+        yield code, Shape(tag, has_children, attributes, _steps(attributes, coding, at, abbrev))
+
+
+def _attributes_at(abbrev: Section, at: int) -> tuple[Attributes, int]:
+    attributes: list[tuple[int, int, int]] = []
+    while True:
+        name, at = uleb_at(abbrev, at)
+        form, at = uleb_at(abbrev, at)
+        constant, at = sleb_at(abbrev, at) if form == IMPLICIT_CONST else (0, at)
+        if name == form == 0:
+            return tuple(attributes), at
+        attributes.append((name, form, constant))
+
+
+def _steps(attributes: Attributes, coding: Coding, at: int, abbrev: Section) -> tuple[int | Skip, ...]:
+    steps: list[int | Skip] = []
+    for _, form, _ in attributes:
+        step = coding.skipping(form, at, abbrev)
+        last = steps[-1] if steps else None
+        if isinstance(step, int) and isinstance(last, int):
+            steps[-1] = last + step
+        else:
+            steps.append(step)
+    return tuple(steps)
+
+
+# ---------------------------------------------------------------- entries
+
+
+@dataclass(slots=True)
+class Entry:
+    """A debugging information entry. offset: in .debug_info; at: of its first attribute; parent, children: the kept
+    ones directly above and below, None where what is above is of another kind."""
+
+    unit: Unit
+    offset: int
+    at: int
+    shape: Shape
+    parent: Entry | None
+    children: list[Entry] = field(default_factory=list)
+    _values: dict[int, tuple[str, Any]] | None = None
+
+    @property
+    def tag(self) -> int:
+        return self.shape.tag
+
+    def number(self, name: int) -> int | None:
+        meaning, value = self._value(name)
+        return int(value) if meaning == "number" else None
+
+    def text(self, name: int) -> str:
+        meaning, value = self._value(name)
+        return self.unit.text(meaning, value)
+
+    def address(self, name: int) -> int | None:
+        meaning, value = self._value(name)
+        return self.unit.address(meaning, value)
+
+    def reference(self, name: int) -> int | None:
+        """Where in .debug_info the entry is that the attribute refers to."""
+        meaning, value = self._value(name)
+        if meaning == "unit reference":
+            return self.unit.offset + int(value)
+        return int(value) if meaning == "reference" else None
+
+    def ranges(self) -> Ranges:
+        """The (first address, end) of its code; [] where it has none."""
+        low = self.address(AT_LOW_PC)
+        if self._value(AT_HIGH_PC)[0] and low is not None:
+            high = self.address(AT_HIGH_PC)
+            length = self.number(AT_HIGH_PC) or 0
+            return [(low, low + length if high is None else high)]
+        meaning, value = self._value(AT_RANGES)
+        return self.unit.ranges(meaning, value)
+
+    def _value(self, name: int) -> tuple[str, Any]:
+        if self._values is None:
+            self._values = {}
+            # Entries of no bytes may have many attributes that take none.
+            self.unit.sections.spend(len(self.shape.attributes))
+            at = self.at
+            for attribute, form, constant in self.shape.attributes:
+                meaning, value, at = self.unit.coding.value_at(form, at, constant)
+                if attribute in ATTRIBUTES:
+                    self._values.setdefault(attribute, (meaning, value))
+        return self._values.get(name, ("", None))
+
+
+# ---------------------------------------------------------------- units
+
+
+class Unit:
+    """A unit of .debug_info, from `offset` to `end`; at: of its first entry; kind: DW_UT_*, 1 before DWARF 5.
+
+    tables: the abbreviations that units share, by offset and sizes; damage: why `entries` are not all."""
+
+    def __init__(self, sections: Sections, offset: int, tables: dict[tuple[int, ...], dict[int, Shape]]) -> None:
+        info, order = sections.info, sections.order
+        self.sections = sections
+        self.offset = offset
+        self.damage: FormatError | None = None
+        self._tables = tables
+        length, at, offset_size = length_at(info, offset, order)
+        self.end = at + length
+        version = number_at(info, at, 2, order)
+        if not 2 <= version <= 5:
+            raise FormatError(f"DWARF version {version} is not supported", at, "unit header")
+        at += 2
+        if version >= 5:
+            self.kind, address_size = number_at(info, at, 1, order), number_at(info, at + 1, 1, order)
+            self._abbrev = number_at(info, at + 2, offset_size, order)
+            at += 2 + offset_size + {UT_TYPE: 8 + offset_size, UT_SPLIT_TYPE: 8 + offset_size}.get(self.kind, 0)
+            at += 8 if self.kind in (UT_SKELETON, UT_SPLIT_COMPILE) else 0
+        else:
+            self.kind = 1
+            self._abbrev = number_at(info, at, offset_size, order)
+            address_size = number_at(info, at + offset_size, 1, order)
+            at += offset_size + 1
+        if address_size not in (2, 4, 8):
+            raise FormatError(f"addresses of {address_size} bytes", offset, "unit header")
+        self.at = at
+        self.coding = Coding(info, order, version, address_size, offset_size)
+
+    @cached_property
+    def entries(self) -> dict[int, Entry]:
+        """Offset → kept entry, in the order of the file; those in front of the damage where there is some."""
+        entries: dict[int, Entry] = {}
+        try:
+            self._walk(entries)
+        except FormatError as error:
+            self.damage = error
+        return entries
+
+    def _walk(self, entries: dict[int, Entry]) -> None:
+        section, end, shapes = self.coding.data, self.end, self._shapes
+        data = section.bytes
+        above: list[Entry | None] = []
+        parent: Entry | None = None
+        at = self.at
+        while at < end:
+            offset = at
+            code, at = (data[at], at + 1) if data[at] < 0x80 else uleb_at(section, at)
+            if code == 0:
+                if not above:
+                    break
+                parent = above.pop()
+                continue
+            shape = shapes.get(code)
+            if shape is None:
+                raise undeclared(code, offset)
+            entry = None
+            if shape.tag in KEPT:
+                entry = entries[offset] = Entry(self, offset, at, shape, parent)
+                if parent is not None:
+                    parent.children.append(entry)
+            for step in shape.steps:
+                at = at + step if isinstance(step, int) else step(at)
+            if shape.has_children:
+                above.append(parent)
+                parent = entry
+
+    @cached_property
+    def root(self) -> Entry:
+        code, at = uleb_at(self.coding.data, self.at)
+        known = self._tables.get(self._table_key)
+        shape = shape_of(self.sections, self._abbrev, self.coding, code) if known is None else known.get(code)
+        if shape is None:
+            raise undeclared(code, self.at)
+        return Entry(self, self.at, at, shape, None)
+
+    @cached_property
+    def _shapes(self) -> dict[int, Shape]:
+        key = self._table_key
+        if key not in self._tables:
+            self._tables[key] = shapes_at(self.sections, self._abbrev, self.coding)
+        return self._tables[key]
+
+    @property
+    def _table_key(self) -> tuple[int, ...]:
+        return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
+
+    def text(self, meaning: str, value: Any) -> str:
+        """The text of a value of this meaning; "" if it is not a text."""
+        if meaning == "string index":
+            size = self.coding.offset_size
+            base = self.root.number(AT_STR_OFFSETS_BASE)
+            at = (2 * size if base is None else base) + value * size
+            meaning, value = "debug_str", number_at(self.sections.str_offsets, at, size, self.coding.order)
+        if meaning in self.sections.texts:
+            return self.sections.text(meaning, value)
+        return str(value) if meaning == "text" else ""
+
+    def address(self, meaning: str, value: Any) -> int | None:
+        if meaning == "address index":
+            size = self.coding.address_size
+            at = self._base(AT_ADDR_BASE, AT_GNU_ADDR_BASE) + value * size
+            return number_at(self.sections.addr, at, size, self.coding.order)
+        return int(value) if meaning == "address" else None
+
+    def _base(self, *names: int) -> int:
+        return next((base for name in names if (base := self.root.number(name)) is not None), 0)
+
+    # ------------------------------------------------ ranges
+
+    def ranges(self, meaning: str, value: Any) -> Ranges:
+        """The ranges of the list that a value of DW_AT_ranges means."""
+        if meaning == "range index":
+            base, size = self._base(AT_RNGLISTS_BASE), self.coding.offset_size
+            value = base + number_at(self.sections.rnglists, base + value * size, size, self.coding.order)
+        elif meaning != "number":
+            return []
+        found = list(self._rnglist(value) if self.coding.version >= 5 else self._range_list(value))
+        self.sections.spend(len(found))
+        return found
+
+    @cached_property
+    def _low(self) -> int:
+        return self.root.address(AT_LOW_PC) or 0
+
+    def _range_list(self, at: int) -> Iterator[tuple[int, int]]:
+        """Of .debug_ranges: pairs relative to a base; the largest address says that a new base follows."""
+        data, size, order = self.sections.ranges, self.coding.address_size, self.coding.order
+        base, largest = self._low, (1 << 8 * size) - 1
+        while True:
+            self.sections.spend(1)
+            begin, end = number_at(data, at, size, order), number_at(data, at + size, size, order)
+            at += 2 * size
+            if begin == end == 0:
+                return
+            if begin == largest:
+                base = end
+            else:
+                yield base + begin, base + end
+
+    def _rnglist(self, at: int) -> Iterator[tuple[int, int]]:
+        """Of .debug_rnglists (DWARF 5, section 7.25)."""
+        data, order = self.sections.rnglists, self.coding.order
+        size = self.coding.address_size
+        base = self._low
+        while True:
+            self.sections.spend(1)
+            kind = number_at(data, at, 1, order)
+            at += 1
+            if kind == RLE_END_OF_LIST:
+                return
+            if kind in (RLE_BASE_ADDRESSX, RLE_STARTX_ENDX, RLE_STARTX_LENGTH, RLE_OFFSET_PAIR):
+                first, at = uleb_at(data, at)
+            elif kind in (RLE_BASE_ADDRESS, RLE_START_END, RLE_START_LENGTH):
+                first, at = number_at(data, at, size, order), at + size
+            else:
+                raise FormatError(f"the kind {kind} is unknown", at - 1, ".debug_rnglists")
+            if kind in (RLE_BASE_ADDRESSX, RLE_STARTX_ENDX, RLE_STARTX_LENGTH):
+                first = self.address("address index", first) or 0
+            if kind in (RLE_BASE_ADDRESSX, RLE_BASE_ADDRESS):
+                base = first
+                continue
+            if kind == RLE_START_END:
+                second, at = number_at(data, at, size, order), at + size
+            else:
+                second, at = uleb_at(data, at)
+            if kind == RLE_OFFSET_PAIR:
+                yield base + first, base + second
+            elif kind == RLE_STARTX_ENDX:
+                yield first, self.address("address index", second) or 0
+            else:
+                yield first, second if kind == RLE_START_END else first + second
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def length_at(data: Section, at: int, order: Order) -> tuple[int, int, int]:
+    """(unit_length, where it begins to count, the size of offsets): 64-bit DWARF has 12 bytes for it."""
+    length, begin, size = number_at(data, at, 4, order), at + 4, 4
+    if length == 0xFFFFFFFF:
+        length, begin, size = number_at(data, begin, 8, order), begin + 8, 8
+    if length > len(data) - begin:
+        raise FormatError("a unit ends beyond the section", at, "unit header")
+    return length, begin, size
+
+
+def undeclared(code: int, at: int) -> FormatError:
+    return FormatError(f"the abbreviation {code} is not declared", at, ".debug_info")
+
+
+def units_of(sections: Sections) -> Iterator[Unit]:
+    """In order. Raises FormatError at an invalid header, after which no unit can be found."""
+    tables: dict[tuple[int, ...], dict[int, Shape]] = {}
+    at = 0
+    while at < len(sections.info):
+        unit = Unit(sections, at, tables)
+        yield unit
+        at = unit.end

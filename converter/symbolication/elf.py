@@ -1,0 +1,187 @@
+"""An ELF binary behind the interface: names and sizes from the symbol table; where there is debug information, names,
+lines and inlined functions through symbolic, or without it through the project's own reader of DWARF; whole functions
+from DWARF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.model import Array
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.interface import Frames, Function
+from traceferry.symbolication.one_by_one import NOTHING, Answer, frames_of, look_up, taken, with_answers
+from traceferry.symbolication.symbol_table import LAST, SymbolTable, with_stubs
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.dwarf.lookup import DwarfLookup
+    from traceferry.symbolication.gsym.reader import Gsym
+    from traceferry.symbolication.ranges import Ranges
+
+# symbolic's addresses have 32 bits.
+MAX_RELATIVE = 1 << 32
+# What it gives as the address of an inlined function.
+NO_START = (1 << 32) - 1
+GSYM_SECTION = ".gsym"
+
+
+class ElfSymbols:
+    """Names as the symbol table and the debug information have them, C++ ones mangled."""
+
+    def __init__(self, binary: Binary) -> None:
+        self.binary = binary
+        self._problems: set[tuple[int, str]] = set()
+        self._was_described = False
+
+    @property
+    def path(self) -> str:
+        return self.binary.path
+
+    @property
+    def name(self) -> str:
+        return self.binary.name
+
+    @property
+    def base(self) -> int:
+        return self.binary.base
+
+    @property
+    def build_id(self) -> str:
+        return self.binary.build_id
+
+    @cached_property
+    def embedded(self) -> Gsym | None:
+        """The GSYM data that the file holds, which then answers for it."""
+        try:
+            if self.binary.section(GSYM_SECTION) is None:
+                return None
+            from traceferry.symbolication.gsym.reader import Gsym
+
+            return Gsym(Source(self.path, self.binary.data))
+        except FormatError as error:
+            self._lost(error)
+            return None
+
+    def lookup(self, addresses: Array) -> Frames:
+        addresses = np.asarray(addresses, np.uint64)
+        if self.embedded is not None:
+            return with_stubs(self.embedded.lookup, self.table, addresses)
+        described = self._are_described(addresses) & ~self.table.are_stubs(addresses)
+        found = self.table.lookup(addresses[~described])
+        if not described.any():
+            return found
+        return with_answers(found, described, self._lookup_described(addresses[described]))
+
+    def _are_described(self, addresses: Array) -> Array:
+        """Whether the debug information can have something to say of each."""
+        if self._described is None:
+            return np.ones(len(addresses), bool)
+        begins, ends = np.array(self._described, np.uint64).reshape(-1, 2).T
+        first, end = self.table.surroundings(addresses)
+        nth = np.searchsorted(ends, first, "right")
+        return np.concatenate((begins, LAST))[nth] < end
+
+    def _lookup_described(self, addresses: Array) -> Frames:
+        self._was_described = True
+        if not has_symbolic() or self.binary.symcache is None:
+            return look_up(addresses, self._own.answer)
+        distinct, which = np.unique(addresses, return_inverse=True)
+        answers = [self._answer_of_symbolic(address) for address in distinct.tolist()]
+        start = np.array([answer.start for answer in answers], np.uint64)
+        # symbolic lets a symbol without a size last until the next one, through other sections.
+        is_inside = self.table.are_of_one_section(start, distinct) | (start == 0)
+        found = frames_of([one if ok else NOTHING for one, ok in zip(answers, is_inside.tolist(), strict=True)])
+        named = self.table.lookup(distinct)
+        has_frames, has_name = np.diff(found.first) > 0, np.diff(named.first) > 0
+        # symbolic calls all parts of a function by the symbol of one of them, as the hot part f by that of f.cold.
+        renamed = has_frames & has_name & (found.start == named.start)
+        name = found.name.copy()
+        name[found.first[1:][renamed] - 1] = named.name[renamed[has_name]] + np.int32(len(found.texts))
+        size = np.where(has_frames, self.table.sizes_at(found.start), np.uint64(0))
+        return taken(replace(found, name=name, size=size, texts=[*found.texts, *named.texts]), which)
+
+    @cached_property
+    def table(self) -> SymbolTable:
+        return SymbolTable(self.binary)
+
+    @cached_property
+    def _described(self) -> Ranges | None:
+        from traceferry.symbolication.dwarf.lookup import code_of_units
+
+        return code_of_units(self.binary)
+
+    @cached_property
+    def _own(self) -> DwarfLookup:
+        from traceferry.symbolication.dwarf.lookup import DwarfLookup
+
+        return DwarfLookup(self.binary, self.table, self._lost)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether symbolic would have answered look-ups faster, were it installed."""
+        return self._was_described and not has_symbolic()
+
+    def functions(self) -> Iterator[Function]:
+        from traceferry.symbolication.dwarf.functions import functions
+
+        return functions(self.binary, self._lost) if self.embedded is None else self.embedded.functions()
+
+    def _lost(self, error: FormatError) -> None:
+        self._problems.add((error.offset or 0, str(error.message)))
+
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        embedded = self.embedded.problems if self.embedded is not None else ()
+        return [*sorted(self._problems), *embedded]
+
+    @cached_property
+    def _answer_of_symbolic(self) -> Callable[[int], Answer]:
+        """What symbolic says of an address (as the linker wrote it): all but the size of the function, which is 0."""
+        from symbolic.exceptions import SymbolicError
+
+        base, symcache = self.base, self.binary.symcache
+
+        def answer(address: int) -> Answer:
+            relative = address - base
+            if symcache is None or not 0 <= relative < MAX_RELATIVE:
+                return NOTHING
+            try:
+                found = [frame for frame in symcache.lookup(relative) if frame.symbol]
+            except SymbolicError:
+                return NOTHING
+            if not found:
+                return NOTHING
+            outermost = int(found[-1].sym_addr)
+            start = (outermost + base) % (1 << 64) if outermost != NO_START else 0
+            return Answer(start, 0, [(frame.symbol, frame.full_path or "", _line(frame.line)) for frame in found])
+
+        return answer
+
+    def names_at(self, starts: Array) -> list[str]:
+        """What look-ups call the functions that start there, of several names one; "" where none starts. starts:
+        uint64."""
+        if self.embedded is not None:
+            return [""] * len(starts)
+        found = self.lookup(starts) if has_symbolic() else self.table.lookup(starts)
+        is_start = (np.diff(found.first) > 0) & (found.start == starts)
+        # Of a function without frames the index is that of another, or outside.
+        outermost = np.append(found.name, np.int32(-1))[np.where(is_start, found.first[1:] - 1, len(found.name))]
+        return [found.texts[name] if name >= 0 else "" for name in outermost.tolist()]
+
+
+@cache
+def has_symbolic() -> bool:
+    """Whether symbolic is installed: pip install 'traceferry[symbols]'."""
+    return find_spec("symbolic") is not None
+
+
+def _line(number: int | None) -> int:
+    """What damaged debug information makes too large is unknown."""
+    return number if number is not None and number < 1 << 31 else 0

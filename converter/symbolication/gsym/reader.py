@@ -1,0 +1,207 @@
+"""GSYM symbol files, versions 1 and 2: look-ups, and whole functions.
+
+Look-ups decode only the functions that they touch, in gsym_kernel.py; a damaged part loses its function and is listed
+in `problems`. Of a file that is elsewhere they fetch only what they decode.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.files.sparse import SparseFile
+from traceferry.model import Array
+from traceferry.symbolication.gsym import gsym_kernel
+from traceferry.symbolication.gsym.infos import CallSite, Infos
+from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, Layout, Problem
+from traceferry.symbolication.gsym.parts import Parts
+from traceferry.symbolication.gsym.tables import read_tables
+from traceferry.symbolication.gsym.texts import Texts
+from traceferry.symbolication.interface import Frames, Function
+
+__all__ = ["CallSite", "Gsym", "Problem"]
+
+
+class Gsym:
+    """The symbols of a GSYM file, or of GSYM data in a section of an ELF file.
+
+    Raises FormatError when there is no GSYM header or its tables are not inside. After that nothing is raised:
+    damaged parts have no frames, and are in `problems` once they were looked at.
+
+    file: where it is elsewhere, what fetches parts of it, whose data the source's is; then OSError is raised, too, when
+    they cannot be fetched. version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the
+    lowest loaded address.
+    """
+
+    def __init__(self, source: Source, file: SparseFile | None = None) -> None:
+        self.path = source.path
+        self.name = source.name
+        try:
+            self._tables = read_tables(source.data, file)
+        except FormatError as error:
+            error.path = source.path
+            raise
+        self.version = self._tables.version
+        self.little_endian = not self._tables.layout.big
+        self.base = self._tables.layout.base
+        self.build_id = self._tables.uuid.hex()
+        self._problems: set[Problem] = set()
+        self._parts = Parts(self._tables, file) if file is not None else None
+
+    def anew(self) -> Gsym:
+        """The same file, of which nothing was looked at yet; what was fetched is shared."""
+        other = copy(self)
+        other._problems = set()
+        return other
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """The damage that look-ups and `functions` met so far, by offset."""
+        return sorted(self._problems)
+
+    # ------------------------------------------------------------ look-ups
+
+    def lookup(self, addresses: Array) -> Frames:
+        """addresses: uint64, in any order. Of functions that start at one address it is the first that holds the
+        address. An address without a row in the line table has the function alone."""
+        asked = np.ascontiguousarray(addresses, np.uint64)
+        order = np.argsort(asked)
+        return self._frames(self._tables.layout, self._find(asked[order]), order)
+
+    def merged(self, address: int) -> list[Frames]:
+        """What runs at an address, once for each function that was merged with the one there: first the one that
+        `lookup` gives. [] where nothing is found."""
+        layout = self._tables.layout
+        found = self._find(np.array([address], np.uint64))
+        if found.infos[0] < 0 or found.damage[0]:
+            return []
+        order = np.zeros(1, np.int64)
+        answers = [self._frames(layout, found, order)]
+        infos = self._infos()
+        for at, end in infos.merged(infos.info(int(found.infos[0]))):
+            child = replace(found, infos=np.array([at], np.int64))
+            answers.append(self._frames(layout._replace(infos_end=end), child, order))
+        return [frames for frames in answers if _holds(frames, address)]
+
+    def call_sites(self, address: int) -> list[CallSite]:
+        """The calls, as far as they were written down, of the function that holds the address."""
+        found = self._find(np.array([address], np.uint64))
+        if found.infos[0] < 0 or found.damage[0]:
+            return []
+        return list(self._infos().call_sites(int(found.infos[0]), int(found.starts[0])))
+
+    def _infos(self) -> Infos:
+        return Infos(self._tables, self._problems)
+
+    def _find(self, addresses: Array) -> Found:
+        """addresses: sorted."""
+        n = len(addresses)
+        found = Found(addresses, np.empty(n, np.int64), np.empty(n, np.uint64), np.empty(n, np.uint8))
+        where = (self._tables.data, self._tables.layout, addresses, found.infos, found.starts, found.damage)
+        if self._parts is None:
+            gsym_kernel.find(*where)
+            return found
+        self._parts.need_tables()
+        gsym_kernel.find(*where)
+        while self._parts.need_sizes(found.readable):
+            gsym_kernel.find(*where)
+        self._parts.need_infos(found.readable)
+        return found
+
+    def _frames(self, layout: Layout, found: Found, order: Array) -> Frames:
+        """order: which of the asked addresses each found one is."""
+        n = len(order)
+        sizes, names, inside = (np.empty(n, np.uint64) for _ in range(3))
+        files = np.empty(n, np.uint32)
+        lines, counts = np.empty(n, np.int32), np.empty(n, np.int32)
+        where = (self._tables.data, layout, found.addresses, found.infos, found.starts)
+        gsym_kernel.count(*where, sizes, names, files, lines, counts, inside, found.damage)
+        self._note_damage(found)
+        first = np.zeros(n + 1, np.int64)
+        first[1:][order] = counts
+        np.cumsum(first, out=first)
+        name, source = np.empty(int(first[-1]), np.uint64), np.empty(int(first[-1]), np.uint32)
+        line = np.empty(int(first[-1]), np.int32)
+        begins = first[:-1][order]
+        ends = np.empty(n, np.int64)
+        gsym_kernel.fill(*where, names, files, lines, counts, inside, begins, ends, name, source, line)
+        known = counts > 0
+        start, size = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        start[order], size[order] = np.where(known, found.starts, 0), np.where(known, sizes, 0)
+        texts = Texts(self._tables, self._problems)
+        return Frames(first, texts.names_of(name), texts.paths_of(source), line, start, size, texts.all)
+
+    def _note_damage(self, found: Found) -> None:
+        damaged = np.flatnonzero(found.damage)
+        places = np.stack((found.infos[damaged], found.damage[damaged].astype(np.int64)), axis=1)
+        self._problems |= {
+            Problem(offset, gsym_kernel.DAMAGES[what]) for offset, what in np.unique(places, axis=0).tolist()
+        }
+
+    def _fetch_everything(self) -> None:
+        if self._tables.file is not None:
+            self._tables.file.need_everything()
+
+    # ------------------------------------------------------------ whole functions
+
+    def functions(self) -> Iterator[Function]:
+        """By address; equal addresses in the file's order, a function that was merged into another after that one."""
+        self._fetch_everything()
+        infos = self._infos()
+        for start, at in infos.entries():
+            info = infos.info(at)
+            yield from infos.function(info, at, start)
+            for child, end in infos.merged(info):
+                yield from infos.function(infos.info(child, end), child, start)
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each part. "other" is what sizes and names of functions need, the sections of version 2, and
+        alignment; a string table of the ELF file's counts nothing."""
+        self._fetch_everything()
+        tables, layout, infos = self._tables, self._tables.layout, self._infos()
+        sizes = {
+            "header": struct.calcsize("<" + (HEADER_V1 if tables.version == 1 else HEADER_V2)),
+            "address table": layout.address_size * layout.n_addresses,
+            "info offsets": layout.offset_size * layout.n_addresses,
+            "file table": 4 + 2 * layout.string_size * layout.n_files,
+            "string table": len(tables.strings) if tables.owns_strings else 0,
+            "line tables": 0,
+            "inline trees": 0,
+            "merged functions": 0,
+            "call sites": 0,
+        }
+        for _, at in infos.entries():
+            info = infos.info(at)
+            if info is not None:
+                sizes["line tables"] += info.line_table_end - info.line_table
+                sizes["inline trees"] += info.inlines_end - info.inlines
+                sizes["merged functions"] += info.merged_end - info.merged
+                sizes["call sites"] += info.call_sites_end - info.call_sites
+        return {**sizes, "other": max(len(tables.data) - sum(sizes.values()), 0)}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `find` says of sorted addresses; a row for each."""
+
+    addresses: Array
+    infos: Array
+    starts: Array
+    damage: Array
+
+    @property
+    def readable(self) -> Array:
+        """The infos that were found and are inside."""
+        infos: Array = self.infos[(self.infos >= 0) & (self.damage == 0)]
+        return infos
+
+
+def _holds(frames: Frames, address: int) -> bool:
+    size = int(frames.size[0])
+    return len(frames.name) > 0 and (size == 0 or address - int(frames.start[0]) < size)

@@ -1,0 +1,226 @@
+"""Where the tables of a GSYM file lie: its header, in version 2 its sections, and what holds it.
+
+The data is a file of its own or a section of an ELF file; its string table can then be one of the ELF file's. The
+proposal does not say what offsets count from there; here it is the header, as when a file was put into a section, but
+the offset of a string table that begins like one of the ELF file's is one in that file.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.files.sparse import SparseFile
+from traceferry.symbolication.gsym.layout import (
+    ADDRESS_OFFSETS,
+    ADDRESS_SIZES,
+    ELF_MAGIC,
+    ELF_SECTION,
+    END_OF_SECTIONS,
+    FILE_TABLE,
+    FUNCTION_INFOS,
+    HEADER_V1,
+    HEADER_V2,
+    INFO_OFFSETS,
+    MAGIC,
+    MAX_UUID,
+    SECTION,
+    SECTION_NAMES,
+    STRING_TABLE,
+    UUID,
+    HeaderV1,
+    HeaderV2,
+    Layout,
+    Section,
+)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A file whose tables are inside. data: begins with the header; strings: the string table; owns_strings: whether it
+    is in `data`, and then strings_at: where; uuid: the build id; file: what fetches parts of `data`, None where all of
+    it is there."""
+
+    data: memoryview
+    strings: memoryview
+    owns_strings: bool
+    strings_at: int
+    version: int
+    uuid: bytes
+    layout: Layout
+    file: SparseFile | None
+
+    @property
+    def order(self) -> str:
+        """Of bytes in numbers: "<" or ">"."""
+        return ">" if self.layout.big else "<"
+
+
+@dataclass(frozen=True)
+class Container:
+    """data: begins with the GSYM header; whole: what holds it, the same or an ELF file; string_tables: (offset, size)
+    of the ELF file's own, in `whole`; file: what fetches parts of `data`, None where all of it is there."""
+
+    whole: memoryview
+    data: memoryview
+    string_tables: tuple[tuple[int, int], ...] = ()
+    file: SparseFile | None = None
+
+    def part(self, at: int, size: int, record: str) -> memoryview:
+        """Raises FormatError where it is not inside."""
+        _inside(self.data, at, size, record)
+        if self.file is not None:
+            self.file.need(at, at + size)
+        return self.data[at : at + size]
+
+    def unpack(self, form: str, at: int, record: str) -> tuple[Any, ...]:
+        return struct.unpack(form, self.part(at, struct.calcsize(form), record))
+
+
+def read_tables(whole: memoryview, file: SparseFile | None = None) -> Tables:
+    """whole: a GSYM file, or an ELF file with GSYM data in a section; file: what fetches the bytes of a GSYM file, of
+    which this needs the header and the list of sections. Raises FormatError where there is no GSYM header, or where its
+    tables are not inside."""
+    is_elf = file is None and bytes(whole[:4]) == ELF_MAGIC
+    container = _in_elf(whole) if is_elf else Container(whole, whole, file=file)
+    if file is not None:
+        file.need(0, 4)
+    order = _order_of(container.data)
+    if not order:
+        raise FormatError("not a GSYM file: wrong magic number", 0, "header")
+    version = int(container.unpack(order + "H", 4, "header")[0])
+    if version not in (1, 2):
+        raise FormatError(f"GSYM of version {version} is not known", 4, "header")
+    return (_tables_v1 if version == 1 else _tables_v2)(container, order)
+
+
+def _order_of(data: memoryview) -> str:
+    return next((order for order in "<>" if bytes(data[:4]) == struct.pack(order + "I", MAGIC)), "")
+
+
+def _tables_v1(container: Container, order: str) -> Tables:
+    data = container.data
+    header = HeaderV1(*container.unpack(order + HEADER_V1, 0, "header"))
+    if header.uuid_size > len(header.uuid):
+        raise FormatError(f"a uuid of {header.uuid_size} bytes", 7, "header")
+    addresses = struct.calcsize(order + HEADER_V1)
+    offsets = _aligned(addresses + _address_size(header) * header.num_addrs)
+    files = _aligned(offsets + 4 * header.num_addrs)
+    n_files = int(container.unpack(order + "I", files, "file table")[0])
+    _inside(data, files + 4, 8 * n_files, "file table")
+    strings, is_own = _strings(container, header.strtab_offset, header.strtab_size)
+    uuid = header.uuid[: header.uuid_size]
+    layout = Layout(
+        big=order == ">",
+        base=header.base_address,
+        addresses=addresses,
+        address_size=header.addr_off_size,
+        n_addresses=header.num_addrs,
+        offsets=offsets,
+        offset_size=4,
+        infos=0,
+        infos_end=len(data),
+        string_size=4,
+        n_strings=len(strings),
+        files=files + 4,
+        n_files=n_files,
+    )
+    return Tables(data, strings, is_own, header.strtab_offset, 1, uuid, layout, container.file)
+
+
+def _tables_v2(container: Container, order: str) -> Tables:
+    data = container.data
+    header = HeaderV2(*container.unpack(order + HEADER_V2, 0, "header"))
+    if header.strtab_encoding:
+        raise FormatError(f"a string table of encoding {header.strtab_encoding}", 7, "header")
+    sections = _sections_v2(container, order)
+    files = sections.get(FILE_TABLE, Section(FILE_TABLE, 0, 0))
+    n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
+    uuid = sections.get(UUID, Section(UUID, 0, 0))
+    infos = _section(data, sections, FUNCTION_INFOS)
+    texts = sections.get(STRING_TABLE, Section(STRING_TABLE, 0, 0))
+    strings, is_own = _strings(container, texts.offset, texts.size)
+    layout = Layout(
+        big=order == ">",
+        base=header.base_address,
+        addresses=_section(data, sections, ADDRESS_OFFSETS, _address_size(header) * header.num_addrs).offset,
+        address_size=header.addr_off_size,
+        n_addresses=header.num_addrs,
+        offsets=_section(data, sections, INFO_OFFSETS, 8 * header.num_addrs).offset,
+        offset_size=8,
+        infos=infos.offset,
+        infos_end=infos.offset + infos.size,
+        string_size=8,
+        n_strings=len(strings),
+        files=_section(data, sections, FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
+        n_files=n_files,
+    )
+    uuid_at = min(uuid.offset, len(data))
+    build_id = bytes(container.part(uuid_at, min(uuid.size, MAX_UUID, len(data) - uuid_at), "uuid"))
+    return Tables(data, strings, is_own, texts.offset, 2, build_id, layout, container.file)
+
+
+def _sections_v2(container: Container, order: str) -> dict[int, Section]:
+    sections: dict[int, Section] = {}
+    at = struct.calcsize(order + HEADER_V2)
+    while True:
+        section = Section(*container.unpack(order + SECTION, at, "sections"))
+        if section.type == END_OF_SECTIONS:
+            return sections
+        sections[section.type] = section
+        at += struct.calcsize(order + SECTION)
+
+
+def _section(data: memoryview, sections: dict[int, Section], type_: int, least: int = 0) -> Section:
+    """A section that has to be there. least: how many bytes it needs."""
+    name = SECTION_NAMES[type_]
+    if type_ not in sections:
+        raise FormatError(f"no section of {name}", None, "sections")
+    section = sections[type_]
+    _inside(data, section.offset, section.size, name)
+    if section.size < least:
+        raise FormatError(f"{section.size} bytes, where {least} are needed", section.offset, name)
+    return section
+
+
+def _address_size(header: HeaderV1 | HeaderV2) -> int:
+    if header.addr_off_size not in ADDRESS_SIZES:
+        raise FormatError(f"address offsets of {header.addr_off_size} bytes", 6, "header")
+    return header.addr_off_size
+
+
+def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
+    """(the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
+    if any(begin == offset and size <= length for begin, length in container.string_tables):
+        return container.whole[offset : offset + size], False
+    _inside(container.data, offset, size, "string table")
+    return container.data[offset : offset + size], True
+
+
+def _inside(data: memoryview, at: int, size: int, record: str) -> None:
+    if at + size > len(data):
+        raise FormatError(f"the data ends before its {record}", min(at, len(data)), record)
+
+
+def _aligned(at: int) -> int:
+    return -(-at // 4) * 4
+
+
+# ---------------------------------------------------------------- a section of an ELF file
+
+
+def _in_elf(whole: memoryview) -> Container:
+    """The section .gsym, or the first that begins like a GSYM file. Raises FormatError where there is neither."""
+    from traceferry.symbolication.binary import Binary
+
+    sections = Binary(Source("", whole)).section_headers
+    string_tables = [(one.offset, one.size) for one in sections if one.type == "SHT_STRTAB"]
+    contents = [(one.name != ELF_SECTION, one.offset, one.size) for one in sections if one.type != "SHT_NOBITS"]
+    for _, offset, size in sorted(contents):
+        data = whole[offset : offset + size]
+        if _order_of(data):
+            return Container(whole, data, tuple(string_tables))
+    raise FormatError("an ELF file without GSYM data", None, "ELF")

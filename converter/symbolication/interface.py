@@ -1,0 +1,102 @@
+"""The interface of every source of symbols: look-ups of many addresses at once, and its functions, whole, for a writer.
+
+Addresses are as the linker wrote them. Names are linkage names: `demangle` converts them to C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from traceferry.common.report import Report
+from traceferry.model import Array
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.binary import Binary
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The frames at each of n addresses.
+
+    first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
+    nothing is found. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown:
+    for the innermost the line that runs, for the others the line of their call. start, size: uint64 [n]: of the
+    function that holds the address, 0 where there is none.
+    """
+
+    first: Array
+    name: Array
+    source: Array
+    line: Array
+    start: Array
+    size: Array
+    texts: Sequence[str]
+
+
+class Inline(NamedTuple):
+    """A call that was inlined: of which function, where, by which line. ranges: (first address, end); children: what is
+    inlined into it."""
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    call_source: str
+    call_line: int
+    children: tuple[Inline, ...] = ()
+
+
+class Function(NamedTuple):
+    """One function. lines: (address, source, line), rising addresses, each until the next; a line of 0 is known to have
+    none. size 0 is unknown."""
+
+    name: str
+    start: int
+    size: int
+    lines: Sequence[tuple[int, str, int]] = ()
+    inlines: Sequence[Inline] = ()
+
+
+class Symbols(Protocol):
+    """A file, or a recording, that names addresses."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """Of the file, without folders."""
+
+    @property
+    def base(self) -> int:
+        """The lowest address that is loaded."""
+
+    @property
+    def build_id(self) -> str:
+        """In lower-case hex; "" is unknown."""
+
+    @property
+    def problems(self) -> Sequence[tuple[int, str]]:
+        """(offset in the file, what is damaged there) of what was looked at so far."""
+
+    def lookup(self, addresses: Array) -> Frames:
+        """addresses: uint64, in any order. Never raises: damaged parts have no frames."""
+
+    def functions(self) -> Iterator[Function]:
+        """By address; equal addresses in the file's order."""
+
+
+@dataclass(frozen=True)
+class FoundSymbols:
+    """Symbols that were found for a library. binary: its headers, segments and call-frame information; debug: the file
+    with its debug information, if that is apart; None where they are not available."""
+
+    symbols: Symbols
+    binary: Binary | None = None
+    debug: Binary | None = None
+
+
+# What finds the symbols of a library by its build id (lower-case hex, "" is unknown) and file name (without folders);
+# what is lost goes to the report. None: there are none. Raises FormatError if only those of other builds have the name;
+# OSError if storage fails.
+FindSymbols = Callable[[str, str, Report], FoundSymbols | None]

@@ -1,0 +1,116 @@
+"""Parses the names of code objects: function, tier, file, line and column.
+
+A module for each producer says which beginnings there are and what they mean; PATTERNS lists the producers. Tiers,
+their names and colours are those of samply's jit_category_manager.rs (cd24993) wherever it has one.
+
+Names are hostile input of any length: nothing here takes more than linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from traceferry.symbolication.jit_names import beam, cpython, hotspot, javascriptcore, php, spidermonkey, v8, wasmtime
+from traceferry.symbolication.jit_names.patterns import (
+    ANONYMOUS,
+    CATEGORY_COLORS,
+    GENERIC,
+    SELF_HOSTED,
+    Name,
+    Parts,
+    Pattern,
+    Tier,
+)
+
+__all__ = ["CATEGORY_COLORS", "PATTERNS", "Name", "Producer", "Tier", "producer_of"]
+
+PATTERNS: dict[str, tuple[Pattern, ...]] = {
+    "V8": v8.PATTERNS,
+    "JavaScriptCore": javascriptcore.PATTERNS,
+    "SpiderMonkey": spidermonkey.PATTERNS,
+    "HotSpot": hotspot.PATTERNS,
+    "PHP": php.PATTERNS,
+    "BEAM": beam.PATTERNS,
+    "CPython": cpython.PATTERNS,
+    "wasmtime": wasmtime.PATTERNS,
+    "LLVM": (GENERIC,),
+}
+PATTERNS["unknown"] = (*(p for patterns in PATTERNS.values() for p in patterns if p.own), GENERIC)
+
+# A recording's names are judged by this many of them, evenly spread: HotSpot's first hundreds are stubs only.
+MAX_JUDGED = 2000
+# Producers that also write bare names are known by the few others, as wasmtime by its trampolines.
+SHARE_AMONG_BARE = 0.01
+SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A producer's patterns, the first that fits being the right one. starts: all their beginnings in that order;
+    first: the first pattern of each."""
+
+    patterns: tuple[Pattern, ...]
+    starts: re.Pattern[str]
+    first: dict[str, int]
+
+    def find(self, name: str) -> tuple[Pattern, Parts]:
+        found = self.starts.match(name)
+        assert found is not None, "the last pattern fits every name"
+        for pattern in self.patterns[self.first[found[0]] :]:
+            if name.startswith(pattern.start):
+                parts = pattern.split(name if pattern.whole else name[len(pattern.start) :])
+                if parts is not None:
+                    return pattern, parts
+        raise AssertionError("the last pattern refuses nothing")
+
+
+@cache
+def _reader(producer: str) -> Reader:
+    patterns = PATTERNS.get(producer, PATTERNS["unknown"])
+    first: dict[str, int] = {}
+    for number, pattern in enumerate(patterns):
+        first.setdefault(pattern.start, number)
+    return Reader(patterns, re.compile("|".join(re.escape(start) for start in first)), first)
+
+
+@dataclass(frozen=True)
+class Producer:
+    """name: a key of PATTERNS."""
+
+    name: str
+
+    def parse(self, name: str) -> Name:
+        pattern, (function, file, line, column) = _reader(self.name).find(name)
+        is_js = pattern.is_js and file != SELF_HOSTED
+        return Name(function or ANONYMOUS, pattern.kind, pattern.category, pattern.tier, file, line, column, is_js)
+
+
+_SYMBOL = re.compile(r"[\w.$@?]+")
+
+
+def producer_of(names: Sequence[str]) -> Producer:
+    """The producer of a file with these names, or with these among others.
+
+    LLVM's are the names of any symbols: so is called what has nothing else but such.
+    """
+    judged = names[:: len(names) // MAX_JUDGED + 1]
+    own = _own_patterns()
+    find = _reader("unknown").find
+    counts = Counter(own.get(find(name)[0], "") for name in judged)
+    del counts[""]
+    for producer, count in counts.most_common(1):
+        writes_bare_names = PATTERNS[producer][-1] is not GENERIC
+        if count >= (SHARE_AMONG_BARE if writes_bare_names else SHARE) * len(judged):
+            return Producer(producer)
+    symbols = sum(_SYMBOL.fullmatch(name) is not None for name in judged)
+    return Producer("LLVM" if symbols > 0.9 * len(judged) else "unknown")
+
+
+@cache
+def _own_patterns() -> dict[Pattern, str]:
+    """The producer of each pattern that only one has."""
+    return {p: name for name, patterns in PATTERNS.items() if name != "unknown" for p in patterns if p.own}

@@ -1,0 +1,84 @@
+"""The files of the libraries that an input names: functions at addresses, and their machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from traceferry.model import Array, NativeFunction
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.interface import Frames, Symbols
+from traceferry.symbolication.one_by_one import NOTHING, look_up, with_answers
+from traceferry.symbolication.shown import shown_frames
+
+ADDRESSES = 1 << 64
+
+
+@dataclass(frozen=True)
+class LibraryFile:
+    """symbols: what names its functions; binary: the ELF file with its code; None where they are not available.
+    Addresses are relative to the lowest that is loaded."""
+
+    symbols: Symbols | None
+    binary: Binary | None
+
+    def lookup(self, addresses: Array) -> Frames:
+        """addresses: uint64; so are the starts of functions. There must be symbols."""
+        assert self.symbols is not None
+        if self._stubs is None:
+            return _relative(self.symbols, addresses)
+        are_stubs = self._stubs.table.are_stubs(addresses + np.uint64(self._stubs.base))
+        if not are_stubs.any():
+            return _relative(self.symbols, addresses)
+        others = _relative(self.symbols, addresses[~are_stubs])
+        return with_answers(others, are_stubs, _relative(self._stubs, addresses[are_stubs]))
+
+    @cached_property
+    def _stubs(self) -> ElfSymbols | None:
+        """What knows the stubs of the procedure linkage table, where the symbols, being in another file, do not."""
+        is_own = isinstance(self.symbols, ElfSymbols) and self.symbols.binary is self.binary
+        return ElfSymbols(self.binary) if self.binary is not None and not is_own else None
+
+
+class LibraryFiles:
+    """A LibraryReader. files: by the libraries' rows."""
+
+    def __init__(self, files: Mapping[int, LibraryFile]) -> None:
+        self._files = dict(files)
+        self._demangle = Demangler()
+
+    def functions_at(self, lib: int, addresses: Sequence[int]) -> list[NativeFunction | None]:
+        file = self._files.get(lib)
+        if file is None or file.symbols is None or not addresses:
+            return [None] * len(addresses)
+        found = file.lookup(np.array([address % ADDRESSES for address in addresses], np.uint64))
+        frames, first = shown_frames(found, self._demangle), found.first.tolist()
+        columns = zip(first[:-1], first[1:], found.start.tolist(), found.size.tolist(), strict=True)
+        return [
+            NativeFunction(tuple(frames[begin:end][::-1]), start, size) if begin < end else None
+            for begin, end, start, size in columns
+        ]
+
+    def bytes_of(self, lib: int, address: int, size: int) -> bytes:
+        binary = self._files[lib].binary if lib in self._files else None
+        return binary.code(address, size) if binary is not None else b""
+
+    def holder_of(self, pid: int, ts: int, address: int) -> tuple[int, int] | None:
+        """Not recorded."""
+        return None
+
+
+def _relative(symbols: Symbols, addresses: Array) -> Frames:
+    base = np.uint64(symbols.base)
+    # Beyond 2^64 there is nothing.
+    inside = addresses <= np.uint64(ADDRESSES - 1) - base
+    found = symbols.lookup(addresses[inside] + base)
+    found = replace(found, start=found.start - np.minimum(found.start, base))
+    if inside.all():
+        return found
+    return with_answers(look_up(addresses[~inside], lambda _: NOTHING), inside, found)

@@ -1,0 +1,72 @@
+"""Look-ups in sources of symbols that take one address at a time: each distinct address is looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.model import Array
+from traceferry.symbolication.interface import Frames
+
+
+class Answer(NamedTuple):
+    """The frames at one address. start, size: of the function that holds it, 0 is unknown; frames: (name, source,
+    line), the innermost first; line: below 2^31."""
+
+    start: int
+    size: int
+    frames: Sequence[tuple[str, str, int]]
+
+
+NOTHING = Answer(0, 0, ())
+
+
+def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
+    """addresses: uint64, in any order."""
+    distinct, which = np.unique(np.asarray(addresses, np.uint64), return_inverse=True)
+    return taken(frames_of([answer_of(address) for address in distinct.tolist()]), which)
+
+
+def frames_of(answers: Sequence[Answer]) -> Frames:
+    """The frames of one address for each answer."""
+    texts: dict[str, int] = {"": -1}
+    rows = [_row(texts, *frame) for answer in answers for frame in answer.frames]
+    name, source, line = np.ascontiguousarray(np.array(rows, np.int32).reshape(-1, 3).T)
+    first = np.cumsum([0, *(len(answer.frames) for answer in answers)])
+    del texts[""]
+    start, size = (np.array([answer[nth] for answer in answers], np.uint64) for nth in (0, 1))
+    return Frames(first, name, source, line, start, size, list(texts))
+
+
+def taken(found: Frames, which: Array) -> Frames:
+    """The frames of len(which) addresses; which: int64, for each of them its row in `found`."""
+    n_frames = np.diff(found.first)[which]
+    first = np.concatenate(([0], np.cumsum(n_frames)))
+    at = np.arange(first[-1]) + np.repeat(found.first[which] - first[:-1], n_frames)
+    return Frames(
+        first, found.name[at], found.source[at], found.line[at], found.start[which], found.size[which], found.texts
+    )
+
+
+def with_answers(others: Frames, which: Array, found: Frames) -> Frames:
+    """The frames of all addresses: those that `which` (bool) names are in `found`, the others in `others`, in order."""
+    n_frames = np.empty(len(which), np.int64)
+    begin = np.empty(len(which), np.int64)
+    start, size = np.empty((2, len(which)), np.uint64)
+    for rows, part, at in ((~which, others, 0), (which, found, len(others.name))):
+        n_frames[rows], begin[rows] = np.diff(part.first), part.first[:-1] + at
+        start[rows], size[rows] = part.start, part.size
+    first = np.concatenate(([0], np.cumsum(n_frames)))
+    taken = np.arange(first[-1]) + np.repeat(begin - first[:-1], n_frames)
+    name, source = (
+        np.concatenate((one, np.where(other < 0, other, other + np.int32(len(others.texts)))))[taken]
+        for one, other in ((others.name, found.name), (others.source, found.source))
+    )
+    line = np.concatenate((others.line, found.line))[taken]
+    return Frames(first, name, source, line, start, size, [*others.texts, *found.texts])
+
+
+def _row(texts: dict[str, int], name: str, source: str, line: int) -> tuple[int, int, int]:
+    return texts.setdefault(name, len(texts) - 1), texts.setdefault(source, len(texts) - 1), line

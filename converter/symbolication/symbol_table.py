@@ -1,0 +1,233 @@
+"""The functions that the symbol tables of an ELF file name, by address, and the stubs of its procedure linkage table.
+Where a function ends, and which of several symbols names it, follows symbolic: with debug information it answers, and
+without it the answers must be the same. But no function reaches beyond its section, which symbolic lets one of size 0
+do: the last of .init, _init, through .plt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.model import Array, distinct
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.interface import Frames
+from traceferry.symbolication.one_by_one import with_answers
+from traceferry.symbolication.plt import stubs_of
+
+# Each with the texts of its names.
+TABLES = {".symtab": ".strtab", ".dynsym": ".dynstr"}
+# Elf64_Sym and Elf32_Sym, by the size of a word.
+FIELDS = {
+    8: "st_name:u4 st_info:u1 st_other:u1 st_shndx:u2 st_value:u8 st_size:u8",
+    4: "st_name:u4 st_value:u4 st_size:u4 st_info:u1 st_other:u1 st_shndx:u2",
+}
+TYPE_BITS = 15
+STT_FUNC, STT_GNU_IFUNC = 2, 10
+MAX_NAME = 1 << 16
+# How many characters names may have together, for each byte of the string table; and, beyond these, a name.
+EFFORT = 16
+CUT_NAME = 64
+LONGEST = np.uint64(1 << 32)
+FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
+
+
+class Texts:
+    """A string table. Names of undamaged files share no bytes, or the ends of a few: where many names are the same long
+    bytes, they are cut, so that they do not take more memory than a file of this size can need."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._left = EFFORT * len(data)
+        self._known: dict[int, str] = {}
+
+    def at(self, place: int) -> str:
+        """The text that begins there; "" where it does not end."""
+        if place not in self._known:
+            end = max(self._data.find(b"\0", place, place + MAX_NAME), place)
+            self._left -= end - place
+            if self._left < 0:
+                end = min(end, place + CUT_NAME)
+            self._known[place] = self._data[place:end].decode("utf-8", "replace")
+        return self._known[place]
+
+
+class SymbolTable:
+    """A function has the name of the first symbol that starts there. It lasts until the next one starts, one whose size
+    is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
+    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps."""
+
+    def __init__(self, binary: Binary) -> None:
+        self._binary = binary
+        tables = [symbols_of(binary, table) for table in TABLES]
+        texts = [content_of(binary, names) for names in TABLES.values()]
+        self._texts = b"".join(texts)
+        self._text = Texts(self._texts).at
+        self._stubs = stubs_of(binary, tuple(TABLES))
+        parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
+        is_named = np.concatenate([self._are_named(part, len(t)) for part, t in zip(parts, texts, strict=True)])
+        value, size, name = (
+            np.concatenate([part[field].astype(np.uint64) for part in parts])
+            for field in ("st_value", "st_size", "st_name")
+        )
+        is_dynamic = np.arange(len(value)) >= len(parts[0])
+        name[is_dynamic] += np.uint64(len(texts[0]))
+        is_indirect = np.concatenate([part["st_info"] & TYPE_BITS == STT_GNU_IFUNC for part in parts])
+        indirect = value[is_indirect], name[is_indirect]
+        # A symbol at a stub, which some linkers write, goes before the stub.
+        value, size, name, is_named, is_dynamic = (
+            np.concatenate(columns)
+            for columns in zip(
+                (value, size, name, is_named, is_dynamic), self._stub_columns(tables, texts, *indirect), strict=True
+            )
+        )
+        is_stub = np.arange(len(value)) >= len(value) - len(self._stubs.start)
+        order = np.argsort(value, kind="stable")
+        groups = np.flatnonzero(np.diff(value[order], prepend=value[order][:1] - np.uint64(1)))
+        self._value = value[order][groups]
+        # Of several sizes the longest, .dynsym's before those of .symtab.
+        dynamic, static = (_largest(np.where(chosen, size, 0)[order], groups) for chosen in (is_dynamic, ~is_dynamic))
+        self._size = np.where(dynamic > 0, dynamic, static)
+        first = -_largest(-np.where(is_named[order], np.arange(len(order)), len(order)), groups)
+        self._start = self._value[first < len(order)]
+        self._name_at = name[order][first[first < len(order)]]
+        self._is_stub = is_stub[order][first[first < len(order)]]
+        ends = (value + size)[is_named & (size > 0)]
+        last_end = np.minimum(self._start[-1:], LAST - LONGEST) + LONGEST
+        self._section_ends = np.array(sorted(min(end, int(LAST[0])) for _, end in binary.code_ranges), np.uint64)
+        self._bounds = distinct(np.concatenate((self._start, ends, last_end, self._section_ends)))
+        self._holder = np.full(len(self._bounds) + 1, -1)
+        has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
+        self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
+
+    def _are_named(self, symbols: Array, n_texts: int) -> Array:
+        """Whether each names code that is loaded."""
+        chosen: Array = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_value"] >= self._binary.base)
+        chosen &= np.isin(symbols["st_shndx"], self._binary.code_sections)
+        return chosen & (symbols["st_name"] < n_texts)
+
+    def _stub_columns(
+        self, tables: list[Array], texts: list[bytes], indirect: Array, indirect_name: Array
+    ) -> tuple[Array, ...]:
+        """The stubs with the columns of functions: value, size, name, is_named, is_dynamic. indirect, indirect_name:
+        where the resolvers of indirect functions are, and their names."""
+        stubs = self._stubs
+        name = np.full(len(stubs.start), len(self._texts), np.uint64)
+        for nth, (table, own) in enumerate(zip(tables, texts, strict=True)):
+            mine = np.flatnonzero((stubs.table == nth) & (stubs.symbol < len(table)))
+            at = table["st_name"][stubs.symbol[mine]].astype(np.uint64)
+            name[mine] = np.where(at < len(own), at + np.uint64(nth * len(texts[0])), name[mine])
+        resolver, first = np.unique(indirect, return_index=True)
+        place = np.searchsorted(resolver, stubs.resolver)
+        is_known = (np.append(resolver, np.uint64(0))[place] == stubs.resolver) & (stubs.resolver > 0)
+        name[is_known] = np.minimum(indirect_name[first[place[is_known]]], len(self._texts))
+        is_named = (name < len(self._texts)) | (stubs.resolver > 0)
+        return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
+
+    def rows(self, addresses: Array) -> Array:
+        """int64: the function that holds each address (uint64), -1 where none does."""
+        found: Array = self._holder[np.searchsorted(self._bounds, addresses, "right")]
+        return found
+
+    def surroundings(self, addresses: Array) -> tuple[Array, Array]:
+        """(first, end), uint64: what is between these has the same answer as the address."""
+        bounds = np.concatenate((FIRST, self._bounds, LAST))
+        nth = np.searchsorted(self._bounds, addresses, "right")
+        return bounds[nth], bounds[nth + 1]
+
+    def name(self, row: int) -> str:
+        return self.names(np.array([row]))[0]
+
+    def names(self, rows: Array) -> list[str]:
+        columns = zip(
+            self._name_at[rows].tolist(), self._is_stub[rows].tolist(), self._start[rows].tolist(), strict=True
+        )
+        return [self._stub_name(at, start) if is_stub else self._text(at) for at, is_stub, start in columns]
+
+    def _stub_name(self, at: int, start: int) -> str:
+        """As objdump calls it."""
+        if at < len(self._texts):
+            return f"{self._text(at)}@plt"
+        nth = int(np.searchsorted(self._stubs.start, np.uint64(start)))
+        return f"*ABS*+{int(self._stubs.resolver[nth]):#x}@plt"
+
+    def are_stubs(self, addresses: Array) -> Array:
+        """Whether a stub of the procedure linkage table holds each address (uint64)."""
+        rows = self.rows(addresses)
+        found: Array = (rows >= 0) & np.append(self._is_stub, False)[rows]
+        return found
+
+    def stubs(self) -> Iterator[tuple[str, int, int]]:
+        """(name, start, size) of each."""
+        rows = np.flatnonzero(self._is_stub & (self._holder[np.searchsorted(self._bounds, self._start) + 1] >= 0))
+        for row in rows.tolist():
+            yield self.name(row), *self.extent(row)
+
+    def are_of_one_section(self, starts: Array, addresses: Array) -> Array:
+        """Whether no section of code ends between each start and its address."""
+        found: Array = np.searchsorted(self._section_ends, starts, "right") == np.searchsorted(
+            self._section_ends, addresses, "right"
+        )
+        return found
+
+    def extent(self, row: int) -> tuple[int, int]:
+        """(start, size) of a function."""
+        return int(self._start[row]), int(self.sizes_at(self._start[row : row + 1])[0])
+
+    def sizes_at(self, starts: Array) -> Array:
+        """The sizes of the functions that start there, 0 where none is known. starts: uint64."""
+        nth = np.searchsorted(np.concatenate((self._value, LAST)), starts)
+        is_there = np.concatenate((self._value, LAST))[nth] == starts
+        return np.where(is_there, np.concatenate((self._size, FIRST))[nth], np.uint64(0))
+
+    def lookup(self, addresses: Array) -> Frames:
+        """addresses: uint64, in any order. Where a function holds one, it has a frame that knows its name alone."""
+        rows = self.rows(addresses)
+        known = rows >= 0
+        used, name = np.unique(rows[known], return_inverse=True)
+        start = np.zeros(len(rows), np.uint64)
+        start[known] = self._start[rows[known]]
+        size = np.where(known, self.sizes_at(start), np.uint64(0))
+        n, first = len(name), np.concatenate(([0], np.cumsum(known)))
+        return Frames(
+            first,
+            name.reshape(-1).astype(np.int32),
+            np.full(n, -1, np.int32),
+            np.zeros(n, np.int32),
+            start,
+            size,
+            self.names(used),
+        )
+
+
+def with_stubs(lookup: Callable[[Array], Frames], table: SymbolTable, addresses: Array) -> Frames:
+    """The frames at addresses (uint64) by a look-up in symbols that know nothing of stubs; stubs are the table's."""
+    are_stubs = table.are_stubs(addresses)
+    if not are_stubs.any():
+        return lookup(addresses)
+    return with_answers(lookup(addresses[~are_stubs]), are_stubs, table.lookup(addresses[are_stubs]))
+
+
+def _largest(values: Array, groups: Array) -> Array:
+    """Of each group of values, which begins there."""
+    largest: Array = np.maximum.reduceat(values, groups) if len(groups) else values[:0]
+    return largest
+
+
+def symbols_of(binary: Binary, table: str) -> Array:
+    """Those of a table by number, with the fields of FIELDS."""
+    order = "<" if binary.little_endian else ">"
+    fields = (field.split(":") for field in FIELDS[binary.word_size].split())
+    entry = np.dtype([(name, order + code) for name, code in fields])
+    data = content_of(binary, table)
+    return np.frombuffer(data, entry, len(data) // entry.itemsize)
+
+
+def content_of(binary: Binary, section: str) -> bytes:
+    """No bytes where the section is missing or damaged."""
+    try:
+        found = binary.section(section)
+    except FormatError:
+        found = None
+    return bytes(found[1]) if found is not None else b""

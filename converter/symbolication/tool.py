@@ -1,0 +1,285 @@
+"""The work of `traceferry symbols`: makes GSYM files, looks addresses up, compares files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+
+from traceferry import registry
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.shown_text import shown
+from traceferry.files.output import open_output
+from traceferry.files.source import Source
+from traceferry.model import Array, Trace
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.choose import open_symbols
+from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.gsym import writer as gsym_writer
+from traceferry.symbolication.gsym.infos import CallSite
+from traceferry.symbolication.gsym.layout import EXTERNAL_CALL, INTERNAL_CALL
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.interface import Frames, Symbols
+from traceferry.symbolication.jitted import CodeSymbols
+from traceferry.symbolication.shown import shown_path
+
+DEBUG_SECTIONS = (".debug_", ".zdebug_")
+AT_ONCE = 1 << 17
+MAX_ADDRESS = (1 << 64) - 1
+MERGED, CALL_SITES = "merged functions", "call sites"  # parts of a GSYM file
+
+Shown = tuple[str, str, int]  # a frame: name, source, line
+
+
+def open_any(source: Source, at_ns: int | None) -> Symbols:
+    """A file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose code
+    counts; None: what was loaded last. Raises FormatError for anything else."""
+    try:
+        symbols = open_symbols(source)
+        if at_ns is not None:
+            raise UsageError(f"{source.path}: only a recording's code has a time: --at does not apply here")
+        return symbols
+    except FormatError as no_symbols:
+        try:
+            importer = registry.detect(source)
+        except FormatError:
+            raise no_symbols from None
+    trace = Trace()
+    importer.module.read([source]).add_to(trace, registry.Options())
+    if not len(trace.code):
+        raise UsageError(f"{source.path}: the recording has no jitted code")
+    return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)
+
+
+# ---------------------------------------------------------------- what it is
+
+
+def describe(symbols: Symbols, source: Source) -> Iterator[str]:
+    """Text: build id, numbers of functions and lines, sizes."""
+    n_functions = n_lines = n_inlined = 0
+    for function in symbols.functions():
+        n_functions += 1
+        n_lines += len(function.lines)
+        n_inlined += len(function.inlines)
+    yield f"{symbols.name}: {n_functions} functions, {n_lines} lines, {n_inlined} functions inlined directly into them"
+    yield f"build id {symbols.build_id or 'unknown'}, lowest address {symbols.base:#x}"
+    for what, size in _parts(symbols, source).items():
+        yield f"{size:>12}  bytes of {what}"
+
+
+def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
+    if isinstance(symbols, Gsym):
+        return symbols.sizes()
+    if isinstance(symbols, ElfSymbols):
+        return {"debug information": debug_bytes(symbols.binary), "the file": len(source.data)}
+    return {"the file": len(source.data)}
+
+
+def debug_bytes(binary: Binary) -> int:
+    """How many bytes of an ELF file are debug information; 0 where its sections are unreadable."""
+    return sum(section.size for section in binary.sections if section.name.startswith(DEBUG_SECTIONS))
+
+
+# ---------------------------------------------------------------- making
+
+
+def make_gsym(symbols: Symbols, source: Source, output: str) -> str:
+    """Writes all functions of the symbols as GSYM; returns a summary as text. Raises UsageError if the output cannot be
+    written."""
+    big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
+    uuid = bytes.fromhex(symbols.build_id)
+    with open_output(output) as out:
+        written = gsym_writer.write(out, symbols.functions(), uuid=uuid, base=symbols.base, big=big)
+    text = f"wrote {output}: {written.n_functions} functions, {written.n_bytes} bytes"
+    kind, size = _said_before(symbols, source)
+    if size:
+        text += f"; {kind} {size} bytes, {size / written.n_bytes:.1f} times as many"
+    if written.n_left_out:
+        text += f"; left out {written.n_left_out} functions without a name or outside the loaded addresses"
+    return text
+
+
+def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
+    """What of the input says the same, and in how many bytes."""
+    if isinstance(symbols, ElfSymbols):
+        return "DWARF has", debug_bytes(symbols.binary)
+    return ("", 0) if isinstance(symbols, CodeSymbols) else (f"{symbols.name} has", len(source.data))
+
+
+# ---------------------------------------------------------------- looking up
+
+
+def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler) -> Iterator[str]:
+    """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
+    with_merged = _gsym_with(MERGED, symbols, source)
+    given = iter(addresses)
+    while bunch := list(islice(given, AT_ONCE)):
+        frames = symbols.lookup(np.array(bunch, np.uint64))
+        numbers, inlined, names, places = _texts_of(frames, demangle)
+        first, starts = frames.first.tolist(), frames.start.tolist()
+        lines: list[str] = []
+        for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
+            if begin == end:
+                lines.append(f"{address:#x}: no symbol")
+                continue
+            last = numbers[end - 1]
+            if end - begin == 1:
+                lines.append(f"{address:#x}: {names[last]} + {address - start}{places[last]}")
+            else:
+                lead = f"{address:#x}: "
+                calls = [inlined[n] for n in numbers[begin : end - 1]]
+                calls.append(f"{names[last]} + {address - start}{places[last]}")
+                lines.append(lead + ("\n" + " " * len(lead)).join(calls))
+            if with_merged:
+                lead = " " * len(f"{address:#x}: ")
+                others = with_merged.merged(address)[1:]
+                lines += [f"{lead}or, merged with it, {shown(demangle(_outermost(other)))}" for other in others]
+        lines.append("")
+        yield "\n".join(lines)
+
+
+def lookup_data(
+    symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler
+) -> Iterator[dict[str, Any]]:
+    """What `lookup_text` says of each address as plain data, which JSON can hold:
+
+    {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
+     "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...],
+     "calls": [{"returns_to": "0x1210", "callees": [...], "internal", "external"}, ...]}
+
+    frames: the innermost first; a source or line of None is unknown, as are a start and size that the symbols do not
+    tell. merged: functions that a linker merged with this one. calls: of the function, as far as they were written
+    down, with names or patterns of what is called. addresses: each below 2^64.
+    """
+
+    def named(linkage_name: str) -> dict[str, Any]:
+        return {"name": demangle(linkage_name), "linkage_name": linkage_name}
+
+    with_merged, with_calls = _gsym_with(MERGED, symbols, source), _gsym_with(CALL_SITES, symbols, source)
+    given = iter(addresses)
+    while bunch := list(islice(given, AT_ONCE)):
+        found = symbols.lookup(np.array(bunch, np.uint64))
+        demangle.learn(_names_of(found))
+        bounds = zip(bunch, found.start.tolist(), found.size.tolist(), frames_by_address(found), strict=True)
+        for address, start, size, stack in bounds:
+            frames = [
+                named(name) | {"source": path or None, "line": line or None, "inlined": nth < len(stack) - 1}
+                for nth, (name, path, line) in enumerate(stack)
+            ]
+            place = {"start": f"{start:#x}" if start or size else None, "size": size or None}
+            others = with_merged.merged(address)[1:] if with_merged and stack else []
+            calls = with_calls.call_sites(address) if with_calls and stack else []
+            yield {
+                "address": f"{address:#x}",
+                "function": named(stack[-1][0]) | place if stack else None,
+                "frames": frames,
+                "merged": [named(_outermost(other)) for other in others],
+                "calls": [_call(site) for site in calls],
+            }
+
+
+def _gsym_with(part: str, symbols: Symbols, source: Source) -> Gsym | None:
+    """The symbols, if they are a GSYM file that holds data of that type. Sizes are read by another reader: damage
+    elsewhere in the file does not concern the look-ups."""
+    return symbols if isinstance(symbols, Gsym) and Gsym(source).sizes()[part] else None
+
+
+def _call(site: CallSite) -> dict[str, Any]:
+    return {
+        "returns_to": f"{site.address:#x}", "callees": list(site.callees),
+        "internal": bool(site.flags & INTERNAL_CALL), "external": bool(site.flags & EXTERNAL_CALL),
+    }  # fmt: skip
+
+
+def _names_of(frames: Frames) -> list[str]:
+    """Of functions."""
+    return [frames.texts[name] for name in np.unique(frames.name).tolist() if name >= 0]
+
+
+def _outermost(frames: Frames) -> str:
+    return frames.texts[int(frames.name[-1])]
+
+
+def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str], list[str], list[str]]:
+    """(for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal frames,
+    which are most, share a number."""
+    texts = [*frames.texts, ""]
+    place_row, place = _distinct(frames.source, frames.line)
+    row, number = _distinct(frames.name, place)
+    all_places = [
+        f" at {shown(texts[source])}:{line}" if source >= 0 else ""
+        for source, line in zip(frames.source[place_row].tolist(), frames.line[place_row].tolist(), strict=True)
+    ]
+    demangle.learn(_names_of(frames))
+    names = [shown(demangle(texts[name])) for name in frames.name[row].tolist()]
+    places = [all_places[n] for n in place[row].tolist()]
+    inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
+    return number.tolist(), inlined, names, places
+
+
+def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
+    """Of pairs of int32: (a row of each different one, for each row which one it is)."""
+    keys = one.astype(np.int64) << 32 | other.astype(np.int64) & 0xFFFF_FFFF
+    _, row, which = np.unique(keys, return_index=True, return_inverse=True)
+    return row, which.ravel()
+
+
+def as_text(address: int, found: Sequence[Shown]) -> str:
+    """The frames of one address."""
+    lead = f"{address:#x}: "
+    lines = [shown(f"{name} at {source}:{line}" if source else name) for name, source, line in found]
+    return lead + ("\n" + " " * len(lead)).join(lines or ["no symbol"])
+
+
+def frames_by_address(frames: Frames) -> Iterator[list[Shown]]:
+    """The frames of each address, the innermost first."""
+    texts = [*frames.texts, ""]
+    names, sources = ([texts[i] for i in column.tolist()] for column in (frames.name, frames.source))
+    rows = list(zip(names, sources, frames.line.tolist(), strict=True))
+    first = frames.first.tolist()
+    for begin, end in pairwise(first):
+        yield rows[begin:end]
+
+
+# ---------------------------------------------------------------- checking
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An address at which two files differ."""
+
+    address: int
+    mine: Sequence[Shown]
+    other: Sequence[Shown]
+
+
+def verify(symbols: Symbols, other: Symbols, demangle: Demangler) -> tuple[int, list[Difference]]:
+    """Compares both at the start, middle and end of each function of `symbols`: (how many addresses, differences)."""
+    n_compared, differences = 0, list[Difference]()
+    functions = symbols.functions()
+    while bunch := list(islice(functions, AT_ONCE)):
+        ends = (at for f in bunch for at in (f.start, f.start + f.size // 2, f.start + max(f.size, 1) - 1))
+        addresses = np.array(sorted({at for at in ends if at <= MAX_ADDRESS}), np.uint64)
+        n_compared += len(addresses)
+        differences += _differences(symbols, other, addresses, demangle)
+    return n_compared, differences
+
+
+def _differences(symbols: Symbols, other: Symbols, addresses: Array, demangle: Demangler) -> Iterator[Difference]:
+    """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
+    Paths are compared without what goes up again: a/../b is b."""
+    found = symbols.lookup(addresses), other.lookup(addresses)
+    demangle.learn(name for frames in found for name in _names_of(frames))
+    both = zip(*(frames_by_address(frames) for frames in found), strict=True)
+    for address, (mine, wanted) in zip(addresses.tolist(), both, strict=True):
+        one, two = _comparable(mine, demangle), _comparable(wanted, demangle)
+        if one != two:
+            yield Difference(address, one, two)
+
+
+def _comparable(frames: Sequence[Shown], demangle: Demangler) -> list[Shown]:
+    return [(demangle(name), shown_path(source), line) for name, source, line in frames]

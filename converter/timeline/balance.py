@@ -1,0 +1,316 @@
+"""Balances recorded enters and leaves into calls, and computes totals and ranges of balanced calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.common.report import Report
+from traceferry.model import (
+    CALLS,
+    ENTRY_LOST,
+    OPEN_AT_START,
+    Array,
+    GrowingTable,
+    StreamedTable,
+    Table,
+    sums,
+)
+from traceferry.timeline import balance_kernel, calls_kernel
+
+SLOT = balance_kernel.STATE_SLOTS
+ORPHAN = balance_kernel.ORPHAN_COLUMNS
+FIRST_DEPTH = 1 << 8
+# Balanced calls of a thread that are kept; of longer threads they are made again each time.
+KEPT_ROWS = 1 << 24
+NO_ROWS = np.empty(0, np.int64)
+# So many rows are balanced one by one from one on that does not nest.
+IRREGULAR_PIECE = 1 << 13
+CALL_COLUMNS = [column.name for column in CALLS.columns]
+
+
+class Raw(NamedTuple):
+    """A piece of what was recorded of a thread.
+
+    ts: int64, in ns; key: int32, by which a leave finds its enter; frame: int32, of enters (of leaves without an enter,
+    too, where these are noted); flags: uint8: 0, LEAVE, LEAVE | TAIL, LEAVE | UNWOUND; marks: int64, rising rows of the
+    piece that enter and of which the rows in the result are wanted; -1 is the last row before the piece.
+    """
+
+    ts: Array
+    key: Array
+    frame: Array
+    flags: Array
+    marks: Array = NO_ROWS
+
+
+class Balancer:
+    """Balances the recorded calls of one thread in one pass, in memory that does not grow with their number.
+
+    start_ts: the earliest time of any call; None: the first time stamp. missing: int64 [n, 4], as `Orphans.missing`
+    makes them. notes_orphans: whether leaves without an enter are noted, for a second pass that is given their enters;
+    else they are left out and counted.
+    """
+
+    def __init__(self, start_ts: int | None = None, missing: Array = NO_ROWS, notes_orphans: bool = False) -> None:
+        self._missing = missing.ravel()
+        self._notes = notes_orphans
+        self._has_start = start_ts is not None
+        self._state = np.zeros(SLOT["size"], np.int64)
+        self._state[SLOT["now"]] = start_ts or 0
+        self._key, self._frame = np.empty(FIRST_DEPTH, np.int32), np.empty(FIRST_DEPTH, np.int32)
+        self._row, self._lists = np.empty(FIRST_DEPTH, np.int64), np.empty(2 * FIRST_DEPTH + 2, np.int64)
+        self._n_open = np.zeros(0, np.int32)
+        self._orphans = NO_ROWS
+        self._marks: list[Array] = []
+
+    def __getitem__(self, name: str) -> int:
+        """What `balance_kernel` counts: depth, n_written (rows so far), n_unwound, n_backwards, max_backwards,
+        n_orphans."""
+        return int(self._state[SLOT[name]])
+
+    def add(self, raw: Raw, n_keys: int) -> Table:
+        """CALLS; n_keys: one more than the largest key so far."""
+        n = len(raw.ts)
+        if n and not self._has_start:
+            self._state[SLOT["now"]], self._has_start = raw.ts[0], True
+        self._reserve(n, n_keys)
+        depth = self["depth"]
+        capacity = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
+        ts, frame, flags = _call_columns(capacity)
+        marks = np.empty(len(raw.marks), np.int64)
+        n_rows = balance_kernel.balance(
+            raw.ts, raw.key, raw.frame, raw.flags, raw.marks, self._missing, self._key, self._frame, self._row,
+            self._n_open, self._lists, self._orphans, ts, frame, flags, marks, self._state,
+        )  # fmt: skip
+        if len(marks):
+            self._marks.append(marks)
+        return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
+
+    def add_in_place(self, raw: Raw, n_keys: int) -> Table:
+        """As add, of a balancer that has a start and notes and misses nothing; the raw columns become those of the
+        calls, if all rows nest."""
+        self._reserve(len(raw.ts), n_keys)
+        parts = list[Table]()
+        while len(raw.ts):
+            done = balance_kernel.balance_regular(*raw[:4], self._key, self._frame, self._state)
+            parts.append(Table(CALLS, {name: getattr(raw, name)[:done] for name in CALL_COLUMNS}))
+            if done < len(raw.ts):
+                parts.append(self.add(Raw(*(column[done : done + IRREGULAR_PIECE] for column in raw)), n_keys))
+            raw = Raw(*(column[done + IRREGULAR_PIECE :] for column in raw))
+        if len(parts) > 1:
+            return Table(CALLS, {name: np.concatenate([part[name] for part in parts]) for name in CALL_COLUMNS})
+        return parts[0] if parts else Table(CALLS)
+
+    def close(self, end_ts: int) -> Table:
+        """CALLS: open calls are closed at end_ts."""
+        depth = self["depth"]
+        ts, frame, flags = _call_columns(depth)
+        balance_kernel.close(end_ts, self._frame, self._row, self._lists, self._orphans, ts, frame, flags, self._state)
+        return Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
+
+    @property
+    def marks(self) -> Array:
+        """int64: the rows of all marks so far."""
+        return np.concatenate([NO_ROWS, *self._marks])
+
+    def orphans(self) -> Array:
+        """int64 [n, 6], after `close`: the leaves without an enter; the columns are ORPHAN."""
+        return self._orphans[: len(ORPHAN) * self["n_orphans"]].reshape(-1, len(ORPHAN))
+
+    def _reserve(self, n: int, n_keys: int) -> None:
+        deepest = self["depth"] + n + len(self._missing) // 4 - self["n_inserted"]
+        if deepest > len(self._key):
+            self._key, self._frame, self._row = (_longer(a, deepest) for a in (self._key, self._frame, self._row))
+            self._lists = _longer(self._lists, len(self._key) + 1)[: 2 * len(self._key) + 2]
+        if n_keys > len(self._n_open):
+            self._n_open = np.concatenate((self._n_open, np.zeros(n_keys - len(self._n_open), np.int32)))
+        if self._notes:
+            self._orphans = _longer(self._orphans, len(ORPHAN) * (self["n_orphans"] + n))
+
+
+def missing_enters(orphans: Array) -> Array:
+    """int64 [n, 4]: row of the stream before which it belongs, key, frame and flags of each enter that was lost.
+
+    An orphan that nothing outlives was open since the thread's start: the last one left was entered first.
+    """
+    inside = orphans[:, ORPHAN["inside"]] != 0
+    ordered = np.concatenate((orphans[~inside][::-1], orphans[inside]))
+    n_from_start = len(orphans) - np.count_nonzero(inside)
+    row = ordered[:, ORPHAN["place"]].copy()
+    row[:n_from_start] = 0
+    flags = np.repeat([OPEN_AT_START, ENTRY_LOST], (n_from_start, len(orphans) - n_from_start))
+    missing = np.column_stack((row, ordered[:, ORPHAN["key"]], ordered[:, ORPHAN["frame"]], flags)).astype(np.int64)
+    return missing[np.argsort(row, kind="stable")]
+
+
+@dataclass(frozen=True)
+class RecordedCalls:
+    """The calls of one thread of a recording that can be read repeatedly.
+
+    n_rows: how many rows `read` yields; n_keys: one more than the largest key.
+    """
+
+    read: Callable[[], Iterator[Raw]]
+    n_rows: int
+    n_keys: int
+    end_ts: int
+
+    def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
+        """(CALLS, int64 rows of the marks). first: an iterator of `read` that has begun. Open calls are closed at
+        end_ts; added and closed calls are reported under `where`."""
+        balancer = Balancer(notes_orphans=True)
+        kept = self._kept(balancer, first)
+        report.note("unwound", balancer["n_unwound"], where=where)
+        report.note("open_at_end", balancer["depth"], where=where)
+        report.note(
+            "clock_backwards", balancer["n_backwards"], where=where, detail=f"by at most {balancer['max_backwards']} ns"
+        )
+        orphans = balancer.orphans()
+        if len(orphans) == 0:
+            return self._table(kept, balancer["n_written"], NO_ROWS), balancer.marks
+        n_inside = int(np.count_nonzero(orphans[:, ORPHAN["inside"]]))
+        report.note("entry_missing", len(orphans) - n_inside, where=where)
+        report.note("entry_lost", n_inside, where=where)
+        missing = missing_enters(orphans)
+        second = Balancer(missing=missing)
+        kept = self._kept(second, self.read())
+        return self._table(kept, second["n_written"], missing), second.marks
+
+    def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
+        """The calls, None where they are too many to keep."""
+        columns, n_kept = _call_columns(min(self.n_rows, KEPT_ROWS)), 0
+        for piece in self._pass(balancer, pieces):
+            if balancer["n_written"] > KEPT_ROWS:
+                columns, n_kept = _call_columns(0), 0
+                continue
+            start, n_kept = n_kept, n_kept + len(piece)
+            columns = [_longer(column, n_kept) for column in columns]
+            for column, name in zip(columns, CALL_COLUMNS, strict=True):
+                column[start:n_kept] = piece[name]
+        if balancer["n_written"] > KEPT_ROWS:
+            return None
+        return Table(CALLS, {name: column[:n_kept] for name, column in zip(CALL_COLUMNS, columns, strict=True)})
+
+    def _table(self, kept: Table | None, n_rows: int, missing: Array) -> Table:
+        if kept is not None:
+            return kept
+        return StreamedTable(CALLS, lambda: self._pass(Balancer(missing=missing), self.read()), n_rows)
+
+    def _pass(self, balancer: Balancer, pieces: Iterable[Raw]) -> Iterator[Table]:
+        for raw in pieces:
+            if len(made := balancer.add(raw, self.n_keys)):
+                yield made
+        if len(made := balancer.close(self.end_ts)):
+            yield made
+
+
+class CallTotals:
+    """Adds up the calls of any number of threads for each function: the index of the table funcs.
+
+    frames, funcs: of the trace; both may grow while the pieces of a thread are made.
+    """
+
+    def __init__(self, frames: GrowingTable, funcs: GrowingTable) -> None:
+        self._frames = frames
+        self._funcs = funcs
+        self._func_of_frame = np.zeros(0, np.int32)
+        self._sums = np.zeros((0, 4), np.int64)
+        self._entered = self._in_callees = np.empty(0, np.int64)
+
+    def add(self, calls: Table) -> int:
+        """Adds a thread; returns its number of calls."""
+        if (totals := calls.totals()) is not None:
+            self._reserve(0)
+            func, added = totals[:, 0], totals[:, 1:]
+            self._sums[func, :3] = sums.plus(self._sums[func, :3], added)
+            return int(added[:, 0].sum())
+        n_rows = 0
+        state = np.zeros(2, np.int64)
+        for piece in calls.pieces():
+            n_rows += len(piece)
+            self._reserve(int(state[0]) + len(piece))
+            calls_kernel.totals(
+                piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._entered, self._in_callees,
+                self._sums.reshape(-1), state,
+            )  # fmt: skip
+        _check_balanced(state)
+        return n_rows // 2
+
+    def _reserve(self, depth: int) -> None:
+        if len(self._func_of_frame) < len(self._frames):
+            self._func_of_frame = np.ascontiguousarray(self._frames["func"], np.int32)
+        if len(self._sums) < len(self._funcs):
+            self._sums = np.concatenate((self._sums, np.zeros((len(self._funcs) - len(self._sums), 4), np.int64)))
+        if len(self._entered) < depth:
+            self._entered, self._in_callees = _longer(self._entered, depth), _longer(self._in_callees, depth)
+
+    def by_func(self) -> tuple[Array, Array, Array]:
+        """int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
+        self._reserve(0)
+        return self._sums[:, 0], self._sums[:, 1], self._sums[:, 2]
+
+
+def count_lasting(calls: Table, limits_ns: Array, most: int) -> Array:
+    """How many calls last at least as long as each of the limits: int64, as these, which rise. Tables longer than
+    `most` rows are estimated from their first `most` rows."""
+    n_seen = 0
+    counts, state, entered = np.zeros(len(limits_ns), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
+    for piece in calls.pieces():
+        entered = _longer(entered, int(state[0]) + len(piece))
+        calls_kernel.count_lasting(piece["ts"], piece["flags"], limits_ns, entered, counts, state)
+        n_seen += len(piece)
+        if n_seen >= most:
+            return counts[::-1].cumsum()[::-1] * len(calls) // n_seen
+    _check_balanced(state)
+    return counts[::-1].cumsum()[::-1]
+
+
+Part = Iterator[tuple[Table, Array]]
+
+
+def calls_within(calls: Table, start_ts: int, stop_ts: int) -> Part:
+    """The calls of which some part lies in [start_ts, stop_ts), cut to it, in pieces: the piece, and which rows of
+    `calls` its rows were, int64, rising."""
+    return _part(calls, calls_kernel.cut, start_ts, stop_ts)
+
+
+def calls_lasting(calls: Table, min_ns: int) -> Part:
+    """The calls that last at least min_ns, in pieces as those of `calls_within`. A call is never longer than its
+    caller."""
+    return _part(calls, calls_kernel.keep_lasting, min_ns)
+
+
+def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
+    """kernel: takes the columns of a piece, the limits, the columns of open calls, those of the output, the state; the
+    last of the columns is the row."""
+    state = np.zeros(4, np.int64)
+    open_calls = [*_call_columns(0), NO_ROWS]
+    for piece in calls.pieces():
+        capacity = int(state[0]) + len(piece)
+        open_calls = [_longer(column, capacity) for column in open_calls]
+        out = [*_call_columns(capacity), np.empty(capacity, np.int64)]
+        kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
+        ts, frame, flags, row = (column[: state[2]] for column in out)
+        if len(ts):
+            yield Table(CALLS, {"ts": ts, "frame": frame, "flags": flags}), row
+    _check_balanced(state)
+
+
+def _call_columns(n: int) -> list[Array]:
+    """Arrays for ts, frame and flags of n rows of calls."""
+    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]
+
+
+def _longer(array: Array, n: int) -> Array:
+    """The array, or a copy of at least n values."""
+    return array if len(array) >= n else np.concatenate((array, np.empty(2 * n - len(array), array.dtype)))
+
+
+def _check_balanced(state: Array) -> None:
+    """At a stream's end no call may be open: state[0] is their number."""
+    if state[0]:
+        raise ValueError("the stream of calls is not balanced")

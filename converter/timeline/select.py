@@ -1,0 +1,184 @@
+"""A part of a trace: some threads, a range of time, or only the calls that last. The trace itself is not changed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import encodable
+from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
+from traceferry.timeline.balance import Part, calls_lasting, calls_within
+
+THREADS_LISTED = 30
+
+LATEST = (1 << 63) - 1
+
+Change = Callable[[ThreadData], ThreadData]
+
+
+def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
+    """Returns the part in [start_ts, end_ts), ns on the trace's clock: what happens where one range ends and another
+    begins is in the second. Calls, markers, states and values that reach into the range are cut to it."""
+    start_ts = max(start_ts, trace.start_ts)
+    stop_ts = max(start_ts, min(end_ts, trace.end_ts + 1, LATEST))
+    end_ts = max(start_ts, min(end_ts, trace.end_ts))
+    selected = _changed(trace, lambda data: _cut(data, start_ts, stop_ts))
+    selected.bounds = (start_ts, end_ts)
+    for process in selected.processes:
+        process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
+        for thread in process.threads:
+            thread.start_ts, thread.end_ts = _clamp(thread.start_ts, thread.end_ts, start_ts, end_ts)
+        for counter in process.counters:
+            counter.values = _values_within(counter.values, start_ts, stop_ts)
+        process.heap_snapshots = [
+            s._replace(end_ts=min(s.end_ts, end_ts)) for s in process.heap_snapshots if start_ts <= s.start_ts < stop_ts
+        ]
+    return selected
+
+
+def select_lasting(trace: Trace, min_ns: int) -> Trace:
+    """Without the calls shorter than min_ns; their time counts for their callers. Events stay. If no thread has calls,
+    the report says so once all are loaded."""
+    some_thread_has_calls = False
+
+    def change(data: ThreadData) -> ThreadData:
+        nonlocal some_thread_has_calls
+        # To count the rows of a streamed table is to make them all; importers stream only what is there.
+        has_calls = type(data.calls) is StreamedTable or len(data.calls) > 0
+        some_thread_has_calls = some_thread_has_calls or has_calls
+        trace.report.note("min_duration_unused", int(not some_thread_has_calls))
+        return _with_calls(data, lambda calls: calls_lasting(calls, min_ns))
+
+    return _changed(trace, change)
+
+
+def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
+    """Only the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex; else
+    the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
+    chosen = {id(thread) for text in wanted for thread in _threads_called(trace, text)}
+    selected = copy.copy(trace)
+    selected.bounds = (trace.start_ts, trace.end_ts)
+    selected.processes = [
+        replace(process, threads=threads)
+        for process in trace.processes
+        if (threads := [thread for thread in process.threads if id(thread) in chosen])
+    ]
+    return selected
+
+
+def _threads_called(trace: Trace, text: str) -> list[Thread]:
+    threads = [thread for _, thread in trace.threads]
+    number, text = _number(text), encodable(text)
+    matches: tuple[Callable[[Thread], bool], ...] = (
+        lambda thread: thread.tid == number,
+        lambda thread: thread.name == text,
+        lambda thread: text in thread.name,
+    )
+    for match in matches:
+        if found := [thread for thread in threads if match(thread)]:
+            return found
+    known = [f"{thread.tid} {thread.name}".strip() for thread in threads[:THREADS_LISTED]] or ["none"]
+    more = len(threads) - THREADS_LISTED
+    known += [f"and {more} more"] if more > 0 else []
+    raise UsageError(f"no thread has the number or name {text!r}; threads: {', '.join(known)}")
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        return None
+
+
+def _changed(trace: Trace, change: Change) -> Trace:
+    selected = copy.copy(trace)
+    selected.processes = [_changed_process(process, change) for process in trace.processes]
+    return selected
+
+
+def _changed_process(process: Process, change: Change) -> Process:
+    return replace(
+        process,
+        threads=[_changed_thread(thread, change) for thread in process.threads],
+        counters=[replace(counter) for counter in process.counters],
+    )
+
+
+def _changed_thread(thread: Thread, change: Change) -> Thread:
+    load = thread.load
+    return replace(thread, load=lambda: change(load()))
+
+
+def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
+    return min(max(start, low), high), min(max(end, low), high)
+
+
+def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
+    return replace(
+        _with_calls(data, lambda calls: calls_within(calls, start_ts, stop_ts)),
+        samples=_within(data.samples, start_ts, stop_ts),
+        allocations=_allocations_within(data.allocations, start_ts, stop_ts),
+        states=_states_within(data.states, data.states["track"], start_ts, stop_ts),
+        scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, stop_ts),
+        markers={kind: _markers_within(table, start_ts, stop_ts) for kind, table in data.markers.items()},
+    )
+
+
+def _with_calls(data: ThreadData, part: Callable[[Table], Part]) -> ThreadData:
+    """The thread with a part of its calls, and the arguments of those. A streamed table without arguments stays one."""
+    if isinstance(data.calls, StreamedTable) and not len(data.arguments):
+        return replace(data, calls=StreamedTable(CALLS, lambda: (piece for piece, _ in part(data.calls))))
+    pieces = list(part(data.calls))
+    rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in pieces)])
+    calls = StreamedTable(CALLS, lambda: iter([piece for piece, _ in pieces]))
+    return replace(data, calls=Table(CALLS, calls.columns), arguments=_arguments_of(data.arguments, rows))
+
+
+def _arguments_of(arguments: Table, rows: Array) -> Table:
+    """The arguments of the calls that stay; rows: where these were, rising."""
+    new_row = np.searchsorted(rows, arguments["call"])
+    stays = np.append(rows, -1)[new_row] == arguments["call"]
+    return arguments.take(stays).replaced(call=new_row[stays])
+
+
+def _allocations_within(allocations: Table, start_ts: int, stop_ts: int) -> Table:
+    if not isinstance(allocations, StreamedTable):
+        return _within(allocations, start_ts, stop_ts)
+    return StreamedTable(
+        allocations.spec,
+        lambda: (cut for piece in allocations.pieces() if len(cut := _within(piece, start_ts, stop_ts))),
+    )
+
+
+def _within(table: Table, start_ts: int, stop_ts: int) -> Table:
+    return table.take((table["ts"] >= start_ts) & (table["ts"] < stop_ts))
+
+
+def _values_within(values: Table, start_ts: int, stop_ts: int) -> Table:
+    """The values in the range; the last one before it holds when the range begins."""
+    first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], stop_ts, "left")
+    starts_anew = first < len(values) and values["ts"][first] == start_ts
+    cut = values.take(slice(first - int(first > 0 and not starts_anew), stop))
+    return cut.replaced(ts=np.maximum(cut["ts"], start_ts))
+
+
+def _markers_within(table: Table, start_ts: int, stop_ts: int) -> Table:
+    begins, ends = table["ts"], table["ts"] + table["dur"]
+    cut = table.take((begins < stop_ts) & ((begins >= start_ts) | (ends > start_ts)))
+    begins, ends = np.maximum(cut["ts"], start_ts), np.minimum(cut["ts"] + cut["dur"], stop_ts)
+    return cut.replaced(ts=begins, dur=ends - begins)
+
+
+def _states_within(states: Table, tracks: Array, start_ts: int, stop_ts: int) -> Table:
+    """The states that begin in the range, and of each track (int, one for each row) the one that holds then."""
+    ts = states["ts"]
+    keep = (ts > start_ts) & (ts < stop_ts)
+    before = np.flatnonzero(ts <= start_ts)
+    last_of_track = {int(track): row for track, row in zip(tracks[before], before, strict=True)}
+    keep[list(last_of_track.values())] = True
+    cut = states.take(keep)
+    return cut.replaced(ts=np.maximum(cut["ts"], start_ts))

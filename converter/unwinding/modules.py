@@ -1,0 +1,105 @@
+"""Modules: files (or pieces of JIT code) that have code, and the call-frame information for it."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.plt import PLT_SECTIONS
+from traceferry.unwinding.cfi import Problems, Section, rows_of
+from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding.rows import Rows, RuleSets, merged
+
+MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
+PAGE = 4096
+# JIT code is given this address in its call-frame information: 0 would be that of code which the linker discarded.
+JIT_ADDRESS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Module:
+    """sections: call-frame information, the first that knows an address answers; segments: (offset in the file, link
+    address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt: [start, end)
+    link addresses of PLT sections."""
+
+    name: str
+    machine: Machine
+    big: bool
+    sections: tuple[Section, ...]
+    segments: tuple[tuple[int, int, int], ...] = ()
+    entry_point: int = 0
+    plt: tuple[tuple[int, int], ...] = ()
+
+    def bias(self, start: int, file_offset: int) -> int | None:
+        """What addresses have more than link addresses, where the byte at file_offset is mapped at start; None if no
+        executable segment has that byte's page."""
+        for offset, address, size in self.segments:
+            if offset // PAGE * PAGE <= file_offset < -(-(offset + size) // PAGE) * PAGE:
+                return start - (file_offset - offset + address)
+        return None
+
+    def rows(self, rules: RuleSets) -> tuple[Rows, list[Problems]]:
+        """Rows by link address, and what was damaged."""
+        parts, problems = [], []
+        for section in self.sections:
+            rows, problem = rows_of(section, self.machine, self.big, rules)
+            parts.append(rows)
+            problems.append(problem)
+        return merged(parts) if parts else Rows(np.zeros(0, np.uint64), np.zeros(0, np.int32)), problems
+
+
+def open_module(binary: Binary, debug: Binary | None = None) -> Module:
+    """An ELF file; debug: the file with its debug information, if that is apart. Raises FormatError."""
+    machine = MACHINES.get(binary.machine)
+    if machine is None:
+        raise FormatError(f"{binary.name}: stacks in code for {binary.machine} cannot be unwound")
+    sections = [Section(*found) for found in (eh_frame_of(binary),) if found]
+    sections += [
+        Section(*found, is_debug=True)
+        for file in (binary, debug)
+        if file is not None and (found := section_of(file, ".debug_frame"))
+    ]
+    places = (binary.section_named(name) for name in PLT_SECTIONS)
+    plt = tuple((place.address, place.address + place.size) for place in places if place is not None)
+    loaded = (s for s in binary.segments if s.type == "PT_LOAD" and s.flags & 1)
+    executable = tuple((s.offset, s.address, s.size) for s in loaded)
+    big = not binary.little_endian
+    return Module(binary.name, machine, big, tuple(sections), executable, binary.entry_point, plt)
+
+
+def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, machine: Machine, big: bool) -> Module:
+    """Code of a JIT compiler with the call-frame information of its jitdump: `.eh_frame` counts as placed behind the
+    code, at a multiple of 8. Link addresses begin at JIT_ADDRESS."""
+    section = Section(blob[:eh_frame_size], JIT_ADDRESS + -(-code_size // 8) * 8)
+    return Module(name, machine, big, (section,))
+
+
+def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:
+    """(its bytes, its address), None if it is missing or empty. Raises FormatError if it cannot be read."""
+    section = binary.section_named(name)
+    content = binary.content(section) if section is not None else memoryview(b"")
+    return (content, section.address) if section is not None and len(content) else None
+
+
+def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:
+    """The bytes and the address of `.eh_frame`: by its section, else, in a file without section headers, from where
+    `.eh_frame_hdr` points to the end of the segment."""
+    found = section_of(binary, ".eh_frame")
+    if found is not None:
+        return found
+    header = next((segment for segment in binary.segments if segment.type == "PT_GNU_EH_FRAME"), None)
+    # u8 version 1, u8 encoding of the pointer: 0x1b is relative to its place, 4 bytes, signed.
+    begin = bytes(binary.data[header.offset : header.offset + 8]) if header is not None else b""
+    if header is None or begin[:2] != b"\x01\x1b" or len(begin) < 8:
+        return None
+    (distance,) = struct.unpack_from("<i" if binary.little_endian else ">i", begin, 4)
+    frame = header.address + 4 + distance
+    for segment in binary.segments:
+        if segment.type == "PT_LOAD" and segment.address <= frame < segment.address + segment.size:
+            offset = segment.offset + frame - segment.address
+            return binary.data[offset : segment.offset + segment.size], frame
+    return None

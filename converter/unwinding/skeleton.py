@@ -1,0 +1,92 @@
+"""Skeletons: of an ELF file what maps, and what unwinding needs, without its code and data."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from traceferry.common.errors import FormatError
+from traceferry.symbolication.binary import PN_XNUM, Binary
+from traceferry.symbolication.plt import PLT_SECTIONS
+from traceferry.unwinding.modules import eh_frame_of, section_of
+
+# The System V ABI, "Object Files": by the size of a word, what follows e_ident, and a section header.
+HEADERS = {4: "HHIIIIIHHHHHH", 8: "HHIQQQIHHHHHH"}
+SECTIONS = {4: "IIIIIIIIII", 8: "IIQQQQIIQQ"}
+IDENT_SIZE = 16
+# Fields of HEADERS.
+PHOFF, SHOFF, PHENTSIZE, PHNUM, SHENTSIZE, SHNUM, SHSTRNDX = 4, 5, 8, 9, 10, 11, 12
+KEPT = ("PT_LOAD", "PT_INTERP")
+SHT_PROGBITS, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 3, 7, 8
+NT_GNU_BUILD_ID = 3
+
+
+class Skeleton(Binary):
+    """A Binary of what `skeleton_of` made: its segments say where bytes of the original file were."""
+
+    def code(self, address: int, size: int) -> bytes:
+        return b""
+
+
+class _Section(NamedTuple):
+    """size: that of its content, or more."""
+
+    name: str
+    type: int
+    address: int
+    content: bytes
+    size: int
+
+
+def skeleton_of(binary: Binary) -> bytes:
+    """An ELF file with the header, the loaded segments, the build id, the call-frame information and the places of the
+    PLT of this one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
+    FormatError if one of these cannot be read."""
+    order, word = "<" if binary.little_endian else ">", binary.word_size
+    form = order + HEADERS[word]
+    header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
+    n_header = IDENT_SIZE + struct.calcsize(form)
+    places = [header[PHOFF] + nth * header[PHENTSIZE] for nth, _ in enumerate(binary.segments)]
+    entries = zip(places, binary.segments, strict=True)
+    kept = [bytes(binary.data[at : at + header[PHENTSIZE]]) for at, segment in entries if segment.type in KEPT]
+    if len(kept) >= PN_XNUM:
+        raise FormatError(f"{binary.name}: {len(kept)} loaded segments")
+    sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order)]
+    names = b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
+    sections.append(_Section(".shstrtab", SHT_STRTAB, 0, names, len(names)))
+    data = bytearray(n_header) + b"".join(kept)
+    table, name_at = b"", 0
+    for section in sections:
+        data += bytes(-len(data) % 8)
+        place = (section.address, len(data), section.size)
+        try:
+            table += struct.pack(order + SECTIONS[word], name_at, section.type, 0, *place, 0, 0, 1, 0)
+        except struct.error:
+            raise FormatError(f"{binary.name}: {section.name} at {section.address:#x} is outside of memory") from None
+        data += section.content
+        name_at += len(section.name) + 1
+    header[PHOFF], header[PHNUM] = n_header, len(kept)
+    header[SHOFF], header[SHENTSIZE] = len(data), struct.calcsize(order + SECTIONS[word])
+    header[SHNUM], header[SHSTRNDX] = len(sections), len(sections) - 1
+    data[:IDENT_SIZE] = binary.data[:IDENT_SIZE]
+    struct.pack_into(form, data, IDENT_SIZE, *header)
+    return bytes(data + table)
+
+
+def _sections(binary: Binary, order: str) -> list[_Section]:
+    """Those that are missing are left out."""
+    sections = []
+    if binary.build_id:
+        build_id = bytes.fromhex(binary.build_id)
+        note = struct.pack(order + "III", 4, len(build_id), NT_GNU_BUILD_ID) + b"GNU\0" + build_id
+        sections.append(_Section(".note.gnu.build-id", SHT_NOTE, 0, note, len(note)))
+    frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
+    for name, found in frames.items():
+        if found is not None:
+            content = bytes(found[0])
+            sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
+    for name in PLT_SECTIONS:
+        plt = binary.section_named(name)
+        if plt is not None:
+            sections.append(_Section(name, SHT_NOBITS, plt.address, b"", plt.size))
+    return sections
