@@ -14,7 +14,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-KERNELS := $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py')
+KERNELS := $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py' -o -name '*.pyx')
+# The compiled modules, by the names under which they are installed.
+COMPILED := $(subst /,.,$(patsubst converter/%,traceferry/%,$(patsubst importers/%,traceferry/importers/%,$(patsubst exporters/%,traceferry/exporters/%,$(basename $(shell find converter importers exporters -name '*.pyx'))))))
 TYPING := build/typing/traceferry
 FIXTURE := fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray
 SYMBOLS := fixtures/xray/clang-19/pool-pie.zst
@@ -149,7 +151,9 @@ $(TYPING): $(wildcard converter/*)
 
 lint: $(VENV)/.dev $(TYPING)
 	$(BIN)/ruff check .
+	PYTHONPATH=build/typing $(BIN)/lint-imports
 	$(BIN)/mypy
+	MYPYPATH=build/typing $(BIN)/stubtest --mypy-config-file pyproject.toml $(COMPILED)
 
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -m large

@@ -8,6 +8,7 @@ The folders at the root are installed as one package: see PACKAGE_DIR.
 import io
 import os
 import re
+import shutil
 import sys
 from itertools import accumulate
 from pathlib import Path
@@ -27,6 +28,13 @@ MEMORYVIEWS = "traceferry.kernels.memoryviews"
 SANITIZE = bool(os.environ.get("TRACEFERRY_SANITIZE"))
 BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
 SOURCES = BUILD / "kernels"
+# The .pxd files under the names by which they are cimported; with what makes folders packages.
+INCLUDE = BUILD / "include"
+# Of every .pyx file. A sanitized build checks each index.
+DIRECTIVES = {
+    "language_level": 3, "boundscheck": SANITIZE, "initializedcheck": SANITIZE, "wraparound": False, "cdivision": True,
+    "auto_pickle": False, "autotestdict": False,
+}  # fmt: skip
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
 # Functions that are declared inline are inlined, also those that the C compiler finds too long: loops over records call
 # them.
@@ -147,16 +155,33 @@ class BuildKernels(build_ext):
                 extension.optional = not SANITIZE
         super().build_extensions()
 
+    def translated_files(self) -> list[Extension]:
+        """What is written in Cython's own language, which needs no changed text."""
+        shutil.rmtree(INCLUDE, ignore_errors=True)
+        for package, folder in PACKAGE_DIR.items():
+            target = INCLUDE.joinpath(*package.split("."))
+            shutil.copytree(ROOT / folder, target, ignore=all_but_declarations, dirs_exist_ok=True)
+        return cythonize(
+            [e for e in self.extensions if is_cython(e)],
+            include_path=[str(INCLUDE)],
+            build_dir=str(BUILD / "cython"),
+            nthreads=self.parallel if sys.platform == "linux" else 0,
+            shared_utility_qualified_name=MEMORYVIEWS,
+            compiler_directives=DIRECTIVES,
+        )
+
     def run(self) -> None:
+        self.extensions.sort(key=is_cython)
         for path in files("*.pxd"):
             copy(path)
         made = cythonize(
-            [Extension(e.name, [str(copy(Path(s))) for s in e.sources]) for e in self.extensions],
+            [Extension(e.name, [str(copy(Path(s))) for s in e.sources]) for e in self.extensions if not is_cython(e)],
             build_dir=str(BUILD / "cython"),
             nthreads=self.parallel if sys.platform == "linux" else 0,
             shared_utility_qualified_name=MEMORYVIEWS,
             compiler_directives={"auto_pickle": False},
         )
+        made += self.translated_files()
         for extension, translated in zip(self.extensions, made, strict=True):
             extension.sources = translated.sources
         super().run()
@@ -166,7 +191,16 @@ def extensions() -> list[Extension]:
     if os.environ.get("TRACEFERRY_KERNELS") == "0":
         return []
     kernels = [Extension(module_of(path), [str(path)], optional=True) for path in files("*_kernel.py")]
-    return [*kernels, Extension(MEMORYVIEWS, [], optional=True)]
+    compiled = [Extension(module_of(path), [str(path)], optional=True) for path in files("*.pyx")]
+    return [*kernels, *compiled, Extension(MEMORYVIEWS, [], optional=True)]
+
+
+def is_cython(extension: Extension) -> bool:
+    return any(source.endswith(".pyx") for source in extension.sources)
+
+
+def all_but_declarations(folder: str, names: list[str]) -> list[str]:
+    return [n for n in names if not n.endswith((".pxd", "__init__.py")) and not os.path.isdir(os.path.join(folder, n))]
 
 
 if __name__ == "__main__":

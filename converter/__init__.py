@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
 
         return Trace
     if name == "__version__":
-        from importlib.metadata import version
+        from traceferry.common.version import version
 
-        return version("traceferry")
+        return version()
     raise AttributeError(f"module 'traceferry' has no attribute {name!r}")

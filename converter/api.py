@@ -12,11 +12,12 @@ from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.report import Report
 from traceferry.common.units import format_duration
-from traceferry.files.companions import companions
 from traceferry.files.decompress import Limit, limit_of
 from traceferry.files.output import open_output
 from traceferry.files.source import Source, open_source
+from traceferry.loading import companions
 from traceferry.model import Trace
+from traceferry.reading import Options, Reading
 from traceferry.timeline import advice
 from traceferry.timeline.select import select_lasting, select_range, select_threads
 
@@ -77,7 +78,7 @@ def load(
         sources = [replace(source, bring=bring) for source in sources]
     symbol_paths = _as_list(symbols)
     folders = [path for path in symbol_paths if Path(path).is_dir()]
-    options = registry.Options(
+    options = Options(
         _symbol_sources(symbol_paths, limit), folders, _embedded_folders(embed_sources),
         _embedded_folders(_as_list(source_roots)), clock_offset_ns, _folders(_as_list(sysroot), "folder"),
         keep_cut_stacks_apart,
@@ -223,13 +224,13 @@ def _groups(sources: Sequence[Source], format: str | None) -> Groups:  # noqa: A
     return groups
 
 
-def _read(groups: Groups, before: Groups | None = None) -> dict[registry.Importer, registry.Reading]:
+def _read(groups: Groups, before: Groups | None = None) -> dict[registry.Importer, Reading]:
     """Formats of which some files were read before are read again, all together."""
     already = before or {}
     return {i: i.module.read([*already.get(i, ()), *sources]) for i, sources in groups.items()}
 
 
-def _read_found(found: list[Source], groups: Groups, trace: Trace) -> dict[registry.Importer, registry.Reading]:
+def _read_found(found: list[Source], groups: Groups, trace: Trace) -> dict[registry.Importer, Reading]:
     """As _read, without those files that cannot be read: the report names them, and they leave the list."""
     while True:
         try:

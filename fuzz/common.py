@@ -236,7 +236,8 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     from traceferry.files.source import Source
     from traceferry.model import Trace
     from traceferry.model.laws import check
-    from traceferry.registry import Options, exporter_named
+    from traceferry.reading import Options
+    from traceferry.registry import exporter_named
 
     trace = Trace()
     try:

@@ -19,7 +19,7 @@ from builders.jitdump import V8_FREED, Function, Inlined, JitDump
 from options import WithOptions
 
 if TYPE_CHECKING:
-    from traceferry.registry import Options
+    from traceferry.reading import Options
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"

@@ -20,7 +20,7 @@ from builders.mono import Counter, Log
 from options import WithOptions
 
 if TYPE_CHECKING:
-    from traceferry.registry import Options
+    from traceferry.reading import Options
 
 # Whose layouts differ, and some between.
 VERSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17)

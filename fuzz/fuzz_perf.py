@@ -33,7 +33,7 @@ from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
     from traceferry.model import Trace
-    from traceferry.registry import Options
+    from traceferry.reading import Options
 
 PID = 7
 LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000

@@ -18,7 +18,7 @@ from builders.xray import elf_with_instr_map
 from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
-    from traceferry.registry import Options
+    from traceferry.reading import Options
 
 ENTER, EXIT = 0, 1
 PROGRAMS = [

@@ -13,7 +13,8 @@ from common import NARROWED_OUTPUTS, ROOT
 if TYPE_CHECKING:
     from traceferry.files.source import Source
     from traceferry.model import Trace
-    from traceferry.registry import Companion, ImporterModule, Options, Reading
+    from traceferry.reading import Companion, Options, Reading
+    from traceferry.registry import ImporterModule
 
 Change = Callable[["Options", int], "Options"]
 

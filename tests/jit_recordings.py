@@ -14,7 +14,8 @@ from support import as_python, data_of, lawful
 
 from traceferry.files.source import Source
 from traceferry.model import Trace
-from traceferry.registry import Options, importer_named
+from traceferry.reading import Options
+from traceferry.registry import importer_named
 
 ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
 NO_FILES = NEITHER.format("fixtures/jit")

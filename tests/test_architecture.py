@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from conftest import PACKAGES, REPO, module_of
 
 MODULES = sorted(path for folder in PACKAGES.values() for path in (REPO / folder).rglob("*.py"))
+COMPILED = sorted(path for folder in PACKAGES.values() for path in (REPO / folder).rglob("*.p[yx][xd]"))
 IDS = [str(path.relative_to(REPO)) for path in MODULES]
 # The registry names the formats, so that nothing else has to.
 REGISTRY = "converter/registry.py"
@@ -23,9 +25,6 @@ def formats(folder: str, function: str) -> set[str]:
 
 
 FORMATS = {"importers": formats("importers", "sniff"), "exporters": formats("exporters", "write")}
-# What exporters share, and whose markers and categories another one writes.
-SHARED = {"traceferry.exporters.json", "traceferry.exporters.counters"}
-BORROWED = {"traceferry.exporters.gecko": {"traceferry.exporters.firefox"}}
 # Where else in converter/ a word is one of the formats': a viewer of that name, the option of a command, commands that
 # advice names, names of files; and a script of a page that `view` serves, too.
 NAMED = {
@@ -60,29 +59,27 @@ def own_imports(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] in ("traceferry", *PACKAGES.values())}
 
 
-def folder_of(name: str) -> str:
-    """traceferry.importers.xray.layout → importers; traceferry.model → converter"""
-    package = max((p for p in PACKAGES if f"{name}.".startswith(f"{p}.")), key=len, default="")
-    return PACKAGES.get(package, "not by its installed name")
+def layers() -> list[list[str]]:
+    """The layers of the contract in pyproject.toml, from the top: which modules of traceferry stand in each."""
+    contracts = tomllib.loads((REPO / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return [layer.split(" | ") for layer in contracts[0]["layers"]]
 
 
-def format_of(name: str) -> str:
-    """traceferry.importers.xray.layout → traceferry.importers.xray"""
-    return ".".join(name.split(".")[:3])
+def height_of(module: str) -> int:
+    """traceferry.native.leb128 → 0, the lowest layer"""
+    part = module.split(".")[1]
+    return next(height for height, layer in enumerate(reversed(layers())) if part in layer)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=IDS)
-def test_arrows(path: Path) -> None:
-    """Importers and exporters import from converter and their own folder; converter from neither."""
-    folder = path.relative_to(REPO).parts[0]
-    assert {folder_of(name) for name in own_imports(path)} <= {"converter", folder}
-
-
-@pytest.mark.parametrize("path", [p for p in MODULES if p.relative_to(REPO).parts[0] in FORMATS])
-def test_formats_do_not_know_each_other(path: Path) -> None:
-    folder, mine = path.relative_to(REPO).parts[0], format_of(module_of(path))
-    others = {format_of(n) for n in own_imports(path) if folder_of(n) == folder}
-    assert others <= {mine} | BORROWED.get(mine, set()) | (SHARED if folder == "exporters" else set())
+@pytest.mark.parametrize("path", COMPILED, ids=lambda path: str(path.relative_to(REPO)))
+def test_compiled_modules_keep_the_layers(path: Path) -> None:
+    """import-linter sees what .py files import; this is for the others."""
+    used = re.findall(r"^\s*(?:from|c?import) (traceferry[\w.]*)", path.read_text(), re.MULTILINE)
+    mine = module_of(path)
+    assert [u for u in used if height_of(u) > height_of(mine)] == []
+    others = [u for u in used if height_of(u) == height_of(mine) and u.split(".")[1] != mine.split(".")[1]]
+    formats = [u for u in used if u.split(".")[1] == "importers" and u.split(".")[:3] != mine.split(".")[:3]]
+    assert others + formats == []
 
 
 def modules_imported_by(path: Path) -> set[str]:
@@ -151,7 +148,7 @@ def test_the_registry_lists_every_format() -> None:
 def test_a_conversion_imports_no_test_and_no_viewer_package() -> None:
     """What only tests need must not be needed to convert."""
     code = (
-        "import sys; from traceferry import cli; cli.main(['formats']); import traceferry.api; "
+        "import sys; from traceferry.apps import cli; cli.main(['formats']); import traceferry.api; "
         "import traceferry.exporters.perfetto, traceferry.exporters.firefox, traceferry.exporters.gecko; "
         "import traceferry.importers.xray.map; "
         "print(sorted({'perfetto', 'google', 'hypothesis', 'pytest'} & set(sys.modules)))"

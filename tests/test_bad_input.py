@@ -18,7 +18,8 @@ import traceferry
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Trace, laws
-from traceferry.registry import Options, importer_named
+from traceferry.reading import Options
+from traceferry.registry import importer_named
 
 SMALL = names(r"(?!small5m|l100).*\.xray")
 quietly = examples(150)

@@ -19,7 +19,7 @@ from streams import fdr
 from support import load_checked
 
 import traceferry
-from traceferry import cli
+from traceferry.apps import cli
 
 WHOLE = fdr("A B 1000000 b a", "A 500 a")
 LOSSY = fdr("A B b c a")
@@ -376,7 +376,7 @@ def test_what_decompresses_to_more_than_the_memory_is_a_sentence(folder: Path) -
     member = gzip.compress(bytes(1 << 26))
     (folder / "bomb.gz").write_bytes(member * 48)
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2); "
-    limited += "from traceferry import cli; sys.exit(cli.main(['info', 'bomb.gz']))"
+    limited += "from traceferry.apps import cli; sys.exit(cli.main(['info', 'bomb.gz']))"
     done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "bomb.gz: memory ran out" in done.stderr

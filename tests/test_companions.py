@@ -15,8 +15,8 @@ from support import load_checked, report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
 from traceferry.common.errors import FormatError
-from traceferry.files.companions import companions
 from traceferry.files.source import Source
+from traceferry.loading import companions
 from traceferry.model import Trace
 
 

@@ -22,7 +22,6 @@ from scipy.stats import binomtest
 from streams import fdr
 
 import traceferry
-from traceferry import cli
 from traceferry.analysis.compare import figures, power, statistics
 from traceferry.analysis.compare.alignment import Function
 from traceferry.analysis.compare.comparison import Comparison, Options, Row, compare
@@ -34,6 +33,7 @@ from traceferry.analysis.compare.matching import Renames, matched
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.text import as_text
 from traceferry.analysis.totals.portable import Totals, Tree
+from traceferry.apps import cli
 from traceferry.common.errors import UsageError
 from traceferry.model import Array
 

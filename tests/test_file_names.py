@@ -17,7 +17,7 @@ from streams import fdr
 from support import for_each, load_checked
 
 import traceferry
-from traceferry import cli
+from traceferry.apps import cli
 from traceferry.apps.view.conversion import title_of
 from traceferry.common.shown_text import encodable
 from traceferry.model import Trace

@@ -17,9 +17,9 @@ from support import load_checked, report_of
 from test_perf_map import PROGRAM, Elf, running
 
 import traceferry
+from traceferry.apps.cli.symbol_files import frames_by_address, make_gsym
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.registry import IMPORTERS
-from traceferry.symbolication.tool import frames_by_address, make_gsym
 
 pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'traceferry[fleet]'")
 

@@ -15,7 +15,7 @@ from builders.perf_data import PerfData
 from conftest import REPO
 from streams import fdr
 
-from traceferry import cli
+from traceferry.apps import cli
 
 GOLDENS = REPO / "tests" / "goldens"
 RENEW = os.environ.get("TRACEFERRY_GOLDENS") == "renew"

@@ -45,7 +45,7 @@ from traceferry.importers import jitdump
 from traceferry.importers.jitdump.inlines import parse_b
 from traceferry.importers.jitdump.layout import structs
 from traceferry.model import Trace, laws
-from traceferry.registry import Options
+from traceferry.reading import Options
 
 CODE = 0x7F00_0000_1000
 PID = 1000

@@ -45,7 +45,8 @@ from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.trees import Trees
 from traceferry.files.output import Output
 from traceferry.files.source import Source
-from traceferry.registry import EXPORTERS, Options, importer_named
+from traceferry.reading import Options
+from traceferry.registry import EXPORTERS, importer_named
 from traceferry.timeline.balance import count_lasting
 from traceferry.timeline.select import select_lasting, select_range
 from traceferry.timeline.ticks import MAX_FREQUENCY, TickRate

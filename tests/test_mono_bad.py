@@ -23,7 +23,8 @@ from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.model import Trace, laws
-from traceferry.registry import Options, exporter_named
+from traceferry.reading import Options
+from traceferry.registry import exporter_named
 
 OTHER = 0x7F20
 RUN, WORK, TEXT = 0x500, 0x600, 0x2000

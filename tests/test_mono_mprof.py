@@ -40,7 +40,8 @@ from support import frame_names, lawful
 from traceferry.apps.cli import main
 from traceferry.files.source import Source
 from traceferry.model import LEAVE, Trace
-from traceferry.registry import Options, importer_named
+from traceferry.reading import Options
+from traceferry.registry import importer_named
 
 PROGRAM = shutil.which("mprof-report")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="mprof-report is not installed (Debian: mono-utils)")

@@ -17,7 +17,7 @@ from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.importers.mono import walks
 from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
-from traceferry.registry import Options
+from traceferry.reading import Options
 from traceferry.timeline import balance
 
 START = 1_000_000_000

@@ -11,7 +11,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.model import StreamedTable, Trace
-from traceferry.registry import Options
+from traceferry.reading import Options
 from traceferry.timeline import running
 from traceferry.timeline.balance import CallTotals
 

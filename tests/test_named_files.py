@@ -16,7 +16,7 @@ from support import load_checked, report_of
 from test_perf_map import CODE, LIB, PID, SECOND, START, stacks
 
 import traceferry
-from traceferry import cli
+from traceferry.apps import cli
 from traceferry.common.report import Report
 from traceferry.files import named_files
 from traceferry.files.named_files import open_named, read_named

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from builders.perf_data import PerfData
 
-from traceferry import cli
+from traceferry.apps import cli
 from traceferry.common.errors import UsageError
 from traceferry.files.output import beside, open_output
 
@@ -198,7 +198,7 @@ def test_an_input_is_not_written_over(recording: Path, capsys: pytest.CaptureFix
 def test_a_signal_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
     """And the process ends by the signal."""
     code = (
-        "import signal, sys, time; from traceferry import cli; from traceferry.apps.cli import formats\n"
+        "import signal, sys, time; from traceferry.apps import cli; from traceferry.apps.cli import formats\n"
         "signal.signal(int(sys.argv[2]), signal.SIG_DFL)\n"  # under nohup, SIGHUP is ignored
         "from traceferry.files.output import open_output\n"
         "def run(arguments):\n"

@@ -13,7 +13,7 @@ from streams import fdr
 from support import load_checked
 
 import traceferry
-from traceferry import cli
+from traceferry.apps import cli
 from traceferry.common.errors import UsageError
 from traceferry.model import Trace
 

@@ -45,7 +45,8 @@ from traceferry.files.source import Source
 from traceferry.importers import perf
 from traceferry.importers.perf import perf_kernel, spaces, stacks_kernel
 from traceferry.model import Trace, laws
-from traceferry.registry import Options, exporter_named, importer_named
+from traceferry.reading import Options
+from traceferry.registry import exporter_named, importer_named
 
 quietly = examples(150)
 PLACES = st.integers(0, 1 << 16)

@@ -49,7 +49,8 @@ from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws
-from traceferry.registry import Options, importer_named
+from traceferry.reading import Options
+from traceferry.registry import importer_named
 
 PID = 7
 LIB, LIB_SIZE, LIB_PATH = 0x40_0000, 0x1_0000, "/nowhere/libx.so"

@@ -34,7 +34,7 @@ from test_perf_map import (
 
 import traceferry
 from traceferry.model import Trace
-from traceferry.registry import Options
+from traceferry.reading import Options
 
 Steps = Callable[[PerfData], PerfData]
 

@@ -16,7 +16,7 @@ from builders.perf_data import PerfData
 from builders.xray import Fdr
 from support import load_checked
 
-from traceferry import cli
+from traceferry.apps import cli
 from traceferry.common.errors import FormatError
 from traceferry.files import source as source_module
 from traceferry.files.decompress import DEFAULT_LIMIT, FREE, Limit

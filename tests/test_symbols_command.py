@@ -23,11 +23,11 @@ from support import load_checked
 from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
-from traceferry import cli
+from traceferry.apps import cli
+from traceferry.apps.cli.symbol_files import AT_ONCE, lookup_data, open_any
 from traceferry.files.source import Source, open_source
 from traceferry.symbolication.demangle import Demangler, demangle
 from traceferry.symbolication.gsym.reader import Gsym
-from traceferry.symbolication.tool import AT_ONCE, lookup_data, open_any
 
 CODE = 0x1000
 POOL = "19/pool-pie"

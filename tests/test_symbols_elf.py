@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from recordings import content, names, path_of
 from support import load_checked
 
+from traceferry.apps.cli.symbol_files import debug_bytes
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source, open_source
 from traceferry.symbolication import Binary, Frames
@@ -27,7 +28,6 @@ from traceferry.symbolication.build_id import build_id_of
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.one_by_one import look_up
 from traceferry.symbolication.symbol_table import Texts
-from traceferry.symbolication.tool import debug_bytes
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]

@@ -574,7 +574,7 @@ def test_what_cannot_be_shown_ends_with_one_sentence(recording: Path, tmp_path: 
 
 def test_a_conversion_imports_nothing_of_a_server() -> None:
     code = (
-        "import sys; from traceferry import cli; cli.main(['formats']); import traceferry.api; "
+        "import sys; from traceferry.apps import cli; cli.main(['formats']); import traceferry.api; "
         "print(sorted({'aiohttp', 'capstone', 'asyncio', 'traceferry.apps.view'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

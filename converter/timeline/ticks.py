@@ -8,7 +8,7 @@ from math import gcd
 import numpy as np
 
 from traceferry.model import Array
-from traceferry.timeline import clocks_kernel
+from traceferry.timeline import _ticks
 
 NS = 1_000_000_000
 MAX_TICK = 2**63 - 1
@@ -35,7 +35,7 @@ class TickRate:
             return ticks if self.offset_ns == 0 else ticks + self.offset_ns
         common = gcd(NS, self.frequency)
         out = np.empty_like(ticks)
-        clocks_kernel.scale(ticks, NS // common, self.frequency // common, self.offset_ns, out)
+        _ticks.scale(ticks, NS // common, self.frequency // common, self.offset_ns, out)
         return out
 
     def to_ns_within(self, ticks: Array, start_ts: int, end_ts: int) -> Array:

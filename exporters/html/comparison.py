@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
-import traceferry
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import SMALLER, DiffTree, Measured, diff_tree
+from traceferry.common.version import version
 from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
 from traceferry.files.output import Output
@@ -54,7 +54,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         )
     ]
     return {
-        "made_by": f"traceferry {traceferry.__version__}",
+        "made_by": f"traceferry {version()}",
         "model": figures.samples_model(comparison),
         **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
         "tables": tables,

@@ -12,12 +12,12 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-import traceferry
-from traceferry import registry
+from traceferry.common.version import version
+from traceferry.exporters import firefox, perfetto
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, PageData
 from traceferry.files.output import Output
@@ -28,7 +28,21 @@ SCRIPTS = (
     "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "recording.js", "trees.js", "state.js", "table.js",
     "activity.js", "flame.js", "flame_view.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
 )  # fmt: skip
-EMBEDDED = ("firefox", "perfetto")
+
+
+class Embeddable(NamedTuple):
+    """An exporter whose output a page holds, and the suffix and the viewer of that output."""
+
+    name: str
+    suffix: str
+    viewer: str
+    write: Callable[[Trace, Output, Callable[[int], None]], None]
+
+
+EMBEDDED = (
+    Embeddable("firefox", ".json.gz", "profiler.firefox.com", firefox.write),
+    Embeddable("perfetto", ".pftrace", "ui.perfetto.dev", perfetto.write),
+)
 # Compressed bytes of an embedded profile: beyond it, browsers take too long to read the page.
 MOST_EMBEDDED = 100_000_000
 # Characters of the encoded data, and how many more for each of the embedded profiles.
@@ -41,19 +55,19 @@ def write(
 ) -> None:
     """Writes the page. without: names of embedded formats that are left out. Loads each thread once, and once more for
     each embedded format."""
-    wanted = [name for name in EMBEDDED if name not in without]
+    wanted = [viewer for viewer in EMBEDDED if viewer.name not in without]
     share = Shared(progress, 1 + len(wanted))
     page = PageData.of(trace, share)
     profiles: dict[str, Compressed] = {}
     try:
-        for name in wanted:
-            exporter = registry.exporter_named(name)
-            made = exported(exporter.module.write, trace, MOST_EMBEDDED, share)
+        for embeddable in wanted:
+            made = exported(embeddable.write, trace, MOST_EMBEDDED, share)
             trace.report.note(
-                "profile_not_embedded", made is None, where=name, detail=f"{exporter.viewer}: {_command(trace, name)}"
-            )
+                "profile_not_embedded", made is None, where=embeddable.name,
+                detail=f"{embeddable.viewer}: {_command(trace, embeddable.suffix)}",
+            )  # fmt: skip
             if made is not None:
-                profiles[name] = made
+                profiles[embeddable.name] = made
         _write_page(trace, out, page, wanted, profiles)
     finally:
         for made in profiles.values():
@@ -74,10 +88,12 @@ class Shared:
         self._progress(self._done // self._times - before)
 
 
-def _write_page(trace: Trace, out: Output, page: PageData, wanted: list[str], profiles: dict[str, Compressed]) -> None:
-    embedded = [_embedded(trace, name, profiles.get(name)) for name in wanted]
+def _write_page(
+    trace: Trace, out: Output, page: PageData, wanted: Sequence[Embeddable], profiles: dict[str, Compressed]
+) -> None:
+    embedded = [_embedded(trace, embeddable, profiles.get(embeddable.name)) for embeddable in wanted]
     budget = MOST_DATA + int(DATA_PER_EMBEDDED * sum(text_size(made.size) for made in profiles.values()))
-    data = _packed(page, {"made_by": f"traceferry {traceferry.__version__}", "embedded": embedded}, budget)
+    data = _packed(page, {"made_by": f"traceferry {version()}", "embedded": embedded}, budget)
     pieces = (
         _element(f"{name}-{nth}", piece, f' data-bytes="{len(piece)}"')
         for name, made in profiles.items()
@@ -108,24 +124,23 @@ def _packed(page: PageData, others: dict[str, Any], budget: int) -> bytes:
     return data
 
 
-def _embedded(trace: Trace, name: str, made: Compressed | None) -> dict[str, Any]:
+def _embedded(trace: Trace, embeddable: Embeddable, made: Compressed | None) -> dict[str, Any]:
     """What the page says of an embedded profile. size: of the compressed bytes, None if it is not embedded."""
     return {
-        "name": name,
+        "name": embeddable.name,
         "size": None if made is None else made.size,
-        "file": _output_name(trace, name),
-        "command": _command(trace, name),
+        "file": _output_name(trace, embeddable.suffix),
+        "command": _command(trace, embeddable.suffix),
     }
 
 
-def _output_name(trace: Trace, name: str) -> str:
-    suffix = registry.DEFAULT_SUFFIX[name]
+def _output_name(trace: Trace, suffix: str) -> str:
     return (os.path.basename(trace.inputs[0].path) if trace.inputs else "recording") + suffix
 
 
-def _command(trace: Trace, name: str) -> str:
+def _command(trace: Trace, suffix: str) -> str:
     inputs = " ".join(os.path.basename(i.path) for i in trace.inputs) or "RECORDING"
-    return f"traceferry convert {inputs} -o {_output_name(trace, name)}"
+    return f"traceferry convert {inputs} -o {_output_name(trace, suffix)}"
 
 
 def _element(name: str, data: bytes, attributes: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.files.source import Source
 from traceferry.importers.jitdump.layout import read_header
 from traceferry.model import Trace
-from traceferry.registry import Companion, Options
+from traceferry.reading import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.jitdump.decode import Dump

@@ -11,7 +11,7 @@ from traceferry.importers.jitdump.decode import Dump
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, Trace
-from traceferry.registry import Options
+from traceferry.reading import Options
 
 
 def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:

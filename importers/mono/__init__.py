@@ -8,7 +8,7 @@ from typing import NamedTuple
 from traceferry.files.source import Source
 from traceferry.importers.mono.layout import MAGIC
 from traceferry.model import Trace
-from traceferry.registry import Companion, Options
+from traceferry.reading import Companion, Options
 
 
 def sniff(head: memoryview) -> bool:

@@ -11,7 +11,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perf.layout import is_magic
 from traceferry.model import Trace
-from traceferry.registry import Companion, Options
+from traceferry.reading import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.recording import Recording

@@ -40,7 +40,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
-from traceferry.registry import Options
+from traceferry.reading import Options
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)

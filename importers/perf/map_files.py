@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.files.companions import places_beside
+from traceferry.files.beside import paths_beside
 from traceferry.files.named_files import read_named
 from traceferry.files.source import Source
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array
-from traceferry.registry import Options
+from traceferry.reading import Options
 
 # A line takes some 100 bytes.
 MAX_SIZE = 256 << 20
@@ -53,7 +53,7 @@ class MapFiles:
     def of(self, pid: int) -> MapFile | None:
         """That of a process."""
         name = f"perf-{pid}.map"
-        places = list(places_beside([self._source], self._folders, name))
+        places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
         places += [(f"{folder}/{name}", "") for folder in self._own]
         for path, beside in places:
@@ -85,7 +85,7 @@ class MapFiles:
     def _others(self, known: set[str]) -> list[tuple[str, str]]:
         """(path, what the user has named there)"""
         folders = [
-            (str(Path(path).parent), beside) for path, beside in places_beside([self._source], self._folders, "-")
+            (str(Path(path).parent), beside) for path, beside in paths_beside([self._source], self._folders, "-")
         ]
         folders += [(folder, folder) for folder in self._trees]
         found: list[tuple[str, str]] = []

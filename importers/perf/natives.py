@@ -20,7 +20,7 @@ from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.model import Array, Trace
-from traceferry.registry import Options
+from traceferry.reading import Options
 from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.interface import FoundSymbols

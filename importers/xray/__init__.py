@@ -10,7 +10,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
 from traceferry.model import Trace
-from traceferry.registry import Companion, Options
+from traceferry.reading import Companion, Options
 
 if TYPE_CHECKING:
     from traceferry.importers.xray.log import Log

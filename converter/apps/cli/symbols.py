@@ -47,11 +47,11 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from traceferry.apps.cli import symbol_files
     from traceferry.common.report import Report
     from traceferry.common.units import parse_duration
     from traceferry.files.decompress import limit_of
     from traceferry.files.source import open_source
-    from traceferry.symbolication import tool
     from traceferry.symbolication.demangle import Demangler
 
     if arguments.json and not arguments.lookup:
@@ -59,27 +59,27 @@ def run(arguments: argparse.Namespace) -> int:
     limit = limit_of(arguments.decompress_limit)
     source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
-    symbols = tool.open_any(source, at_ns)
+    symbols = symbol_files.open_any(source, at_ns)
     n_different = 0
     demangle = Demangler()
     if arguments.output:
-        print(shown(tool.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
+        print(shown(symbol_files.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
     if arguments.lookup:
         addresses = _addresses(arguments.lookup)
         if arguments.json:
-            sys.stdout.writelines(_as_json(tool.lookup_data(symbols, source, addresses, demangle)))
+            sys.stdout.writelines(_as_json(symbol_files.lookup_data(symbols, source, addresses, demangle)))
         else:
-            sys.stdout.writelines(tool.lookup_text(symbols, source, addresses, demangle))
+            sys.stdout.writelines(symbol_files.lookup_text(symbols, source, addresses, demangle))
     if arguments.verify:
-        other = tool.open_any(open_source(arguments.verify, limit), None)
-        n_compared, differences = tool.verify(symbols, other, demangle)
+        other = symbol_files.open_any(open_source(arguments.verify, limit), None)
+        n_compared, differences = symbol_files.verify(symbols, other, demangle)
         for difference in differences[: arguments.limit]:
-            print(tool.as_text(difference.address, difference.mine))
-            print(shown(f"  {arguments.verify} has"), tool.as_text(difference.address, difference.other))
+            print(symbol_files.as_text(difference.address, difference.mine))
+            print(shown(f"  {arguments.verify} has"), symbol_files.as_text(difference.address, difference.other))
         n_different = len(differences)
         print(shown(f"{n_compared} addresses compared, {n_different} differ"))
     if not (arguments.output or arguments.lookup or arguments.verify):
-        for line in tool.describe(symbols, source):
+        for line in symbol_files.describe(symbols, source):
             print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
         print(shown(f"{arguments.source}: {what}"), file=sys.stderr)

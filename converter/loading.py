@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from traceferry.common.report import Report
+from traceferry.files.beside import paths_beside
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.model import Trace
-from traceferry.registry import HEAD_SIZE, Companion, Reading, importer_named
+from traceferry.reading import Companion, Reading
+from traceferry.registry import HEAD_SIZE, importer_named
 
 
 def companions(
@@ -37,22 +39,11 @@ def companions(
     return found
 
 
-def places_beside(sources: Iterable[Source], folders: Sequence[str], name: str) -> Iterator[tuple[str, str]]:
-    """(path, what the user has named there) of a file beside the inputs, then in the folders."""
-    for source in sources:
-        if source.path != "-":
-            if source.bring is not None:
-                source.bring(name)
-            yield str(Path(source.path).parent / name), source.path
-    for folder in folders:
-        yield str(Path(folder) / name), folder
-
-
 def _places(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
     """A path that is not absolute tells nothing: the program's folder is not known."""
     if os.path.isabs(recorded):
         yield recorded, ""
-    yield from places_beside(sources, folders, Path(recorded).name)
+    yield from paths_beside(sources, folders, Path(recorded).name)
 
 
 def _first(places: Iterable[tuple[str, str]], companion: Companion, report: Report, limit: Limit) -> Source | None:
