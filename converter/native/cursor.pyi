@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+class Position: ...
+
+class Cursor(Position):
+    def __init__(self, data: Buffer, big: bool) -> None: ...

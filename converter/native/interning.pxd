@@ -1,0 +1,67 @@
+"""Rows that are numbered, each key once, by open addressing: `slots` holds row numbers, -1 where it is free, and is a
+power of two longer than the table.
+
+Each function returns the row of a key. It is `n`, and then entered, if the key is new: the caller has checked that the
+columns and slots have space for it, and counts it.
+"""
+
+from libc.stdint cimport int32_t, uint64_t
+
+from traceferry.native.hashing cimport KeyPart, mix_pair, mix_triple
+
+
+cdef inline Py_ssize_t slot_of_pair(
+    int32_t[::1] first, KeyPart[::1] second, int32_t[::1] slots, int32_t a, KeyPart b
+) noexcept nogil:
+    """Returns where the row of a pair stands, or the free slot where it belongs."""
+    cdef uint64_t mask = slots.shape[0] - 1
+    cdef uint64_t h = mix_pair(a, b) & mask
+    cdef int32_t row = slots[h]
+    while row >= 0 and not (first[row] == a and second[row] == b):
+        h = (h + 1) & mask
+        row = slots[h]
+    return h
+
+
+cdef inline int32_t intern_pair(
+    int32_t[::1] first, KeyPart[::1] second, int32_t[::1] slots, int32_t n, int32_t a, KeyPart b
+) noexcept nogil:
+    """Returns the row of an index and an index or address, as of a prefix and a frame."""
+    cdef Py_ssize_t h = slot_of_pair(first, second, slots, a, b)
+    if slots[h] < 0:
+        slots[h] = n
+        first[n] = a
+        second[n] = b
+    return slots[h]
+
+
+cdef inline int32_t intern_next(
+    int32_t[::1] first, KeyPart[::1] second, int32_t[::1] slots, int32_t n, int32_t a, KeyPart b
+) noexcept nogil:
+    """Returns what `intern_pair` returns, where the first part is a row, or -1: what is entered next mostly refers to
+    the row before. So the row behind it often is the one, and slots, which lie far from each other in memory, need not
+    be looked at."""
+    cdef int32_t row = a + 1
+    if row < n and first[row] == a and second[row] == b:
+        return row
+    return intern_pair(first, second, slots, n, a, b)
+
+
+cdef inline int32_t intern_triple(
+    int32_t[::1] first, int32_t[::1] second, int32_t[::1] third, int32_t[::1] slots, int32_t n,
+    int32_t a, int32_t b, int32_t c
+) noexcept nogil:
+    """Returns the row of two indices and a number, as of a name, a file and a line."""
+    cdef uint64_t mask = slots.shape[0] - 1
+    cdef uint64_t h = mix_triple(a, b, c) & mask
+    cdef int32_t row = slots[h]
+    while row >= 0 and not (first[row] == a and second[row] == b and third[row] == c):
+        h = (h + 1) & mask
+        row = slots[h]
+    if row < 0:
+        row = n
+        slots[h] = n
+        first[n] = a
+        second[n] = b
+        third[n] = c
+    return row
