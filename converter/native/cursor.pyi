@@ -1,6 +1,9 @@
+from typing import Self, final
+
 from typing_extensions import Buffer
 
 class Position: ...
 
+@final
 class Cursor(Position):
-    def __init__(self, data: Buffer, big: bool) -> None: ...
+    def __new__(cls, data: Buffer, big: bool) -> Self: ...
