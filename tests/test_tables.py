@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from traceferry.model import holders
+from traceferry.model import containing_interval
 
 LAST = (1 << 64) - 1
 
 
 def held_by(ranges: list[tuple[int, int]], *addresses: int) -> list[int]:
     begins, sizes = np.array(ranges, np.uint64).reshape(-1, 2).T
-    return [int(row) for row in holders(begins, sizes, np.array(addresses, np.uint64))]
+    return [int(row) for row in containing_interval(begins, sizes, np.array(addresses, np.uint64))]
 
 
 def test_the_range_that_holds_an_address() -> None:

@@ -103,7 +103,7 @@ def distinct(values: Array) -> Array:
     return ordered[is_first]
 
 
-def positions(ordered: Array, wanted: Array) -> Array:
+def index_of(ordered: Array, wanted: Array) -> Array:
     """int64: where the wanted values stand among rising, distinct ones; -1 is nowhere."""
     if len(ordered) == 0:
         return np.full(len(wanted), -1)
@@ -111,7 +111,7 @@ def positions(ordered: Array, wanted: Array) -> Array:
     return np.where(ordered[place] == wanted, place, -1)
 
 
-def holders(begins: Array, sizes: Array, addresses: Array) -> Array:
+def containing_interval(begins: Array, sizes: Array, addresses: Array) -> Array:
     """int64: of the ranges (uint64, by rising begin) the last one that begins at or before each address, if the address
     lies in it; -1 is none."""
     nearest = np.searchsorted(begins, addresses, side="right") - 1

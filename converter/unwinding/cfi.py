@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.model import Array, positions
+from traceferry.model import Array, index_of
 from traceferry.unwinding import cfi_inlined, cfi_kernel, records_kernel
 from traceferry.unwinding.machine import Machine
 from traceferry.unwinding.rows import ENTRY_COLUMNS, RULE_COLUMNS, Rows, RuleSets
@@ -64,7 +64,7 @@ def rows_of(section: Section, machine: Machine, big: bool, rules: RuleSets) -> t
         for begin, stop in zip(start[is_cie].tolist(), end[is_cie].tolist(), strict=True)
     ]
     fde = np.flatnonzero(~is_cie)
-    number = positions(place[is_cie], cie_at[fde])
+    number = index_of(place[is_cie], cie_at[fde])
     usable = np.array([cie is not None for cie in cies] + [False], bool)[number]
     n_bad = int((~usable).sum())
     fde, number = fde[usable], number[usable]

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceferry.exporters.firefox.meta import Categories
 from traceferry.exporters.json.stream import JsonWriter
-from traceferry.model import Array, Table, Trace, positions
+from traceferry.model import Array, Table, Trace, index_of
 from traceferry.timeline.paths import CallPaths
 
 # Frame addresses go through an Int32Array.
@@ -188,7 +188,7 @@ def _with_code(trace: Trace, frames: Table) -> Table:
     placeless[stacks["frame"][stacks["prefix"][inlined]]] = False
     rows = np.flatnonzero(placeless)
     wanted = frames["func"][rows].astype(np.int64) << 32 | frames["tier"][rows] + 1
-    nth = positions(keys, wanted)
+    nth = index_of(keys, wanted)
     rows, symbol = rows[nth >= 0], code["symbol"][first[nth[nth >= 0]]]
     rows, symbol = rows[symbol >= 0], symbol[symbol >= 0]
     address, lib, symbols = frames["address"].copy(), frames["lib"].copy(), frames["symbol"].copy()

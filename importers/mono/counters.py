@@ -9,7 +9,7 @@ import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, positions, rows_by_key
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, index_of, rows_by_key
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
@@ -36,7 +36,7 @@ def counters(trace: Trace, log: Log, span: tuple[int, int], shift_ns: int) -> li
     ts = np.repeat(_times(log, rows), lengths // VALUE_WIDTH)
     index, type_, value = values.reshape(-1, VALUE_WIDTH).T
     known = sorted(_described(log).items())
-    of = positions(np.array([number for number, _ in known], np.uint64), index)
+    of = index_of(np.array([number for number, _ in known], np.uint64), index)
     of[type_ == CounterType.STRING] = -1
     n_unknown = int(np.count_nonzero(of < 0))
     trace.report.note("counter_unknown", n_unknown, where=log.source.path)

@@ -12,7 +12,7 @@ from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
-from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, holders
+from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, containing_interval
 from traceferry.timeline.method_table import Names
 from traceferry.timeline.stacks import intern_stacks
 
@@ -98,8 +98,8 @@ class Places:
 
     def _native_names(self, addresses: Array) -> Iterator[str]:
         """Of the symbol before an address, if it is near; else of the binary."""
-        of_symbol = holders(self._symbols, self._reach, addresses)
-        of_binary = holders(self._begin, self._length, addresses)
+        of_symbol = containing_interval(self._symbols, self._reach, addresses)
+        of_binary = containing_interval(self._begin, self._length, addresses)
         for address, symbol, binary in zip(addresses.tolist(), of_symbol.tolist(), of_binary.tolist(), strict=True):
             if symbol >= 0:
                 yield self._names[symbol]

@@ -12,7 +12,17 @@ from traceferry.importers.mono.allocations import ClassSites
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import ROOT_KINDS, ROOT_SOURCES, Event
-from traceferry.model import HEAP_OBJECTS, HEAP_ROOTS, Array, HeapGraph, Table, Trace, holders, positions, rows_by_key
+from traceferry.model import (
+    HEAP_OBJECTS,
+    HEAP_ROOTS,
+    Array,
+    HeapGraph,
+    Table,
+    Trace,
+    containing_interval,
+    index_of,
+    rows_by_key,
+)
 
 ROOT_FLAGS_FROM = 0x100
 STATIC, THREAD_STATIC = 3, 4
@@ -62,7 +72,7 @@ class Addresses:
 
     def find(self, addresses: Array) -> Array:
         """Their numbers, int32; -1 is none."""
-        return self._number[positions(self._sorted, addresses)]
+        return self._number[index_of(self._sorted, addresses)]
 
 
 class Contents(NamedTuple):
@@ -183,6 +193,6 @@ class Regions:
         nth = np.full(len(addresses), -1)
         for is_there in ((self._ts <= ts) & (ts < self._until), self._ts <= ts):
             regions, unknown = np.flatnonzero(is_there), np.flatnonzero(nth < 0)
-            found = holders(self._start[regions], self._size[regions], addresses[unknown])
+            found = containing_interval(self._start[regions], self._size[regions], addresses[unknown])
             nth[unknown] = np.append(regions, -1)[found]
         return self._kind[nth], self._name[nth]
