@@ -170,7 +170,7 @@ def versions_of(given_spans: list[Span], scale: int = 1, first: int = BEGINNING,
         start, until = (t * scale if abs(t) < NEVER else t for t in (span.start, span.until))
         rows.append((4, 6, start, until, span.layer, NOTHING if span.frame is None else 1, nth, 0))
     addresses, times = np.array([3, 5, 6], np.uint64), (np.full(3, t, np.int64) for t in (first, last))
-    found, n_left_out = regions.versions_of(regions_of(rows), addresses, *times)
+    found, n_left_out = regions.resolved_intervals(regions_of(rows), addresses, *times)
     assert n_left_out == 0
     assert found.key.tolist() == [0, *[1] * (len(found.key) - 2), 2]
     assert (found.region[0], found.region[-1]) == (-1, -1)
@@ -244,12 +244,12 @@ def test_many_regions_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     """And where there are more than the budget, the rest holds nothing."""
     rows = [(10 * nth, 10 * nth + 25, nth, NEVER, MAPPED, 1, nth, 0) for nth in range(40)]
     addresses, times = np.arange(0, 400, 7).astype(np.uint64), np.full(58, 100)
-    whole, _ = regions.versions_of(regions_of(rows), addresses, times, times)
+    whole, _ = regions.resolved_intervals(regions_of(rows), addresses, times, times)
     assert whole.region.tolist() == [min(int(address) // 10, 39) for address in addresses]
     monkeypatch.setattr(regions, "PAIRS_AT_ONCE", 5)
-    parts, _ = regions.versions_of(regions_of(rows), addresses, times, times)
+    parts, _ = regions.resolved_intervals(regions_of(rows), addresses, times, times)
     assert parts.region.tolist() == whole.region.tolist()
-    some, n_left_out = regions.versions_of(regions_of(rows), addresses, times, times, budget=50)
+    some, n_left_out = regions.resolved_intervals(regions_of(rows), addresses, times, times, budget=50)
     assert 0 < n_left_out < len(addresses)
     kept = len(addresses) - n_left_out
     assert some.region.tolist() == whole.region.tolist()[:kept] + [-1] * n_left_out

@@ -30,9 +30,9 @@ from traceferry.importers.perf.layout import (
     record_name,
 )
 from traceferry.importers.perf.not_read import what_is_not_read, without_off_cpu
-from traceferry.importers.perf.rare import read_rare
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
+from traceferry.importers.perf.sideband import read_sideband
 from traceferry.importers.perf.stream import Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
 from traceferry.timeline.counter import Counter
@@ -50,7 +50,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     found = scan(data, extra, limit)
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
-    rare = read_rare(stream, table)
+    sideband = read_sideband(stream, table)
     samples = without_off_cpu(read_samples(stream, found.events, table, reader.problems), found.events, reader.problems)
     return Recording(
         byte_order="big" if header.big else "little",
@@ -58,14 +58,14 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         features=reader.features.features,
         events=found.events,
         samples=samples,
-        switches=rare.switches,
-        deferred=rare.deferred,
-        tasks=rare.tasks,
-        maps=rare.maps,
-        ksymbols=rare.ksymbols,
-        n_throttled=rare.n_throttled,
+        switches=sideband.switches,
+        deferred=sideband.deferred,
+        tasks=sideband.tasks,
+        maps=sideband.maps,
+        ksymbols=sideband.ksymbols,
+        n_throttled=sideband.n_throttled,
         counter=reader.counter,
-        problems=[*found.problems(), *rare.problems, *_unknown_records(stream)],
+        problems=[*found.problems(), *sideband.problems, *_unknown_records(stream)],
         not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],

@@ -1,4 +1,4 @@
-"""Map: the meanings of addresses become frames of the trace, each once."""
+"""Map: the resolution of addresses become frames of the trace, each once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Natives
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import NOTHING
-from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, Meanings
+from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, AddressResolution
 from traceferry.model import Array, Trace, rows_by_key
 from traceferry.symbolication.code_mapping import add_category, add_tier
 from traceferry.symbolication.jit_names import Name, producer_of
@@ -25,26 +25,28 @@ Frames = tuple[int, ...]
 
 @dataclass(frozen=True)
 class FramesOf:
-    """The frames of the row of `Meanings` with the number nth are frames[first[nth]:first[nth + 1]], the outermost
-    first. first: int64 [n + 1]; frames: int32, rows of the trace's frames."""
+    """The frames of row nth of an `AddressResolution` are frames[first[nth]:first[nth + 1]], the outermost first.
+    first: int64 [n + 1]; frames: int32, rows of the trace's frames."""
 
     first: Array
     frames: Array
 
 
-def frames_of(meanings: Meanings, maps: Sequence[Mmap], natives: Natives, trace: Trace, max_frames: int) -> FramesOf:
-    """At most max_frames each, the outermost ones."""
-    columns = (meanings.kind, meanings.owner, meanings.offset)
-    order = np.lexsort((meanings.rank, *columns[::-1]))
+def frames_of(
+    resolution: AddressResolution, maps: Sequence[Mmap], natives: Natives, trace: Trace, max_frames: int
+) -> FramesOf:
+    """Returns at most max_frames of each row, the outermost ones."""
+    columns = (resolution.kind, resolution.owner, resolution.offset)
+    order = np.lexsort((resolution.rank, *columns[::-1]))
     sorted_columns = [column[order] for column in columns]
     is_new = np.ones(len(order), bool)
     is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])
     group = np.cumsum(is_new) - 1
     # Frames are made in the order of spaces and addresses.
-    by_rank = np.argsort(meanings.rank[order[is_new]], kind="stable")
+    by_rank = np.argsort(resolution.rank[order[is_new]], kind="stable")
     kind, owner, offset = (column[is_new][by_rank] for column in sorted_columns)
-    rank = meanings.rank[order[is_new]][by_rank]
-    made = _Maker(trace, natives, maps, meanings).frames(kind, owner, offset, rank)
+    rank = resolution.rank[order[is_new]][by_rank]
+    made = _Maker(trace, natives, maps, resolution).frames(kind, owner, offset, rank)
     number = np.empty(len(by_rank), np.int64)
     number[by_rank] = np.arange(len(by_rank))
     row = np.empty(len(order), np.int64)
@@ -61,11 +63,12 @@ class _Maker:
     trace: Trace
     natives: Natives
     maps: Sequence[Mmap]
-    meanings: Meanings
+    resolution: AddressResolution
     _categories: dict[str, int] = field(default_factory=dict)
 
     def frames(self, kind: Array, owner: Array, offset: Array, rank: Array) -> list[Frames]:
-        """The frames of each distinct (kind, owner, offset), the outermost first. rank: rising, as in `Meanings`."""
+        """Returns the frames of each distinct (kind, owner, offset), the outermost first. rank: rising, as in
+        `AddressResolution`."""
         self._function = self.trace.strings.intern("function")
         self._unknown = self._named(UNKNOWN, "Other")
         makers: dict[int, Callable[[Array, Array, Array], list[Frames]]] = {
@@ -74,7 +77,7 @@ class _Maker:
         }  # fmt: skip
         self._found = self._look_up(kind, owner, offset)
         made: list[Frames] = []
-        firsts, n_libraries = zip(*self.meanings.libraries, strict=True)
+        firsts, n_libraries = zip(*self.resolution.libraries, strict=True)
         edges = [*np.searchsorted(rank, firsts).tolist(), len(rank)]
         for (first, last), n in zip(pairwise(edges), n_libraries, strict=True):
             self.natives.enter(n)
@@ -159,7 +162,7 @@ class _Maker:
         return [tuple(next(rows) for _ in frames or (0,)) for *_, (frames, _) in asked]
 
     def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
-        listed = (self.meanings.names[number] for number in owner.tolist())
+        listed = (self.resolution.names[number] for number in owner.tolist())
         return [
             (self._named(text, category),) if producer is None else self._jitted(producer.parse(text))
             for text, producer, category in listed

@@ -53,7 +53,7 @@ def joined(parts: Sequence[Regions]) -> Regions:
     return Regions._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-class Versions(NamedTuple):
+class ResolvedIntervals(NamedTuple):
     """The meanings of addresses, a row for each change, by address and time: key: int64, the address's number; start:
     int64 ns, from when; region: int64, -1 is none; is_late: code whose load is recorded only after that."""
 
@@ -89,9 +89,9 @@ def held(regions: Regions, addresses: Array) -> tuple[Array, Array]:
     return np.searchsorted(addresses, regions.begin), np.searchsorted(addresses, regions.end)
 
 
-def versions_of(
+def resolved_intervals(
     regions: Regions, addresses: Array, first_ts: Array, last_ts: Array, budget: int = MAX_PAIRS
-) -> tuple[Versions, int]:
+) -> tuple[ResolvedIntervals, int]:
     """(what each address stands for from first_ts to last_ts, how many addresses are left out): of the regions that
     hold an address at a time the highest layer's, and there the one that starts last. An address has one version at
     least.
@@ -113,9 +113,9 @@ def versions_of(
     ]
     left_out = np.arange(within, len(addresses))
     parts.append(_single(left_out, np.full(len(left_out), -1)))
-    joint = Versions._make(map(np.concatenate, zip(*parts, strict=True)))
+    joint = ResolvedIntervals._make(map(np.concatenate, zip(*parts, strict=True)))
     original = np.append(regions_by_start, -1)
-    return Versions(joint.key, joint.start, original[joint.region], joint.is_late), len(left_out)
+    return ResolvedIntervals(joint.key, joint.start, original[joint.region], joint.is_late), len(left_out)
 
 
 def _parts(pairs: Array) -> Iterator[tuple[int, int]]:
@@ -128,11 +128,13 @@ def _parts(pairs: Array) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _single(key: Array, region: Array) -> Versions:
-    return Versions(key, np.full(len(key), BEGINNING), region, np.zeros(len(key), bool))
+def _single(key: Array, region: Array) -> ResolvedIntervals:
+    return ResolvedIntervals(key, np.full(len(key), BEGINNING), region, np.zeros(len(key), bool))
 
 
-def _of_part(regions: Regions, first: Array, last: Array, part: slice, first_ts: Array, last_ts: Array) -> Versions:
+def _of_part(
+    regions: Regions, first: Array, last: Array, part: slice, first_ts: Array, last_ts: Array
+) -> ResolvedIntervals:
     """Of some addresses. Most stand for one thing while they are asked for; the others are looked at one by one.
     regions: by their start."""
     n = part.stop - part.start
@@ -163,10 +165,12 @@ def _of_part(regions: Regions, first: Array, last: Array, part: slice, first_ts:
         changing = np.flatnonzero(is_changing).tolist()
         asked = zip(changing, first_ts[part][is_changing].tolist(), last_ts[part][is_changing].tolist(), strict=True)
         rows = [row for nth, a, b in asked for row in _timeline(regions, region[slice(*at[nth])].tolist(), nth, a, b)]
-        versions.append(Versions._make(map(np.array, zip(*rows, strict=True))))
-    joint = Versions._make(map(np.concatenate, zip(*versions, strict=True)))
+        versions.append(ResolvedIntervals._make(map(np.array, zip(*rows, strict=True))))
+    joint = ResolvedIntervals._make(map(np.concatenate, zip(*versions, strict=True)))
     order = np.argsort(joint.key, kind="stable")
-    return Versions(joint.key[order] + part.start, joint.start[order], joint.region[order], joint.is_late[order])
+    return ResolvedIntervals(
+        joint.key[order] + part.start, joint.start[order], joint.region[order], joint.is_late[order]
+    )
 
 
 def _timeline(

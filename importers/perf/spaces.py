@@ -31,7 +31,7 @@ from traceferry.importers.perf.regions import (
     held,
     joined,
     regions_of,
-    versions_of,
+    resolved_intervals,
 )
 from traceferry.model import Array, Trace, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
@@ -42,8 +42,8 @@ FIRST_PROGRAM = 2
 FIRST_ENDING = 1 << 63
 
 # What an address can stand for, besides NOTHING: a byte of a mapped file (owner: its number in Natives.libraries), of
-# the kernel or one of its modules (the mapping's order), a name (the number in Meanings.names), code of a compiler (the
-# row of the trace's code).
+# the kernel or one of its modules (the mapping's order), a name (the number in AddressResolution.names), code of a
+# compiler (the row of the trace's code).
 OF_FILE, OF_KERNEL, OF_NAME, OF_CODE = range(NOTHING + 1, NOTHING + 5)
 
 # A clock may be set while a program runs, and files have times of a coarser one.
@@ -65,7 +65,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Meanings:
+class AddressResolution:
     """The meanings of the keys of samples, a row for each version, by key and time: key: int64; start: int64 ns, from
     when; is_late: recorded only after that; kind, owner: see OF_FILE; offset: uint64, in the owner. rank: the row's
     place by address space and address. libraries: (first rank, n): from this rank on the first n libraries are known.
@@ -83,11 +83,13 @@ class Meanings:
     n_left_out: int
 
 
-# The columns of `Meanings`.
+# The columns of `AddressResolution`.
 DTYPES = (np.int64, np.int64, np.bool_, np.int8, np.int64, np.uint64)
 
 
-def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array, memory: Memory) -> Meanings:
+def resolve_addresses(
+    spaces: Array, addresses: Array, first_ts: Array, last_ts: Array, memory: Memory
+) -> AddressResolution:
     """spaces: int32, addresses: uint64: the keys; first_ts, last_ts: int64 ns, when each is asked for."""
     order = np.lexsort((addresses, spaces))
     bounds = np.searchsorted(spaces[order], np.arange(FIRST_PROGRAM + len(memory.programs.all) + 1)).tolist()
@@ -102,7 +104,7 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
         asked = addresses[keys]
         regions = memory.regions(space, asked)
         libraries.append((n_rows, memory.n_libraries))
-        versions, n_without = versions_of(regions, asked, first_ts[keys], last_ts[keys], budget)
+        versions, n_without = resolved_intervals(regions, asked, first_ts[keys], last_ts[keys], budget)
         n_left_out += n_without
         n_rows += len(versions.key)
         first, last = held(regions, asked)
@@ -118,7 +120,7 @@ def meanings_of(spaces: Array, addresses: Array, first_ts: Array, last_ts: Array
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     by_key = np.argsort(columns[0], kind="stable")
     key, start, is_late, kind, owner, offset = (column[by_key] for column in columns)
-    return Meanings(
+    return AddressResolution(
         key, start, is_late, kind, owner, offset, by_key, libraries, memory.names, n_left_out
     )  # fmt: skip
 

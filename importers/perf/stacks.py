@@ -13,7 +13,14 @@ from traceferry.importers.perf.layout import KERNEL_MODE, USER_MODE
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import Mmap, Samples
 from traceferry.importers.perf.regions import NOTHING
-from traceferry.importers.perf.spaces import FIRST_PROGRAM, KERNEL_SPACE, OTHER_SPACE, Meanings, Memory, meanings_of
+from traceferry.importers.perf.spaces import (
+    FIRST_PROGRAM,
+    KERNEL_SPACE,
+    OTHER_SPACE,
+    AddressResolution,
+    Memory,
+    resolve_addresses,
+)
 from traceferry.kernels import tables_kernel
 from traceferry.kernels.tables import Interned
 from traceferry.model import Array, Trace
@@ -29,14 +36,14 @@ def stacks_of(
         return np.zeros(0, np.int32)
     space = (FIRST_PROGRAM + memory.programs.of_samples).astype(np.int32)
     paths, keys = _collect(samples, space, offset_ns)
-    meanings = meanings_of(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
-    frames = frames_of(meanings, maps, natives, trace, MAX_FRAMES)
-    stack, counts = _compose(paths, len(keys.spaces), meanings, frames, trace)
+    resolution = resolve_addresses(keys.spaces, keys.addresses, keys.first_ts, keys.last_ts, memory)
+    frames = frames_of(resolution, maps, natives, trace, MAX_FRAMES)
+    stack, counts = _compose(paths, len(keys.spaces), resolution, frames, trace)
     report = trace.report
     report.note("stack_cut", counts.cut, where=where)
     report.note("code_unknown", counts.unknown, where=where)
     report.note("code_announced_late", counts.late, where=where)
-    report.note("mappings_left_out", meanings.n_left_out, where=where)
+    report.note("mappings_left_out", resolution.n_left_out, where=where)
     return stack
 
 
@@ -124,9 +131,11 @@ def single_frames(first_version: Array, frames: FramesOf, flags: Array) -> Array
     return found
 
 
-def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, trace: Trace) -> tuple[Array, Counts]:
+def _compose(
+    paths: Paths, n_keys: int, resolution: AddressResolution, frames: FramesOf, trace: Trace
+) -> tuple[Array, Counts]:
     """The stack of each sample; adds the stacks to the trace."""
-    first_version = np.searchsorted(meanings.key, np.arange(n_keys + 1))
+    first_version = np.searchsorted(resolution.key, np.arange(n_keys + 1))
     before = trace.stacks.table()
     stacks = Interned(tables_kernel.enter_pairs, 2, (before["prefix"], before["frame"]))
     stacks.grow(len(before), max(1 << 15, 2 * (len(before) + MAX_FRAMES)))
@@ -136,12 +145,12 @@ def _compose(paths: Paths, n_keys: int, meanings: Meanings, frames: FramesOf, tr
     until = np.zeros((n_threads, paths.longest), np.int64)
     n_composed = np.zeros(n_threads, np.int32)
     stack = np.empty(len(paths.ts), np.int32)
-    is_unknown, is_late = (meanings.kind == NOTHING).view(np.uint8), meanings.is_late.view(np.uint8)
+    is_unknown, is_late = (resolution.kind == NOTHING).view(np.uint8), resolution.is_late.view(np.uint8)
     single = single_frames(first_version, frames, is_unknown | is_late << 1)
     while True:
         prefix, frame = stacks.columns
         stacks_kernel.compose(
-            paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, single, first_version, meanings.start,
+            paths.thread, paths.ts, paths.n_shared, paths.n_own, paths.own, single, first_version, resolution.start,
             frames.first, frames.frames, is_unknown, is_late, MAX_FRAMES, state, path, until, n_composed, prefix, frame,
             stacks.slots, stack,
         )  # fmt: skip

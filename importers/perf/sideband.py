@@ -68,8 +68,8 @@ class Others:
 
 
 @dataclass
-class Rare:
-    """What `read_rare` finds, each by time."""
+class Sideband:
+    """What `read_sideband` finds, each by time."""
 
     switches: Switches
     deferred: Deferred
@@ -92,12 +92,12 @@ class Row(NamedTuple):
     ts: int
 
 
-def read_rare(stream: Stream, table: EventTable) -> Rare:
+def read_sideband(stream: Stream, table: EventTable) -> Sideband:
     problems: list[Problem] = []
     in_columns = [RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE, RecordType.CALLCHAIN_DEFERRED]
     wanted = np.isin(stream.other_type, [*READERS, *in_columns])
     rows = _others(stream, table, stream.other_at[wanted], stream.other_type[wanted], problems)
-    rare = Rare(_switches(rows), _deferred(stream, rows, problems), problems=problems)
+    sideband = Sideband(_switches(rows), _deferred(stream, rows, problems), problems=problems)
     first_bad, n_bad = None, 0
     decoded = np.isin(rows.type, list(READERS))
     columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts)
@@ -107,11 +107,11 @@ def read_rare(stream: Stream, table: EventTable) -> Rare:
             n_bad += 1
             first_bad = at if first_bad is None else first_bad
         else:
-            READERS[kind](rare, row)
+            READERS[kind](sideband, row)
     if n_bad:
         problems.append(Problem("bad_record", n_bad, first_bad, "records shorter than their fields"))
-    _note_lost(rare, rows)
-    return rare
+    _note_lost(sideband, rows)
+    return sideband
 
 
 def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems: list[Problem]) -> Others:
@@ -234,58 +234,58 @@ def _row(stream: Stream, kind: int, at: int, body_end: int, misc: int, ts: int) 
 # ---------------------------------------------------------------- one function for each type
 
 
-def _comm(rare: Rare, row: Row) -> None:
+def _comm(sideband: Sideband, row: Row) -> None:
     pid, tid = row.numbers
-    rare.tasks.append(Comm(row.ts, pid, tid, row.text, bool(row.misc & MISC_COMM_EXEC)))
+    sideband.tasks.append(Comm(row.ts, pid, tid, row.text, bool(row.misc & MISC_COMM_EXEC)))
 
 
-def _fork(rare: Rare, row: Row) -> None:
+def _fork(sideband: Sideband, row: Row) -> None:
     pid, ppid, tid, ptid, _ = row.numbers
-    rare.tasks.append(Fork(row.ts, pid, ppid, tid, ptid, bool(row.misc & MISC_FORK_EXEC)))
+    sideband.tasks.append(Fork(row.ts, pid, ppid, tid, ptid, bool(row.misc & MISC_FORK_EXEC)))
 
 
-def _exit(rare: Rare, row: Row) -> None:
+def _exit(sideband: Sideband, row: Row) -> None:
     pid, _, tid, _, _ = row.numbers
-    rare.tasks.append(Exit(row.ts, pid, tid))
+    sideband.tasks.append(Exit(row.ts, pid, tid))
 
 
-def _mmap(rare: Rare, row: Row) -> None:
-    _add_map(rare, row, not row.misc & MISC_MMAP_DATA, "")
+def _mmap(sideband: Sideband, row: Row) -> None:
+    _add_map(sideband, row, not row.misc & MISC_MMAP_DATA, "")
 
 
-def _mmap2(rare: Rare, row: Row) -> None:
+def _mmap2(sideband: Sideband, row: Row) -> None:
     *_, inode, prot, _ = row.numbers
     # perf gives no prot to the kernel and its modules.
     of_kernel = row.misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES and not row.misc & MISC_MMAP_DATA
     build_id = ""
     if row.misc & MISC_MMAP_BUILD_ID:
         build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
-    _add_map(rare, row, bool(prot & PROT_EXEC) or of_kernel, build_id)
+    _add_map(sideband, row, bool(prot & PROT_EXEC) or of_kernel, build_id)
 
 
-def _add_map(rare: Rare, row: Row, is_exec: bool, build_id: str) -> None:
+def _add_map(sideband: Sideband, row: Row, is_exec: bool, build_id: str) -> None:
     pid, _, start, length, pgoff, *_ = row.numbers
-    rare.maps.append(Mmap(row.ts, pid, start, length, pgoff, row.text, is_exec, build_id, len(rare.maps)))
+    sideband.maps.append(Mmap(row.ts, pid, start, length, pgoff, row.text, is_exec, build_id, len(sideband.maps)))
 
 
-def _ksymbol(rare: Rare, row: Row) -> None:
+def _ksymbol(sideband: Sideband, row: Row) -> None:
     address, length, _, flags = row.numbers
-    rare.ksymbols.append(Ksymbol(row.ts, address, length, row.text, bool(flags & KSYMBOL_UNREGISTER)))
+    sideband.ksymbols.append(Ksymbol(row.ts, address, length, row.text, bool(flags & KSYMBOL_UNREGISTER)))
 
 
-def _lost(rare: Rare, row: Row) -> None:
+def _lost(sideband: Sideband, row: Row) -> None:
     """LOST counts records of any type, LOST_SAMPLES samples; both end with the number."""
     if row.type == RecordType.LOST_SAMPLES and row.misc & MISC_LOST_SAMPLES_BPF:
-        rare.n_filtered += row.numbers[-1]
+        sideband.n_filtered += row.numbers[-1]
     else:
-        rare.n_lost += row.numbers[-1]
+        sideband.n_lost += row.numbers[-1]
 
 
-def _throttle(rare: Rare, row: Row) -> None:
-    rare.n_throttled += row.type == RecordType.THROTTLE
+def _throttle(sideband: Sideband, row: Row) -> None:
+    sideband.n_throttled += row.type == RecordType.THROTTLE
 
 
-READERS: dict[int, Callable[[Rare, Row], None]] = {
+READERS: dict[int, Callable[[Sideband, Row], None]] = {
     RecordType.COMM: _comm,
     RecordType.FORK: _fork,
     RecordType.EXIT: _exit,
@@ -300,8 +300,8 @@ READERS: dict[int, Callable[[Rare, Row], None]] = {
 LAYOUTS = [{int(kind): struct.Struct(order + body.fields) for kind, body in BODIES.items()} for order in "<>"]
 
 
-def _note_lost(rare: Rare, rows: Others) -> None:
+def _note_lost(sideband: Sideband, rows: Others) -> None:
     is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
     is_lost = np.isin(rows.type, (RecordType.LOST, RecordType.LOST_SAMPLES)) & ~is_filtered
-    counts = (("lost_samples", rare.n_lost, is_lost), ("samples_filtered", rare.n_filtered, is_filtered))
-    rare.problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]
+    counts = (("lost_samples", sideband.n_lost, is_lost), ("samples_filtered", sideband.n_filtered, is_filtered))
+    sideband.problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]
