@@ -7,83 +7,79 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceferry.model import Array
-from traceferry.timeline import calls_kernel
-from traceferry.timeline.running_inlined import OPEN_WIDTH, SLOT_WIDTH, SPAN_WIDTH, THREAD_COLUMNS
+from traceferry.timeline._running import RunningSums
 
-# So many threads, open calls of each, and pairs of thread and method are added up; what goes beyond is decoded again.
+# So many threads, open calls of each, pairs of thread and method, and spans of outermost calls are added up; what goes
+# beyond is decoded again.
 MOST_THREADS, DEEPEST, MOST_SLOTS, MOST_SPANS = 1 << 12, 256, 1 << 14, 1 << 16
+# Names of losses in the report: what `RunningSums` calls them.
 LOSSES = {
     "open_at_end": "depth", "leave_without_enter": "ignored", "unwound": "unwound", "clock_backwards": "backwards",
 }  # fmt: skip
-N_ENTERS, IN_OUTERMOST_NS, ON_TOP_NS, N_OUTERMOST = 0, 1, 2, 4
 
 
 @dataclass(frozen=True)
 class ThreadSums:
-    """methods: uint64 pointers; losses: by kind, as a `Balancer` reports them."""
+    """What was added up of one thread.
+
+    methods: uint64 pointers; losses: by kind, as a `Balancer` reports them; sums: of each method, its columns as
+    `MethodSums` names them; spans: outermost calls, `slot` is the method's index.
+    """
 
     methods: Array
     losses: dict[str, int]
-    _sums: Array
-    _spans: Array
-    _n_spans: Array
+    sums: Array
+    spans: Array
 
     def by_func(self, func: Array) -> Array | None:
-        """int64 [n, 4]: func, enters, ns in outermost calls, ns on top. func: of each method. None: not known, as
-        several methods that are one function were called too often."""
+        """Returns int64 [n, 4]: func, enters, ns in outermost calls, ns on top. func: of each method. None: not known,
+        as several methods that are one function were called too often."""
         funcs, of_method, n_methods = np.unique(func, return_inverse=True, return_counts=True)
-        sums = np.zeros((len(funcs), 3), np.int64)
-        np.add.at(sums, of_method, self._sums[:, :3])
+        result = np.zeros((len(funcs), 4), np.int64)
+        result[:, 0] = funcs
+        for column, name in enumerate(("n_enters", "in_outermost_ns", "on_top_ns"), 1):
+            np.add.at(result[:, column], of_method, self.sums[name])
         is_shared = n_methods[of_method] > 1
-        if np.any(self._n_spans[is_shared] < self._sums[is_shared, N_OUTERMOST]):
+        n_kept = np.bincount(self.spans["slot"], minlength=len(func))
+        if np.any((n_kept < self.sums["n_outermost"]) & is_shared):
             return None
         for nth in np.flatnonzero(n_methods > 1).tolist():
-            sums[nth, IN_OUTERMOST_NS] = _covered(self._spans[of_method[self._spans[:, 0]] == nth, 1:])
-        return np.column_stack((funcs, sums))
+            result[nth, 2] = _covered(self.spans[of_method[self.spans["slot"]] == nth])
+        return result
 
 
 def _covered(spans: Array) -> int:
-    """How long one or more of them last; rows of begin and end."""
-    spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(spans[:, 1])
-    begins = np.maximum(spans[1:, 0], ends[:-1])
-    return int((ends[1:] - begins).clip(0).sum() + spans[0, 1] - spans[0, 0])
+    """Returns how many ns lie in one or more of the spans."""
+    spans = spans[np.argsort(spans["begin"], kind="stable")]
+    begins, ends = spans["begin"], np.maximum.accumulate(spans["end"])
+    return int((ends[1:] - np.maximum(begins[1:], ends[:-1])).clip(0).sum() + ends[0] - begins[0])
 
 
 class RunningTotals:
-    """tids: uint64, of the buffers; without any nothing is added up."""
+    """The running sums of a recording's threads. tids: uint64, of the buffers; without any nothing is added up.
+
+    sums: what a kernel adds calls to while it reads the buffers.
+    """
 
     def __init__(self, tids: Array) -> None:
-        self._tids, thread_of = np.unique(tids, return_inverse=True)
-        thread_of = np.where(thread_of < MOST_THREADS, thread_of, -1).astype(np.int32)
-        n, room = min(len(self._tids), MOST_THREADS), MOST_SLOTS if len(tids) else 0
-        self._threads = np.zeros((n, THREAD_COLUMNS["width"]), np.int64)
-        self._owner, self._method = np.empty(room, np.int32), np.empty(room, np.uint64)
-        self._sums = np.zeros((room, SLOT_WIDTH), np.int64)
-        self._spans = np.empty((MOST_SPANS if len(tids) else 0, SPAN_WIDTH), np.int64)
-        self._counts = np.zeros(2, np.int64)
-        # As the kernels take them.
-        self.arrays = (
-            thread_of, self._threads.ravel(), np.empty(n * DEEPEST * OPEN_WIDTH, np.int64), self._owner, self._method,
-            self._sums.ravel(), np.full(2 * room or 1, -1, np.int32), self._spans.ravel(), self._counts,
-        )  # fmt: skip
+        self._tids, nth = np.unique(tids, return_inverse=True)
+        self._tids = self._tids[:MOST_THREADS]
+        thread_of = np.where(nth < MOST_THREADS, nth, -1).astype(np.int32)
+        n_slots, n_spans = (MOST_SLOTS, MOST_SPANS) if len(tids) else (0, 0)
+        self.sums = RunningSums(thread_of, len(self._tids), DEEPEST, n_slots, n_spans)
         self._closed: dict[int, ThreadSums] = {}
 
     def closed(self, tid: int, end_ts: int) -> ThreadSums | None:
-        """A thread, its open calls ended at a time on the event clock. None: some of its calls were left out."""
+        """Returns the sums of a thread, its open calls ended at a time on the event clock. None: some of its calls were
+        left out."""
         nth = int(np.searchsorted(self._tids, np.uint64(tid)))
-        if nth >= len(self._threads) or self._tids[nth] != tid or self._threads[nth, THREAD_COLUMNS["left_out"]]:
+        if nth >= len(self._tids) or self._tids[nth] != tid:
             return None
         if tid not in self._closed:
-            losses = {kind: int(self._threads[nth, THREAD_COLUMNS[name]]) for kind, name in LOSSES.items()}
-            calls_kernel.end_running(nth, end_ts, self.arrays)
-            n_slots, n_spans = self._counts.tolist()
-            slots = np.flatnonzero(self._owner[:n_slots] == nth)
-            slots = slots[self._sums[slots, N_ENTERS] > 0]
-            rank = np.full(n_slots, -1, np.int64)
-            rank[slots] = np.arange(len(slots))
-            spans = self._spans[:n_spans]
-            spans = np.column_stack((rank[spans[:, 0]], spans[:, 1:]))[rank[spans[:, 0]] >= 0]
-            kept = np.bincount(spans[:, 0], minlength=len(slots))
-            self._closed[tid] = ThreadSums(self._method[slots], losses, self._sums[slots], spans, kept)
+            state = self.sums.losses(nth)
+            if state["left_out"]:
+                return None
+            losses = {kind: state[name] for kind, name in LOSSES.items()}
+            methods, sums, spans = self.sums.closed(nth, end_ts)
+            self._closed[tid] = ThreadSums(methods, losses, sums, spans)
         return self._closed[tid]

@@ -19,7 +19,7 @@ from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, H
 from traceferry.kernels.leb128 import CUT, ENDLESS
 from traceferry.kernels.tables import doubled
 from traceferry.model import Array
-from traceferry.timeline.running import RunningTotals
+from traceferry.timeline.running_arrays import RunningTotals
 
 # Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
 CUT_OFF = (CUT, cursor.BAD_COUNT)
