@@ -68,11 +68,18 @@ $(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
 	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable '.[symbols]'
 	@touch $@
 
+# The machine's C compiler, else one from the Python package index, which stays in this folder and is only used to build.
+$(VENV)/.compiler: $(VENV)/.tools
+	@$(BIN)/python -c 'import os, shutil, sys, sysconfig; \
+	  sys.exit(not shutil.which((os.environ.get("CC") or sysconfig.get_config_var("CC")).split()[0]))' && : >$@ || { \
+	  echo "no C compiler here: installing one into $(VENV)"; $(PIP) install ziglang && \
+	  echo 'export CC="$(BIN)/python -m ziglang cc" ZIG_GLOBAL_CACHE_DIR=build/zig ZIG_LOCAL_CACHE_DIR=build/zig' >$@; }
+
 # Compiles what changed. An editable install would compile all kernels each time.
-$(VENV)/.kernels: $(VENV)/.installed kernel_stubs.py $(KERNELS)
-	@echo "compiling the kernels, if there is a C compiler (about a minute, the first time)"
+$(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler kernel_stubs.py $(KERNELS)
+	@echo "compiling the kernels (about a minute, the first time)"
 	@$(BIN)/python kernel_stubs.py
-	@mkdir -p build; $(BIN)/python setup.py -q build_ext --inplace 2>build/kernels.log || { tail -20 build/kernels.log; exit 1; }
+	@mkdir -p build; . $(VENV)/.compiler; $(BIN)/python setup.py -q build_ext --inplace 2>build/kernels.log || { tail -20 build/kernels.log; exit 1; }
 	@touch $@
 
 # What an extra of pyproject.toml needs, without installing the project again.
