@@ -11,7 +11,7 @@ from traceferry.kernels.tables import Interned
 from traceferry.model import Array
 
 
-class Names:
+class MethodTable:
     """The frames of pointers, as the kernels look for them: see `kernels.names`.
 
     pointers: uint64; ts: int64, when each was defined; frames: int32. A definition is valid from its time on, the first

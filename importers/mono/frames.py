@@ -8,7 +8,7 @@ from traceferry.heap.views import class_frame
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.model import Array, Trace
-from traceferry.timeline.method_table import Names
+from traceferry.timeline.method_table import MethodTable
 
 MANAGED, WRAPPER, NATIVE = ("Managed", "yellow"), ("Wrapper", "lightblue"), ("Native", "grey")
 # What sampling leaves in the code fields of methods that it saw first is not one.
@@ -25,7 +25,7 @@ class Frames:
         jitted = records.of(Event.JIT)
         methods = np.array([self._method(name) for name in log.texts(jitted)], np.int32)
         pointers, defined_ts = records["method"][jitted], records.ts[jitted]
-        self.methods = Names(pointers, defined_ts, methods, lambda pointer: self._method(f"[method {pointer:#x}]"))
+        self.methods = MethodTable(pointers, defined_ts, methods, lambda at: self._method(f"[method {at:#x}]"))
         self.code, self.code_frames = (column[has_code(log, jitted)] for column in (jitted, methods))
         rows = records.metadata(Metadata.CLASS, Event.LOAD)
         classes = np.array([self._class(name) for name in log.texts(rows)], np.int32)
@@ -48,9 +48,9 @@ class Frames:
     def native(self, name: str) -> int:
         return self._frame(name, NATIVE)
 
-    def _types(self, rows: Array, frames: Array) -> Names:
+    def _types(self, rows: Array, frames: Array) -> MethodTable:
         pointers, defined_ts = self._records["pointer"][rows], self._records.ts[rows]
-        return Names(pointers, defined_ts, frames, lambda pointer: self._class(f"[class {pointer:#x}]"))
+        return MethodTable(pointers, defined_ts, frames, lambda pointer: self._class(f"[class {pointer:#x}]"))
 
     def _class(self, name: str) -> int:
         return class_frame(self._trace, self._trace.strings.intern(name))

@@ -13,7 +13,7 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
 from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, containing_interval
-from traceferry.timeline.method_table import Names
+from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import intern_stacks
 
 # sample=N or sample-real=N, N a second.
@@ -78,7 +78,7 @@ class Places:
         records, rows = log.records, frames.code
         self._frames, self._start, self._size = frames, np.sort(records["code"][rows]), records["size"][rows]
         numbers = np.arange(len(rows), dtype=np.int32)
-        self._code = Names(records["code"][rows], records.ts[rows], numbers, lambda _: -1)
+        self._code = MethodTable(records["code"][rows], records.ts[rows], numbers, lambda _: -1)
         symbols, binaries = (
             rows[np.argsort(records["address"][rows], kind="stable")] for rows in map(records.of, NATIVE)
         )

@@ -14,7 +14,7 @@ from traceferry.importers.mono.layout import SITED, Event
 from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table
 from traceferry.timeline.balance import Balancer, Raw
-from traceferry.timeline.method_table import Names
+from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import StackTable
 
 FIRST_DEPTH = 1 << 8
@@ -24,7 +24,7 @@ FIRST_DEPTH = 1 << 8
 
 
 def call_pieces(
-    log: Log, buffers: Array, methods: Names, span: tuple[int, int], shift_ns: int, losses: dict[str, int]
+    log: Log, buffers: Array, methods: MethodTable, span: tuple[int, int], shift_ns: int, losses: dict[str, int]
 ) -> Iterator[Table]:
     """Balanced CALLS of a thread's buffers (as kernels take them). span: its first and last time on the event clock,
     which becomes the trace's by adding shift_ns. losses: by kind, are set when the last piece has been made.
@@ -80,7 +80,7 @@ class Sites(NamedTuple):
 
 
 def site_pieces(
-    log: Log, buffers: Array, methods: Names, types: Names, stacks: StackTable, pairs: Nodes
+    log: Log, buffers: Array, methods: MethodTable, types: MethodTable, stacks: StackTable, pairs: Nodes
 ) -> Iterator[Sites]:
     """What happened on stacks in a thread's buffers, in pieces."""
     program, state = log.program, log.program.state(N_LISTS)
