@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.heap import _dominators
+from traceferry.heap._allocations import tally
+from traceferry.heap._dominators import bottom_up
 from traceferry.heap.classes import by_class, growth, live_sites
-from traceferry.heap.dominators import bottom_up, immediate_holders, root_kinds
+from traceferry.heap.dominators import immediate_dominators, root_kinds
 from traceferry.heap.views import class_frame, views_of
 from traceferry.model import (
     ALLOCATIONS,
@@ -72,10 +75,10 @@ BY_NOTHING = -2
 
 def dominators(graph: HeapGraph) -> Array:
     """int32: for each object the row of the one that dominates it most closely, BY_ROOTS or BY_NOTHING."""
-    holders, n = immediate_holders(graph), len(graph.objects)
-    assert holders.dtype == np.int32
-    above = np.where(holders == n + len(root_kinds(graph)), BY_NOTHING, BY_ROOTS)
-    return np.where((holders < 0) | (holders >= n), above, holders).astype(np.int32)
+    found, n = immediate_dominators(graph), len(graph.objects)
+    assert found.dtype == np.int32
+    above = np.where(found == n + len(root_kinds(graph)), BY_NOTHING, BY_ROOTS)
+    return np.where((found < 0) | (found >= n), above, found).astype(np.int32)
 
 
 def retained_sizes(graph: HeapGraph, dominator: Array) -> list[int]:
@@ -339,12 +342,60 @@ def test_live_sites() -> None:
     assert live_sites(trace, without) == []
 
 
-def use_heap() -> None:
-    """Every kernel of heaps is called."""
-    trace, process = a_trace_with_sites()
-    for view in views_of(trace, process):
-        view.load()
-    by_class(trace, graph_of("static>a stack>b a>c b>c c>d,e d>c e>e f>g g>f h>f", trace))
+# ---------------------------------------------------------------- arrays that do not fit
+
+OFFSETS, REFERENCES = np.array([0, 1, 2], np.int64), np.array([1, 0], np.int32)
+NOT_GRAPHS = {
+    "no offsets": (OFFSETS[:0], REFERENCES),
+    "offsets fall": (OFFSETS[[0, 2, 1]], REFERENCES),
+    "offsets begin late": (OFFSETS[1:], REFERENCES),
+    "a reference too many": (OFFSETS, np.array([1, 0, 0], np.int32)),
+    "a reference too high": (OFFSETS, np.array([1, 2], np.int32)),
+    "a reference below zero": (OFFSETS, np.array([1, -1], np.int32)),
+}
+
+
+@pytest.mark.parametrize(("offsets", "references"), NOT_GRAPHS.values(), ids=NOT_GRAPHS)
+def test_what_is_no_graph_is_refused(offsets: Array, references: Array) -> None:
+    with pytest.raises(ValueError, match="not a graph"):
+        _dominators.immediate_dominators(offsets, references, ints())
+    with pytest.raises(ValueError, match="not a graph"):
+        _dominators.reach(offsets, references, ints(), np.zeros(max(len(offsets) - 1, 0), np.uint8))
+
+
+def test_nodes_that_are_not_there_are_refused() -> None:
+    for node in (-1, 2):
+        with pytest.raises(ValueError, match="not a graph"):
+            _dominators.immediate_dominators(OFFSETS, REFERENCES, ints(node))
+    with pytest.raises(ValueError, match="wrong length"):
+        _dominators.reach(OFFSETS, REFERENCES, ints(0), np.zeros(1, np.uint8))
+    with pytest.raises(ValueError, match="not a node"):
+        _dominators.bottom_up(ints(1, 2))
+    for dominator, top, class_name in ((ints(1, 0), ints(0, 0), ints(0, 0)), (ints(-1), ints(0, 0), ints(0))):
+        with pytest.raises(ValueError, match="wrong length"):
+            _dominators.merge_classes(dominator, top, class_name, 1, 9)
+    with pytest.raises(ValueError, match="not a top"):
+        _dominators.merge_classes(ints(-1), ints(1), ints(0), 1, 9)
+
+
+ROWS = st.lists(st.tuples(st.integers(-1, 4), st.integers(-(1 << 63), (1 << 63) - 1)), max_size=20)
+
+
+@given(ROWS)
+def test_allocations_are_added_up(rows: list[tuple[int, int]]) -> None:
+    """Up to 2^63 - 1 bytes."""
+    totals, wanted = np.zeros((5, 4), np.int64), [[0] * 4 for _ in range(5)]
+    for index, size in rows:
+        if index >= 0 and size:
+            wanted[index][size < 0] = min(wanted[index][size < 0] + abs(size), (1 << 63) - 1)
+            wanted[index][2 + (size < 0)] += 1
+    index, size = ints(*(row[0] for row in rows)), ints(*(row[1] for row in rows), dtype=np.int64)
+    tally(index, size, totals)
+    assert totals.tolist() == wanted
+    for arguments in ((index + ints(5), size, totals), (index, size[1:], totals), (index, size, totals[:, :3].copy())):
+        if len(rows) and max(rows)[0] >= 0:
+            with pytest.raises(ValueError, match="tally"):
+                tally(*arguments)
 
 
 # ---------------------------------------------------------------- laws

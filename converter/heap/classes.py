@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.heap import heap_kernel
-from traceferry.heap.dominators import bottom_up, immediate_holders, root_kinds
+from traceferry.heap._dominators import merge_classes
+from traceferry.heap.dominators import immediate_dominators, root_kinds
 from traceferry.model import Array, HeapGraph, Trace, sums
 
 MAX_DEPTH = 256  # frames of a stack of classes, with what holds it
@@ -36,27 +36,20 @@ class ClassTree:
 
 
 def by_class(trace: Trace, graph: HeapGraph) -> ClassTree:
-    """The objects of one class that objects of one path of classes dominate are one row; a class that holds itself, as
-    the links of a list do, is one row, too."""
-    n, kinds, holders = len(graph.objects), root_kinds(graph), immediate_holders(graph)
+    """Returns a tree in which the objects of one class that objects of one path of classes dominate are one row; a
+    class that holds itself, as the links of a list do, is one row, too."""
+    n, kinds, above = len(graph.objects), root_kinds(graph), immediate_dominators(graph)
     tops = [f"[{trace.strings[kind] or 'root'}]" for kind in kinds.tolist()] + [NO_ROOT, SEVERAL_ROOTS]
-    top = np.where(holders < 0, len(tops) - 1, holders - n).astype(np.int32)
-    dominator = np.where(holders >= n, -1, holders).astype(np.int32)
-    capacity = n + len(tops)
-    parent, class_name, depth = (np.full(capacity, start, np.int32) for start in (-1, -2, 1))
-    slots = np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32)
-    node_of, state = np.empty(n, np.int32), np.array([len(tops), 0], np.int64)
-    heap_kernel.merge_classes(
-        bottom_up(dominator), dominator, top, np.ascontiguousarray(graph.objects["class_name"]), MAX_DEPTH,
-        parent, class_name, depth, slots, node_of, state,
-    )  # fmt: skip
-    n_rows, n_cut = state.tolist()
-    objects, sizes = counted(node_of, graph.objects["size"], n_rows)
-    return ClassTree(tops, parent[:n_rows], class_name[:n_rows], objects, sizes, n_cut)
+    top = np.where(above < 0, len(tops) - 1, above - n).astype(np.int32)
+    dominator = np.where(above >= n, -1, above).astype(np.int32)
+    class_of_object = np.ascontiguousarray(graph.objects["class_name"])
+    parent, class_name, node_of, n_cut = merge_classes(dominator, top, class_of_object, len(tops), MAX_DEPTH)
+    objects, sizes = counted(node_of, graph.objects["size"], len(parent))
+    return ClassTree(tops, parent, class_name, objects, sizes, n_cut)
 
 
 def counted(group: Array, size: Array, n_groups: int) -> tuple[Array, Array]:
-    """(how many there are, sum of their sizes) of each group, int64."""
+    """Returns how many there are of each group, and the sum of their sizes; int64."""
     return np.bincount(group, minlength=n_groups), sums.total_by(group, size, n_groups)
 
 
@@ -79,7 +72,7 @@ class ClassGrowth(NamedTuple):
 
 
 def growth(trace: Trace, before: HeapGraph, after: HeapGraph) -> list[ClassGrowth]:
-    """Every class of either, those that grew by the most bytes first."""
+    """Returns every class of either, those that grew by the most bytes first."""
     n = len(trace.strings) + 1
     columns = [
         column.tolist()
@@ -101,7 +94,8 @@ class LiveSite(NamedTuple):
 
 
 def live_sites(trace: Trace, graph: HeapGraph) -> list[LiveSite]:
-    """The sites of the objects of a snapshot, those with the most bytes first; objects without a site are left out."""
+    """Returns the sites of the objects of a snapshot, those with the most bytes first; objects without a site are left
+    out."""
     known = graph.objects.take(graph.objects["site"] >= 0)
     sites, first, group = np.unique(known["site"], return_index=True, return_inverse=True)
     objects, sizes = counted(group, known["size"], len(sites))

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.heap import heap_kernel
+from traceferry.heap import _dominators
 from traceferry.model import Array, HeapGraph, distinct
 
 
-def bottom_up(dominator: Array) -> Array:
-    order = np.empty(len(dominator), np.int32)
-    n = heap_kernel.bottom_up(dominator, np.zeros(len(dominator), np.int32), order)
-    return order[:n]
-
-
 def root_kinds(graph: HeapGraph) -> Array:
-    """The kinds of roots that there are, as strings of the trace."""
+    """Returns the kinds of roots that there are, as strings of the trace."""
     return distinct(graph.roots["kind"][graph.roots["object"] >= 0])
 
 
-def immediate_holders(graph: HeapGraph) -> Array:
-    """int32: what dominates each object most closely: an object; n objects + the row of `root_kinds`, if it is kept
-    alive by roots of that kind only; n + the number of kinds, if no root reaches it; -1 for roots of several kinds.
+def immediate_dominators(graph: HeapGraph) -> Array:
+    """Returns what dominates each object most closely, int32: an object; n objects + the row of `root_kinds`, if it is
+    kept alive by roots of that kind only; n + the number of kinds, if no root reaches it; -1 for roots of several
+    kinds.
 
     Each kind is a node that refers to its roots, and so is "nothing": then it is all a question of dominators. What no
     root reaches hangs together, too: objects to which nothing refers stand for roots there, and where a circle has
@@ -38,15 +33,15 @@ def immediate_holders(graph: HeapGraph) -> Array:
     offsets = np.concatenate((graph.offsets, graph.offsets[-1] + ends)).astype(np.int64)
     references = np.concatenate((graph.references, by_kind["object"])).astype(np.int32)
     offsets, references = _with_unreached(offsets, references, np.arange(n, n + len(kinds), dtype=np.int32))
-    return _dominators(offsets, references, np.arange(n, n + len(kinds) + 1, dtype=np.int32))[:n]
+    return _dominators.immediate_dominators(offsets, references, np.arange(n, n + len(kinds) + 1, dtype=np.int32))[:n]
 
 
 def _with_unreached(offsets: Array, references: Array, entries: Array) -> tuple[Array, Array]:
-    """The graph with one more node, which leads to all those to which the entries do not lead. These no longer refer to
-    the others, so that they hold nothing that a root holds."""
+    """Returns the graph with one more node, which leads to all those to which the entries do not lead. These no longer
+    refer to the others, so that they hold nothing that a root holds."""
     n = len(offsets) - 1
-    visited, path, chosen = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
-    heap_kernel.cover(offsets, references, entries, visited, path, chosen)
+    visited = np.zeros(n, np.uint8)
+    _dominators.reach(offsets, references, entries, visited)
     unreached = np.flatnonzero(visited == 0).astype(np.int32)
     if len(unreached):
         source = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))
@@ -56,21 +51,5 @@ def _with_unreached(offsets: Array, references: Array, entries: Array) -> tuple[
     is_referred = np.zeros(n, bool)
     is_referred[references] = True
     candidates = np.concatenate((unreached[~is_referred[unreached]], unreached))
-    chosen = np.empty(len(candidates), np.int32)
-    n_chosen = heap_kernel.cover(offsets, references, candidates, visited, path, chosen)
-    return np.append(offsets, len(references) + n_chosen), np.concatenate((references, chosen[:n_chosen]))
-
-
-def _dominators(offsets: Array, references: Array, entries: Array) -> Array:
-    """int32: the node that dominates each node most closely, -1 for none. Nothing refers to an entry."""
-    n = len(offsets) - 1
-    number, order, parent = np.zeros(n, np.int32), np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    n_reached = heap_kernel.preorder(offsets, references, entries, number, order, parent, np.empty(n + 1, np.int64))
-    first, referrer = np.zeros(n_reached + 3, np.int64), np.empty(len(references), np.int32)
-    heap_kernel.invert(offsets, references, number, order, n_reached, first, referrer)
-    arrays = [np.empty(n_reached + 1, np.int32) for _ in range(5)]
-    heap_kernel.dominate(parent, first, referrer, n_reached, *arrays)
-    order[0] = -1
-    by_node = np.full(n, -1, np.int32)
-    by_node[order[1 : n_reached + 1]] = order[arrays[-1][1:]]
-    return by_node
+    chosen = _dominators.reach(offsets, references, candidates, visited)
+    return np.append(offsets, len(references) + len(chosen)), np.concatenate((references, chosen))

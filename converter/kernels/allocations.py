@@ -1,4 +1,4 @@
-"""Columns of the totals of allocations: see `tally` of traceferry.heap.heap_kernel."""
+"""Columns of the totals of allocations: see `tally` of traceferry.heap._allocations."""
 
 import cython
 

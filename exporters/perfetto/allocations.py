@@ -14,7 +14,7 @@ from traceferry.exporters.perfetto import heap_kernel
 from traceferry.exporters.perfetto.packets import Packet, Packets, filled
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
-from traceferry.heap import heap_kernel as heap_totals
+from traceferry.heap._allocations import tally
 from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
 
 ALLOCATED = Sampling("allocations", "bytes", 0)
@@ -39,7 +39,7 @@ class Allocations:
             columns = {"ts": piece["ts"][made], "stack": piece["stack"][made], "weight": piece["size"][made]}
             self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
             totals = _longer(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
-            heap_totals.tally(piece["stack"], piece["size"], totals)
+            tally(piece["stack"], piece["size"], totals)
             self._totals[process.pid] = totals
 
     def finish(self) -> None:

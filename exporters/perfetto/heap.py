@@ -18,7 +18,7 @@ import numpy as np
 from traceferry.exporters.perfetto import heap_kernel
 from traceferry.exporters.perfetto.packets import Packet, Packets, filled, in_pieces
 from traceferry.exporters.perfetto.proto import integer, message, text, varints
-from traceferry.heap.heap_kernel import cover
+from traceferry.heap._dominators import reach
 from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, distinct
 
 ROOT_PIECE = 1 << 14  # objects in a message
@@ -130,16 +130,8 @@ def _without_root(graph: HeapGraph) -> Array:
     Of the objects from which a first search begins, none leads to a later one. So a second one, which takes them
     backwards, begins only from those that no other leads to.
     """
-    n = len(graph.objects)
-    path = np.empty(n, np.int32)
-
-    def search(starts: Array, reached: Array) -> Array:
-        """The starts that no start before leads to."""
-        begun = np.empty(len(starts), np.int32)
-        size = cover(graph.offsets, graph.references, starts, reached, path, begun)
-        return begun[:size]
-
-    from_roots = np.zeros(n, np.uint8)
+    search = partial(reach, graph.offsets, graph.references)
+    from_roots = np.zeros(len(graph.objects), np.uint8)
     search(graph.roots["object"], from_roots)
     begun = search(np.flatnonzero(from_roots == 0).astype(np.int32), from_roots.copy())
     return np.sort(search(begun[::-1].copy(), from_roots))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceferry.heap import heap_kernel
+from traceferry.heap._allocations import tally
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
@@ -154,9 +154,9 @@ class Allocations(NamedTuple):
         pairs, amounts = self.made.pairs, np.zeros((0, 4), np.int64)
         for made in self.made.pieces():
             amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
-            heap_kernel.tally(made.pair, made.size, amounts)
+            tally(made.pair, made.size, amounts)
             pairs.intern(np.flatnonzero(amounts.any(axis=1)))
-            heap_kernel.tally(made.pair, np.where(self.died.take(made.number) >= 0, -made.size, 0), amounts)
+            tally(made.pair, np.where(self.died.take(made.number) >= 0, -made.size, 0), amounts)
         used = np.flatnonzero(amounts.any(axis=1))
         return np.column_stack((pairs.class_name[used], pairs.stacks(used), amounts[used]))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals import tree_kernel
-from traceferry.heap import heap_kernel
+from traceferry.heap._allocations import tally
 from traceferry.model import Array, MarkerType, Table, Trace, sums
 
 
@@ -93,7 +93,7 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
     missing = int(rows.max(initial=0)) + 1 - len(totals)
     if missing > 0:
         totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
-    heap_kernel.tally(rows, size, totals)
+    tally(rows, size, totals)
     return totals
 
 

@@ -1,0 +1,13 @@
+from numpy import int32, int64, uint8
+from numpy.typing import NDArray
+
+def reach(
+    offsets: NDArray[int64], references: NDArray[int32], candidates: NDArray[int32], visited: NDArray[uint8]
+) -> NDArray[int32]: ...
+def immediate_dominators(
+    offsets: NDArray[int64], references: NDArray[int32], entries: NDArray[int32]
+) -> NDArray[int32]: ...
+def bottom_up(dominator: NDArray[int32]) -> NDArray[int32]: ...
+def merge_classes(
+    dominator: NDArray[int32], top: NDArray[int32], class_name: NDArray[int32], n_tops: int, max_depth: int
+) -> tuple[NDArray[int32], NDArray[int32], NDArray[int32], int]: ...
