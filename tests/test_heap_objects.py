@@ -14,7 +14,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.heap import objects
+from traceferry.heap import _objects
 from traceferry.heap.objects import ObjectTracker
 
 NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_4000_0000
@@ -196,8 +196,8 @@ def test_the_table_grows() -> None:
 @pytest.mark.parametrize("most_places", [0, 1 << 19])
 def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found and what died is the same."""
-    monkeypatch.setattr(objects, "FIRST_WITH_PLACES", 1)
-    monkeypatch.setattr(objects, "MOST_PLACES", most_places)
+    monkeypatch.setattr(_objects, "FIRST_WITH_PLACES", 1)
+    monkeypatch.setattr(_objects, "MOST_PLACES", most_places)
     tracker = ObjectTracker(True, MOST)
     nursery, heap = ([f"{region}{nth}" for nth in range(5000)] for region in "nm")
     allocate(tracker, nursery[::2])
@@ -214,11 +214,20 @@ def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeyp
     assert np.all(died[7500:] == -1)
 
 
-def use_tracker() -> None:
-    """Every kernel of objects is called, also with a table that grows."""
-    run("+n0 +l0 +n1 +m9 gc n0>m0 ?n1 ?n7 GC n1>m1 m0>m2 +m0 +l0 [m1 l0:other m5] +n2 gc n2>m1 +n3 gc")
-    tracker = ObjectTracker(True, MOST)
-    allocate(tracker, [f"n{nth}" for nth in range(3100)])
+def test_arrays_of_different_lengths_are_refused() -> None:
+    tracker = ObjectTracker(True, 2)
+    two, one = addresses(["n0", "n1"]), np.zeros(1, np.int32)
+    for sizes, of in ((np.ones(1, np.int64), np.zeros(2, np.int32)), (np.ones(2, np.int64), one)):
+        with pytest.raises(ValueError, match="wrong length"):
+            tracker.allocate(two, sizes, of)
+    with pytest.raises(ValueError, match="wrong length"):
+        allocate(tracker, ["n0", "n1", "n2"])
+    with pytest.raises(ValueError, match="wrong length"):
+        tracker.collect(0, two, two[:1])
+    with pytest.raises(ValueError, match="wrong length"):
+        tracker.shot(two, one, CLASS_OF)
+    with pytest.raises(ValueError, match="more objects"):
+        ObjectTracker(True, 1 << 31)
 
 
 # ---------------------------------------------------------------- a second opinion

@@ -34,7 +34,6 @@ from test_breakpad import use_breakpad
 from test_builders_mono import everything as every_event
 from test_calls import STREAMS
 from test_gsym import use_gsym
-from test_heap_objects import use_tracker
 from test_unwind import use_unwind
 
 import traceferry
@@ -210,7 +209,6 @@ def test_every_kernel_is_called(calls: Calls) -> None:
         use_everything(log().bytes())
     use_jit_recording()
     use_mono_log(17)
-    use_tracker()
     use_gsym()
     use_breakpad()
     use_unwind()
@@ -248,7 +246,6 @@ def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) 
 
 @needs_compiled
 def test_heaps_and_symbols(calls: Calls) -> None:
-    use_tracker()
     use_gsym()
     use_breakpad()
     use_unwind()
@@ -360,7 +357,6 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     for name in ("not_balanced", "arguments_and_events", "gaps"):
         use_everything(BUILT[name]().bytes())
     use_mono_log(17)
-    use_tracker()
     use_gsym()
     use_breakpad()
     use_unwind()

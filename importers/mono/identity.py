@@ -66,7 +66,7 @@ def follow(
     tracker = ObjectTracker(n_allocations > 0 and bool(log.stats["moves"].any()), n_allocations)
     asked_ts, asked_at = log.records.ts[asked_rows], log.records["object"][asked_rows]
     asked_sites = np.full(len(asked_rows), UNKNOWN, np.int32)
-    shot_found = [Found(NONE, NONE)] * len(shots)
+    shot_found = [Found(NONE, NONE.astype(np.int32))] * len(shots)
     steps = _steps(log, shots)
     step_ts = np.array([*(step.ts for step in steps), END_OF_LOG], np.int64)
     # Objects without a size, which only damaged logs have: what frees one would be a row that frees nothing.
