@@ -273,7 +273,7 @@ def _xray() -> Record | None:
             XRAY_BASIC_OPTIONS="func_duration_threshold_us=0",
         )  # fmt: skip
         logs = sorted(BUILT.glob("xray-log.*"), key=lambda log: log.stat().st_mtime)
-        found = _loaded(logs[-1], symbols=str(program))
+        found = _loaded(logs[-1], symbols=[str(program)])
         for log in logs:
             log.unlink()
         return found
@@ -310,8 +310,8 @@ def _real_time() -> list[str]:
     return []
 
 
-def _loaded(path: Path, **options: Any) -> Run:
-    return Run.of(str(path), traceferry.load(path, **options), with_trees=False)
+def _loaded(path: Path, symbols: Sequence[str] = ()) -> Run:
+    return Run.of(str(path), traceferry.load(path, symbols=symbols), with_trees=False)
 
 
 def shown(title: str, figures: dict[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,16 @@ from traceferry.common.errors import FormatError, TraceferryError, UsageError
 
 if TYPE_CHECKING:
     from traceferry.api import convert, load, save
+    from traceferry.common.report import Issue, Report
     from traceferry.model import Trace
+    from traceferry.reading import LoadOptions
 
     __version__: str
 
-__all__ = ["FormatError", "Trace", "TraceferryError", "UsageError", "__version__", "convert", "load", "save"]
+__all__ = [
+    "FormatError", "Issue", "LoadOptions", "Report", "Trace", "TraceferryError", "UsageError", "__version__", "convert",
+    "load", "save",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -27,6 +32,14 @@ def __getattr__(name: str) -> Any:
         from traceferry import api
 
         return getattr(api, name)
+    if name in ("Issue", "Report"):
+        from traceferry.common import report
+
+        return getattr(report, name)
+    if name == "LoadOptions":
+        from traceferry.reading import LoadOptions
+
+        return LoadOptions
     if name == "Trace":
         from traceferry.model import Trace
 
@@ -36,3 +49,7 @@ def __getattr__(name: str) -> Any:
 
         return version()
     raise AttributeError(f"module 'traceferry' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

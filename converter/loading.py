@@ -1,29 +1,193 @@
-"""Files that belong to a recording: found at their recorded path, next to it, or in the folders of symbols."""
+"""Brings together what makes a trace: the inputs, files that belong to them, and symbols."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from traceferry import registry
+from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
+from traceferry.common.units import format_duration
 from traceferry.files.beside import paths_beside
-from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit
+from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
 from traceferry.files.named_files import open_named
-from traceferry.files.source import Source
+from traceferry.files.source import Source, open_source
 from traceferry.model import Trace
-from traceferry.reading import Companion, Reading
-from traceferry.registry import HEAD_SIZE, importer_named
+from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
+from traceferry.timeline.select import select_lasting, select_range, select_threads
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.interface import FindSymbols
+
+EXCERPT = 32
+
+Groups = dict[registry.Importer, list[Source]]
+Readings = dict[registry.Importer, Reading]
+
+
+def load_inputs(
+    inputs: Paths,
+    symbols: Paths,
+    options: LoadOptions,
+    find_symbols: FindSymbols | None,
+    bring: Callable[[str], None] | None,
+) -> Trace:
+    """Returns all of the inputs as one trace. The parameters are those of `load`."""
+    given = _as_list(inputs)
+    paths = _distinct(given)
+    if not paths:
+        raise UsageError("no input is given")
+    limit = limit_of(options.decompress_limit)
+    sources = [replace(open_source(path, limit), bring=bring) for path in paths]
+    context = _context(_as_list(symbols), options, limit, find_symbols)
+    trace = Trace()
+    trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
+    try:
+        groups = _groups(sources, options.format)
+        readings = _read(groups)
+        found = companions(sources, readings.values(), context.folders, trace.report, limit)
+        readings |= _read_found(found, groups, trace.report)
+        sources += found
+        for source in (*sources, *context.symbols):
+            source.note_losses(trace.report)
+        counter = next((r.counter for r in readings.values() if r.counter is not None), None)
+        for importer in registry.IMPORTERS:
+            if importer in readings:
+                readings[importer].add_to(trace, replace(context, counter=counter))
+    except FormatError as error:
+        raise _with_excerpt(error, sources) from None
+    trace.sort()
+    trace.mark_loaded()
+    return trace
+
+
+def narrowed(trace: Trace, options: LoadOptions) -> Trace:
+    """Returns the threads, the range and the calls that the options ask for. Raises UsageError if there are none."""
+    if options.threads:
+        trace = select_threads(trace, _as_list(options.threads))
+    if options.time_range is not None:
+        trace = _in_range(trace, *options.time_range)
+    return select_lasting(trace, options.min_duration_ns) if options.min_duration_ns > 0 else trace
+
+
+def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:
+    """start_ns, end_ns: after the start of the recording. Raises UsageError if nothing lies between."""
+    begins, ends = trace.start_ts, trace.end_ts
+    # Without an end, what happens last is in the range.
+    start, end = start_ns or 0, ends - begins + 1 if end_ns is None else end_ns
+    if start > ends - begins or end <= max(start, 0):
+        asked = "ends where the recording starts, or before" if end <= 0 else f"starts at {format_duration(start)}"
+        asked = "is empty" if end_ns is not None and 0 < end <= start else asked
+        raise UsageError(f"the range {asked}; the recording lasts {format_duration(ends - begins)}")
+    return select_range(trace, begins + start, begins + end)
+
+
+# ---------------------------------------------------------------- what the user names
+
+
+def _as_list(paths: Paths) -> list[str]:
+    return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
+
+
+def _distinct(paths: list[str]) -> list[str]:
+    """Returns the paths without those that are a file that comes before."""
+    return list({path if path == "-" else os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
+
+
+def _repeated(given: list[str], paths: list[str]) -> set[str]:
+    return {path for path in given if path not in paths or given.count(path) > 1}
+
+
+def _context(symbols: list[str], options: LoadOptions, limit: Limit, find_symbols: FindSymbols | None) -> ImportContext:
+    """Opens and resolves what the options name. Raises UsageError for what is not there."""
+    embedded = options.embed_sources
+    if isinstance(embedded, bool):
+        embedded = ["."] if embedded else []
+    return ImportContext(
+        options,
+        symbols=_symbol_sources(symbols, limit),
+        folders=[path for path in symbols if Path(path).is_dir()],
+        embed_sources=_folders(embedded, "folder of source files"),
+        source_roots=_folders(options.source_roots, "folder of source files"),
+        sysroots=_folders(options.sysroots, "folder"),
+        limit=limit,
+        find_symbols=find_symbols,
+    )
+
+
+def _folders(paths: Paths, what: str) -> list[str]:
+    """Returns the paths, absolute and without links. Raises UsageError."""
+    found = _as_list(paths)
+    for path in found:
+        if not Path(path).is_dir():
+            raise UsageError(f"{path}: not a {what}")
+    return [os.path.realpath(path) for path in found]
+
+
+def _symbol_sources(paths: list[str], limit: Limit) -> list[Source]:
+    if not paths:
+        return []
+    # What reads symbols takes longer to import than a small recording to convert.
+    from traceferry.symbolication.choose import symbol_files
+
+    return [open_source(path, limit) for path in symbol_files(paths)]
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _groups(sources: Sequence[Source], format_name: str | None) -> Groups:
+    groups: Groups = {}
+    for source in sources:
+        importer = registry.importer_named(format_name) if format_name else registry.detect(source)
+        groups.setdefault(importer, []).append(source)
+    return groups
+
+
+def _read(groups: Groups, before: Groups | None = None) -> Readings:
+    """Decodes the files. Formats of which some files were read before are read again, all together."""
+    already = before or {}
+    return {i: i.module.read([*already.get(i, ()), *sources]) for i, sources in groups.items()}
+
+
+def _read_found(found: list[Source], groups: Groups, report: Report) -> Readings:
+    """Decodes companions. Those that cannot be read leave the list; the report names them."""
+    while True:
+        try:
+            return _read(_groups(found, None), groups)
+        except FormatError as error:
+            bad = next((source for source in found if source.path == error.path), None)
+            if bad is None:
+                raise
+            found.remove(bad)
+            report.note("companion_missing", where=bad.path, detail=str(error))
+
+
+def _with_excerpt(error: FormatError, sources: list[Source]) -> FormatError:
+    """Adds the bytes around the offset."""
+    source = next((s for s in sources if s.path == error.path), None)
+    if source is not None and error.offset is not None:
+        error.excerpt_at = max(0, min(error.offset, len(source.data)) - EXCERPT // 2) & ~15
+        error.excerpt = bytes(source.data[error.excerpt_at : error.excerpt_at + EXCERPT])
+    return error
+
+
+# ---------------------------------------------------------------- companions
 
 
 def companions(
     sources: Sequence[Source],
     readings: Iterable[Reading],
     folders: Sequence[str],
-    trace: Trace,
+    report: Report,
     limit: Limit = DEFAULT_LIMIT,
 ) -> list[Source]:
-    """Opens what the readings refer to and the user has not named already; the report lists missing files."""
+    """Opens the files that the readings refer to and the user has not named already: at the recorded path, next to the
+    inputs, or in the folders of symbols. The report lists those that are missing."""
     given = {source.name for source in sources}
     found: list[Source] = []
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
@@ -31,27 +195,30 @@ def companions(
         if name in given:
             continue
         given.add(name)
-        source = _first(_places(companion.path, sources, folders), companion, trace.report, limit)
+        source = _first_valid(_candidates(companion.path, sources, folders), companion, report, limit)
         if source is None:
-            trace.report.note("companion_missing", where=companion.path, detail=companion.path)
+            report.note("companion_missing", where=companion.path, detail=companion.path)
         else:
             found.append(source)
     return found
 
 
-def _places(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A path that is not absolute tells nothing: the program's folder is not known."""
+def _candidates(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yields paths, each with the input that it is beside. A recorded path that is not absolute tells nothing: the
+    program's folder is not known."""
     if os.path.isabs(recorded):
         yield recorded, ""
     yield from paths_beside(sources, folders, Path(recorded).name)
 
 
-def _first(places: Iterable[tuple[str, str]], companion: Companion, report: Report, limit: Limit) -> Source | None:
-    """What only has such a name is not it."""
-    sniff = importer_named(companion.format).module.sniff
-    for path, beside in places:
-        for candidate in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
-            source = open_named(candidate, report, beside=beside, limit=limit)
-            if source is not None and sniff(source.data[:HEAD_SIZE]):
+def _first_valid(
+    candidates: Iterable[tuple[str, str]], companion: Companion, report: Report, limit: Limit
+) -> Source | None:
+    """Opens the first of the files that has the companion's format: others only have such a name."""
+    sniff = registry.importer_named(companion.format).module.sniff
+    for path, beside in candidates:
+        for name in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
+            source = open_named(name, report, beside=beside, limit=limit)
+            if source is not None and sniff(source.data[: registry.HEAD_SIZE]):
                 return source
     return None

@@ -1,9 +1,10 @@
-"""What an importer gets and gives: the user's options, and files that were decoded, on their way into a trace."""
+"""How recordings are read: what the user chooses, what an importer gets, and what it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.files.decompress import DEFAULT_LIMIT, Limit
@@ -14,28 +15,72 @@ if TYPE_CHECKING:
     from traceferry.symbolication.interface import FindSymbols
     from traceferry.timeline.counter import Counter
 
+Paths = str | Path | Sequence[str | Path]
+
 
 @dataclass(frozen=True)
-class Options:
-    """The user's options for reading inputs. symbols: files that name functions; folders: where to look for more;
-    embed_sources: folders of which source files' text may go into the trace, absolute and without links; source_roots:
-    the same, in which a file is also found by the end of its path; clock_offset_ns: what brings the samples onto the
-    clock of the jitted code, None if it is to be determined; sysroots: folders that are the recorded machine's file
-    tree, absolute and without links; keep_cut_stacks_apart: puts stacks that are not complete under a frame that says
-    why; counter: how a recording converts the processor's counter, for inputs whose times are such; limit: of what is
-    compressed; adds_calls: whether calls are only added up afterwards, which an importer may do while it decodes them;
-    find_symbols: what is asked for symbols that no file of the user's has."""
+class LoadOptions:
+    """How recordings are read, and what of them is kept.
 
+    Parameters
+    ----------
+    format : str, optional
+        Name of the input format, as ``traceferry formats`` lists them. Detected for each input by default.
+    time_range : tuple of (int or None, int or None), optional
+        Keeps what happens from the first time on and before the second one, in ns after the start of the recording.
+        None is open. Everything by default.
+    min_duration_ns : int, default 0
+        Leaves out calls that are shorter, in ns.
+    threads : str or sequence of str, default ()
+        Keeps only these threads, by number, name or part of the name. All by default.
+    embed_sources : bool, path or sequence of paths, default False
+        Folders: the text of source files that the recording names and that are in one of them goes into the trace.
+        True is the working folder.
+    source_roots : path or sequence of paths, default ()
+        As `embed_sources`, for copies of the folders in which the program was built: a file is also found by the end
+        of its recorded path.
+    clock_offset_ns : int, optional
+        Added to the times of samples to bring them onto the clock of the jitted code, where the recorder used another
+        clock. Determined from the recording by default.
+    sysroots : path or sequence of paths, default ()
+        Copies of the recorded machine's file tree, in which its binaries are searched at their recorded paths.
+    keep_cut_stacks_apart : bool, default True
+        Puts unwound stacks that are not complete under a frame that gives the reason.
+    decompress_limit : int, optional
+        The largest decompressed size of an input, in bytes. By default 1000 times its size, at least 16 MiB and at
+        most 16 GiB.
+    adds_calls : bool, default False
+        Promises that calls are only added up afterwards, as for summaries: some formats are then read faster.
+    """
+
+    format: str | None = None
+    time_range: tuple[int | None, int | None] | None = None
+    min_duration_ns: int = 0
+    threads: str | Sequence[str] = ()
+    embed_sources: bool | Paths = False
+    source_roots: Paths = ()
+    clock_offset_ns: int | None = None
+    sysroots: Paths = ()
+    keep_cut_stacks_apart: bool = True
+    decompress_limit: int | None = None
+    adds_calls: bool = False
+
+
+@dataclass(frozen=True)
+class ImportContext:
+    """What an importer is given beside its files. options: the user's; symbols: files that name functions; folders:
+    where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without links;
+    limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose times are
+    such; find_symbols: asked for symbols that no file of the user's has."""
+
+    options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
     folders: Sequence[str] = ()
     embed_sources: Sequence[str] = ()
     source_roots: Sequence[str] = ()
-    clock_offset_ns: int | None = None
     sysroots: Sequence[str] = ()
-    keep_cut_stacks_apart: bool = True
-    counter: Counter | None = None
     limit: Limit = DEFAULT_LIMIT
-    adds_calls: bool = False
+    counter: Counter | None = None
     find_symbols: FindSymbols | None = None
 
 
@@ -57,5 +102,5 @@ class Reading(Protocol):
     def counter(self) -> Counter | None:
         """How to convert the processor's counter into ns, where these files tell."""
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""

@@ -236,12 +236,12 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     from traceferry.files.source import Source
     from traceferry.model import Trace
     from traceferry.model.laws import check
-    from traceferry.reading import Options
+    from traceferry.reading import ImportContext
     from traceferry.registry import exporter_named
 
     trace = Trace()
     try:
-        importer.read([Source("fuzz.bin", memoryview(data))]).add_to(trace, Options())
+        importer.read([Source("fuzz.bin", memoryview(data))]).add_to(trace, ImportContext())
     except FormatError as error:
         return f"FormatError {error.message} {error.offset}", []
     trace.sort()

@@ -19,7 +19,7 @@ from builders.jitdump import V8_FREED, Function, Inlined, JitDump
 from options import WithOptions
 
 if TYPE_CHECKING:
-    from traceferry.reading import Options
+    from traceferry.reading import ImportContext
 
 CODE = 0x7F00_0000_1000
 FILE = "/home/dev/long-enough/a.js"
@@ -64,12 +64,12 @@ def built() -> Iterator[tuple[str, JitDump]]:
             yield f"tiers-{tag}", sources.source("/b.js", "text", nul_terminated_variant=True).unwinding().unknown()
 
 
-def options_of(options: Options, choice: int) -> Options:
+def options_of(context: ImportContext, choice: int) -> ImportContext:
     """Sources of this project's folder or none, and now and then a counter that converts time stamps."""
     from traceferry.timeline.counter import Counter
 
     counter = Counter(choice >> 3 & 63, choice, choice << 32) if choice >> 9 & 1 else None
-    return replace(options, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
+    return replace(context, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:

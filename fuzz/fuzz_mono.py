@@ -20,7 +20,7 @@ from builders.mono import Counter, Log
 from options import WithOptions
 
 if TYPE_CHECKING:
-    from traceferry.reading import Options
+    from traceferry.reading import ImportContext
 
 # Whose layouts differ, and some between.
 VERSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16, 17)
@@ -161,8 +161,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
             yield f"{path.name}-{size}", recorded[:size]
 
 
-def adding_calls(options: Options, choice: int) -> Options:
-    return replace(options, adds_calls=choice & 1 == 1)
+def adding_calls(context: ImportContext, choice: int) -> ImportContext:
+    return replace(context, options=replace(context.options, adds_calls=choice & 1 == 1))
 
 
 if __name__ == "__main__":

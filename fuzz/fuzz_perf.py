@@ -33,7 +33,7 @@ from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
     from traceferry.model import Trace
-    from traceferry.reading import Options
+    from traceferry.reading import ImportContext
 
 PID = 7
 LIB, CODE, MAPPED, KERNEL = 0x40_0000, 0x7F00_0000_1000, 0x20_0000, 0xFFFF_FFFF_8100_0000
@@ -55,14 +55,14 @@ def dump() -> bytes:
     return built.move(CODE, CODE + 32, ts=START + 60).load("i", CODE + 60, ts=START + 70).bytes()
 
 
-def add_dump(trace: Trace, options: Options) -> None:
+def add_dump(trace: Trace, context: ImportContext) -> None:
     from traceferry.files.source import Source
     from traceferry.importers import jitdump
 
-    jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, options)
+    jitdump.read([Source(DUMP, memoryview(DUMP_BYTES))]).add_to(trace, context)
 
 
-def options_of(options: Options, choice: int) -> Options:
+def options_of(context: ImportContext, choice: int) -> ImportContext:
     """Some of the symbols, the folder with a map file or not, and now and then an offset of the clocks."""
     from traceferry.files.source import Source
 
@@ -71,7 +71,8 @@ def options_of(options: Options, choice: int) -> Options:
     ]
     folders = [MAP_FOLDER.name] if choice >> 12 & 1 else []
     offset = (choice >> 14) - (1 << 17) if choice >> 13 & 1 else None
-    return replace(options, symbols=symbols, folders=folders, clock_offset_ns=offset)
+    options = replace(context.options, clock_offset_ns=offset)
+    return replace(context, options=options, symbols=symbols, folders=folders)
 
 
 DUMP_BYTES = dump()

@@ -18,7 +18,7 @@ from builders.xray import elf_with_instr_map
 from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
-    from traceferry.reading import Options
+    from traceferry.reading import ImportContext
 
 ENTER, EXIT = 0, 1
 PROGRAMS = [
@@ -28,7 +28,7 @@ PROGRAMS = [
 OTHERS = symbol_files("app")
 
 
-def options_of(options: Options, choice: int) -> Options:
+def options_of(context: ImportContext, choice: int) -> ImportContext:
     """One program, two, or none; now and then symbols that have no functions of XRay, which are refused."""
     from traceferry.files.source import Source
 
@@ -36,7 +36,7 @@ def options_of(options: Options, choice: int) -> Options:
     if choice >> 7 & 15 == 0:
         chosen.append(OTHERS[choice >> 11 & 3])
     symbols = [Source(f"app{nth}", memoryview(data)) for nth, data in enumerate(chosen)]
-    return replace(options, symbols=symbols)
+    return replace(context, symbols=symbols)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:

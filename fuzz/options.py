@@ -13,19 +13,18 @@ from common import NARROWED_OUTPUTS, ROOT
 if TYPE_CHECKING:
     from traceferry.files.source import Source
     from traceferry.model import Trace
-    from traceferry.reading import Companion, Options, Reading
+    from traceferry.reading import Companion, ImportContext, Reading
     from traceferry.registry import ImporterModule
 
-Change = Callable[["Options", int], "Options"]
+Change = Callable[["ImportContext", int], "ImportContext"]
+Before = Callable[["Trace", "ImportContext"], None]
 
 
 class WithOptions:
     """An importer whose traces are also narrowed and written; options: what the checksum of the input makes of the
     usual options; before: adds other inputs' traces first, as `traceferry.load` does."""
 
-    def __init__(
-        self, importer: ImporterModule, options: Change, before: Callable[[Trace, Options], None] = lambda *_: None
-    ) -> None:
+    def __init__(self, importer: ImporterModule, options: Change, before: Before = lambda *_: None) -> None:
         self.sniff, self.dump = importer.sniff, importer.dump
         self._importer, self._options, self._before = importer, options, before
 
@@ -35,9 +34,7 @@ class WithOptions:
 
 
 class _Reading:
-    def __init__(
-        self, reading: Reading, choice: int, options: Change, before: Callable[[Trace, Options], None]
-    ) -> None:
+    def __init__(self, reading: Reading, choice: int, options: Change, before: Before) -> None:
         self._reading, self._choice, self._options, self._before = reading, choice, options, before
         self.counter = reading.counter
 
@@ -45,11 +42,11 @@ class _Reading:
     def companions(self) -> Sequence[Companion]:
         return self._reading.companions
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         from dataclasses import replace
 
         assert all(isinstance(one.path, str) for one in self.companions)
-        chosen = self._options(options, self._choice)
+        chosen = self._options(context, self._choice)
         chosen = replace(chosen, counter=self.counter or chosen.counter)
         self._before(trace, chosen)
         self._reading.add_to(trace, chosen)

@@ -14,7 +14,7 @@ from support import as_python, data_of, lawful
 
 from traceferry.files.source import Source
 from traceferry.model import Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
 ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
@@ -60,7 +60,7 @@ def read(*dumps: bytes) -> Trace:
     """Straight from memory; raises FormatError."""
     trace = Trace()
     sources = [Source(f"jit-{nth + 1}.dump", memoryview(data)) for nth, data in enumerate(dumps)]
-    importer_named("jitdump").module.read(sources).add_to(trace, Options())
+    importer_named("jitdump").module.read(sources).add_to(trace, ImportContext())
     trace.sort()
     return lawful(trace)
 

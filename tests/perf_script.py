@@ -156,10 +156,10 @@ def own_samples(trace: Trace) -> Iterator[tuple[int, int, Own]]:
 
 
 def compare(path: Path, n_examples: int = 0, **options: Any) -> Comparison:
-    """options: of traceferry.load."""
+    """options: of LoadOptions, and `symbols`."""
     debug = debug_files(path)
-    options["symbols"] = [*options.get("symbols", ()), *debug.values()]
-    trace = traceferry.load([path], **options)
+    symbols = [*options.pop("symbols", ()), *debug.values()]
+    trace = traceferry.load([path], symbols=symbols, options=traceferry.LoadOptions(**options))
     event = trace.sampling.event if trace.sampling is not None else ""
     perf = [sample for sample in perf_samples(path) if sample.event in (event, f"{event}:")]
     own: defaultdict[int, defaultdict[int, list[Own]]] = defaultdict(lambda: defaultdict(list))
@@ -267,7 +267,7 @@ def main() -> int:
         parser.error("perf is not installed")
     status = 0
     for path in given.recording:
-        result = compare(path, given.n, symbols=given.symbols, sysroot=given.sysroot)
+        result = compare(path, given.n, symbols=given.symbols, sysroots=given.sysroot)
         print("\n".join(report(path, result)))
         status |= result.is_contradicted
     return status

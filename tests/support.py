@@ -77,9 +77,10 @@ def lawful(trace: Trace) -> Trace:
     return trace
 
 
-def load_checked(*inputs: Any, **options: Any) -> Trace:
-    """What `traceferry.load` makes, which obeys the laws."""
-    return lawful(traceferry.load(*inputs, **options))
+def load_checked(inputs: Any, symbols: Any = (), find_symbols: Any = None, **options: Any) -> Trace:
+    """Returns what `traceferry.load` makes, which obeys the laws. options: of LoadOptions."""
+    chosen = traceferry.LoadOptions(**options)
+    return lawful(traceferry.load(inputs, symbols=symbols, options=chosen, find_symbols=find_symbols))
 
 
 def thread_of(trace: Trace, tid: int) -> Thread:

@@ -17,6 +17,7 @@ from traceferry import registry
 from traceferry.common.errors import UsageError
 from traceferry.common.units import parse_duration, parse_range
 from traceferry.model import ALLOCATIONS, LEAVE, SAMPLES, Table, ThreadData
+from traceferry.reading import LoadOptions
 from traceferry.timeline import advice
 from traceferry.timeline.advice import what_would_fit
 
@@ -96,8 +97,9 @@ def test_the_advice_helps(recording: Path, tmp_path: Path, monkeypatch: pytest.M
     assert not report.lossy
     match = re.fullmatch(r"--min-duration (\S+) or --range (\S+) would fit", issue.advice)
     assert match
-    for options in ({"min_duration_ns": parse_duration(match[1])}, {"time_range": parse_range(match[2])}):
-        after = traceferry.convert(recording, output, **options)  # type: ignore[arg-type]
+    narrower = LoadOptions(min_duration_ns=parse_duration(match[1])), LoadOptions(time_range=parse_range(match[2]))
+    for options in narrower:
+        after = traceferry.convert(recording, output, options=options)
         assert [issue for issue in after if issue.kind == "output_too_large"] == []
         assert output.stat().st_size <= limit
 

@@ -18,7 +18,7 @@ import traceferry
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
 SMALL = names(r"(?!small5m|l100).*\.xray")
@@ -29,7 +29,7 @@ def checked(data: bytes) -> Trace | None:
     """The trace, or None for a FormatError. Straight from memory: writing thousands of files takes longer."""
     trace = Trace()
     try:
-        importer_named("xray").module.read([Source("bad.xray", memoryview(data))]).add_to(trace, Options())
+        importer_named("xray").module.read([Source("bad.xray", memoryview(data))]).add_to(trace, ImportContext())
     except FormatError:
         return None
     trace.sort()

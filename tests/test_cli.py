@@ -581,7 +581,7 @@ def test_dump_model(run: Run) -> None:
 
 def test_formats(run: Run) -> None:
     text = run("formats").out
-    for words in ("xray", "firefox", "gecko", "perfetto", ".pftrace", ".gecko.json", "kernels:"):
+    for words in ("xray", "firefox", "gecko", "perfetto", ".pftrace", ".gecko.json"):
         assert words in text
 
 

@@ -15,6 +15,7 @@ from support import load_checked, report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
 from traceferry.common.errors import FormatError
+from traceferry.common.report import Report
 from traceferry.files.source import Source
 from traceferry.loading import companions
 from traceferry.model import Trace
@@ -43,7 +44,7 @@ def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    usual = ("code_unknown", "files_read", "kernels_interpreted", "names_missing", "kernel_elsewhere")
+    usual = ("code_unknown", "files_read", "names_missing", "kernel_elsewhere")
     return {k: n for k, n in report_of(trace).items() if k not in usual}
 
 
@@ -200,10 +201,10 @@ def test_a_recording_from_standard_input(recording: Path, monkeypatch: pytest.Mo
     readings = [importer_named("perf").module.read([Source("-", data)])]
     monkeypatch.chdir(root / "here")
     (root / "here" / DUMP).write_bytes(dump())
-    trace = Trace()
-    assert companions([Source("-", data)], readings, [], trace) == []
-    assert reported(trace) == {"companion_missing": 1}
-    (found,) = companions([Source("-", data)], readings, [str(root / "here")], Trace())
+    report = Report()
+    assert companions([Source("-", data)], readings, [], report) == []
+    assert [issue.kind for issue in report] == ["companion_missing"]
+    (found,) = companions([Source("-", data)], readings, [str(root / "here")], Report())
     assert found.name == DUMP
 
 

@@ -45,11 +45,11 @@ def run_of(tmp_path: Path) -> Callable[..., Run]:
     """The run of a built recording."""
     made = iter(range(1000))
 
-    def run(recording: Any, name: str = "app", **options: Any) -> Run:
+    def run(recording: Any, name: str = "app") -> Run:
         path = tmp_path / f"{next(made)}" / name
         path.parent.mkdir()
         path.write_bytes(recording.bytes())
-        return Run.of(str(path), traceferry.load(path, **options), with_trees=False)
+        return Run.of(str(path), traceferry.load(path), with_trees=False)
 
     return run
 

@@ -174,7 +174,7 @@ def test_stacks_are_unwound_as_with_the_files_themselves(tmp_path: Path) -> None
     folders = {"debugframe": [root], "mix-clang-static-64k": [root], "big32": of_32_bits, "arm64-pac": [root]}
     for name, places_of in folders.items():
         store, outputs = SymbolStore(places_of, tmp_path / "cache"), set()
-        for options in ({"sysroot": root, "symbols": root}, {"find_symbols": store.find}):
+        for options in ({"sysroots": root, "symbols": root}, {"find_symbols": store.find}):
             trace = load_checked(UNWIND / name / "perf.data.zst", **options)
             traceferry.save(trace, tmp_path / "out.json")
             outputs.add((tmp_path / "out.json").read_bytes())

@@ -68,7 +68,6 @@ def printed(
 ) -> Callable[[list[str]], str]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("traceferry.api.kernels_are_compiled", lambda: True)
     inputs(tmp_path)
 
     def run(words: list[str]) -> str:

@@ -45,7 +45,7 @@ from traceferry.importers import jitdump
 from traceferry.importers.jitdump.inlines import parse_b
 from traceferry.importers.jitdump.layout import structs
 from traceferry.model import Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 
 CODE = 0x7F00_0000_1000
 PID = 1000
@@ -1694,7 +1694,7 @@ def test_many_dumps_of_one_process_and_thread() -> None:
     dumps = [JitDump(pid=5).load(f"f{k}", CODE, ts=START + (k * 7) % n).bytes() for k in range(n)]
     sources = [Source(f"jit-{k}.dump", memoryview(data)) for k, data in enumerate(dumps)]
     trace = Trace()
-    jitdump.read(sources).add_to(trace, Options())
+    jitdump.read(sources).add_to(trace, ImportContext())
     (process,) = trace.processes
     compiling, *views = process.threads
     (markers,) = compiling.load().markers.values()

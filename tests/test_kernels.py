@@ -43,7 +43,7 @@ from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.trees import Trees
 from traceferry.files.output import Output
 from traceferry.files.source import Source
-from traceferry.reading import Options
+from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import EXPORTERS, importer_named
 from traceferry.timeline.balance import count_lasting
 from traceferry.timeline.select import select_lasting, select_range
@@ -155,7 +155,9 @@ def use_mono_log(version: int) -> None:
     log = mono_log(version)
     use_trace({"mono": log})
     trace = traceferry.Trace()
-    importer_named("mono").module.read([Source("app.mlpd", memoryview(log))]).add_to(trace, Options(adds_calls=True))
+    importer_named("mono").module.read([Source("app.mlpd", memoryview(log))]).add_to(
+        trace, ImportContext(LoadOptions(adds_calls=True))
+    )
     summarize(trace)
     assert list(importer_named("mono").module.dump(Source("app.mlpd", memoryview(log)), 0))
 
@@ -163,7 +165,7 @@ def use_mono_log(version: int) -> None:
 def use_trace(inputs: dict[str, bytes]) -> None:
     trace = traceferry.Trace()
     for name, data in inputs.items():
-        importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, Options())
+        importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, ImportContext())
     trace.sort()
     summarize(lawful(trace))
     trees = Trees(trace)

@@ -14,7 +14,7 @@ from traceferry.model import Trace, laws
 Load = Callable[..., Trace]
 BOTH_ORDERS = pytest.mark.parametrize("big", [False, True], ids=["little", "big"])
 # What an ordinary log without symbols says too.
-USUAL = {"no_symbols", "kernels_interpreted"}
+USUAL = {"no_symbols"}
 
 
 def losses(trace: Trace) -> dict[str, int]:

@@ -23,7 +23,7 @@ from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.model import Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.registry import exporter_named
 
 OTHER = 0x7F20
@@ -53,7 +53,7 @@ LOGS = st.sampled_from(list(WHOLE.values()))
 
 def read(data: bytes) -> Trace:
     trace = Trace()
-    importer.read([Source("app.mlpd", memoryview(data))]).add_to(trace, Options())
+    importer.read([Source("app.mlpd", memoryview(data))]).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
     return trace

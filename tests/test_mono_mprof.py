@@ -40,7 +40,7 @@ from support import frame_names, lawful
 from traceferry.apps.cli import main
 from traceferry.files.source import Source
 from traceferry.model import LEAVE, Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
 PROGRAM = shutil.which("mprof-report")
@@ -83,7 +83,7 @@ def mprof_of(name: str, *options: str) -> mprof.Report:
 def read(log: Log) -> Trace:
     trace = Trace()
     source = Source("app.mlpd", memoryview(log.bytes()))
-    importer_named("mono").module.read([source]).add_to(trace, Options())
+    importer_named("mono").module.read([source]).add_to(trace, ImportContext())
     trace.sort()
     return lawful(trace)
 

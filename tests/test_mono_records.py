@@ -17,7 +17,7 @@ from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.importers.mono import walks
 from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.timeline import balance
 
 START = 1_000_000_000
@@ -53,7 +53,7 @@ def read(*logs: Log) -> Trace:
     """The logs in one trace."""
     sources = [Source(f"app{nth}.mlpd", memoryview(log.bytes())) for nth, log in enumerate(logs)]
     trace = Trace()
-    importer.read(sources).add_to(trace, Options())
+    importer.read(sources).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
     return trace

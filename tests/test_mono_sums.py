@@ -11,7 +11,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.model import StreamedTable, Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext, LoadOptions
 from traceferry.timeline import running_arrays as running
 from traceferry.timeline.balance import CallTotals
 
@@ -22,7 +22,8 @@ LATE = 1 << 62
 
 def loaded(log: Log, adds_calls: bool) -> Trace:
     trace = Trace()
-    importer.read([Source("app0.mlpd", memoryview(log.bytes()))]).add_to(trace, Options(adds_calls=adds_calls))
+    context = ImportContext(LoadOptions(adds_calls=adds_calls))
+    importer.read([Source("app0.mlpd", memoryview(log.bytes()))]).add_to(trace, context)
     trace.sort()
     return trace
 

@@ -15,6 +15,7 @@ from conftest import NO_SHARED, REPO, SHARED
 from pages import HOSTILE, bytes_of, data_of, embedded_in, many_paths, many_threads, named, one_sample
 
 import traceferry
+from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.html import embed, page
 from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace
@@ -24,7 +25,7 @@ POOL = (FIXTURES / "xray/clang-19/fdr-c19-pie-pool-tsc.xray", FIXTURES / "xray/c
 RECORDINGS = {
     "xray": lambda: traceferry.load(POOL[0], symbols=POOL[1]),
     "jit": lambda: traceferry.load(
-        FIXTURES / "jit/bun-src/jit-10873-10871.dump.zst", embed_sources=FIXTURES / "jit/bun-src"
+        FIXTURES / "jit/bun-src/jit-10873-10871.dump.zst", options=LoadOptions(embed_sources=FIXTURES / "jit/bun-src")
     ),
     "perf": lambda: traceferry.load(FIXTURES / "jit/java17/perf.data.zst"),
     "mono": lambda: traceferry.load(FIXTURES / "mono/mono-6.8/heap.mlpd.zst"),

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders.jitdump import JitDump
@@ -12,7 +11,6 @@ from builders.xray import elf_with_instr_map
 from streams import fdr
 from support import load_checked
 
-import traceferry
 from traceferry.apps import cli
 from traceferry.common.errors import UsageError
 from traceferry.model import Trace
@@ -56,7 +54,7 @@ def _names(trace: Trace) -> bool:
 
 
 OPTIONS: dict[str, tuple[str, str, Callable[[Trace], bool]]] = {
-    "sysroot": ("root", "runs/perf.data", _names),
+    "sysroots": ("root", "runs/perf.data", _names),
     "symbols": ("symbols", "runs/perf.data", _names),
     "embed_sources": ("sources", "runs/jit-5.dump", lambda trace: list(trace.texts) == ["a()"]),
     "source_roots": ("sources", "runs/jit-5.dump", lambda trace: list(trace.texts) == ["a()"]),
@@ -106,8 +104,7 @@ def test_a_file_called_as_the_home_folder_is_not_meant(spelled: Mapping[str, str
     assert cli.main(["info", "./~/app.xray"]) == 0
 
 
-@pytest.mark.parametrize("option", ["sysroot", "source_roots", "embed_sources", "symbols"])
+@pytest.mark.parametrize("option", ["sysroots", "source_roots", "embed_sources", "symbols"])
 def test_a_folder_that_is_not_there(option: str, spelled: Mapping[str, str]) -> None:
-    options: dict[str, Any] = {option: "nowhere"}
     with pytest.raises(UsageError, match="nowhere: "):
-        traceferry.load("there/runs/perf.data", **options)
+        load_checked("there/runs/perf.data", **{option: "nowhere"})

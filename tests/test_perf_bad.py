@@ -45,7 +45,7 @@ from traceferry.files.source import Source
 from traceferry.importers import perf
 from traceferry.importers.perf import perf_kernel, spaces, stacks_kernel
 from traceferry.model import Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.registry import exporter_named, importer_named
 
 quietly = examples(150)
@@ -105,11 +105,11 @@ def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
     """The trace, or None for a FormatError."""
     trace = Trace()
     with suppress(FormatError):
-        importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, Options())
+        importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, ImportContext())
     try:
         reading = perf.read([Source("/nowhere/perf.data", memoryview(data))])
         assert all(isinstance(one.path, str) for one in reading.companions)
-        reading.add_to(trace, Options())
+        reading.add_to(trace, ImportContext())
     except FormatError:
         return None
     trace.sort()

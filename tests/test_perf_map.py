@@ -49,7 +49,7 @@ from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws
-from traceferry.reading import Options
+from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
 
 PID = 7
@@ -74,18 +74,18 @@ def recorded(order: str = "<", mode: str = "file", **options: Any) -> PerfData:
 
 
 def read(
-    data: PerfData | bytes, *dumps: JitDump | bytes, path: str = "perf.data", options: Options | None = None
+    data: PerfData | bytes, *dumps: JitDump | bytes, path: str = "perf.data", context: ImportContext | None = None
 ) -> Trace:
     """Straight from memory, with dumps named jit-7.dump, or as their process is."""
     trace = Trace()
-    options = options or Options()
+    context = context or ImportContext()
     sources = [
         Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps
     ]
     if sources:
-        importer_named("jitdump").module.read(sources).add_to(trace, options)
+        importer_named("jitdump").module.read(sources).add_to(trace, context)
     given = data if isinstance(data, bytes) else data.bytes()
-    importer_named("perf").module.read([Source(path, memoryview(given))]).add_to(trace, options)
+    importer_named("perf").module.read([Source(path, memoryview(given))]).add_to(trace, context)
     trace.sort()
     assert laws.check(trace) == []
     return trace
@@ -136,7 +136,7 @@ def category(trace: Trace) -> str:
 def reported(trace: Trace) -> dict[str, int]:
     """What the report says, but for addresses in no known code, files that were read, and names: the library and the
     kernel are on no machine."""
-    left_out = ("code_unknown", "files_read", "kernels_interpreted", *NAMES_MISSING)
+    left_out = ("code_unknown", "files_read", *NAMES_MISSING)
     return {kind: n for kind, n in report_of(trace).items() if kind not in left_out}
 
 
@@ -205,7 +205,8 @@ def test_loads_and_samples_align_clocks_within_bounds(apart: int, timestamp: int
 
 def test_the_user_says_how_far_clocks_are_apart() -> None:
     for clockid in (None, MONOTONIC):
-        trace = read(*with_code(clockid, SECOND, apart=-5 * SECOND), options=Options(clock_offset_ns=-5 * SECOND))
+        context = ImportContext(LoadOptions(clock_offset_ns=-5 * SECOND))
+        trace = read(*with_code(clockid, SECOND, apart=-5 * SECOND), context=context)
         assert (moved(trace), stack(trace), reported(trace)) == (-5 * SECOND, "f", {"clock_aligned": 1})
 
 
@@ -416,7 +417,7 @@ def test_what_nobody_calls_is_returned_to_at_its_first_byte(layout: str, symbol:
     file = bytearray(plt.elf(plt.layouts()[layout], symbols))
     file[0x1820 : 0x1820 + len(code)] = code
     data = recorded().sample(PID, PID, START, LIB + 0x1830, [USER, LIB + 0x1830, LIB + 0x1820, LIB + 0x1838])
-    trace = read(data, options=Options(symbols=[Source("libx.so", memoryview(bytes(file)))]))
+    trace = read(data, context=ImportContext(symbols=[Source("libx.so", memoryview(bytes(file)))]))
     assert stack(trace) == f"libx.so+0x1837 > {wanted} > libx.so+0x1830"
 
 
@@ -486,7 +487,7 @@ def test_recordings_with_user_stacks() -> None:
     kernel = "[kernel.kallsyms]+0x1f > [kernel.kallsyms]+0x10"
     assert stacks(trace) == [cut, f"{cut} > {kernel}", "libx.so+0x10"]
     assert reported(trace) == {"unwinding_no_information": 2}
-    mixed = read(data, options=Options(keep_cut_stacks_apart=False))
+    mixed = read(data, context=ImportContext(LoadOptions(keep_cut_stacks_apart=False)))
     assert stacks(mixed) == ["libx.so+0x10", f"libx.so+0x10 > {kernel}", "libx.so+0x10"]
 
 
@@ -849,8 +850,8 @@ def test_a_dump_that_a_thread_mapped() -> None:
     data = recorded().mmap2(PID, 9, X, 4096, 0, "/tmp/jit-9-7.dump", ts=START).sample(PID, PID, START + SECOND, CODE)
     trace = Trace()
     dump = jitdump().load("f", CODE, tid=9).bytes()
-    importer_named("jitdump").module.read([Source("jit-9-7.dump", memoryview(dump))]).add_to(trace, Options())
-    importer_named("perf").module.read([Source("perf.data", memoryview(data.bytes()))]).add_to(trace, Options())
+    importer_named("jitdump").module.read([Source("jit-9-7.dump", memoryview(dump))]).add_to(trace, ImportContext())
+    importer_named("perf").module.read([Source("perf.data", memoryview(data.bytes()))]).add_to(trace, ImportContext())
     assert laws.check(trace) == []
     assert stack(trace) == "f"
 
@@ -908,8 +909,8 @@ def test_perf_map_files(tmp_path: Path) -> None:
     wanted = ["libx.so+0xf", "libx.so+0x10", "f", "listed code", "with 0x", "[unknown]"]
     assert stacks(trace) == wanted
     assert stacks(read(data, dump)) == ["libx.so+0xf", "libx.so+0x10", "f"] + ["[unknown]"] * 3
-    in_folder = Options(folders=[str(tmp_path)])
-    assert stacks(read(data, dump, options=in_folder)) == wanted
+    in_folder = ImportContext(folders=[str(tmp_path)])
+    assert stacks(read(data, dump, context=in_folder)) == wanted
 
 
 def test_lines_of_perf_map_files() -> None:
@@ -1030,7 +1031,7 @@ def test_files_without_names_are_reported(case: str, tmp_path: Path) -> None:
     if file:
         (tmp_path / LIB_PATH[1:]).write_bytes(file)
     data = recorded().sample(PID, PID, START, LIB + 0x1824, [USER, LIB + 0x1824, LIB + 0x182D])
-    trace = read(data, options=Options(sysroots=[str(tmp_path)]))
+    trace = read(data, context=ImportContext(sysroots=[str(tmp_path)]))
     found = {issue.kind: issue.detail for issue in trace.report if issue.kind in NAMES_MISSING}
     assert found == wanted
     assert trace.report.lossy is ("names_missing" in wanted)
@@ -1064,7 +1065,7 @@ def test_the_kernel_vouches_for_a_vdso_without_a_build_id(
     data = recorded().feature(HOSTNAME="vm1", OSRELEASE=release)
     data.mmap2(-1, 0, KERNEL, 0x100_0000, KERNEL, f"{KALLSYMS}_text", 0, build_id, misc=KERNEL_MODE, ts=0)
     data.mmap2(PID, PID, start, 0x2000, 0, "[vdso]", ts=0).sample(PID, PID, ip=start + 0x1004)
-    assert stack(read(data, options=Options(**options))) == wanted
+    assert stack(read(data, context=ImportContext(**options))) == wanted
 
 
 def test_hidden_kernel_symbols() -> None:
@@ -1109,7 +1110,7 @@ def test_mappings_that_end_beyond_memory(tmp_path: Path) -> None:
         data = PerfData(start=START).event().mmap2(PID, PID, start, length, pgoff, LIB_PATH, ts=0)
         data.sample(PID, PID, START, start + 0x14).sample(PID, PID, START + 1, start)
         for symbols in ([], [open_source(str(tmp_path / "libx.so.sym"))]):
-            trace = read(data, options=Options(symbols=symbols))
+            trace = read(data, context=ImportContext(symbols=symbols))
             assert all(text.startswith("libx.so+") for text in stacks(trace)[1:])
 
 
@@ -1213,15 +1214,15 @@ def test_symbols_of_the_file_that_was_recorded(program: Path) -> None:
     assert trace.strings[int(trace.sources["path"][source])].endswith("/tiny.c")
 
 
-def options_with(*files: Path) -> Options:
-    return Options(symbols=[open_source(str(file)) for file in files])
+def context_with(*files: Path) -> ImportContext:
+    return ImportContext(symbols=[open_source(str(file)) for file in files])
 
 
 def test_a_file_of_another_build_is_refused(program: Path) -> None:
     """At its place and from the user; functions are shown by address."""
     data = running(program, str(program), bytes(20))
-    for options in (Options(), options_with(program)):
-        trace = read(data, options=options)
+    for context in (ImportContext(), context_with(program)):
+        trace = read(data, context=context)
         assert all(text.startswith("tiny+0x") for text in stacks(trace))
         assert reported(trace) == {"build_id_differs": 1}
         (issue,) = (issue for issue in trace.report if issue.kind == "build_id_differs")
@@ -1232,9 +1233,9 @@ def test_a_file_that_the_user_names(program: Path, tmp_path: Path) -> None:
     """By its build id whatever its name; without a recorded build id by its name."""
     elf, copy = Elf(program), tmp_path / "other-name"
     shutil.copy(program, copy)
-    by_id = read(running(program, "/gone/tiny", elf.build_id), options=options_with(copy))
-    by_name = read(running(program, "/gone/tiny", None), options=options_with(program))
-    unnamed = read(running(program, "/gone/tiny", None), options=options_with(copy))
+    by_id = read(running(program, "/gone/tiny", elf.build_id), context=context_with(copy))
+    by_name = read(running(program, "/gone/tiny", None), context=context_with(program))
+    unnamed = read(running(program, "/gone/tiny", None), context=context_with(copy))
     assert "outer > (inner)" in stacks(by_id)
     assert "outer > (inner)" in stacks(by_name)
     assert all(text.startswith("tiny+0x") for text in stacks(unnamed))
@@ -1248,7 +1249,7 @@ def test_a_file_of_that_name_does_not_hide_the_right_one(program: Path, tmp_path
     compiler = shutil.which("gcc")
     assert compiler
     subprocess.run([compiler, "-g", "-O2", "-Wl,--build-id=sha1", "-o", other, tmp_path / "tiny.c"], check=True)
-    trace = read(running(program, str(program), Elf(program).build_id), options=options_with(other))
+    trace = read(running(program, str(program), Elf(program).build_id), context=context_with(other))
     assert "outer > (inner)" in stacks(trace)
     assert reported(trace) == {}
 
@@ -1266,7 +1267,7 @@ def test_build_ids_of_the_header(program: Path) -> None:
 
 def test_symbols_that_are_no_elf_files(tmp_path: Path) -> None:
     (tmp_path / "libx.so").write_bytes(b"\x7fELF and nothing else")
-    trace = read(recorded().sample(PID, PID, START, A), options=options_with(tmp_path / "libx.so"))
+    trace = read(recorded().sample(PID, PID, START, A), context=context_with(tmp_path / "libx.so"))
     assert stack(trace) == "libx.so+0x10"
 
 
@@ -1324,7 +1325,7 @@ def test_recordings_of_one_thread_go_together() -> None:
     """Two recordings, one after the other: none hides the other."""
     trace = Trace()
     sources = [Source(f"{ts}.data", memoryview(recorded().sample(PID, PID, START + ts, A).bytes())) for ts in (100, 50)]
-    importer_named("perf").module.read(sources).add_to(trace, Options())
+    importer_named("perf").module.read(sources).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
     found = [ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load().samples["ts"].tolist()]

@@ -34,7 +34,7 @@ from test_perf_map import (
 
 import traceferry
 from traceferry.model import Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 
 Steps = Callable[[PerfData], PerfData]
 
@@ -107,7 +107,7 @@ def test_a_process_number_that_a_fork_uses_again(steps: Steps) -> None:
     assert sampled(trace) == [
         (PID, "app", PID, "app", 0), (CHILD, "ls", CHILD, "ls", 2), (CHILD, "app", CHILD, "app", 2),
     ]  # fmt: skip
-    assert report_of(trace).keys() <= {"code_unknown", "names_missing", "kernels_interpreted"}
+    assert report_of(trace).keys() <= {"code_unknown", "names_missing"}
 
 
 def test_a_grandchild_of_a_process_whose_number_was_used_before() -> None:
@@ -254,7 +254,7 @@ def test_a_list_from_within_a_container(tmp_path: Path) -> None:
 def test_a_list_in_the_recorded_machines_file_tree(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp/perf-7.map").write_text(f"{CODE:x} 40 listed\n")
-    assert stacks(read(with_memory(-60), options=Options(sysroots=[str(tmp_path)]))) == ["listed"]
+    assert stacks(read(with_memory(-60), context=ImportContext(sysroots=[str(tmp_path)]))) == ["listed"]
 
 
 # ---------------------------------------------------------------- process 0

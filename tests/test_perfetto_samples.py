@@ -259,7 +259,7 @@ def samples_read(read: perfetto.Trace, source: str) -> list[Row]:
 def test_no_reader_finds_an_error(converted: Converted) -> None:
     trace, read, path = converted
     assert read.errors == []
-    assert {issue.kind for issue in trace.report} <= {"kernels_interpreted", "sources_hidden"}
+    assert {issue.kind for issue in trace.report} <= {"sources_hidden"}
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="no package perfetto")
     parsed = protos.Trace.FromString(path.read_bytes())
     assert [field for packet in parsed.packet for field in unknown_fields(packet)] == []
@@ -514,7 +514,7 @@ def test_columns_are_lost_and_said_to_be(tmp_path: Path) -> None:
     built = Built()
     built.trace.frames.intern(func=built.func("f"), line=1, column=2)
     saved(built.trace, tmp_path / "out.pftrace")
-    assert [(issue.kind, issue.count) for issue in built.trace.report if issue.kind != "kernels_interpreted"] == [
+    assert [(issue.kind, issue.count) for issue in built.trace.report] == [
         ("columns_dropped", 1)
     ]
 

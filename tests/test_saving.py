@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import fleets
 import pytest
@@ -13,6 +12,7 @@ from conftest import REPO, SHARED
 from support import for_each
 
 import traceferry
+from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.apps.view.conversion import Conversion
 from traceferry.apps.view.viewers import FIREFOX, PERFETTO
@@ -76,18 +76,18 @@ def test_traces_of_every_format(built: Callable[[random.Random], bytes], tmp_pat
     check(lambda: traceferry.load(tmp_path / "recording"), tmp_path)
 
 
-REAL: Mapping[str, dict[str, Any]] = {
-    "mono/mono-6.8/heap.mlpd.zst": {},
-    "xray/clang-19/fdr-c19-pie-events.xray": {"min_duration_ns": 1000},
-    "jit/py313/jit-26854.dump.zst": {"embed_sources": True},
-    "jit/wasmtime/perf.data.zst": {"time_range": (1_000_000, 200_000_000)},
+REAL: Mapping[str, LoadOptions] = {
+    "mono/mono-6.8/heap.mlpd.zst": LoadOptions(),
+    "xray/clang-19/fdr-c19-pie-events.xray": LoadOptions(min_duration_ns=1000),
+    "jit/py313/jit-26854.dump.zst": LoadOptions(embed_sources=True),
+    "jit/wasmtime/perf.data.zst": LoadOptions(time_range=(1_000_000, 200_000_000)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.large) if "perf" in n else n for n in REAL])
 def test_recordings(name: str, tmp_path: Path) -> None:
     """With sources that are read again, and parts of a trace."""
-    check(lambda: traceferry.load(FIXTURES / name, **REAL[name]), tmp_path, again=1)
+    check(lambda: traceferry.load(FIXTURES / name, options=REAL[name]), tmp_path, again=1)
 
 
 @pytest.mark.large

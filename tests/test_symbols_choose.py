@@ -14,7 +14,7 @@ from builders.xray import ENTER, EXIT, Fdr, elf_with_instr_map
 from recordings import binaries_of, content, loaded, path_of
 from streams import fdr
 from support import all_calls, load_checked, report_of
-from test_perf_map import Elf, options_with, program, read, running, stacks  # noqa: F401 - a fixture
+from test_perf_map import Elf, context_with, program, read, running, stacks  # noqa: F401 - a fixture
 from test_perf_map import reported as reported_of_perf
 
 from traceferry.common.errors import FormatError
@@ -283,9 +283,9 @@ def test_native_frames_of_gsym_are_those_of_the_binary(
     """Where the recorded file is gone, too."""
     elf = Elf(program)
     data = running(program, "/gone/tiny", elf.build_id if has_build_id else None)
-    by_binary = read(data, options=options_with(program))
+    by_binary = read(data, context=context_with(program))
     for files in ([gsym_of(program, tmp_path)], [program, tmp_path / "tiny.gsym"]):
-        by_gsym = read(data, options=options_with(*files))
+        by_gsym = read(data, context=context_with(*files))
         assert stacks(by_gsym) == stacks(by_binary)
         assert "outer > (inner) > (deep)" in stacks(by_gsym)
         assert lines_of(by_gsym) == lines_of(by_binary)
@@ -296,7 +296,7 @@ def test_native_frames_of_breakpad(program: Path, written: Write) -> None:  # no
     elf = Elf(program)
     file = SymFile().code_id(elf.build_id.hex()).file(3, "/src/x/../a.c").origin(9, "deep")
     file.func(elf.address, elf.size, "outer").inline(0, 5, 3, 9, (elf.address, 2)).line(elf.address, elf.size, 8, 3)
-    trace = read(running(program, "/gone/tiny", elf.build_id), options=options_with(written("any.sym", file)))
+    trace = read(running(program, "/gone/tiny", elf.build_id), context=context_with(written("any.sym", file)))
     assert stacks(trace) == ["outer > (deep)"] * 2 + ["outer"] * (elf.size - 2)
     assert lines_of(trace)[-3:] == [
         ("outer", "/src/a.c", 8, elf.address + at, 0) for at in range(elf.size - 3, elf.size)
@@ -307,7 +307,7 @@ def test_native_frames_of_breakpad(program: Path, written: Write) -> None:  # no
 def test_symbols_of_another_build_are_refused(program: Path, written: Write) -> None:  # noqa: F811
     """The report has both ids; functions are shown by address."""
     file = SymFile(DEBUG_ID).func(0, 1 << 20, "wrong")
-    trace = read(running(program, "/gone/tiny", bytes(20)), options=options_with(written("tiny.sym", file)))
+    trace = read(running(program, "/gone/tiny", bytes(20)), context=context_with(written("tiny.sym", file)))
     assert all(text.startswith("tiny+0x") for text in stacks(trace))
     assert reported_of_perf(trace) == {"build_id_differs": 1}
     (issue,) = (issue for issue in trace.report if issue.kind == "build_id_differs")

@@ -15,6 +15,7 @@ from outputs import NAMES, trace_named
 from streams import fdr
 
 import traceferry
+from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, bucket_of, middle_of
@@ -144,7 +145,7 @@ def test_parts_of_a_recording_merge_to_the_whole() -> None:
     path = FIXTURES / "jit" / "php82" / "perf.data.zst"
     whole = traceferry.load(path)
     tids = [str(thread.tid) for _, thread in whole.threads if not thread.sample_unit]
-    parts = [portable(collected(traceferry.load(path, threads=tid))) for tid in tids]
+    parts = [portable(collected(traceferry.load(path, options=LoadOptions(threads=tid)))) for tid in tids]
     together, expected = merged(parts), portable(collected(whole))
     assert together.functions.keys == expected.functions.keys
     assert np.array_equal(together.functions.amounts, expected.functions.amounts)

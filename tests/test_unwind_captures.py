@@ -162,7 +162,7 @@ def loaded(name: str, **options: Any) -> traceferry.Trace:
     vdso = folder / "root" / ("vdso32.so" if name == "big32" else "vdso64.so")
     recording = folder / name / "perf.data.zst"
     dumps = sorted((folder / name).glob("jit-*.dump.zst"))
-    return load_checked([recording, *dumps], sysroot=folder / "root", symbols=vdso, **options)
+    return load_checked([recording, *dumps], sysroots=folder / "root", symbols=vdso, **options)
 
 
 def physical_frames(trace: traceferry.Trace) -> list[tuple[str, int]]:

@@ -420,12 +420,6 @@ KINDS: dict[str, Kind] = {
         "times or sizes of the recording are damaged",
         of_output=True,
     ),
-    # the machine
-    "kernels_interpreted": Kind(
-        "info",
-        "the kernels are not compiled, which is much slower",
-        "install with a C compiler present",
-    ),
 }
 
 

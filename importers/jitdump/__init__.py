@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.files.source import Source
 from traceferry.importers.jitdump.layout import read_header
 from traceferry.model import Trace
-from traceferry.reading import Companion, Options
+from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.jitdump.decode import Dump
@@ -27,10 +27,10 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         from traceferry.importers.jitdump.map import to_trace
 
-        to_trace(self.dumps, trace, options)
+        to_trace(self.dumps, trace, context)
 
 
 def read(sources: Sequence[Source]) -> Reading:

@@ -11,10 +11,10 @@ from traceferry.importers.jitdump.decode import Dump
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 
 
-def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
+def to_trace(dumps: Sequence[Dump], trace: Trace, context: ImportContext) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
     processes = Processes(trace)
     for dump in dumps:
@@ -22,8 +22,8 @@ def to_trace(dumps: Sequence[Dump], trace: Trace, options: Options) -> None:
             trace.report.note(
                 problem.kind, problem.count, offset=problem.offset, where=dump.name, detail=problem.detail
             )
-        texts = SourceTexts(dump, trace, options.embed_sources, options.source_roots)
-        code = add_code(dump, trace, texts, options.counter)
+        texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
+        code = add_code(dump, trace, texts, context.counter)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from traceferry.files.source import Source
 from traceferry.importers.mono.layout import MAGIC
 from traceferry.model import Trace
-from traceferry.reading import Companion, Options
+from traceferry.reading import Companion, ImportContext
 
 
 def sniff(head: memoryview) -> bool:
@@ -22,11 +22,11 @@ class Reading(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         from traceferry.importers.mono.decode import read_log
         from traceferry.importers.mono.map import to_trace
 
-        to_trace([read_log(source, options.adds_calls) for source in self.sources], trace)
+        to_trace([read_log(source, context.options.adds_calls) for source in self.sources], trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:

@@ -11,7 +11,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perf.layout import is_magic
 from traceferry.model import Trace
-from traceferry.reading import Companion, Options
+from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.recording import Recording
@@ -44,10 +44,10 @@ class Reading:
         plain = (recording for _, recording in self.recordings if not recording.events[0].use_clockid)
         return next((recording.counter for recording in plain if recording.counter is not None), None)
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         from traceferry.importers.perf.map import to_trace
 
-        to_trace(self.recordings, trace, options)
+        to_trace(self.recordings, trace, context)
 
 
 def read(sources: Sequence[Source]) -> Reading:

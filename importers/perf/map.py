@@ -40,7 +40,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
@@ -52,21 +52,21 @@ NAMES_TRACK = "Thread name"
 SHOWN_NAMES = 8
 
 
-def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, options: Options) -> None:
+def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, context: ImportContext) -> None:
     known = _KnownThreads(trace)
     for source, recording in recordings:
-        _Mapper(source, recording, trace, options, known).run()
+        _Mapper(source, recording, trace, context, known).run()
 
 
 class _Mapper:
     def __init__(
-        self, source: Source, recording: Recording, trace: Trace, options: Options, known: _KnownThreads
+        self, source: Source, recording: Recording, trace: Trace, context: ImportContext, known: _KnownThreads
     ) -> None:
         self._known = known
         self._source = source
         self._recording = recording
         self._trace = trace
-        self._options = options
+        self._context = context
 
     def run(self) -> None:
         trace, recording = self._trace, self._recording
@@ -78,12 +78,12 @@ class _Mapper:
         _place_timeless(recording)
         features = recording.features
         main = sampling_event(recording)
-        offset_ns = join_clock(trace, recording, self._options.clock_offset_ns)
+        offset_ns = join_clock(trace, recording, self._context.options.clock_offset_ns)
         if main is not None:
             trace.sampling = sampling_of(main)
-        natives = Natives(trace, self._options, recording)
+        natives = Natives(trace, self._context, recording)
         programs = Programs(recording)
-        map_files = MapFiles(self._source, recording, self._options, trace.report)
+        map_files = MapFiles(self._source, recording, self._context, trace.report)
         memory = Memory(recording, trace, natives, programs, offset_ns, map_files)
         samples = self._unwound(memory, natives)
         samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
@@ -104,7 +104,7 @@ class _Mapper:
         # What unwinds takes longer to import than a small recording to convert.
         from traceferry.importers.perf.unwinding import unwound
 
-        keep_apart = self._options.keep_cut_stacks_apart
+        keep_apart = self._context.options.keep_cut_stacks_apart
         return unwound(self._trace, recording, memory, natives, keep_apart, self._source.name)
 
     def _keep_libraries(self, natives: Natives, memory: Memory) -> None:

@@ -17,7 +17,7 @@ from traceferry.files.named_files import read_named
 from traceferry.files.source import Source
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 
 # A line takes some 100 bytes.
 MAX_SIZE = 256 << 20
@@ -42,11 +42,11 @@ class MapFiles:
     """Looks for perf-PID.map beside a recording, in the user's folders and trees, and where it was written if this is
     that machine."""
 
-    def __init__(self, source: Source, recording: Recording, options: Options, report: Report) -> None:
+    def __init__(self, source: Source, recording: Recording, context: ImportContext, report: Report) -> None:
         hostname = recording.features.hostname
         self._source = source
-        self._folders = options.folders
-        self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in options.sysroots]
+        self._folders = context.folders
+        self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in context.sysroots]
         self._own = [FOLDER] if hostname and hostname == platform.node() else []
         self._report = report
 

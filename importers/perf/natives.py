@@ -20,7 +20,7 @@ from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.model import Array, Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.interface import FoundSymbols
@@ -160,7 +160,7 @@ class _Local:
 class Natives:
     """The libraries of a recording, each once, and its kernel."""
 
-    def __init__(self, trace: Trace, options: Options, recording: Recording) -> None:
+    def __init__(self, trace: Trace, context: ImportContext, recording: Recording) -> None:
         features = recording.features
         self.libraries: list[Library] = []
         self._n_entered = 0
@@ -169,10 +169,10 @@ class Natives:
         self._maps = recording.maps
         self._features = features
         self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
-        self._sources = options.symbols
-        self._find_symbols = options.find_symbols
-        self._limit = options.limit
-        self._sysroots = options.sysroots
+        self._sources = context.symbols
+        self._find_symbols = context.find_symbols
+        self._limit = context.limit
+        self._sysroots = context.sysroots
         self._library_of: dict[tuple[str, str], Library] = {}
         self._n_nameless_in_kernel = 0
         self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()

@@ -10,7 +10,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
 from traceferry.model import Trace
-from traceferry.reading import Companion, Options
+from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.xray.log import Log
@@ -34,11 +34,11 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, options: Options) -> None:
+    def add_to(self, trace: Trace, context: ImportContext) -> None:
         """Raises FormatError for a binary that does not match."""
         from traceferry.importers.xray.map import to_trace
 
-        to_trace(self.sources, self.logs, _open_symbols(options.symbols), trace)
+        to_trace(self.sources, self.logs, _open_symbols(context.symbols), trace)
 
 
 def read(sources: Sequence[Source]) -> Reading:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -156,9 +157,10 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     if missing:
         raise UsageError(f"{missing[0]}: no such file or folder")
     identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
-    options = load_options(arguments)
-    for name in ("embed_sources", "source_roots", "sysroot"):
-        options[name] = [os.path.realpath(path) for path in options[name]]
+    options = replace(
+        load_options(arguments), embed_sources=list(map(os.path.realpath, arguments.embed_sources)),
+        sysroots=list(map(os.path.realpath, arguments.sysroot)),
+    )  # fmt: skip
     return Reading(symbols, options, cache, identities)
 
 

@@ -15,14 +15,12 @@ def add_to(commands: Any) -> None:
         "formats",
         run,
         summary="list the formats",
-        description="Lists the formats that can be read and written, and says whether the kernels are compiled.",
+        description="Lists the formats that can be read and written.",
         examples="traceferry formats",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from traceferry.api import kernels_are_compiled
-
     print("reads")
     for importer in registry.IMPORTERS:
         print(f"  {importer.name:10} {importer.title}")
@@ -30,5 +28,4 @@ def run(arguments: argparse.Namespace) -> int:
     for exporter in registry.EXPORTERS:
         suffixes = " ".join(exporter.suffixes)
         print(f"  {exporter.name:10} {exporter.title}, for {exporter.viewer} ({suffixes}, each also with .gz)")
-    print(f"kernels: {'compiled' if kernels_are_compiled() else 'interpreted, slow (install with a C compiler)'}")
     return DONE

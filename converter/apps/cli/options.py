@@ -16,6 +16,7 @@ from traceferry.files.source import is_recording_folder
 if TYPE_CHECKING:
     from traceferry.common.report import Report
     from traceferry.model import Trace
+    from traceferry.reading import LoadOptions
 
 # Exit statuses.
 DONE = 0
@@ -136,25 +137,27 @@ def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) 
 def load_trace(arguments: argparse.Namespace, adds_calls: bool = False) -> Trace:
     from traceferry.api import load
 
-    return load(arguments.inputs, symbols=arguments.symbols, adds_calls=adds_calls, **load_options(arguments))
+    return load(arguments.inputs, symbols=arguments.symbols, options=load_options(arguments, adds_calls))
 
 
-def load_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How recordings are read: what `load` takes besides inputs and symbols."""
+def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> LoadOptions:
+    """Returns what the arguments say about how recordings are read. Raises UsageError for malformed times."""
     from traceferry.common.units import parse_duration, parse_offset, parse_range
+    from traceferry.reading import LoadOptions
 
-    return {
-        "format": arguments.format,
-        "time_range": parse_range(arguments.range) if arguments.range else None,
-        "min_duration_ns": parse_duration(arguments.min_duration) if arguments.min_duration else 0,
-        "threads": arguments.thread,
-        "embed_sources": arguments.embed_sources,
-        "source_roots": getattr(arguments, "source_root", ()),
-        "clock_offset_ns": parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
-        "sysroot": arguments.sysroot,
-        "keep_cut_stacks_apart": arguments.keep_cut_stacks_apart == "yes",
-        "decompress_limit": arguments.decompress_limit,
-    }
+    return LoadOptions(
+        format=arguments.format,
+        time_range=parse_range(arguments.range) if arguments.range else None,
+        min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        threads=arguments.thread,
+        embed_sources=arguments.embed_sources,
+        source_roots=getattr(arguments, "source_root", ()),
+        clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        sysroots=arguments.sysroot,
+        keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
+        decompress_limit=arguments.decompress_limit,
+        adds_calls=adds_calls,
+    )
 
 
 def status_of(report: Report, fail_on: FailOn | None) -> int:

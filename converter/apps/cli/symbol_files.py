@@ -15,7 +15,7 @@ from traceferry.common.shown_text import shown
 from traceferry.files.output import open_output
 from traceferry.files.source import Source
 from traceferry.model import Array, Trace
-from traceferry.reading import Options
+from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.demangle import Demangler
@@ -50,7 +50,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
         except FormatError:
             raise no_symbols from None
     trace = Trace()
-    importer.module.read([source]).add_to(trace, Options())
+    importer.module.read([source]).add_to(trace, ImportContext())
     if not len(trace.code):
         raise UsageError(f"{source.path}: the recording has no jitted code")
     return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, limit_of
 from traceferry.files.source import is_recording_folder, open_source
 from traceferry.model import Trace, sums
+from traceferry.reading import LoadOptions
 from traceferry.symbolication.interface import FindSymbols
 
 READ_AT_ONCE = 1 << 20
@@ -53,7 +54,7 @@ class Reading:
     files does."""
 
     symbols: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
+    options: LoadOptions = field(default_factory=LoadOptions)
     symbol_cache: str = ""
     symbols_identity: tuple[str, ...] = ()
 
@@ -134,7 +135,7 @@ def _described(*parts: Any) -> str:
     from traceferry import __version__
 
     words = [
-        part if isinstance(part, (str, tuple)) else [part.symbols, part.options, part.symbols_identity]
+        part if isinstance(part, (str, tuple)) else [part.symbols, asdict(part.options), part.symbols_identity]
         for part in parts
     ]
     return json.dumps([__version__, *words], sort_keys=True, default=str)
@@ -236,7 +237,7 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
             symbols=symbols,
             find_symbols=find_symbols,
             bring=_bring_beside(recording, folder),
-            **reading.options,
+            options=reading.options,
         )
         _rename_inputs(trace, files, recording)
         yield trace, row
@@ -299,7 +300,7 @@ def _symbols(
     the recording has such, and else brought here."""
     folders = [url for url in given if _is_folder(url)]
     files = [url for url in given if url not in folders]
-    if folders and reading.symbol_cache and _has_build_ids(recording, reading.options.get("format")):
+    if folders and reading.symbol_cache and _has_build_ids(recording, reading.options.format):
         return _brought(files, folder), _store(tuple(folders), reading.symbol_cache).find
     return _brought([*files, *folders], folder), None
 
