@@ -15,11 +15,11 @@ from collections.abc import Callable
 from common import CAPTURES, WORK, decompressed
 
 from traceferry import load
-from traceferry.exporters.json import json_kernel
+from traceferry.exporters.json._numbers import NumberText
 from traceferry.exporters.perfetto.calls import Calls
 from traceferry.exporters.perfetto.packets import PIECE, Packets
 from traceferry.files.output import Output
-from traceferry.model import Thread, ThreadData
+from traceferry.model import Array, Thread, ThreadData
 
 RECORDING = CAPTURES / "xray" / "logs" / "l100-fdr-c19-pie-bigmix.xray.zst"
 ROWS = 1 << 16  # as many as exporters encode at once
@@ -47,9 +47,10 @@ def main() -> None:
     print(f"\n{len(ts):,} events of {RECORDING.stem}; median of {rounds}")
     print(f"{'':26}{'ns each':>9}{'bytes':>8}{'memcpy ns':>11}")
 
-    def numbers(kernel: Callable[..., int], column: object) -> Callable[[], int]:
-        out = bytearray(24 * ROWS)
-        return lambda: sum(kernel(column[at : at + ROWS], out) for at in range(0, len(ts), ROWS))  # type: ignore[index]
+    text = NumberText()
+
+    def numbers(write: Callable[..., memoryview], column: Array) -> Callable[[], int]:
+        return lambda: sum(len(write(column[at : at + ROWS])) for at in range(0, len(ts), ROWS))
 
     def packets() -> int:
         out = Output(Sink(), gzip=False)
@@ -57,8 +58,8 @@ def main() -> None:
         return out.n_bytes
 
     for name, write in {
-        "JSON: times as ms": numbers(json_kernel.millis, ts),
-        "JSON: frames": numbers(json_kernel.ints, frame),
+        "JSON: times as ms": numbers(text.millis, ts),
+        "JSON: frames": numbers(text.ints, frame),
         "Perfetto: begins and ends": packets,
     }.items():
         n_bytes = write()

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from clients import firefox
-from hypothesis import given
-from hypothesis import strategies as st
 from outputs import saved
 from test_firefox import SHARED_TABLES, in_range, ns, paths_of
 from test_gecko import rows
@@ -641,18 +639,6 @@ def test_counters(profile: dict[str, Any]) -> None:
     assert all(row["format"] == {"unit": "bytes"} for row in display["tooltipRows"])
     assert display["color"] == "teal"
     assert profile["threads"][counter["mainThreadIndex"]]["name"] == "node"
-
-
-# ---------------------------------------------------------------- numbers
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), st.sampled_from([-(2**63), -1, 0]))
-def test_long_numbers_as_text(values: list[int], null: int) -> None:
-    from traceferry.exporters.json import json_kernel
-
-    room = bytearray(24 * len(values))
-    n = json_kernel.longs(np.array(values, np.int64), null, room)
-    assert json.loads(b"[" + room[: max(n - 1, 0)] + b"]") == [None if v == null else v for v in values]
 
 
 # ---------------------------------------------------------------- the Gecko format

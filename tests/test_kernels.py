@@ -268,32 +268,6 @@ def test_recordings(calls: Calls, log: str) -> None:
     same_interpreted(calls)
 
 
-@needs_compiled
-@quietly
-@given(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=60), st.data())
-def test_numbers_as_text(values: list[int], data: st.DataObject) -> None:
-    """Of every length, and exact."""
-    import orjson
-
-    from traceferry.exporters.json import json_kernel
-
-    times = data.draw(st.lists(st.integers(-5, 2**62), min_size=len(values), max_size=len(values)))
-    ints, ts = np.array(values, np.int32), np.array(times, np.int64)
-    for kernel, arguments in (("ints", (ints,)), ("millis", (ts,)), ("sample_rows", (ints, ts))):
-        rooms = bytearray(48 * len(values)), bytearray(48 * len(values))
-        n = getattr(json_kernel, kernel)(*arguments, rooms[0])
-        assert getattr(TWINS["traceferry.exporters.json.json_kernel"], kernel)(*arguments, rooms[1]) == n
-        assert rooms[0] == rooms[1]
-        parsed = orjson.loads(b"[" + bytes(rooms[0][: max(n - 1, 0)]) + b"]")
-        if kernel == "ints":
-            assert parsed == [None if v < 0 else v for v in values]
-        if kernel == "millis":
-            text = bytes(rooms[0][:n]).decode().split(",")[:-1]
-            whole = [t.partition(".") for t in text]
-            exact = [-1 if t == "null" else int(a + b.ljust(6, "0")) for t, (a, _, b) in zip(text, whole, strict=True)]
-            assert exact == [max(t, -1) for t in times]
-
-
 @quietly
 @given(
     st.lists(st.integers(0, 2**62), min_size=1, max_size=50),

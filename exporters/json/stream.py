@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.exporters.json import json_kernel
+from traceferry.exporters.json._numbers import NumberText
 from traceferry.files.output import Output
 from traceferry.model import Array
 
@@ -25,8 +25,7 @@ class JsonWriter:
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._buffer = bytearray(48 * PIECE)
-        self._view = memoryview(self._buffer)
+        self._text = NumberText()
         self._comma = False
 
     def raw(self, text: bytes | memoryview) -> None:
@@ -86,15 +85,15 @@ class JsonWriter:
 
     def ints(self, name: str, values: Column) -> None:
         """A column of int32; a negative value is null."""
-        self._column(name, (json_kernel.ints(part, self._buffer) for part in _parts(values, np.int32)))
+        self._column(name, map(self._text.ints, _parts(values, np.int32)))
 
     def longs(self, name: str, values: Column, null: int = SMALLEST) -> None:
         """A column of int64 as they are; one that is `null` is null."""
-        self._column(name, (json_kernel.longs(part, null, self._buffer) for part in _parts(values, np.int64)))
+        self._column(name, (self._text.longs(part, null) for part in _parts(values, np.int64)))
 
     def millis(self, name: str, values: Column) -> None:
         """A column of int64 ns as exact ms; a negative value is null."""
-        self._column(name, (json_kernel.millis(part, self._buffer) for part in _parts(values, np.int64)))
+        self._column(name, map(self._text.millis, _parts(values, np.int64)))
 
     def bools(self, name: str, values: Array) -> None:
         self.key(name)
@@ -102,10 +101,14 @@ class JsonWriter:
 
     def sample_rows(self, name: str, pieces: Iterable[tuple[Array, Array]]) -> None:
         """An array of rows of samples. pieces: (stack, ns)."""
-        parts = (
-            (stack[at : at + PIECE], ts[at : at + PIECE]) for stack, ts in pieces for at in range(0, len(stack), PIECE)
+        self._column(
+            name,
+            (
+                self._text.sample_rows(stack[at : at + PIECE], ts[at : at + PIECE])
+                for stack, ts in pieces
+                for at in range(0, len(stack), PIECE)
+            ),
         )
-        self._column(name, (json_kernel.sample_rows(*part, self._buffer) for part in parts))
 
     def repeated(self, name: str, value: Any, n: int) -> None:
         """A column of n times the same."""
@@ -124,15 +127,11 @@ class JsonWriter:
                 self._separate()
                 self.raw(orjson.dumps(piece)[1:-1])
 
-    def _column(self, name: str, sizes: Iterable[int]) -> None:
-        """Each size is that of a text in the buffer, with a comma at its end; the last comma is left out."""
-        before = 0
+    def _column(self, name: str, texts: Iterable[memoryview]) -> None:
         with self.array(name):
-            for size in sizes:
-                if before:
-                    self.raw(b",")
-                before = size
-                self.raw(self._view[: size - 1])
+            for text in texts:
+                self._separate()
+                self.raw(text)
 
 
 class Counted:
@@ -149,7 +148,7 @@ class Counted:
 
 
 def _parts(column: Column, dtype: type[np.generic]) -> Iterator[Array]:
-    """Parts that fit into the buffer."""
+    """Yields parts of at most PIECE values."""
     for piece in (column,) if isinstance(column, np.ndarray) else column:
         values = np.ascontiguousarray(piece, dtype)
         for at in range(0, len(values), PIECE):

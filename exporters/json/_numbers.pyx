@@ -1,0 +1,201 @@
+"""Numbers as JSON text."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef enum:
+    # The longest number, "-9223372036854775808,", and what `put4` and the copies of 16 bytes write beyond the last one.
+    LONGEST = 24
+    # In ns, to which no time is near.
+    NO_TIME = 0xC000000000000000
+
+# The texts of the numbers below 1000, the first character in the lowest byte: without zeros in front, with three
+# digits, and without zeros at the end, as after a decimal point; and how long the first and the last are.
+cdef uint32_t[1000] FIRST
+cdef uint32_t[1000] MIDDLE
+cdef uint32_t[1000] LAST
+cdef uint8_t[1000] FIRST_LENGTH
+cdef uint8_t[1000] LAST_LENGTH
+
+for _i in range(1000):
+    MIDDLE[_i] = 48 + _i // 100 | 48 + _i // 10 % 10 << 8 | 48 + _i % 10 << 16
+    LAST[_i] = MIDDLE[_i]
+    FIRST_LENGTH[_i] = 1 if _i < 10 else 2 if _i < 100 else 3
+    LAST_LENGTH[_i] = 1 if _i % 100 == 0 else 2 if _i % 10 == 0 else 3
+    FIRST[_i] = MIDDLE[_i] >> 8 * (3 - FIRST_LENGTH[_i])
+
+
+cdef inline void put4(uint8_t* o, uint32_t text) noexcept nogil:
+    """Writes four bytes, of which the text may need less: cheaper than to branch by its length, which is as good as
+    random."""
+    o[0] = text & 255
+    o[1] = text >> 8 & 255
+    o[2] = text >> 16 & 255
+    o[3] = text >> 24
+
+
+cdef inline uint8_t* put32(uint8_t* o, uint32_t v) noexcept nogil:
+    cdef uint32_t high
+    if v < 1000:
+        put4(o, FIRST[v])
+        return o + FIRST_LENGTH[v]
+    if v < 1000000:
+        high = v // 1000
+        put4(o, FIRST[high])
+        o += FIRST_LENGTH[high]
+        put4(o, MIDDLE[v - 1000 * high])
+        return o + 3
+    high = v // 1000000
+    v -= 1000000 * high
+    if high < 1000:
+        put4(o, FIRST[high])
+        o += FIRST_LENGTH[high]
+    else:
+        o[0] = 48 + high // 1000
+        put4(o + 1, MIDDLE[high % 1000])
+        o += 4
+    high = v // 1000
+    put4(o, MIDDLE[high])
+    put4(o + 3, MIDDLE[v - 1000 * high])
+    return o + 6
+
+
+cdef inline uint8_t* put64(uint8_t* o, uint64_t v) noexcept nogil:
+    cdef Py_ssize_t n = 1
+    cdef uint64_t w = v
+    cdef uint8_t* end
+    if v >> 32 == 0:
+        return put32(o, v)
+    while w >= 10:
+        n += 1
+        w //= 10
+    end = o + n
+    while n:
+        n -= 1
+        o[n] = 48 + v % 10
+        v //= 10
+    return end
+
+
+cdef inline uint8_t* put_decimals(uint8_t* o, uint32_t ns) noexcept nogil:
+    """Writes the decimals of ns below 1000000 as ms, as many as they need, and up to 8 bytes."""
+    cdef uint32_t high = ns // 1000
+    cdef uint32_t low = ns - 1000 * high
+    if ns == 0:
+        return o
+    o[0] = c"."
+    if low == 0:
+        put4(o + 1, LAST[high])
+        return o + 1 + LAST_LENGTH[high]
+    put4(o + 1, MIDDLE[high])
+    put4(o + 4, LAST[low])
+    return o + 4 + LAST_LENGTH[low]
+
+
+cdef struct Whole:
+    # The whole ms of a time, in ns, and their text.
+    uint64_t ns
+    uint8_t[16] digits
+    Py_ssize_t n_digits
+
+
+cdef inline uint8_t* put_millis(uint8_t* o, uint64_t ns, Whole* before) noexcept nogil:
+    """Writes ns as ms. before: of the time before, whose whole ms mostly are those of the next, too."""
+    cdef uint64_t beyond = ns - before.ns
+    if beyond < 1000000:
+        memcpy(o, before.digits, 16)
+    else:
+        beyond = ns % 1000000
+        before.ns = ns - beyond
+        before.n_digits = put64(o, before.ns // 1000000) - o
+        memcpy(before.digits, o, 16)
+    return put_decimals(o + before.n_digits, beyond)
+
+
+cdef inline uint8_t* put_null(uint8_t* o) noexcept nogil:
+    memcpy(o, b"null", 4)
+    return o + 4
+
+
+cdef class NumberText:
+    """Writes columns of numbers, a comma behind each value but the last. What a method returns holds until the next
+    call."""
+
+    cdef bytearray text
+
+    def __cinit__(self):
+        self.text = bytearray()
+
+    cdef uint8_t* begin(self, Py_ssize_t n_numbers) except NULL:
+        if len(self.text) < LONGEST * n_numbers:
+            self.text = bytearray(LONGEST * n_numbers)
+        return self.text
+
+    cdef object written(self, const uint8_t* end):
+        cdef const uint8_t* begin = self.text
+        return memoryview(self.text)[: max(end - begin - 1, 0)]
+
+    def ints(self, const int32_t[::1] values):
+        """Writes integers; a negative one is null."""
+        cdef uint8_t* o = self.begin(values.shape[0])
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(values.shape[0]):
+                o = put_null(o) if values[i] < 0 else put32(o, values[i])
+                o[0] = c","
+                o += 1
+        return self.written(o)
+
+    def longs(self, const int64_t[::1] values, int64_t null):
+        """Writes integers; one that is `null` is null."""
+        cdef uint8_t* o = self.begin(values.shape[0])
+        cdef Py_ssize_t i
+        cdef uint64_t v
+        with nogil:
+            for i in range(values.shape[0]):
+                if values[i] == null:
+                    o = put_null(o)
+                else:
+                    v = values[i]
+                    if values[i] < 0:
+                        o[0] = c"-"
+                        o += 1
+                        v = -v
+                    o = put64(o, v)
+                o[0] = c","
+                o += 1
+        return self.written(o)
+
+    def millis(self, const int64_t[::1] values):
+        """Writes ns as ms, exactly, with as many decimals as they need; a negative value is null."""
+        cdef uint8_t* o = self.begin(values.shape[0])
+        cdef Py_ssize_t i
+        cdef Whole before
+        before.ns = NO_TIME
+        with nogil:
+            for i in range(values.shape[0]):
+                o = put_null(o) if values[i] < 0 else put_millis(o, values[i], &before)
+                o[0] = c","
+                o += 1
+        return self.written(o)
+
+    def sample_rows(self, const int32_t[::1] stack, const int64_t[::1] ts):
+        """Writes rows [stack,ms,0]; a negative stack is null, and a time below 0 is 0."""
+        if ts.shape[0] != stack.shape[0]:
+            raise ValueError("sample_rows: columns of different lengths")
+        cdef uint8_t* o = self.begin(2 * stack.shape[0])
+        cdef Py_ssize_t i
+        cdef Whole before
+        before.ns = NO_TIME
+        with nogil:
+            for i in range(stack.shape[0]):
+                o[0] = c"["
+                if stack[i] < 0:
+                    o = put_null(o + 1)
+                else:
+                    o = put32(o + 1, stack[i])
+                o[0] = c","
+                o = put_millis(o + 1, ts[i] if ts[i] > 0 else 0, &before)
+                memcpy(o, b",0],", 4)
+                o += 4
+        return self.written(o)

@@ -1,0 +1,80 @@
+"""Columns of numbers as JSON, against the json module and Python's exact decimals."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.exporters.json import stream
+from traceferry.exporters.json.stream import Column, JsonWriter
+from traceferry.files.output import Output
+from traceferry.model import Array
+
+LONGEST = 2**63 - 1
+# Numbers of every length: a power of ten, and one less or more.
+OF_ALL_LENGTHS = [10**n + more for n in range(19) for more in (-1, 0, 1)]
+INTS = st.lists(st.integers(-(2**31), 2**31 - 1) | st.sampled_from([n for n in OF_ALL_LENGTHS if n < 2**31]))
+LONGS = st.lists(st.integers(-LONGEST - 1, LONGEST) | st.sampled_from(OF_ALL_LENGTHS) | st.integers(-5, 2_000_000))
+PIECES = st.integers(1, 7)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stream, "PIECE", 3)
+        yield
+
+
+def written(method: str, *arguments: Any) -> str:
+    file = BytesIO()
+    out = Output(file, gzip=False)
+    getattr(JsonWriter(out), method)("", *arguments)
+    out.finish()
+    return file.getvalue().decode()
+
+
+def in_pieces(column: Array, size: int) -> Column:
+    return column if size == 7 else [column[at : at + size] for at in range(0, len(column), size)]
+
+
+def in_ms(ns: int) -> Decimal:
+    return Decimal(ns).scaleb(-6)
+
+
+@given(INTS, PIECES)
+def test_integers(values: list[int], size: int) -> None:
+    text = written("ints", in_pieces(np.array(values, np.int32), size))
+    assert text == json.dumps([None if v < 0 else v for v in values], separators=(",", ":"))
+
+
+@given(LONGS, st.sampled_from([-LONGEST - 1, -1, 0]), PIECES)
+def test_long_integers(values: list[int], null: int, size: int) -> None:
+    text = written("longs", in_pieces(np.array(values, np.int64), size), null)
+    assert text == json.dumps([None if v == null else v for v in values], separators=(",", ":"))
+
+
+@given(LONGS, PIECES)
+def test_nanoseconds_as_exact_milliseconds(values: list[int], size: int) -> None:
+    text = written("millis", in_pieces(np.array(values, np.int64), size))
+    assert json.loads(text, parse_float=Decimal) == [None if v < 0 else in_ms(v) for v in values]
+    # As few characters as there can be.
+    assert not any(number.endswith(("0", ".")) for number in text[1:-1].split(",") if "." in number)
+
+
+@given(INTS, st.data())
+def test_rows_of_samples(stacks: list[int], data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.integers(-5, LONGEST), min_size=len(stacks), max_size=len(stacks)))
+    text = written("sample_rows", [(np.array(stacks, np.int32), np.array(times, np.int64))])
+    wanted = [[None if s < 0 else s, in_ms(max(t, 0)), 0] for s, t in zip(stacks, times, strict=True)]
+    assert json.loads(text, parse_float=Decimal) == wanted
+
+
+def test_columns_of_different_lengths() -> None:
+    with pytest.raises(ValueError, match="different lengths"):
+        written("sample_rows", [(np.zeros(2, np.int32), np.zeros(1, np.int64))])
