@@ -7,7 +7,6 @@ Cython's pure-Python mode: also runs interpreted. ValueError: an array has the w
 import cython
 
 from traceferry.kernels.interning import intern_pair, intern_triple
-from traceferry.kernels.names import NameTable
 from traceferry.kernels.nodes import NodeTable
 
 
@@ -98,28 +97,6 @@ def enter_lists(
     return nth
 
 
-def find_names(
-    wanted: cython.const[cython.ulonglong][::1],
-    ts: cython.const[cython.longlong][::1],
-    names: tuple,
-    found: cython.int[::1],
-    i: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """The numbers of pointers at times, from row i on; those that are not known get one. Returns the row of the first
-    for which the table is full, or how many they are."""
-    table: NameTable = NameTable(names)
-    n: cython.Py_ssize_t = wanted.shape[0]
-    if ts.shape[0] != n or found.shape[0] != n or i < 0:
-        raise ValueError("find_names: an array has the wrong length")
-    while i < n:
-        number: cython.int = table.add(wanted[i])
-        if number < 0:
-            break
-        found[i] = table.definition_at(number, ts[i])
-        i += 1
-    return i
-
-
 if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
@@ -127,4 +104,3 @@ if not cython.compiled:
     enter_addresses = plain_integers(enter_addresses)
     enter_triples = plain_integers(enter_triples)
     enter_lists = plain_integers(enter_lists)
-    find_names = plain_integers(find_names)

@@ -1,0 +1,119 @@
+"""See `method_table.pxd`."""
+
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from traceferry.native.arrays import longer
+
+from traceferry.native.interning cimport intern_pair
+
+
+cdef class MethodTable:
+    def __cinit__(self, pointers, ts, frames, nameless):
+        """pointers: uint64; ts: int64, when each was defined; frames: int32. A definition counts from its time on, the
+        first one also before: definitions may follow their first use. nameless: makes the frame of a pointer that is
+        not defined."""
+        cdef int32_t n = len(pointers)
+        order = np.lexsort((ts, pointers))
+        _, first, n_times = np.unique(pointers[order], return_index=True, return_counts=True)
+        self.nth = (np.arange(n) - np.repeat(first, n_times)).astype(np.int32)
+        self.pointer = pointers[order]
+        self.frame = frames[order]
+        self.last = np.repeat(first + n_times - 1, n_times).astype(np.int32)
+        self.defined_ts = ts[order]
+        self.count = np.array([n], np.int64)
+        self.n_defined = self.n_named = n
+        self.nameless = nameless
+        self.resize(2 * n + 16)
+
+    @property
+    def frames(self):
+        """int32, by number; longer than there are numbers."""
+        return np.asarray(self.frame)
+
+    @property
+    def arrays(self):
+        """As kernels take them, and add to them."""
+        return (*self.columns(), np.asarray(self.slots), np.asarray(self.count))
+
+    @property
+    def n_unnamed(self):
+        """How many pointers were not defined."""
+        return self.n_named - self.n_defined
+
+    def name(self):
+        """Makes frames for the pointers that kernels have added, in their order, and room for more."""
+        cdef int32_t i
+        if self.count[0] == self.last.shape[0]:
+            self.resize(2 * self.last.shape[0])
+        for i in range(self.n_named, self.count[0]):
+            self.frame[i] = self.nameless(self.pointer[i])
+        self.n_named = self.count[0]
+
+    def at(self, pointers, ts):
+        """Returns the frames of pointers (uint64) at times (int64); those of unknown ones are made."""
+        numbers = self.numbers(pointers, ts)
+        return self.frames[numbers]
+
+    def lasting(self, pointers):
+        """Returns the frames of pointers (uint64), None if any of them was defined several times."""
+        numbers = self.numbers(pointers, np.zeros(len(pointers), np.int64))
+        return self.frames[numbers] if np.array_equal(np.asarray(self.last)[numbers], numbers) else None
+
+    def numbers(self, pointers, ts):
+        """Returns the numbers of the definitions of pointers (uint64) that count at times (int64)."""
+        cdef const uint64_t[::1] wanted = np.ascontiguousarray(pointers, np.uint64)
+        cdef const int64_t[::1] times = np.ascontiguousarray(ts, np.int64)
+        cdef int32_t[::1] found = np.empty(wanted.shape[0], np.int32)
+        cdef int32_t number
+        cdef Py_ssize_t i
+        if times.shape[0] != wanted.shape[0]:
+            raise ValueError("numbers: an array has the wrong length")
+        for i in range(wanted.shape[0]):
+            if self.count[0] == self.last.shape[0]:
+                self.resize(2 * self.last.shape[0])
+            number = self.add(wanted[i])
+            found[i] = self.definition_at(number, times[i])
+        self.name()
+        return np.asarray(found)
+
+    def mark(self):
+        return self.n_named
+
+    def cut(self, mark):
+        """See `model.Grown`: the pointers that were named since are unknown."""
+        if mark == self.n_named:
+            return None
+        rest = [column[mark:self.n_named].copy() for column in self.columns()]
+        self.count[0] = self.n_named = mark
+        self.resize(self.last.shape[0])
+        return rest
+
+    def put_back(self, rest):
+        """See `model.Grown`."""
+        cdef int32_t first = self.n_named
+        cdef int32_t n = first + len(rest[0])
+        for column, values in zip(self.columns(), rest, strict=True):
+            column[first:n] = values
+        self.count[0] = self.n_named = n
+        self.enter(first)
+
+    cdef list columns(self):
+        return [
+            np.asarray(self.nth), np.asarray(self.pointer), np.asarray(self.frame), np.asarray(self.last),
+            np.asarray(self.defined_ts),
+        ]
+
+    cdef resize(self, Py_ssize_t size):
+        """Makes room for so many numbers."""
+        columns = [longer(column, size) for column in self.columns()]
+        self.nth, self.pointer, self.frame, self.last, self.defined_ts = columns
+        self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
+        self.enter(0)
+
+    cdef enter(self, int32_t first):
+        """Enters the rows from `first` on into the slots."""
+        cdef int32_t i
+        for i in range(first, self.count[0]):
+            intern_pair(self.nth, self.pointer, self.slots, i, self.nth[i], self.pointer[i])
