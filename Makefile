@@ -1,7 +1,6 @@
 # make demo and make test need nothing but Python 3.11 or newer; everything they install stays in this folder.
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
-SANITIZE_SECONDS ?= 300
 BENCH_ROUNDS ?= 3
 BENCHMARKS := xray jit mono symbols unwind view page writers growth
 SEEDS ?= 50
@@ -26,8 +25,9 @@ HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
 SANITIZED := build/sanitize
 KERNEL_TESTS := tests/test_kernels.py tests/test_gsym.py tests/test_breakpad.py tests/test_calls.py tests/test_heap.py
-CHECKED = PYTHONPATH=$(SANITIZED)/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64 \
-  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)"
+FUZZED := build/fuzz
+CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14,$(shell command -v $(name))))
+comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help demo picture test lint large bench bench-fleet fleet-study compare-study goldens nightly mutants fuzz sanitize dist clean
@@ -45,8 +45,8 @@ help:
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
 	@echo "make nightly try the properties with new examples of SEEDS=$(SEEDS) seeds, in 8 GB of memory"
 	@echo "make mutants change the code in MUTANTS=$(MUTANTS) places, one at a time, and list the changes that no test notices"
-	@echo "make fuzz    look for bytes that break a reader, for FUZZ_SECONDS=$(FUZZ_SECONDS)"
-	@echo "make sanitize run the kernels' tests and each fuzz target, SANITIZE_SECONDS=$(SANITIZE_SECONDS), with kernels that check every index"
+	@echo "make fuzz    look for bytes that break a reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each; with clang, also in compiled modules"
+	@echo "make sanitize run the tests of compiled modules with such as check every index"
 	@echo "make dist    sdist and wheel, each tried in an empty environment; on Linux also a manylinux wheel"
 	@echo "make clean   remove everything that was installed or made"
 	@echo "PYTHON=python3.13 chooses another Python."
@@ -197,25 +197,35 @@ mutants: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	@$(call EXTRA,mutants)
 	$(BIN)/python tests/mutants.py -n $(MUTANTS) $(MUTANTS_OF)
 
-fuzz: $(VENV)/.fuzz
-	@for target in fuzz/fuzz_*.py; do \
-	  echo "$$target for $(FUZZ_SECONDS) seconds"; \
-	  FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python "$$target" || exit 1; \
-	done
+# site FOLDER, COMPILER, FLAGS: installs the project with modules that check what they read and write, into a folder that
+# is looked into before the environment's.
+SITE = rm -rf $(1)/site && CC=$(2) TRACEFERRY_BUILD=$(1) TRACEFERRY_SANITIZE="$(3)" \
+  $(PIP) install --no-deps --no-build-isolation --target $(1)/site .
+# Python's own allocator would hide where a block ends.
+CHECKED = PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64
+GCC_LIBRARIES = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)
+FUZZ_LIBRARY = $$($(BIN)/python -c "import atheris; print(atheris.path())")/asan_with_fuzzer.so
+SOURCES := $(shell find converter importers exporters -name '*.py') $(KERNELS)
 
-# The kernels with bounds checks, AddressSanitizer and UndefinedBehaviorSanitizer, installed into a folder that is looked
-# into before the environment's. Python's own allocator would hide where a block ends.
-$(SANITIZED)/.installed: $(VENV)/.fuzz $(KERNELS) $(shell find converter importers exporters -name '*.py')
-	@echo "compiling the kernels with sanitizers"
-	@rm -rf $(SANITIZED)/site
-	@TRACEFERRY_SANITIZE=1 $(PIP) install --no-deps --no-build-isolation --target $(SANITIZED)/site .
+$(SANITIZED)/.installed: $(VENV)/.dev $(SOURCES)
+	@echo "compiling with AddressSanitizer and UndefinedBehaviorSanitizer"
+	@$(call SITE,$(SANITIZED),gcc,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined)
 	@touch $@
 
 sanitize: $(SANITIZED)/.installed
-	$(CHECKED) $(BIN)/python -m pytest -q -p no:cacheprovider $(KERNEL_TESTS)
+	$(CHECKED) PYTHONPATH=$(SANITIZED)/site LD_PRELOAD="$(GCC_LIBRARIES)" $(BIN)/python -m pytest -q -p no:cacheprovider $(KERNEL_TESTS)
+
+# With clang, coverage and checks of compiled modules, too.
+$(FUZZED)/.installed: $(VENV)/.fuzz $(SOURCES)
+	@echo "compiling with coverage, AddressSanitizer and UndefinedBehaviorSanitizer, with $(CLANG)"
+	@$(call SITE,$(FUZZED),$(CLANG),-fsanitize=address$(comma)undefined$(comma)fuzzer-no-link -fno-sanitize=function -fsanitize-trap=undefined)
+	@touch $@
+
+fuzz: $(if $(CLANG),$(FUZZED)/.installed,$(VENV)/.fuzz)
+	$(if $(CLANG),,@echo "no clang: compiled modules are tried without checks and coverage")
 	@for target in fuzz/fuzz_*.py; do \
-	  echo "$$target for $(SANITIZE_SECONDS) seconds"; \
-	  $(CHECKED) FUZZ_SECONDS=$(SANITIZE_SECONDS) $(BIN)/python "$$target" || exit 1; \
+	  echo "$$target for $(FUZZ_SECONDS) seconds"; \
+	  env $(if $(CLANG),$(CHECKED) PYTHONPATH=$(FUZZED)/site LD_PRELOAD="$(FUZZ_LIBRARY)") FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python "$$target" || exit 1; \
 	done
 
 dist: $(VENV)/.dist

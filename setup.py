@@ -23,10 +23,11 @@ PACKAGE_DIR = {"traceferry": "converter", "traceferry.importers": "importers", "
 # Cython's own code for memory views, 20,000 lines of C, is compiled once and not in each kernel.
 MEMORYVIEWS = "traceferry.kernels.memoryviews"
 # What is compiled: copies of the kernels, by their installed names, with the text of what they share.
-# TRACEFERRY_SANITIZE=1 compiles them in a folder of its own, so that what reads or writes outside an array ends the
+# TRACEFERRY_SANITIZE has a compiler's flags, so that what reads or writes outside an array ends the
 # program: see `make sanitize`.
-SANITIZE = bool(os.environ.get("TRACEFERRY_SANITIZE"))
-BUILD = Path("build") / "sanitize" if SANITIZE else Path("build")
+SANITIZERS = os.environ.get("TRACEFERRY_SANITIZE", "").split()
+SANITIZE = bool(SANITIZERS)
+BUILD = Path(os.environ.get("TRACEFERRY_BUILD", "build"))
 SOURCES = BUILD / "kernels"
 # The .pxd files under the names by which they are cimported; with what makes folders packages.
 INCLUDE = BUILD / "include"
@@ -35,7 +36,6 @@ DIRECTIVES = {
     "language_level": 3, "boundscheck": SANITIZE, "initializedcheck": SANITIZE, "wraparound": False, "cdivision": True,
     "auto_pickle": False, "autotestdict": False,
 }  # fmt: skip
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else []
 # Functions that are declared inline are inlined, also those that the C compiler finds too long: loops over records call
 # them.
 INLINE = "-DCYTHON_INLINE=__inline__ __attribute__((always_inline))"

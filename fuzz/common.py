@@ -1,14 +1,12 @@
 """What the fuzz targets share.
 
 Of recordings: any bytes give a trace that obeys the laws and that every exporter writes, or a FormatError. Of files of
-symbols: any bytes give symbols or a FormatError, and a GSYM file of their functions says what the functions say. The
-compiled kernels give what the interpreted ones give.
+symbols: any bytes give symbols or a FormatError, and a GSYM file of their functions says what the functions say.
 
-The interpreted kernels are instrumented, so that coverage leads the fuzzer into them; the compiled ones then run on
-the same input. FUZZ_SECONDS sets how long.
+Python code is instrumented by atheris, compiled modules by clang where `make fuzz` finds it, which also checks their
+memory: coverage leads the fuzzer into both. FUZZ_SECONDS sets how long.
 
-No input may need more than SECONDS, and SECONDS_PER_MB for each MB, of time, or more than MEMORY; interpreted and
-instrumented kernels, which take a hundred times as long, do not count.
+No input may need more than SECONDS, and SECONDS_PER_MB for each MB, of time, or more than MEMORY.
 """
 
 from __future__ import annotations
@@ -24,9 +22,7 @@ import time
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from contextlib import suppress
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from types import ModuleType
@@ -45,9 +41,7 @@ MAX_SIZE = 1 << 16
 MAX_SEED = 4096
 # One input in so many is tried stretched, too: a part of up to so many bytes is repeated.
 STRETCHED, MAX_PART = 16, 128
-# Above this, the kernels are not compared.
-MAX_COMPARED = 1 << 13
-# What one input may take in all, and what the readers, compiled, may take of it.
+# What one input may take in all, and what the readers may take of it.
 TIMEOUT = 60
 SECONDS, SECONDS_PER_MB = 2.0, 5.0
 # How much longer instrumented code takes.
@@ -65,7 +59,6 @@ MAX_UUID = 20
 # Of a text in a GSYM file, in bytes.
 MAX_TEXT = 1 << 16
 
-Kernels = dict[str, ModuleType]
 Seeds = Iterable[tuple[str, bytes]]
 Target = Callable[[bytes], None]
 
@@ -81,11 +74,11 @@ def run(
     packages = ("traceferry", "traceferry.exporters", f"traceferry.importers.{importer}")
     modules = imported(name for package in packages for name in modules_of(package))
     module = within(cast("ImporterModule", modules[f"traceferry.importers.{importer}"]))
-    same = alike(modules, lambda data: _outcome(module, data))
+    exported = in_time(lambda data: _outcome(module, data))
 
     def one_input(data: bytes) -> None:
         _detect_and_dump(module, data)
-        same(data)
+        exported(data)
 
     fuzz(importer, seeds, one_input)
 
@@ -95,30 +88,25 @@ def run_symbols(
 ) -> None:
     """Fuzzes a reader of symbols. said: all that it says of some bytes, comparable; plain: modules that are not
     instrumented, since atheris never frees what a comparison of arrays gives."""
-    fuzz(kind, seeds, alike(imported(modules_of("traceferry.symbolication"), plain), said))
+    imported(modules_of("traceferry.symbolication"), plain)
+    fuzz(kind, seeds, in_time(said))
 
 
-def imported(names: Iterable[str], plain: Sequence[str] = ()) -> Kernels:
-    """These modules, instrumented but for the plain ones. What is imported later, inside functions, would not be."""
+def imported(names: Iterable[str], plain: Sequence[str] = ()) -> dict[str, ModuleType]:
+    """Imports these modules, instrumented but for the plain ones. What is imported later, inside functions, would not
+    be."""
     with atheris.instrument_imports(include=["traceferry"], exclude=plain):
         return {name: importlib.import_module(name) for name in names}
 
 
-def alike(modules: Kernels, outcome: Callable[[bytes], object]) -> Target:
-    """A target: with the compiled kernels among the modules the outcome is the same as with the interpreted ones, and
-    it takes no longer than an input of this size may."""
-    compiled = {name: module for name, module in modules.items() if name.endswith("_kernel")}
-    interpreted = {name: _interpreted(name) for name in compiled}
+def in_time(outcome: Callable[[bytes], object]) -> Target:
+    """Returns a target that raises AssertionError where the outcome takes longer than an input of that size may."""
 
     def one_input(data: bytes) -> None:
         began = time.process_time()
-        fast = outcome(data)
+        outcome(data)
         took, may_take = time.process_time() - began, SLOWNESS * (SECONDS + SECONDS_PER_MB * len(data) / 1e6)
         assert took < may_take, f"{len(data)} bytes took {took:.1f} s of the processor, more than {may_take:.1f} s"
-        if len(data) <= MAX_COMPARED:
-            with _kernels(compiled, interpreted):
-                slow = outcome(data)
-            assert slow == fast, "the compiled kernels give another result than the interpreted ones"
 
     return one_input
 
@@ -175,42 +163,6 @@ def modules_of(package: str) -> Iterator[str]:
     for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if not found.name.endswith("__main__"):
             yield found.name
-
-
-def _interpreted(name: str) -> ModuleType:
-    """The kernel's .py file as a module of its own, whatever is compiled beside it."""
-    package, _, stem = name.rpartition(".")
-    path = Path(importlib.import_module(package).__path__[0]) / f"{stem}.py"
-    loader = SourceFileLoader(f"interpreted_{name.replace('.', '_')}", str(path))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    for function in list(vars(module).values()):
-        inner = getattr(function, "__wrapped__", function)
-        if getattr(inner, "__module__", "") == module.__name__ and hasattr(inner, "__code__"):
-            atheris.instrument_func(inner)
-    return module
-
-
-@contextmanager
-def _kernels(there: Kernels, instead: Kernels) -> Iterator[None]:
-    """Wherever a module has imported a kernel, it has the other one of that name."""
-    users = [
-        (user, attribute, name)
-        for user in list(sys.modules.values())
-        if getattr(user, "__name__", "").startswith("traceferry")
-        for attribute, value in list(vars(user).items())
-        for name, kernel in there.items()
-        if value is kernel and user.__spec__ is not None and f"{user.__name__}.{attribute}" != name
-    ]
-    for user, attribute, name in users:
-        setattr(user, attribute, instead[name])
-    try:
-        yield
-    finally:
-        for user, attribute, name in users:
-            setattr(user, attribute, there[name])
 
 
 # ---------------------------------------------------------------- recordings
