@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.files.output import Output
@@ -17,10 +16,14 @@ if TYPE_CHECKING:
     from traceferry.model import Trace
 
 HEAD_SIZE = 256
+GB = 10**9
+# Writes a trace and calls the last argument with numbers of records that are done. Losses go into the trace's report.
+Write = Callable[["Trace", Output, Callable[[int], None]], None]
+WriteComparison = Callable[["Comparison", Output], None]
 
 
 class ImporterModule(Protocol):
-    """What a module of importers/ offers."""
+    """A package of importers/."""
 
     def sniff(self, head: memoryview) -> bool:
         """Whether a file that starts with head has this format. Strict where there is no magic number."""
@@ -29,124 +32,162 @@ class ImporterModule(Protocol):
         """Decodes the files, together. Raises FormatError if nothing can be decoded."""
 
     def dump(self, source: Source, offset: int) -> Iterator[str]:
-        """The records from `offset` on, one per line."""
-
-
-class ExporterModule(Protocol):
-    """What a module of exporters/ offers."""
-
-    def write(self, trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
-        """Streams the trace. Losses go into the trace's report."""
-
-
-class ComposedModule(Protocol):
-    """What a module of exporters/ offers whose output holds those of other exporters."""
-
-    def write(self, trace: Trace, out: Output, progress: Callable[[int], None], without: Collection[str]) -> None:
-        """As that of ExporterModule. without: names of the other exporters whose outputs are left out."""
-
-
-class ComparingModule(Protocol):
-    """What a module exporters/NAME/comparison.py offers."""
-
-    def write_comparison(self, comparison: Comparison, out: Output) -> None:
-        """Writes what changed, as this format shows it."""
+        """Yields the records from `offset` on, one per line."""
 
 
 class Importer(NamedTuple):
-    """finds_symbols: whether it asks Options.find_symbols: its recordings name libraries, by build id. Others have
-    their names inside, or need the program itself."""
+    """An input format. imported: imports the package; finds_symbols: whether it asks ImportContext.find_symbols: its
+    recordings name libraries, by build id. Others have their names inside, or need the program itself."""
 
     name: str
     title: str
     suffixes: tuple[str, ...]
     example: str
+    imported: Callable[[], ImporterModule]
     finds_symbols: bool = False
 
     @property
     def module(self) -> ImporterModule:
-        return cast(ImporterModule, import_module(f"traceferry.importers.{self.name}"))
+        return self.imported()
 
 
 class Exporter(NamedTuple):
-    """suffixes: without .gz, which every exporter takes; viewer_limit: bytes beyond which the viewer gives up; holds:
-    the names of other exporters whose outputs are in this one's; compares: whether its package has a module
-    `comparison`."""
+    """An output format. suffixes: without .gz, which every exporter takes; default_suffix: of an output that the user
+    does not name; viewer_limit: bytes beyond which the viewer gives up; imported: imports what writes a trace without
+    some of what is in `holds`; holds: the names of other exporters whose outputs are in this one's; comparing: imports
+    what writes a comparison."""
 
     name: str
     title: str
     suffixes: tuple[str, ...]
+    default_suffix: str
     viewer: str
     viewer_limit: int
+    imported: Callable[[Collection[str]], Write]
     holds: tuple[str, ...] = ()
-    compares: bool = False
+    comparing: Callable[[], WriteComparison] | None = None
 
-    @property
-    def module(self) -> ExporterModule:
-        return cast(ExporterModule, import_module(f"traceferry.exporters.{self.name}"))
-
-    @property
-    def comparing(self) -> ComparingModule:
-        return cast(ComparingModule, import_module(f"traceferry.exporters.{self.name}.comparison"))
-
-    def writer(self, without: Collection[str] = ()) -> Callable[[Trace, Output, Callable[[int], None]], None]:
-        """What writes a trace, without those of the outputs that it holds. Raises UsageError for another name."""
+    def writer(self, without: Collection[str] = ()) -> Write:
+        """Returns what writes a trace, without those of the outputs that it holds. Raises UsageError for another
+        name."""
         unknown = next((name for name in without if name not in self.holds), None)
         if unknown is not None:
             raise UsageError(f"{self.name} holds no {unknown!r}" + (f"; it holds {self.holds}" if self.holds else ""))
-        if not self.holds:
-            return self.module.write
-        return partial(cast(ComposedModule, self.module).write, without=without)
+        return self.imported(without)
 
+
+# ---------------------------------------------------------------- imported when they are needed
+
+
+def _jitdump() -> ImporterModule:
+    from traceferry.importers import jitdump
+
+    return jitdump
+
+
+def _perf() -> ImporterModule:
+    from traceferry.importers import perf
+
+    return perf
+
+
+def _mono() -> ImporterModule:
+    from traceferry.importers import mono
+
+    return mono
+
+
+def _xray() -> ImporterModule:
+    from traceferry.importers import xray
+
+    return xray
+
+
+def _gecko(_: Collection[str]) -> Write:
+    from traceferry.exporters import gecko
+
+    return gecko.write
+
+
+def _firefox(_: Collection[str]) -> Write:
+    from traceferry.exporters import firefox
+
+    return firefox.write
+
+
+def _firefox_comparison() -> WriteComparison:
+    from traceferry.exporters.firefox import comparison
+
+    return comparison.write_comparison
+
+
+def _perfetto(_: Collection[str]) -> Write:
+    from traceferry.exporters import perfetto
+
+    return perfetto.write
+
+
+def _perfetto_comparison() -> WriteComparison:
+    from traceferry.exporters.perfetto import comparison
+
+    return comparison.write_comparison
+
+
+def _html(without: Collection[str]) -> Write:
+    from traceferry.exporters import html
+
+    return partial(html.write, without=without)
+
+
+def _html_comparison() -> WriteComparison:
+    from traceferry.exporters.html import comparison
+
+    return comparison.write_comparison
+
+
+# ---------------------------------------------------------------- the formats
 
 # In the order in which they are asked, and in which they add to a trace: XRay has no magic number, so it is asked last;
 # samples look for the code that the JIT compilers made.
 IMPORTERS = (
     Importer(
-        "jitdump",
-        "jitdump of JIT compilers: versions 1 and 2, with samply's extensions, either byte order",
-        (".dump",),
-        "jit-1234.dump",
+        "jitdump", "jitdump of JIT compilers: versions 1 and 2, with samply's extensions, either byte order",
+        (".dump",), "jit-1234.dump", _jitdump,
     ),
     Importer(
-        "perf",
-        "perf.data of Linux perf: files, pipes and directories, compressed or not, either byte order",
-        (".data",),
-        "perf.data",
-        finds_symbols=True,
+        "perf", "perf.data of Linux perf: files, pipes and directories, compressed or not, either byte order",
+        (".data",), "perf.data", _perf, finds_symbols=True,
     ),
     Importer(
-        "mono",
-        "Mono log profiler (.mlpd): data versions 1 to 17, header versions 0.1 to 3.0, 4 and 8-byte pointers",
-        (".mlpd",),
-        "output.mlpd",
+        "mono", "Mono log profiler (.mlpd): data versions 1 to 17, header versions 0.1 to 3.0, 4 and 8-byte pointers",
+        (".mlpd",), "output.mlpd", _mono,
     ),
     Importer(
-        "xray",
-        "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",
-        (".xray",),
-        "app.xray --symbols app",
+        "xray", "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",
+        (".xray",), "app.xray --symbols app", _xray,
     ),
-)
+)  # fmt: skip
 
-GB = 10**9
 # A longer suffix before the shorter one that it ends with.
 EXPORTERS = (
-    Exporter("gecko", "Gecko profile, raw format, version 36", (".gecko.json",), "profiler.firefox.com", GB),
     Exporter(
-        "firefox", "Firefox Profiler, processed format, version 70", (".json",), "profiler.firefox.com", GB,
-        compares=True,
+        "gecko", "Gecko profile, raw format, version 36", (".gecko.json",), ".gecko.json.gz", "profiler.firefox.com",
+        GB, _gecko,
     ),
     Exporter(
-        "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), "ui.perfetto.dev", GB, compares=True
+        "firefox", "Firefox Profiler, processed format, version 70", (".json",), ".json.gz", "profiler.firefox.com",
+        GB, _firefox, comparing=_firefox_comparison,
     ),
     Exporter(
-        "html", "page that opens anywhere, with both of these inside", (".html",), "any browser", GB,
-        holds=("firefox", "perfetto"), compares=True,
+        "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), ".pftrace", "ui.perfetto.dev",
+        GB, _perfetto, comparing=_perfetto_comparison,
+    ),
+    Exporter(
+        "html", "page that opens anywhere, with both of these inside", (".html",), ".html", "any browser",
+        GB, _html, holds=("firefox", "perfetto"), comparing=_html_comparison,
     ),
 )  # fmt: skip
 DEFAULT_EXPORTER = "firefox"
-DEFAULT_SUFFIX = {"firefox": ".json.gz", "gecko": ".gecko.json.gz", "perfetto": ".pftrace", "html": ".html"}
 
 
 def importer_named(name: str) -> Importer:

@@ -204,7 +204,7 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     for name in OUTPUTS:
         sink = io.BytesIO()
         out = Output(sink, gzip=False)
-        exporter_named(name).module.write(trace, out, lambda _: None)
+        exporter_named(name).writer()(trace, out, lambda _: None)
         out.finish()
         exports.append(sink.getvalue())
     issues = "\n".join(issue.as_text() for issue in trace.report)

@@ -19,9 +19,10 @@ import traceferry
 from traceferry.analysis.compare.comparison import Comparison, compare
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.trees import diff_tree
+from traceferry.exporters.html.comparison import write_comparison
 from traceferry.files.output import open_output
 from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, Trace
-from traceferry.registry import EXPORTERS, exporter_named
+from traceferry.registry import EXPORTERS
 
 SUFFIXES = {"firefox": "diff.json.gz", "perfetto": "diff.pftrace", "html": "diff.html"}
 # Nested calls, so that total and self differ; on the new side C takes longer, D is new, E is gone.
@@ -47,9 +48,9 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 def written(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("written")
     for exporter in EXPORTERS:
-        if exporter.compares:
+        if exporter.comparing:
             with open_output(str(folder / SUFFIXES[exporter.name])) as out:
-                exporter.comparing.write_comparison(comparison, out)
+                exporter.comparing()(comparison, out)
     return {name: folder / file for name, file in SUFFIXES.items()}
 
 
@@ -192,7 +193,7 @@ def test_a_frame_of_the_page_has_the_verdicts_of_its_own_function(tmp_path: Path
     """Also where two have one name, or a name that every object has."""
     compared = compare(*([named_run(is_slow, nth) for nth in range(4)] for is_slow in (False, True)))
     with open_output(str(tmp_path / "diff.html")) as out:
-        exporter_named("html").comparing.write_comparison(compared, out)
+        write_comparison(compared, out)
     frames = data_of(tmp_path / "diff.html")["frames"]
     found = dict(zip(zip(frames["name"], frames["place"], strict=True), frames["verdicts"], strict=True))
     changed = ["self time slower", "total time slower"]

@@ -176,7 +176,7 @@ def use_trace(inputs: dict[str, bytes]) -> None:
     DiffTree((("f",),), trees.nodes.parent, trees.nodes.key, (measured,)).largest(1)
     # A page holds what the others write.
     for exporter in (exporter for exporter in EXPORTERS if exporter.name != "html"):
-        exporter.module.write(trace, Output(Nowhere(), gzip=False), lambda _: None)
+        exporter.writer()(trace, Output(Nowhere(), gzip=False), lambda _: None)
     summarize(select_lasting(trace, 15))
     summarize(select_range(trace, trace.start_ts + 15, trace.end_ts - 15))
     for _, thread in trace.threads:

@@ -322,7 +322,7 @@ def exported(trace: Trace) -> None:
     """By all exporters: a page holds what those that are not named here write."""
     for name in ("html", "gecko"):
         out = Output(Nowhere(), gzip=False)
-        exporter_named(name).module.write(trace, out, lambda _: None)
+        exporter_named(name).writer()(trace, out, lambda _: None)
         out.finish()
 
 

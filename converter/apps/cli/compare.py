@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from traceferry import registry
 from traceferry.apps.cli.options import (
     DONE,
     RECORDING,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from traceferry.analysis.compare.comparison import Comparison, Options
     from traceferry.analysis.compare.gate import Outcome
     from traceferry.analysis.compare.runs import Run
+    from traceferry.registry import WriteComparison
 
 BREACHED = 3  # a gate failed
 METHODS = ("typical", "whole", "none")
@@ -199,18 +201,22 @@ def _is_data_set(path: str) -> bool:
 
 
 def _check_outputs(arguments: argparse.Namespace, paths: tuple[list[str], list[str]]) -> None:
-    """Before anything is read: an output that cannot be written is an error now."""
-    from traceferry import registry
-
+    """Raises UsageError for an output that cannot be written, before anything is read."""
     for output in arguments.output:
-        exporter = registry.exporter_for(output)
-        if not exporter.compares:
-            known = ", ".join(e.suffixes[0] for e in registry.EXPORTERS if e.compares)
-            raise UsageError(f"{output}: {exporter.name} has no comparisons; known: {known}")
+        _comparison_writer(output)
     files = [path for path in (arguments.json, arguments.markdown, *arguments.output) if path]
     if files.count("-") > 1:
         raise UsageError("only one output can be standard output")
     check_distinct([path for path in files if path != "-"], [*paths[0], *paths[1]])
+
+
+def _comparison_writer(output: str) -> WriteComparison:
+    """Returns what writes a comparison in the format of the output's suffix. Raises UsageError if there is none."""
+    exporter = registry.exporter_for(output)
+    if exporter.comparing is None:
+        known = ", ".join(e.suffixes[0] for e in registry.EXPORTERS if e.comparing)
+        raise UsageError(f"{output}: {exporter.name} has no comparisons; known: {known}")
+    return exporter.comparing()
 
 
 def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequence[Outcome]) -> None:
@@ -239,14 +245,11 @@ def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequ
 
 
 def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> None:
-    from traceferry import registry
-
     for output in arguments.output:
-        exporter = registry.exporter_for(output)
         with open_output(output) as out:
-            exporter.comparing.write_comparison(comparison, out)
+            _comparison_writer(output)(comparison, out)
         if not arguments.quiet:
-            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
+            print(shown(f"wrote {output}: open it in {registry.exporter_for(output).viewer}"), file=sys.stderr)
 
 
 def _part(text: str) -> float:

@@ -119,7 +119,7 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     exporter.writer(arguments.without)
     found = find_recordings(arguments)
     work = Conversion(
-        reading_of(arguments, found), absolute(arguments.output), exporter.name, registry.DEFAULT_SUFFIX[exporter.name],
+        reading_of(arguments, found), absolute(arguments.output), exporter.name, exporter.default_suffix,
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(
@@ -136,7 +136,7 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
         first = arguments.inputs[0]
         if first == "-":
             raise UsageError("standard input needs an output: -o OUT")
-        return beside(first, registry.DEFAULT_SUFFIX[exporter.name]), exporter
+        return beside(first, exporter.default_suffix), exporter
     if arguments.to:
         return arguments.output, registry.exporter_named(arguments.to)
     if arguments.output == "-":

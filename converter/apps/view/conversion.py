@@ -53,7 +53,7 @@ class Conversion:
             if viewer.name not in self.files:
                 if self.trace is None:
                     raise UsageError(f"{self.title} is not a file for {viewer.title}")
-                path = self.folder / f"trace{registry.DEFAULT_SUFFIX[viewer.name]}"
+                path = self.folder / f"trace{viewer.suffix}"
                 save(self.trace, path, format=viewer.name, progress=progress)
                 self.files[viewer.name] = path
             return self.files[viewer.name]

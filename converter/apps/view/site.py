@@ -12,14 +12,13 @@ from pathlib import Path
 from traceferry.apps.view.conversion import Conversion
 from traceferry.apps.view.page import Button
 from traceferry.apps.view.symbol_server import SymbolServer
-from traceferry.apps.view.viewers import FIREFOX, NO_SERVER, PERFETTO, VIEWERS, Viewer, address, receiving_address
+from traceferry.apps.view.viewers import NO_SERVER, VIEWERS, Viewer, address, receiving_address
 from traceferry.common.errors import UsageError
 from traceferry.model import Trace
 
 TOKEN_BYTES = 24
 INDEX = "index.html"
 MAX_VIEWER_FILES = 100_000
-SUFFIXES = {FIREFOX.name: ".json.gz", PERFETTO.name: ".pftrace"}
 
 
 @dataclass
@@ -69,7 +68,7 @@ class Site:
 
     def trace_path(self, viewer: Viewer) -> str:
         """The same for every state of the inputs, and without names: the host of a viewer may see it."""
-        suffix = "" if self.conversion.trace is None else SUFFIXES[viewer.name]
+        suffix = "" if self.conversion.trace is None else viewer.suffix
         return f"{self.prefix}/trace{suffix}"
 
     def viewer_of_path(self, path: str) -> Viewer | None:

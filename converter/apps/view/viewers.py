@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from traceferry import registry
+
 # The only loopback port that ui.perfetto.dev's content security policy lets it connect to.
 PERFETTO_PORT = 9001
 # It shows the sources that a trace holds, and is off by default.
@@ -31,13 +33,21 @@ class Viewer:
     """name: also the exporter's; port: the only one that it can load from, 0 is any."""
 
     name: str
-    title: str
     origin: str
     port: int = 0
 
+    @property
+    def title(self) -> str:
+        return registry.exporter_named(self.name).viewer
 
-FIREFOX = Viewer("firefox", "profiler.firefox.com", "https://profiler.firefox.com")
-PERFETTO = Viewer("perfetto", "ui.perfetto.dev", "https://ui.perfetto.dev", PERFETTO_PORT)
+    @property
+    def suffix(self) -> str:
+        """That of the files that are made for it."""
+        return registry.exporter_named(self.name).default_suffix
+
+
+FIREFOX = Viewer("firefox", "https://profiler.firefox.com")
+PERFETTO = Viewer("perfetto", "https://ui.perfetto.dev", PERFETTO_PORT)
 VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
 
 
