@@ -3,6 +3,7 @@
 import random
 import struct
 import tracemalloc
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import product
 
@@ -558,6 +559,71 @@ def test_strings_that_lie_over_each_other_do_not_make_texts_without_an_end() -> 
     lengths = [len(name) for name in names_at(gsym, *range(0x1010, 0x1010 + 400))]
     assert lengths == [1 << 16] * 256 + [0] * 144
     assert [problem.what for problem in gsym.problems] == ["the strings lie over each other"]
+
+
+# ---------------------------------------------------------------- any functions
+
+
+@st.composite
+def calls_in(draw: st.DrawFn, begin: int, end: int, depth: int = 0) -> list[Call]:
+    """Calls that may lie over each other, and reach beyond what is around them."""
+    calls = []
+    for _ in range(draw(st.integers(0, 3 - depth))):
+        bounds = st.tuples(st.integers(begin, end), st.integers(0, 8)).map(lambda r: (r[0], r[0] + r[1]))
+        ranges = sorted(draw(st.lists(bounds, min_size=1, max_size=2)))
+        children = draw(calls_in(ranges[0][0], end, depth + 1)) if ranges[0][0] < end else []
+        file = draw(st.sampled_from([A, B, ""]))
+        calls.append(Call(draw(st.sampled_from("xyz")), ranges, file, draw(st.integers(0, 5)), children))
+    return calls
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> list[Body]:
+    """Functions that may start together, reach into the next, and have no size."""
+    found: list[Body] = []
+    start = 0x1010
+    for nth in range(draw(st.integers(0, 5))):
+        start += draw(st.integers(0, 12))
+        size = draw(st.integers(0, 16))
+        rows = st.tuples(st.integers(start, start + 16), st.sampled_from([A, B]), st.integers(0, 90_000))
+        lines = draw(st.none() | st.lists(rows, max_size=5).map(lambda rows: sorted(rows, key=lambda row: row[0])))
+        found.append(Body(f"f{nth}", start, size, lines, draw(calls_in(start, start + max(size, 1)))))
+    return found
+
+
+def looked_up(functions: list[Body], address: int) -> Stack:
+    """What the format says, for one address."""
+    starts = [function.start for function in functions]
+    together = functions[bisect_left(starts, starts[bisect_right(starts, address) - 1]) :] if starts else []
+    holding = (f for f in together if f.start == together[0].start and (f.size == 0 or address - f.start < f.size))
+    function = next(holding, None) if starts and starts[0] <= address else None
+    if function is None:
+        return []
+    rows = function.lines or []
+    nth = bisect_right([row[0] for row in rows], address)
+    if not nth:
+        return [(function.name, "", 0)]
+    # The root of the tree is the function.
+    calls = (function.inlines or []) if address < function.start + max(function.size, 1) else []
+    names, places = [function.name], []
+    while call := next((c for c in calls if any(begin <= address < end for begin, end in c.ranges)), None):
+        calls = call.children
+        if call.file:
+            names.append(call.name)
+            places.append((call.file, call.line))
+    return [(name, *place) for name, place in zip(names, [*places, rows[nth - 1][1:]], strict=True)][::-1]
+
+
+@examples(200)
+@given(bodies(), st.sampled_from(SHAPES))
+def test_look_ups_are_those_of_plain_python(functions: list[Body], shape: tuple[int, str, int]) -> None:
+    file = GsymFile(*shape)
+    for function in functions:
+        file.function(*function)
+    addresses = range(0x1000, 0x1080)
+    assert told(file, *addresses) == [looked_up(functions, address) for address in addresses]
+    tables = [(f.start, f.size, f.name, list(f.lines or [])) for f in functions]
+    assert [(f.start, f.size, f.name, list(f.lines)) for f in opened(file).functions()] == tables
 
 
 # ---------------------------------------------------------------- any bytes

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.symbolication.gsym import gsym_kernel
-from traceferry.symbolication.gsym.layout import INFO_SIZE, NODE_BYTES, RANGE_BYTES, Info, Layout, Problem
+from traceferry.symbolication.gsym._infos import DAMAGES, IS_CUT, IS_OUTSIDE, Decoder, Info
+from traceferry.symbolication.gsym.layout import INFO_SIZE, DamagedInfoError, Problem
 from traceferry.symbolication.gsym.tables import Tables
 from traceferry.symbolication.gsym.texts import Texts
 from traceferry.symbolication.interface import Function, Inline
-
-CUT, OUTSIDE = gsym_kernel.DAMAGES[1], gsym_kernel.DAMAGES[3]
 
 
 @dataclass(frozen=True)
@@ -25,10 +23,6 @@ class CallSite:
     address: int
     flags: int
     callees: tuple[str, ...]
-
-
-class DamagedInfoError(Exception):
-    """What is wrong with a function info."""
 
 
 class Infos:
@@ -42,7 +36,7 @@ class Infos:
         self.texts = Texts(tables, problems)
         self._tables = tables
         self._problems = problems
-        self._spent = np.zeros(1, np.uint64)
+        self._decoder = Decoder(tables.data, tables.layout)
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """(start of the function, offset of its info), for each whose offset is inside."""
@@ -55,16 +49,15 @@ class Infos:
             if at + INFO_SIZE <= layout.infos_end:
                 yield (layout.base + int(starts[entry])) % (1 << 64), at
             else:
-                self._note(layout.offsets + entry * layout.offset_size, OUTSIDE)
+                self._note(layout.offsets + entry * layout.offset_size, DAMAGES[IS_OUTSIDE])
 
     def info(self, at: int, end: int | None = None) -> Info | None:
-        """None where it is damaged."""
-        out = np.empty(len(Info._fields), np.uint64)
-        damage = gsym_kernel.parts(self._tables.data, self._within(end), at, self._spent, out)
-        if damage:
-            self._note(at, gsym_kernel.DAMAGES[damage])
+        """Returns None where it is damaged."""
+        info = self._decoder.info(at, end)
+        if info.damage:
+            self._note(at, DAMAGES[info.damage])
             return None
-        return Info(*out.tolist())
+        return info
 
     def function(self, info: Info | None, at: int, start: int) -> Iterator[Function]:
         """The function that starts at `start`, unless its info, which is at `at`, is damaged."""
@@ -78,45 +71,17 @@ class Infos:
         else:
             yield Function(self.texts.name(info.name), start, info.size, lines, inlines)
 
-    def _within(self, end: int | None) -> Layout:
-        layout = self._tables.layout
-        return layout if end is None else layout._replace(infos_end=end)
-
     def _lines(self, info: Info, start: int) -> list[tuple[int, str, int]]:
-        most = info.line_table_end - info.line_table
-        addresses, files, lines = np.empty(most, np.uint64), np.empty(most, np.uint32), np.empty(most, np.int32)
-        where = (self._tables.data, self._tables.layout, info.line_table, info.line_table_end, start)
-        n = _undamaged(gsym_kernel.rows(*where, addresses, files, lines)) if most else 0
-        paths = map(self.texts.path, files[:n].tolist())
-        return list(zip(addresses[:n].tolist(), paths, lines[:n].tolist(), strict=True))
+        rows = self._decoder.rows(info, start)
+        return [(address, self.texts.path(file), line) for address, file, line in rows]
 
     def _inlines(self, info: Info, start: int) -> tuple[Inline, ...]:
-        """What is inlined into the function. The root of the tree is the function itself, and not called."""
-        size = info.inlines_end - info.inlines
-        if not size:
-            return ()
-        most, n_ranges = size // NODE_BYTES + 1, size // RANGE_BYTES + 1
-        levels, lines = np.empty(most, np.int32), np.empty(most, np.int32)
-        names, files = np.empty(most, np.uint64), np.empty(most, np.uint32)
-        first = np.empty(most + 1, np.int64)
-        starts, ends = np.empty(n_ranges, np.uint64), np.empty(n_ranges, np.uint64)
-        where = (self._tables.data, self._tables.layout, info.inlines, info.inlines_end, start)
-        n = _undamaged(gsym_kernel.nodes(*where, levels, names, files, lines, first, starts, ends))
-        level_of, name_of, file_of, line_of = (column[:n].tolist() for column in (levels, names, files, lines))
-        first_of = first[: n + 1].tolist()
-        n_used = first_of[n]
-        ranges = list(zip(starts[:n_used].tolist(), ends[:n_used].tolist(), strict=True))
+        """Returns what is inlined into the function. The root of the tree is the function itself, and not called."""
         # By level, those whose parent is still to come: from the last node to the root.
         waiting: dict[int, list[Inline]] = {}
-        for node in reversed(range(n)):
-            level = level_of[node]
-            inline = Inline(
-                self.texts.name(name_of[node]),
-                tuple(ranges[first_of[node] : first_of[node + 1]]),
-                self.texts.path(file_of[node]),
-                line_of[node],
-                tuple(reversed(waiting.pop(level + 1, []))),
-            )
+        for level, name, file, line, ranges in reversed(self._decoder.nodes(info, start)):
+            children = tuple(reversed(waiting.pop(level + 1, [])))
+            inline = Inline(self.texts.name(name), ranges, self.texts.path(file), line, children)
             waiting.setdefault(level, []).append(inline)
         roots = waiting.get(0, [])
         return tuple(roots) if roots and roots[0].call_source else tuple(c for root in roots for c in root.children)
@@ -131,11 +96,11 @@ class Infos:
         child = info.merged + 4
         for _ in range(count):
             if child + 4 > info.merged_end:
-                return self._note(child, CUT)
+                return self._note(child, DAMAGES[IS_CUT])
             (size,) = word.unpack_from(self._tables.data, child)
             child += 4
             if size > info.merged_end - child:
-                return self._note(child, CUT)
+                return self._note(child, DAMAGES[IS_CUT])
             yield child, child + size
             child += size
 
@@ -150,21 +115,14 @@ class Infos:
         place = info.call_sites + 4
         for _ in range(count):
             if place + site.size > info.call_sites_end:
-                return self._note(place, CUT)
+                return self._note(place, DAMAGES[IS_CUT])
             offset, flags, n_callees = site.unpack_from(data, place)
             place += site.size
             if n_callees > (info.call_sites_end - place) // string_size:
-                return self._note(place, CUT)
+                return self._note(place, DAMAGES[IS_CUT])
             callees = np.frombuffer(data, f"{order}u{string_size}", n_callees, place).tolist()
             yield CallSite((start + offset) % (1 << 64), flags, tuple(self.texts.name(callee) for callee in callees))
             place += n_callees * string_size
 
     def _note(self, offset: int, what: str) -> None:
         self._problems.add(Problem(offset, what))
-
-
-def _undamaged(n: int) -> int:
-    """A kernel's result, which below 0 is damage."""
-    if n < 0:
-        raise DamagedInfoError(gsym_kernel.DAMAGES[-n])
-    return n

@@ -64,33 +64,18 @@ ELF_MAGIC = b"\x7fELF"
 ELF_SECTION = ".gsym"
 
 
-class Info(NamedTuple):
-    """A function info: u32 size, the name's string offset; then for each type of data u32 type, u32 length and that
-    many bytes, until type 0. Infos need not be aligned. Here with where the data of each type begins and ends."""
-
-    size: int
-    name: int
-    end: int
-    line_table: int
-    line_table_end: int
-    inlines: int
-    inlines_end: int
-    merged: int
-    merged_end: int
-    call_sites: int
-    call_sites_end: int
+class DamagedInfoError(Exception):
+    """What is wrong with a function info."""
 
 
 # The first field of an info, without which there is none.
 INFO_SIZE = 4
-# The least that a node of an inline tree needs, and one of its ranges.
-NODE_BYTES, RANGE_BYTES = 10, 2
 # CallSite.flags.
 INTERNAL_CALL, EXTERNAL_CALL = 1, 2
 
 
 class Layout(NamedTuple):
-    """Where the tables of a file lie, as the kernels need it: offsets and sizes in bytes.
+    """Where the tables of a file lie, as the compiled code needs it: offsets and sizes in bytes.
 
     big: whether numbers are big endian; base: what addresses count from; infos: what info offsets count from, none is
     read from infos_end on; string_size: of a string offset; n_strings: bytes of the string table; files: the first

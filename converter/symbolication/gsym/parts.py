@@ -1,7 +1,7 @@
 """Of a GSYM file that is elsewhere: which of its bytes look-ups need.
 
 Bytes that were not fetched are zeros, and an info of zeros is one that ends at once, so everything is fetched before
-the kernels decode it: answers are those that the whole file gives, damaged or not.
+it is decoded: answers are those that the whole file gives, damaged or not.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import numpy as np
 
 from traceferry.files.sparse import SparseFile
 from traceferry.model import Array
-from traceferry.symbolication.gsym import gsym_kernel
-from traceferry.symbolication.gsym.layout import INFO_SIZE, Info
+from traceferry.symbolication.gsym._infos import IS_CUT, Decoder
+from traceferry.symbolication.gsym.layout import INFO_SIZE
 from traceferry.symbolication.gsym.tables import Tables
 
-CUT = 1  # of gsym_kernel.DAMAGES
 # Functions that start together are tried one after the other. After so many all infos are fetched.
 MAX_ROUNDS = 8
 # How far an info is thought to reach at most, until it says so.
@@ -63,8 +62,8 @@ class Parts:
     def need_infos(self, infos: Array) -> None:
         """These infos whole. Infos follow each other, in any order, but nothing says so: an info that goes on where the
         next one begins is fetched until its end."""
-        layout, data = self._tables.layout, self._tables.data
-        out, spent = np.empty(len(Info._fields), np.uint64), np.zeros(1, np.uint64)
+        layout = self._tables.layout
+        decoder = Decoder(self._tables.data, layout)
         at = np.unique(infos)
         edges = np.append(self._infos, layout.infos_end)
         ends = np.minimum(edges[np.searchsorted(edges, at, "right")], at + MAX_GUESS)
@@ -72,9 +71,7 @@ class Parts:
             self._file.need_all(at, ends)
             is_cut = np.zeros(len(at), bool)
             for nth, (begin, end) in enumerate(zip(at.tolist(), ends.tolist(), strict=True)):
-                spent[0] = 0
-                damage = gsym_kernel.parts(data, layout._replace(infos_end=end), begin, spent, out)
-                is_cut[nth] = damage == CUT and end < layout.infos_end
+                is_cut[nth] = decoder.info(begin, end).damage == IS_CUT and end < layout.infos_end
             at, ends = at[is_cut], ends[is_cut]
             ends = np.minimum(ends + np.maximum(ends - at, self._file.block), layout.infos_end)
 

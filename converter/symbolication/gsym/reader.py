@@ -1,6 +1,6 @@
 """GSYM symbol files, versions 1 and 2: look-ups, and whole functions.
 
-Look-ups decode only the functions that they touch, in gsym_kernel.py; a damaged part loses its function and is listed
+Look-ups decode only the functions that they touch; a damaged part loses its function and is listed
 in `problems`. Of a file that is elsewhere they fetch only what they decode.
 """
 
@@ -17,9 +17,9 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.files.sparse import SparseFile
 from traceferry.model import Array
-from traceferry.symbolication.gsym import gsym_kernel
+from traceferry.symbolication.gsym._infos import DAMAGES, Decoder, Lookup
 from traceferry.symbolication.gsym.infos import CallSite, Infos
-from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, Layout, Problem
+from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, Problem
 from traceferry.symbolication.gsym.parts import Parts
 from traceferry.symbolication.gsym.tables import read_tables
 from traceferry.symbolication.gsym.texts import Texts
@@ -51,6 +51,7 @@ class Gsym:
         self.little_endian = not self._tables.layout.big
         self.base = self._tables.layout.base
         self.build_id = self._tables.uuid.hex()
+        self._decoder = Decoder(self._tables.data, self._tables.layout)
         self._problems: set[Problem] = set()
         self._parts = Parts(self._tables, file) if file is not None else None
 
@@ -72,21 +73,21 @@ class Gsym:
         address. An address without a row in the line table has the function alone."""
         asked = np.ascontiguousarray(addresses, np.uint64)
         order = np.argsort(asked)
-        return self._frames(self._tables.layout, self._find(asked[order]), order)
+        return self._frames(self._decoder, self._find(asked[order]), order)
 
     def merged(self, address: int) -> list[Frames]:
         """What runs at an address, once for each function that was merged with the one there: first the one that
         `lookup` gives. [] where nothing is found."""
-        layout = self._tables.layout
         found = self._find(np.array([address], np.uint64))
         if found.infos[0] < 0 or found.damage[0]:
             return []
         order = np.zeros(1, np.int64)
-        answers = [self._frames(layout, found, order)]
+        answers = [self._frames(self._decoder, found, order)]
         infos = self._infos()
         for at, end in infos.merged(infos.info(int(found.infos[0]))):
             child = replace(found, infos=np.array([at], np.int64))
-            answers.append(self._frames(layout._replace(infos_end=end), child, order))
+            decoder = Decoder(self._tables.data, self._tables.layout._replace(infos_end=end))
+            answers.append(self._frames(decoder, child, order))
         return [frames for frames in answers if _holds(frames, address)]
 
     def call_sites(self, address: int) -> list[CallSite]:
@@ -101,48 +102,33 @@ class Gsym:
 
     def _find(self, addresses: Array) -> Found:
         """addresses: sorted."""
-        n = len(addresses)
-        found = Found(addresses, np.empty(n, np.int64), np.empty(n, np.uint64), np.empty(n, np.uint8))
-        where = (self._tables.data, self._tables.layout, addresses, found.infos, found.starts, found.damage)
         if self._parts is None:
-            gsym_kernel.find(*where)
-            return found
+            return Found(addresses, *self._decoder.find(addresses))
         self._parts.need_tables()
-        gsym_kernel.find(*where)
+        found = Found(addresses, *self._decoder.find(addresses))
         while self._parts.need_sizes(found.readable):
-            gsym_kernel.find(*where)
+            found = Found(addresses, *self._decoder.find(addresses))
         self._parts.need_infos(found.readable)
         return found
 
-    def _frames(self, layout: Layout, found: Found, order: Array) -> Frames:
+    def _frames(self, decoder: Decoder, found: Found, order: Array) -> Frames:
         """order: which of the asked addresses each found one is."""
         n = len(order)
-        sizes, names, inside = (np.empty(n, np.uint64) for _ in range(3))
-        files = np.empty(n, np.uint32)
-        lines, counts = np.empty(n, np.int32), np.empty(n, np.int32)
-        where = (self._tables.data, layout, found.addresses, found.infos, found.starts)
-        gsym_kernel.count(*where, sizes, names, files, lines, counts, inside, found.damage)
+        lookup = Lookup(decoder, found.addresses, found.infos, found.starts, found.damage)
         self._note_damage(found)
         first = np.zeros(n + 1, np.int64)
-        first[1:][order] = counts
+        first[1:][order] = lookup.counts
         np.cumsum(first, out=first)
-        name, source = np.empty(int(first[-1]), np.uint64), np.empty(int(first[-1]), np.uint32)
-        line = np.empty(int(first[-1]), np.int32)
-        begins = first[:-1][order]
-        ends = np.empty(n, np.int64)
-        gsym_kernel.fill(*where, names, files, lines, counts, inside, begins, ends, name, source, line)
-        known = counts > 0
+        names, files, lines = lookup.frames(first[:-1][order])
         start, size = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        start[order], size[order] = np.where(known, found.starts, 0), np.where(known, sizes, 0)
+        start[order], size[order] = np.where(lookup.counts > 0, found.starts, 0), lookup.sizes
         texts = Texts(self._tables, self._problems)
-        return Frames(first, texts.names_of(name), texts.paths_of(source), line, start, size, texts.all)
+        return Frames(first, texts.names_of(names), texts.paths_of(files), lines, start, size, texts.all)
 
     def _note_damage(self, found: Found) -> None:
         damaged = np.flatnonzero(found.damage)
         places = np.stack((found.infos[damaged], found.damage[damaged].astype(np.int64)), axis=1)
-        self._problems |= {
-            Problem(offset, gsym_kernel.DAMAGES[what]) for offset, what in np.unique(places, axis=0).tolist()
-        }
+        self._problems |= {Problem(offset, DAMAGES[what]) for offset, what in np.unique(places, axis=0).tolist()}
 
     def _fetch_everything(self) -> None:
         if self._tables.file is not None:
@@ -179,7 +165,7 @@ class Gsym:
         for _, at in infos.entries():
             info = infos.info(at)
             if info is not None:
-                sizes["line tables"] += info.line_table_end - info.line_table
+                sizes["line tables"] += info.lines_end - info.lines
                 sizes["inline trees"] += info.inlines_end - info.inlines
                 sizes["merged functions"] += info.merged_end - info.merged
                 sizes["call sites"] += info.call_sites_end - info.call_sites
