@@ -6,7 +6,7 @@ Cython's pure-Python mode: also runs interpreted. ValueError: an array has the w
 
 import cython
 
-from traceferry.kernels.interning import intern_pair, intern_triple
+from traceferry.kernels.interning import intern_pair
 from traceferry.kernels.nodes import NodeTable
 
 
@@ -42,26 +42,6 @@ def enter_addresses(
     with cython.nogil:
         for i in range(first, n):
             intern_pair(spaces, addresses, slots, i, spaces[i], addresses[i])
-
-
-def enter_triples(
-    one: cython.int[::1],
-    other: cython.int[::1],
-    third: cython.int[::1],
-    first: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    if (
-        other.shape[0] != one.shape[0]
-        or third.shape[0] != one.shape[0]
-        or not fits(one.shape[0], first, n, slots.shape[0])
-    ):
-        raise ValueError("enter_triples: an array has the wrong length")
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(first, n):
-            intern_triple(one, other, third, slots, i, one[i], other[i], third[i])
 
 
 def enter_lists(
@@ -102,5 +82,4 @@ if not cython.compiled:
 
     enter_pairs = plain_integers(enter_pairs)
     enter_addresses = plain_integers(enter_addresses)
-    enter_triples = plain_integers(enter_triples)
     enter_lists = plain_integers(enter_lists)

@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump import _records
 from traceferry.importers.jitdump.inlines import (
     InlineTable,
     Stack,
@@ -150,12 +150,11 @@ def scan(data: memoryview, header: Header, start: int) -> Iterator[tuple[Array, 
     """Pieces of (id uint32, offset int64, size uint32, time stamp uint64) of the whole records from `start` on."""
     at = start
     while True:
-        ids, offsets, sizes, timestamps = (np.empty(PIECE, t) for t in (np.uint32, np.int64, np.uint32, np.uint64))
-        n = jitdump_kernel.scan(data, at, header.byte_order == ">", ids, offsets, sizes, timestamps)
-        if n == 0:
+        ids, offsets, sizes, timestamps = _records.scan(data, at, header.byte_order == ">", PIECE)
+        if not len(ids):
             return
-        yield ids[:n], offsets[:n], sizes[:n], timestamps[:n]
-        at = int(offsets[n - 1]) + int(sizes[n - 1])
+        yield ids, offsets, sizes, timestamps
+        at = int(offsets[-1]) + int(sizes[-1])
 
 
 def source_parts(record: memoryview, layout: Structs) -> tuple[bytes, bytes] | None:
@@ -240,12 +239,8 @@ class _Decoder:
 
     def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
         """(tid, address, size, index, size of the name, place of the code) of each."""
-        n = len(begins)
-        tids, names, code_at = (np.zeros(n, np.int64) for _ in range(3))
-        addresses, sizes, indexes = (np.zeros(n, np.uint64) for _ in range(3))
-        big = self._dump.header.byte_order == ">"
-        jitdump_kernel.loads(self._data, big, begins, ends, tids, addresses, sizes, indexes, names, code_at)
-        return zip(*(c.tolist() for c in (tids, addresses, sizes, indexes, names, code_at)), strict=True)
+        fields = _records.loads(self._data, self._dump.header.byte_order == ">", begins, ends)
+        return zip(*(column.tolist() for column in fields), strict=True)
 
     def _load(
         self, nth: int, begin: int, ts: int, tid: int, address: int, size: int, index: int, name_size: int, code_at: int

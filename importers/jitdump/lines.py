@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.jitdump import jitdump_kernel
+from traceferry.importers.jitdump._records import LineEntries
 from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
 from traceferry.model import Array
 
@@ -84,29 +84,16 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     # No more than the bytes can hold.
     counts = np.minimum(claimed, (ends - begins) // (DEBUG_ENTRY_SIZE + 1))
     bases = np.array([record.address for record in records], np.uint64)
-    n = int(counts.sum())
-    starts, stops = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-    is_sorted = np.empty(len(records), np.uint8)
-    # The rest, which takes no memory until it is used, is for records that are read again.
-    most = n + int(((ends - begins) // (DEBUG_ENTRY_SIZE + 1)).sum())
-    offsets, lines, columns, files = (np.empty(most, np.int32) for _ in range(4))
-    run_at, run_size = np.empty(n, np.int64), np.empty(n, np.int32)
-    n_runs = jitdump_kernel.entries(
-        data, big, begins, ends, counts, bases, REACH, starts, stops, is_sorted, offsets[:n], lines[:n], columns[:n],
-        files[:n], run_at, run_size,
-    )  # fmt: skip
-    n = int(stops[-1])
-    spans = zip(run_at[:n_runs].tolist(), run_size[:n_runs].tolist(), strict=True)
+    read = LineEntries(data, big, begins, ends, counts, bases, REACH)
+    spans = zip(read.run_at.tolist(), read.run_size.tolist(), strict=True)
     index: dict[bytes, int] = {}
     file_of_run = np.array([index.setdefault(bytes(data[at : at + size]), len(index)) for at, size in spans], np.int32)
-    if n_runs:
-        files[:n] = file_of_run[files[:n]]
-    table = Lines(starts, stops, offsets, lines, columns, files)
-    n_walked = n
-    replaced, n = _repair(data, header, records, table, index, claimed, note)
-    is_sorted[starts >= n_walked] = 0
-    is_file = _still_used(files[:n], replaced, len(index))
-    table.offsets, table.lines, table.columns, table.files = offsets[:n], lines[:n], columns[:n], files[:n]
+    if len(file_of_run):
+        read.runs[:] = file_of_run[read.runs]
+    table = Lines(read.starts, read.stops, read.offsets, read.lines, read.columns, read.runs)
+    is_file = _repair(data, header, records, table, index, claimed, note)
+    is_sorted = read.is_sorted
+    is_sorted[table.starts >= len(read.offsets)] = 0
     table.file_names = [
         name.decode("utf-8", "surrogateescape") if used else ""
         for name, used in zip(index, is_file.tolist(), strict=True)
@@ -145,10 +132,10 @@ def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], note: Not
 def _repair(
     data: memoryview, header: Header, records: Sequence[Record], table: Lines, index: dict[bytes, int],
     claimed: Array, note: Note,
-) -> tuple[list[slice], int]:  # fmt: skip
-    """Records whose walk ended early, or whose names are overwritten, are read again with the name of the next load and
-    get new rows behind the others. Returns the rows that hold no longer, and how many there are now."""
-    n = int(table.stops[-1])
+) -> Array:  # fmt: skip
+    """Reads records whose walk ended early, or whose names are overwritten, again with the name of the next load; they
+    get new rows behind the others. Returns whether each name is one of a row that holds: others are no files."""
+    n = len(table.offsets)
     is_v8 = header.pad1 == V8_PADDING
     whole = table.stops - table.starts
     is_odd = whole < claimed
@@ -156,15 +143,14 @@ def _repair(
     overwritten = np.array([_is_overwritten(name) for name in index], bool)
     is_odd[some] |= overwritten[table.files[table.starts[some]]]
     replaced: list[slice] = []
+    added: list[tuple[Array, ...]] = []
     for r in np.flatnonzero(is_odd).tolist():
         before = slice(int(table.starts[r]), int(table.stops[r]))
         found = _with_name_of_load(data, header, records[r]) if is_v8 else None
         if found is not None:
             name, rows = found
             end = n + records[r].n_entries
-            for column, values in zip((table.offsets, table.lines, table.columns), rows, strict=True):
-                column[n:end] = values
-            table.files[n:end] = index.setdefault(name, len(index))
+            added.append((*rows, np.full(records[r].n_entries, index.setdefault(name, len(index)), np.int32)))
             table.starts[r], table.stops[r] = n, end
             replaced.append(before)
             n = end
@@ -181,16 +167,17 @@ def _repair(
             continue
         if not _is_of_bytecode(records[r], header):
             note("line_table_dropped", 1, records[r].begin, reason)
-    return replaced, n
-
-
-def _still_used(files: Array, replaced: Sequence[slice], n_names: int) -> Array:
-    """Whether a name is one of a row that holds: those that were overwritten are no files."""
     if not replaced:
-        return np.ones(n_names, bool)
-    uses = np.bincount(files, minlength=n_names)
-    for rows in replaced:
-        uses -= np.bincount(files[rows], minlength=n_names)
+        return np.ones(len(index), bool)
+    uses = np.bincount(table.files, minlength=len(index))
+    for rows_before in replaced:
+        uses -= np.bincount(table.files[rows_before], minlength=len(index))
+    for *_, files in added:
+        uses += np.bincount(files, minlength=len(index))
+    columns = (table.offsets, table.lines, table.columns, table.files)
+    table.offsets, table.lines, table.columns, table.files = (
+        np.concatenate(parts) for parts in zip(columns, *added, strict=True)
+    )
     return uses > 0
 
 

@@ -24,9 +24,9 @@ from traceferry.model import (
     distinct,
     rows_by_key,
 )
+from traceferry.symbolication._line_sizes import LineSizes
 from traceferry.symbolication.code_mapping import live_bytes
 from traceferry.symbolication.code_sizes import Weights, by_stretch, view_of
-from traceferry.symbolication.shares import Shares
 
 LOADED = MarkerType(
     "JIT code",
@@ -243,7 +243,7 @@ def _of_lines(code: Code, trace: Trace) -> Weights:
     size = np.array([load.size if load.inlines is None else 0 for load in loads], np.int64)
     numbers = {base: i for i, base in enumerate(dict.fromkeys(code.bases))}
     bases = np.array([numbers[base] for base in code.bases], np.int32)
-    shared = Shares(begins, ends, size, bases, lines.offsets, lines.files, lines.lines).run()
+    shared = LineSizes(begins, ends, size, bases, lines.offsets, lines.files, lines.lines)
     base, file, line = (shared.key_base, shared.key_file, shared.key_line)
     every = list(numbers)
     func, category, tier = (
@@ -263,4 +263,4 @@ def _of_lines(code: Code, trace: Trace) -> Weights:
     n = len(func)
     first_stack = trace.stacks.extend(prefix=np.full(n, -1, np.int32), frame=np.arange(first_frame, first_frame + n))
     loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop]
-    return Weights(loaded_at[shared.record], shared.key + np.int32(first_stack), shared.bytes)
+    return Weights(loaded_at[shared.record], shared.key + np.int32(first_stack), shared.n_bytes)
