@@ -1,19 +1,20 @@
 """Breakpad symbol files (docs/symbol_files.md of Breakpad): look-ups, functions, damage. The witness is symbolic."""
 
 import random
-from collections.abc import Callable
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from builders.breakpad import BUILD_ID, DEBUG_ID, SymFile
+from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.symbolication import Frames, Function, Inline
-from traceferry.symbolication.breakpad import breakpad_kernel
+from traceferry.symbolication.breakpad._records import Records
 from traceferry.symbolication.breakpad.reader import Breakpad
 
 
@@ -371,28 +372,74 @@ def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     consistent(bytes(damaged))
 
 
-# ---------------------------------------------------------------- the kernel
+# ---------------------------------------------------------------- records
+
+HEX, DECIMAL = rb"([0-9A-Fa-f]{1,16})", rb"([0-9]{1,16})"
+NAMED = rb"(?: m(?= ))? +" + DECIMAL + rb"(?: (.*))?"
+CODE = rb"(?: m(?= ))? +" + HEX + rb" +" + HEX
+RECORDS = {
+    "files": re.compile(rb"FILE" + NAMED),
+    "origins": re.compile(rb"INLINE_ORIGIN" + NAMED),
+    "functions": re.compile(rb"FUNC" + CODE + rb" +" + HEX + rb"(?: (.*))?"),
+    "publics": re.compile(rb"PUBLIC" + CODE + rb"(?: (.*))?"),
+    "lines": re.compile(HEX + rb" +" + HEX + rb" +" + DECIMAL + rb" +" + DECIMAL),
+    "inlines": re.compile(rb"INLINE(?: m(?= ))?" + (rb" +" + DECIMAL) * 4 + rb"((?: +[0-9A-Fa-f]{1,16}){2,})"),
+}
+SKIPPED = re.compile(rb"(?:STACK|INFO|MODULE)(?: .*)?|")
 
 
-def use_breakpad() -> None:
-    """Every kernel, with every kind of record."""
-    symbols = opened(program().raw("NOTHING").raw("INLINE 0 1 0 0 10"))
-    assert len(symbols.problems) == 2
+def records_of(text: bytes) -> dict[str, list[Any]]:
+    """As the format says, with regular expressions."""
+    found: dict[str, list[Any]] = {"damaged": [], **{kind: [] for kind in RECORDS}, "ranges": []}
+    at, function = 0, -1
+    for ended in text.split(b"\n"):
+        line = ended.removesuffix(b"\r")
+        kind, match = next(((k, m) for k, p in RECORDS.items() if (m := p.fullmatch(line))), ("", None))
+        row = row_of(kind, match, at, len(line), function) if match is not None else None
+        if line.split(b" ")[0] == b"FUNC":
+            function = len(found["functions"]) if row is not None else -1
+        if row is not None:
+            found["ranges"] += [[*one, len(found["inlines"])] for one in row.pop()] if kind == "inlines" else []
+            found[kind].append(row)
+        elif not SKIPPED.fullmatch(line):
+            found["damaged"].append(at)
+        at += len(ended) + 1
+    return found
 
 
-@pytest.mark.parametrize("kernel", ["count", "scan"])
-def test_a_table_without_room_is_noticed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[Any, ...]] = []
-    called: Callable[..., None] = getattr(breakpad_kernel, kernel)
-    monkeypatch.setattr(breakpad_kernel, kernel, lambda *arrays: (called(*arrays), calls.append(arrays)))
-    use_breakpad()
-    ((text, *tables),) = calls
-    for nth, table in enumerate(tables):
-        used = int(tables[-1][nth + 1]) if kernel == "scan" and nth < 8 else len(table)
-        short = [one.copy() for one in tables]
-        short[nth] = short[nth][: used - 1]
-        with pytest.raises(ValueError, match=kernel):
-            called(text, *short)
+def row_of(kind: str, match: re.Match[bytes], at: int, size: int, function: int) -> list[Any] | None:
+    fields = match.groups()
+    name = [at + (size if fields[-1] is None else match.start(match.lastindex or 0)), at + size]
+    if kind in ("files", "origins"):
+        return [int(fields[0]), *name]
+    if kind in ("functions", "publics"):
+        address, length = int(fields[0], 16), int(fields[1], 16) if kind == "functions" else 0
+        return [address, length, *name] if address + length < 1 << 64 else None
+    if kind == "lines":
+        address, length = int(fields[0], 16), int(fields[1], 16)
+        is_good = function >= 0 and address + length < 1 << 64
+        return [address, length, int(fields[2]), int(fields[3]), function, at] if is_good else None
+    numbers = [int(number, 16) for number in fields[4].split()]
+    ranges = list(zip(numbers[::2], numbers[1::2], strict=False))
+    is_good = len(numbers) % 2 == 0 and all(address + length < 1 << 64 for address, length in ranges)
+    is_good &= function >= 0 and int(fields[0]) < 128
+    return [*map(int, fields[:4]), function, at, ranges] if is_good else None
+
+
+WORDS = [b"FUNC", b"PUBLIC", b"FILE", b"INLINE", b"INLINE_ORIGIN", b"STACK", b"INFO", b"m", b"", b"x", b"\r"]
+NUMBERS = [b"0", b"1", b"7", b"9f", b"F0", b"127", b"128", b"f" * 16, b"f" * 17, b"9" * 16]
+ANY_LINE = st.lists(st.sampled_from(WORDS + NUMBERS * 2), max_size=8).map(b" ".join)
+GOOD_LINES = [b"FUNC 10 20 0 f g", b"FUNC m 10 f 0 f", b"10 4 1 0", b"INLINE 0 1 0 0 10 4 20 4", b"FILE 0 /a b.c", b"\r"]
+
+
+@examples(300)
+@given(st.lists(st.sampled_from(GOOD_LINES) | ANY_LINE, max_size=8).map(b"\n".join))
+def test_records_are_those_of_regular_expressions(text: bytes) -> None:
+    records = Records(np.frombuffer(text, np.uint8))
+    assert {kind: getattr(records, kind).tolist() for kind in records_of(b"")} == records_of(text)
+
+
+# ---------------------------------------------------------------- sizes
 
 
 def test_a_long_name_is_held_once() -> None:

@@ -643,12 +643,6 @@ def use(data: bytes) -> None:
     assert all(0 <= problem.offset <= len(data) and problem.what for problem in gsym.problems)
 
 
-def use_gsym() -> None:
-    """Every kernel is called, with every kind of data, in both versions and byte orders."""
-    for version, order in KINDS:
-        use(everything(GsymFile(version, order)).bytes())
-
-
 @pytest.mark.parametrize(("version", "order"), KINDS)
 def test_files_cut_anywhere(version: int, order: str) -> None:
     data = everything(GsymFile(version, order)).bytes()

@@ -30,10 +30,8 @@ from recordings import content
 from streams import NS, fdr
 from support import Unprinted, lawful
 from test_bad_input import WHOLE
-from test_breakpad import use_breakpad
 from test_builders_mono import everything as every_event
 from test_calls import STREAMS
-from test_gsym import use_gsym
 from test_unwind import use_unwind
 
 import traceferry
@@ -211,8 +209,6 @@ def test_every_kernel_is_called(calls: Calls) -> None:
         use_everything(log().bytes())
     use_jit_recording()
     use_mono_log(17)
-    use_gsym()
-    use_breakpad()
     use_unwind()
     called = {(module, name) for module, name, *_ in calls}
     assert called == {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))}
@@ -248,8 +244,6 @@ def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) 
 
 @needs_compiled
 def test_heaps_and_symbols(calls: Calls) -> None:
-    use_gsym()
-    use_breakpad()
     use_unwind()
     same_interpreted(calls)
 
@@ -333,8 +327,6 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     for name in ("not_balanced", "arguments_and_events", "gaps"):
         use_everything(BUILT[name]().bytes())
     use_mono_log(17)
-    use_gsym()
-    use_breakpad()
     use_unwind()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()

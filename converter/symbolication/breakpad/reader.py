@@ -16,7 +16,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
-from traceferry.symbolication.breakpad import breakpad_kernel
+from traceferry.symbolication.breakpad._records import Records
 from traceferry.symbolication.interface import Frames, Function, Inline
 
 # ---------------------------------------------------------------- layout
@@ -40,45 +40,6 @@ def build_id_of_debug_id(debug_id: str) -> str:
         return ""
     raw = bytes.fromhex(debug_id[:GUID_DIGITS])
     return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex()
-
-
-# ---------------------------------------------------------------- decode
-
-
-@dataclass(frozen=True)
-class Records:
-    """The records of a file, a row each, uint64.
-
-    files, origins: number, where the name begins and ends; functions, publics: address, size, where the name begins
-    and ends; lines: address, size, line, file number, row of the function, offset of the record; inlines: nest level,
-    call line, call file number, origin number, row of the function, offset of the record; ranges: address, size, row of
-    the inlines; damaged: offsets of lines that are none of these, int64.
-    """
-
-    files: Array
-    origins: Array
-    functions: Array
-    publics: Array
-    lines: Array
-    inlines: Array
-    ranges: Array
-    damaged: Array
-
-
-N_COLUMNS = (3, 3, 4, 4, 6, 6, 3)
-
-
-def read_records(text: Array) -> Records:
-    """text: the file's bytes, uint8."""
-    counts = np.zeros(9, np.int64)
-    breakpad_kernel.count(text, counts)
-    sizes = counts[1:].tolist()
-    tables = [np.empty((size, width), np.uint64) for size, width in zip(sizes, N_COLUMNS, strict=False)]
-    damaged = np.empty(sizes[-1], np.int64)
-    arrays = (*tables, damaged, np.empty(4, np.uint64), counts)
-    breakpad_kernel.scan(text, *arrays)
-    filled = counts[1:].tolist()
-    return Records(*(table[:n] for table, n in zip((*tables, damaged), filled, strict=True)))
 
 
 # ---------------------------------------------------------------- map
@@ -316,7 +277,7 @@ class Breakpad:
 
     @cached_property
     def _records(self) -> Records:
-        return read_records(np.frombuffer(self.source.data, np.uint8))
+        return Records(np.frombuffer(self.source.data, np.uint8))
 
     @cached_property
     def _spans(self) -> Array:
