@@ -49,39 +49,34 @@ def loads(const uint8_t[::1] data, bint big, const int64_t[::1] begins, const in
     The code is the record's last bytes; -1 where they are fewer than its size."""
     cdef Py_ssize_t n = begins.shape[0]
     cdef Py_ssize_t i, p, q, end
-    cdef uint64_t left
+    cdef uint64_t size
     check_records(data, begins, ends)
     signed, unsigned = np.zeros((3, n), np.int64), np.zeros((3, n), np.uint64)
-    cdef int64_t[:, ::1] signed_view = signed
-    cdef uint64_t[:, ::1] unsigned_view = unsigned
-    cdef int64_t[::1] tids = signed_view[0]
-    cdef int64_t[::1] name_sizes = signed_view[1]
-    cdef int64_t[::1] code_at = signed_view[2]
-    cdef uint64_t[::1] addresses = unsigned_view[0]
-    cdef uint64_t[::1] sizes = unsigned_view[1]
-    cdef uint64_t[::1] indexes = unsigned_view[2]
+    # tid, size of the name, place of the code; address, size, index.
+    cdef int64_t[:, ::1] numbers = signed
+    cdef uint64_t[:, ::1] fields = unsigned
     with nogil:
         for i in range(n):
             p = begins[i] + RECORD_HEADER
             end = ends[i]
-            name_sizes[i] = -1
-            code_at[i] = -1
+            numbers[1, i] = -1
+            numbers[2, i] = -1
             if end - p < LOAD:
                 continue
-            tids[i] = u32(data, p + 4, big)
-            addresses[i] = u64(data, p + 16, big)
-            sizes[i] = u64(data, p + 24, big)
-            indexes[i] = u64(data, p + 32, big)
+            numbers[0, i] = u32(data, p + 4, big)
+            size = u64(data, p + 24, big)
+            fields[0, i] = u64(data, p + 16, big)
+            fields[1, i] = size
+            fields[2, i] = u64(data, p + 32, big)
             p += LOAD
-            left = end - p
-            if sizes[i] <= left:
-                end -= <Py_ssize_t>sizes[i]
-                code_at[i] = end
+            if size <= <uint64_t>(end - p):
+                end -= <Py_ssize_t>size
+                numbers[2, i] = end
             q = p
             while q < end and data[q] != 0:
                 q += 1
-            name_sizes[i] = q - p
-    return signed[0], unsigned[0], unsigned[1], unsigned[2], signed[1], signed[2]
+            numbers[1, i] = q - p
+    return (signed[0], *unsigned, signed[1], signed[2])
 
 
 cdef check_records(const uint8_t[::1] data, const int64_t[::1] begins, const int64_t[::1] ends):
@@ -144,10 +139,12 @@ cdef class LineEntries:
         self.data, self.big, self.reach = data, big, reach
         self.n = self.n_runs = self.name = 0
         self.length = -1
-        columns = [np.empty(most, np.int32) for _ in range(4)]
-        run_at, run_size = np.empty(most, np.int64), np.empty(most, np.int32)
-        self.offset, self.line, self.column, self.run = columns
-        self.name_at, self.name_size = run_at, run_size
+        self.offset = self.offsets = np.empty(most, np.int32)
+        self.line = self.lines = np.empty(most, np.int32)
+        self.column = self.columns = np.empty(most, np.int32)
+        self.run = self.runs = np.empty(most, np.int32)
+        self.name_at = self.run_at = np.empty(most, np.int64)
+        self.name_size = self.run_size = np.empty(most, np.int32)
         self.starts, self.stops = np.empty(n_records, np.int64), np.empty(n_records, np.int64)
         self.is_sorted = np.empty(n_records, np.uint8)
         cdef int64_t[::1] starts = self.starts
@@ -158,8 +155,14 @@ cdef class LineEntries:
                 starts[r] = self.n
                 is_sorted[r] = self.read(begins[r], ends[r], counts[r], bases[r])
                 stops[r] = self.n
-        self.offsets, self.lines, self.columns, self.runs = (column[: self.n] for column in columns)
-        self.run_at, self.run_size = run_at[: self.n_runs], run_size[: self.n_runs]
+        self.cut()
+
+    cdef cut(self):
+        """Leaves the rows that are filled."""
+        rows, runs = slice(self.n), slice(self.n_runs)
+        self.offsets, self.lines = self.offsets[rows], self.lines[rows]
+        self.columns, self.runs = self.columns[rows], self.runs[rows]
+        self.run_at, self.run_size = self.run_at[runs], self.run_size[runs]
 
     cdef bint read(self, Py_ssize_t p, Py_ssize_t end, int64_t count, uint64_t base) noexcept nogil:
         """Appends the rows of the record at [p, end). Returns whether its offsets never fall."""
