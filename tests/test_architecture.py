@@ -37,7 +37,6 @@ NAMED = {
     "converter/common/report.py": {"firefox", "perf", "perfetto"},
     "converter/apps/view/conversion.py": {"firefox", "perfetto"},
     "converter/apps/view/page.py": {"html"},
-    "converter/apps/view/site.py": {"firefox", "perfetto"},
     "converter/apps/view/viewers.py": {"firefox", "perfetto"},
 }
 

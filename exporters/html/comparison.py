@@ -20,8 +20,8 @@ from traceferry.exporters.html.page import write_document
 from traceferry.files.output import Output
 
 SCRIPTS = (
-    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "trees.js", "state.js", "table.js", "flame.js",
-    "flame_view.js", "summary.js", "compare_tree.js", "compare_tables.js", "compare_main.js",
+    "bytes.js", "format.js", "dom.js", "colors.js", "paths.js", "state.js", "table.js", "flame.js", "compare_tree.js",
+    "compare_tables.js", "compare_main.js",
 )  # fmt: skip
 # Call paths and rows of each table, from much to little, until the data has at most so many characters.
 STEPS = ((20_000, 500), (10_000, 300), (5_000, 200), (2_000, 100), (500, 50), (100, 20))

@@ -15,7 +15,7 @@ from traceferry.model import Trace
 
 LEVEL = 6
 # The printable characters without those that mean something to HTML: two of them are 13 bits, the high ones first.
-# script/bytes.js decodes them.
+# web/bytes.js decodes them.
 ALPHABET = bytes(c for c in range(ord("!"), ord("~") + 1) if chr(c) not in "<>&")
 DIGITS = np.frombuffer(ALPHABET, np.uint8)
 GROUP = 13  # bytes that are 16 characters

@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from traceferry.common.version import version
 from traceferry.exporters import firefox, perfetto
+from traceferry.exporters.html import web
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, PageData
 from traceferry.files.output import Output
@@ -25,8 +25,8 @@ from traceferry.model import Trace
 
 # In the order in which they build on each other.
 SCRIPTS = (
-    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "recording.js", "trees.js", "state.js", "table.js",
-    "activity.js", "flame.js", "flame_view.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
+    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "state.js",
+    "table.js", "activity.js", "flame.js", "flame_view.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
 )  # fmt: skip
 
 
@@ -103,11 +103,10 @@ def _write_page(
 
 
 def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Iterable[bytes] = ()) -> None:
-    """The markup, the style, the data, which is compressed JSON, the modules of script/, and what they read later."""
-    script, style = "\n" + "\n".join(_modules(scripts)), _text("style.css")
-    head, body = (
-        _text("page.html").replace("@STYLE@", style).replace("@POLICY@", _policy(script, style)).split("@CONTENT@")
-    )
+    """Writes markup, style, the data, which is compressed JSON, scripts of web/, and what they read later."""
+    script, style = "\n" + script_of(scripts), web.text("style.css")
+    page = web.text("page.html").replace("@STYLE@", style).replace("@POLICY@", _policy(script, style))
+    head, body = page.split("@CONTENT@")
     out.write(head.encode())
     out.write(_element("data-0", data, f' data-bytes="{len(data)}"'))
     out.write(f"<script>{script}</script>\n".encode())
@@ -147,16 +146,10 @@ def _element(name: str, data: bytes, attributes: str) -> bytes:
     return f'<script type="text/plain" id="{name}"{attributes}>'.encode() + as_text(data) + b"</script>\n"
 
 
-def _modules(names: Sequence[str]) -> Iterator[str]:
-    yield '"use strict";\n(() => {\n'
-    for name in names:
-        yield f"// ================================================================ {name}\n"
-        yield _text(f"script/{name}")
-    yield "})();\n"
-
-
-def _text(name: str) -> str:
-    return files("traceferry.exporters.html").joinpath(name).read_text(encoding="utf-8")
+def script_of(names: Sequence[str]) -> str:
+    """Returns the scripts of web/ as one, whose names no other script sees."""
+    parts = (f"// {'=' * 64} {name}\n\n{web.text(name)}" for name in names)
+    return "\n".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 
 
 def _policy(script: str, style: str) -> str:

@@ -1,6 +1,6 @@
 """The data of the page: the sections of `info`, call trees over time, sources with the weight of each line.
 
-Columns are lists of numbers; the page's script/recording.js reads them. Small call paths are joined and the detail of
+Columns are lists of numbers; web/recording.js reads them. Small call paths are joined and the detail of
 time is reduced until the data fits; sums stay exact.
 """
 

@@ -4,12 +4,14 @@ browser keeps a public page from reaching this machine."""
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from traceferry.apps.view.viewers import Viewer
+from traceferry.exporters.html import web
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,17 @@ def page(title: str, buttons: Sequence[Button], nonce: str) -> str:
 
     # "<" could end the script.
     data = orjson.dumps([button.as_json() for button in buttons]).decode().replace("<", "\\u003c")
-    items = "\n".join(map(_item, buttons))
-    handover = files("traceferry.exporters.html").joinpath("script", "handover.js").read_text(encoding="utf-8")
-    script = handover + SCRIPT.replace("BUTTONS", data)
-    return PAGE.format(title=html.escape(title), items=items, script=script, nonce=nonce)
+    values = {"TITLE": html.escape(title), "NONCE": nonce, "BUTTONS": data, "SCRIPT": script(),
+              "ITEMS": "\n".join(map(_item, buttons))}  # fmt: skip
+    return re.sub("@([A-Z]+)@", lambda found: values[found[1]], _text("page.html"))
+
+
+def script() -> str:
+    return web.text("handover.js") + _text("page.js")
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _item(button: Button) -> str:
@@ -58,45 +67,3 @@ def policy(nonce: str) -> str:
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
-
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>{title}</title>
-<style nonce="{nonce}">
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em; color: #222; }}
-button {{ font: inherit; padding: 0.6em 1.2em; cursor: pointer; }}
-</style>
-<h1>{title}</h1>
-<p>The trace stays on this machine: the viewer runs in the browser, and this page hands it the bytes.</p>
-{items}
-<p id="state" role="status"></p>
-<script nonce="{nonce}">{script}</script>
-</html>
-"""
-
-# handover.js comes before it.
-SCRIPT = """
-const state = document.getElementById("state");
-
-async function traceOf(path) {
-  const response = await fetch(path);
-  if (!response.ok) {
-    throw new Error(await response.text() || `The server answered ${response.status}.`);
-  }
-  return response.arrayBuffer();
-}
-
-async function hand(button) {
-  state.textContent = "Loading...";
-  const asks = document.getElementById(`${button.viewer}-asks`)?.checked;
-  const viewer = {...VIEWERS[button.viewer], url: asks ? button.asks : button.address};
-  await handOver(viewer, traceOf(button.trace), button.name);
-  state.textContent = "The viewer has the trace.";
-}
-
-for (const button of BUTTONS) {
-  document.getElementById(button.viewer).addEventListener("click", () =>
-    hand(button).catch((error) => { state.textContent = error.message; }));
-}
-"""

@@ -50,3 +50,15 @@ function isDark() {
 function cssColor(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
+
+/** Changes between dark and light. */
+function themeButton() {
+  const toggle = button("◐", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    window.dispatchEvent(new Event("themechange"));
+  });
+  toggle.className = "quiet theme";
+  toggle.title = "Dark or light";
+  toggle.setAttribute("aria-label", "Dark or light");
+  return toggle;
+}

@@ -1,4 +1,4 @@
-// Numbers for people.
+// Numbers and titles for people, and what they search for.
 
 const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const TIME_UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
@@ -56,4 +56,24 @@ function plural(n, one, many = `${one}s`) {
 /** Path without folders. */
 function fileName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function measureTitle({ name, unit }) {
+  const title = name.charAt(0).toUpperCase() + name.slice(1);
+  return unit === "count" || unit === "bytes" || name === "time of calls" ? title : `${title} (${unit === "ns" ? "time" : unit})`;
+}
+
+/** A function that tells whether a name matches; null for a damaged expression. */
+function matcher(text) {
+  const expression = /^\/(.+)\/$/.exec(text);
+  if (expression === null) {
+    const wanted = text.toLowerCase();
+    return (name) => name.toLowerCase().includes(wanted);
+  }
+  try {
+    const made = new RegExp(expression[1], "i");
+    return (name) => made.test(name);
+  } catch {
+    return null;
+  }
 }

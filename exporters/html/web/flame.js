@@ -233,7 +233,7 @@ class FlameGraph {
     });
     this.element.addEventListener("click", (event) => {
       const node = this.nodeAtPoint(event);
-      if (node !== null && !(drag !== null && drag.moved)) {
+      if (node !== null && !drag?.moved) {
         this.#select(node);
         this.on.zoom(node);
       }

@@ -349,23 +349,3 @@ class FlameView {
     }
   }
 }
-
-/** A function that tells whether a name matches; null for a damaged expression. */
-function matcher(text) {
-  const expression = /^\/(.+)\/$/.exec(text);
-  if (expression === null) {
-    const wanted = text.toLowerCase();
-    return (name) => name.toLowerCase().includes(wanted);
-  }
-  try {
-    const made = new RegExp(expression[1], "i");
-    return (name) => made.test(name);
-  } catch {
-    return null;
-  }
-}
-
-function measureTitle({ name, unit }) {
-  const title = name.charAt(0).toUpperCase() + name.slice(1);
-  return unit === "count" || unit === "bytes" || name === "time of calls" ? title : `${title} (${unit === "ns" ? "time" : unit})`;
-}

@@ -1,8 +1,6 @@
 // The trees that the flame graph draws. Both kinds offer the same: whole, childrenOf, totalOf, selfOf, frameOf, parentOf,
 // nameOf; node -1 is above all roots. A frame of -1 belongs to a group: a process or a thread.
 
-const NONE = new Int32Array(0);
-
 /** Adds what the series have, in buckets from range[0] to range[1], to each node. */
 function addOwn(series, isTimed, range, own) {
   const { bucket, node, amount } = series;
@@ -268,25 +266,4 @@ class CallersTree {
   keyOf(node) {
     return String(this.nodes[node].frame);
   }
-}
-
-/** The node to which a path of keys leads; as far as it goes. */
-function nodeAt(tree, keys) {
-  let node = -1;
-  for (const key of keys) {
-    const next = tree.childrenOf(node).find((child) => tree.keyOf(child) === key);
-    if (next === undefined) {
-      break;
-    }
-    node = next;
-  }
-  return node;
-}
-
-function pathTo(tree, node) {
-  const keys = [];
-  for (; node >= 0; node = tree.parentOf(node)) {
-    keys.push(tree.keyOf(node));
-  }
-  return keys.reverse();
 }

@@ -11,7 +11,7 @@ function headOf(recording, state) {
   const start = info.time.unix_start_ns;
   const facts = [
     from,
-    start === null ? "" : new Date(start / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC",
+    start === null ? "" : `${new Date(start / 1e6).toISOString().replace("T", " ").slice(0, 19)} UTC`,
     info.inputs.map((input) => fileName(input.path)).slice(0, 3).join(", "),
   ].filter((fact) => fact !== "");
   return [
@@ -87,15 +87,4 @@ function viewerButton(file, title) {
     button(`Open in ${viewer.title}`, open, { class: "primary", id: `open-${file.name}`, title: "In a new window of this browser; nothing is uploaded" }),
     button("Save", save, { class: "quiet", title: `Save the file for ${viewer.title}`, "aria-label": `Save the file for ${viewer.title}` }),
   );
-}
-
-function themeButton() {
-  const toggle = button("◐", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    window.dispatchEvent(new Event("themechange"));
-  });
-  toggle.className = "quiet theme";
-  toggle.title = "Dark or light";
-  toggle.setAttribute("aria-label", "Dark or light");
-  return toggle;
 }
