@@ -1,23 +1,25 @@
 // The colours of categories and tiers: the Firefox Profiler's names, in shades that text can be read on.
 
 // hue, saturation, lightness on light, lightness on dark
-const SHADES = new Map(Object.entries({
-  blue: [214, 84, 77, 42],
-  lightblue: [198, 72, 80, 40],
-  teal: [176, 44, 68, 32],
-  green: [136, 46, 71, 32],
-  lightgreen: [100, 50, 76, 34],
-  yellow: [47, 88, 69, 33],
-  orange: [29, 92, 72, 37],
-  brown: [24, 38, 72, 34],
-  red: [4, 82, 76, 44],
-  lightred: [10, 84, 83, 46],
-  magenta: [322, 66, 79, 42],
-  purple: [265, 68, 82, 48],
-  ink: [231, 36, 76, 44],
-  grey: [220, 12, 83, 36],
-  darkgrey: [220, 9, 70, 44],
-}));
+const SHADES = new Map(
+  Object.entries({
+    blue: [214, 84, 77, 42],
+    lightblue: [198, 72, 80, 40],
+    teal: [176, 44, 68, 32],
+    green: [136, 46, 71, 32],
+    lightgreen: [100, 50, 76, 34],
+    yellow: [47, 88, 69, 33],
+    orange: [29, 92, 72, 37],
+    brown: [24, 38, 72, 34],
+    red: [4, 82, 76, 44],
+    lightred: [10, 84, 83, 46],
+    magenta: [322, 66, 79, 42],
+    purple: [265, 68, 82, 48],
+    ink: [231, 36, 76, 44],
+    grey: [220, 12, 83, 36],
+    darkgrey: [220, 9, 70, 44],
+  }),
+);
 
 function hashOf(text) {
   let hash = 17;

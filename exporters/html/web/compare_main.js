@@ -1,7 +1,17 @@
 // The page of a comparison.
 
-const VERDICTS = { failed: "A gate failed", slower: "Slower", faster: "Faster", changed: "Changed", same: "No significant change" };
-const SECTIONS = [["flame", "Flame graph"], ["changes", "Changes"], ["runs", "Runs"]];
+const VERDICTS = {
+  failed: "A gate failed",
+  slower: "Slower",
+  faster: "Faster",
+  changed: "Changed",
+  same: "No significant change",
+};
+const SECTIONS = [
+  ["flame", "Flame graph"],
+  ["changes", "Changes"],
+  ["runs", "Runs"],
+];
 
 class ComparisonPage {
   constructor(data) {
@@ -19,15 +29,28 @@ class ComparisonPage {
     this.links = SECTIONS.map(([name, title]) => el("a", { text: title, "data-tab": name }));
     this.panels = new Map(SECTIONS.map(([name]) => [name, el("section", { class: "panel", id: name })]));
     this.panels.get("flame").append(this.#toolbar(), this.graph.element, this.detail, this.#legend(), this.tooltip);
-    this.panels.get("changes").append(...data.tables.slice(1).map((table) => changesTable(table, data)), data.tiers.length > 0 ? tiersTable(data.tiers) : "");
+    this.panels
+      .get("changes")
+      .append(
+        ...data.tables.slice(1).map((table) => changesTable(table, data)),
+        data.tiers.length > 0 ? tiersTable(data.tiers) : "",
+      );
     this.panels.get("runs").append(runsTable(data), changesTable(data.tables[0], data));
     this.#head();
-    document.getElementById("main").replaceChildren(
-      el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
-      ...this.panels.values(),
-      el("footer", {}, el("p", { text: `Made by ${data.made_by}. This page is complete: it loads nothing and sends nothing.` })),
+    document
+      .getElementById("main")
+      .replaceChildren(
+        el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
+        ...this.panels.values(),
+        el(
+          "footer",
+          {},
+          el("p", { text: `Made by ${data.made_by}. This page is complete: it loads nothing and sends nothing.` }),
+        ),
+      );
+    new ResizeObserver(() => this.tree && this.graph.element.clientWidth > 0 && this.graph.layOut()).observe(
+      this.panels.get("flame"),
     );
-    new ResizeObserver(() => this.tree && this.graph.element.clientWidth > 0 && this.graph.layOut()).observe(this.panels.get("flame"));
     window.addEventListener("themechange", () => this.render());
     this.render();
   }
@@ -41,11 +64,26 @@ class ComparisonPage {
       row.name.charAt(0).toUpperCase() + row.name.slice(1),
       `${row.change === null ? "" : percentText(row.change)} ${verdictText(row)}`,
     ]);
-    const changed = data.tables.slice(1).reduce((n, table) => n + table.rows.filter((row) => !["same", "unknown"].includes(row.verdict)).length, 0);
-    const cards = [["Runs", `${nCompared(data.base)} + ${nCompared(data.new)}`], ["Rows that changed", formatCount(changed)], ...whole];
+    const changed = data.tables
+      .slice(1)
+      .reduce((n, table) => n + table.rows.filter((row) => !["same", "unknown"].includes(row.verdict)).length, 0);
+    const cards = [
+      ["Runs", `${nCompared(data.base)} + ${nCompared(data.new)}`],
+      ["Rows that changed", formatCount(changed)],
+      ...whole,
+    ];
     document.getElementById("head").replaceChildren(
-      el("div", { class: "head-line" }, el("div", { class: "titles" }, el("h1", { text: title }), el("p", { class: "facts", text: data.model })), el("div", { class: "viewers" }, themeButton())),
-      el("dl", { class: "cards" }, cards.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value })))),
+      el(
+        "div",
+        { class: "head-line" },
+        el("div", { class: "titles" }, el("h1", { text: title }), el("p", { class: "facts", text: data.model })),
+        el("div", { class: "viewers" }, themeButton()),
+      ),
+      el(
+        "dl",
+        { class: "cards" },
+        cards.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value }))),
+      ),
     );
   }
 
@@ -53,23 +91,69 @@ class ComparisonPage {
 
   #toolbar() {
     const choose = (label, key, options) =>
-      el("select", { "aria-label": label, onchange: (event) => this.state.go({ [key]: event.target.value, zoom: "" }) }, options.map(([value, text]) => el("option", { value, text })));
-    this.measure = choose("Weight", "measure", this.measures.map((measure, nth) => [String(nth), measureTitle(measure)]));
-    this.thread = choose("Thread", "threads", [["", "All threads"], ...this.threads.map(({ process, thread }, nth) => [String(nth), `${process} / ${thread}`])]);
+      el(
+        "select",
+        { "aria-label": label, onchange: (event) => this.state.go({ [key]: event.target.value, zoom: "" }) },
+        options.map(([value, text]) => el("option", { value, text })),
+      );
+    this.measure = choose(
+      "Weight",
+      "measure",
+      this.measures.map((measure, nth) => [String(nth), measureTitle(measure)]),
+    );
+    this.thread = choose("Thread", "threads", [
+      ["", "All threads"],
+      ...this.threads.map(({ process, thread }, nth) => [String(nth), `${process} / ${thread}`]),
+    ]);
     this.modes = el(
       "div",
       { class: "choice", role: "group", "aria-label": "Widths" },
-      MODES.map(([value, text, title]) => button(text, () => this.state.go({ mode: value, zoom: "" }), { "data-value": value, title })),
+      MODES.map(([value, text, title]) =>
+        button(text, () => this.state.go({ mode: value, zoom: "" }), { "data-value": value, title }),
+      ),
     );
-    this.sure = el("input", { type: "checkbox", onchange: () => this.state.go({ sure: this.sure.checked ? "1" : "" }) });
-    this.find = el("input", { type: "search", placeholder: "Search functions", "aria-label": "Search functions", oninput: () => this.state.replace({ find: this.find.value }) });
-    return el("div", { class: "toolbar" }, el("label", {}, el("span", { text: "Weight" }), this.measure), this.threads.length > 1 ? this.thread : null, this.modes, el("label", {}, this.sure, "colour significant changes only"), this.find);
+    this.sure = el("input", {
+      type: "checkbox",
+      onchange: () => this.state.go({ sure: this.sure.checked ? "1" : "" }),
+    });
+    this.find = el("input", {
+      type: "search",
+      placeholder: "Search functions",
+      "aria-label": "Search functions",
+      oninput: () => this.state.replace({ find: this.find.value }),
+    });
+    return el(
+      "div",
+      { class: "toolbar" },
+      el("label", {}, el("span", { text: "Weight" }), this.measure),
+      this.threads.length > 1 ? this.thread : null,
+      this.modes,
+      el("label", {}, this.sure, "colour significant changes only"),
+      this.find,
+    );
   }
 
   #legend() {
-    const steps = [["gone", 1, 0], ["\u221225%", 1, 0.75], ["0%", 1, 1], ["+2%", 1, 1.02], ["+25%", 1, 1.25], ["doubled, or new", 1, 2]];
-    this.swatches = steps.map(([text, base, fresh]) => ({ base, fresh, swatch: el("span", { class: "swatch" }), text }));
-    return el("div", { class: "legend", "aria-label": "Legend" }, this.swatches.map(({ swatch, text }) => el("span", { class: "entry" }, swatch, text)), el("span", { class: "entry", text: "red: the new side has more; blue: less" }));
+    const steps = [
+      ["gone", 1, 0],
+      ["\u221225%", 1, 0.75],
+      ["0%", 1, 1],
+      ["+2%", 1, 1.02],
+      ["+25%", 1, 1.25],
+      ["doubled, or new", 1, 2],
+    ];
+    this.swatches = steps.map(([text, base, fresh]) => ({
+      base,
+      fresh,
+      swatch: el("span", { class: "swatch" }),
+      text,
+    }));
+    return el(
+      "div",
+      { class: "legend", "aria-label": "Legend" },
+      this.swatches.map(({ swatch, text }) => el("span", { class: "entry" }, swatch, text)),
+      el("span", { class: "entry", text: "red: the new side has more; blue: less" }),
+    );
   }
 
   render() {
@@ -123,7 +207,9 @@ class ComparisonPage {
 
   #fill(node, dark, onlySure) {
     const [base, fresh] = this.tree.amountsOf(node);
-    return onlySure && (node < 0 || this.#verdicts(node).length === 0) ? diffColor(1, 1, dark) : diffColor(base, fresh, dark);
+    return onlySure && (node < 0 || this.#verdicts(node).length === 0)
+      ? diffColor(1, 1, dark)
+      : diffColor(base, fresh, dark);
   }
 
   #verdicts(node) {
@@ -132,21 +218,33 @@ class ComparisonPage {
 
   #facts(node) {
     const [base, fresh] = this.tree.amountsOf(node);
-    const amount = (value) => (this.unit === "count" && this.data.sample_ns ? formatTime(value * this.data.sample_ns) : formatAmount(value, this.unit));
+    const amount = (value) =>
+      this.unit === "count" && this.data.sample_ns
+        ? formatTime(value * this.data.sample_ns)
+        : formatAmount(value, this.unit);
     const facts = [`${amount(base)} → ${amount(fresh)} (${changeText(base, fresh) || "0%"})`];
     if (node >= 0) {
       const [self, selfNew] = [this.tree.self.base[node], this.tree.self.new[node]];
       facts.push(`self ${amount(self)} → ${amount(selfNew)}`);
-      facts.push(`share ${formatShare(base, this.tree.sums.base) || "0%"} → ${formatShare(fresh, this.tree.sums.new) || "0%"}`);
+      facts.push(
+        `share ${formatShare(base, this.tree.sums.base) || "0%"} → ${formatShare(fresh, this.tree.sums.new) || "0%"}`,
+      );
       const verdicts = this.#verdicts(node);
-      facts.push(verdicts.length > 0 ? `the function, in all: ${verdicts.join(", ")}` : "no significant change of the function in all");
+      facts.push(
+        verdicts.length > 0
+          ? `the function, in all: ${verdicts.join(", ")}`
+          : "no significant change of the function in all",
+      );
       facts.push(this.data.frames.place[this.tree.frameOf(node)]);
     }
     return facts.filter((fact) => fact !== "");
   }
 
   #describe(node) {
-    this.detail.replaceChildren(el("strong", { text: node < 0 ? "all" : this.tree.functionOf(node) }), el("span", { text: this.#facts(node).join(" · ") }));
+    this.detail.replaceChildren(
+      el("strong", { text: node < 0 ? "all" : this.tree.functionOf(node) }),
+      el("span", { text: this.#facts(node).join(" · ") }),
+    );
   }
 
   #hover(node, event) {
@@ -154,7 +252,10 @@ class ComparisonPage {
     if (this.tooltip.hidden) {
       return;
     }
-    this.tooltip.replaceChildren(el("strong", { text: this.tree.functionOf(node) }), ...this.#facts(node).map((fact) => el("div", { text: fact })));
+    this.tooltip.replaceChildren(
+      el("strong", { text: this.tree.functionOf(node) }),
+      ...this.#facts(node).map((fact) => el("div", { text: fact })),
+    );
     const x = Math.min(event.clientX + 14, window.innerWidth - this.tooltip.offsetWidth - 8);
     this.tooltip.style.transform = `translate(${Math.max(4, x)}px, ${event.clientY + 18}px)`;
   }

@@ -23,7 +23,11 @@ function dotsOf(row, table, nBase) {
       ? shape("circle", { cx: at(value), cy: 6, r: 3.5, class: "dot-base" })
       : shape("rect", { x: at(value) - 3.2, y: 13, width: 6.4, height: 6.4, class: "dot-new" }),
   );
-  return shape("svg", { width: 120, height: 22, viewBox: "0 0 120 22", role: "img", "aria-label": label, class: "dots" }, ...marks);
+  return shape(
+    "svg",
+    { width: 120, height: 22, viewBox: "0 0 120 22", role: "img", "aria-label": label, class: "dots" },
+    ...marks,
+  );
 }
 
 function amountText(value, table, data) {
@@ -34,7 +38,11 @@ function amountText(value, table, data) {
 }
 
 function intervalText(row) {
-  return row.low === null || row.high === null ? (row.exact ? "exact" : "") : `${percentText(row.low)} to ${percentText(row.high)}`;
+  return row.low === null || row.high === null
+    ? row.exact
+      ? "exact"
+      : ""
+    : `${percentText(row.low)} to ${percentText(row.high)}`;
 }
 
 function verdictText(row) {
@@ -42,7 +50,9 @@ function verdictText(row) {
     return `same within ${Number((100 * row.within).toPrecision(2))}%`;
   }
   const word = row.verdict === "unknown" && row.exact ? "differs" : row.verdict;
-  return row.verdict === "unknown" && row.runs_needed !== null ? `${word}: ${formatCount(row.runs_needed)} runs each would do` : word;
+  return row.verdict === "unknown" && row.runs_needed !== null
+    ? `${word}: ${formatCount(row.runs_needed)} runs each would do`
+    : word;
 }
 
 function verdictCell(row) {
@@ -53,26 +63,50 @@ function verdictCell(row) {
 
 function changesTable(table, data) {
   const columns = [
-    { title: "Change", value: (row) => row.change ?? (row.new > 0 ? Infinity : 0), show: (row) => (row.change === null ? "" : percentText(row.change)) },
+    {
+      title: "Change",
+      value: (row) => row.change ?? (row.new > 0 ? Infinity : 0),
+      show: (row) => (row.change === null ? "" : percentText(row.change)),
+    },
     { title: "Interval of 95 %", value: (row) => row.low ?? 0, show: intervalText, isRare: true },
     {
       title: "Difference",
       value: (row) => Math.abs(row.new - row.base),
-      show: (row) => (row.new > row.base ? "+" : row.new < row.base ? "\u2212" : "") + amountText(Math.abs(row.new - row.base), table, data),
+      show: (row) =>
+        (row.new > row.base ? "+" : row.new < row.base ? "\u2212" : "") +
+        amountText(Math.abs(row.new - row.base), table, data),
     },
     { title: "Base", value: (row) => row.base, show: (row) => amountText(row.base, table, data) },
     { title: "New", value: (row) => row.new, show: (row) => amountText(row.new, table, data) },
-    { title: "Runs", value: (row) => row.amounts.length, show: (row) => dotsOf(row, table, nCompared(data.base)), isRare: true },
+    {
+      title: "Runs",
+      value: (row) => row.amounts.length,
+      show: (row) => dotsOf(row, table, nCompared(data.base)),
+      isRare: true,
+    },
     { title: "Verdict", value: verdictText, show: verdictCell, isText: true },
     { title: "Name", value: (row) => row.name || "(anonymous)", show: (row) => nameCell(row), isText: true },
   ];
-  const more = table.n_rows > table.rows.length ? `, the first ${formatCount(table.rows.length)} of ${formatCount(table.n_rows)}` : "";
+  const more =
+    table.n_rows > table.rows.length
+      ? `, the first ${formatCount(table.rows.length)} of ${formatCount(table.n_rows)}`
+      : "";
   const caption = `${table.title.charAt(0).toUpperCase()}${table.title.slice(1)}${more}`;
-  return el("div", {}, sortedTable({ caption, columns, rows: table.rows, sortBy: 2, filterLabel: "Filter" }), el("p", { class: "note", text: table.level }));
+  return el(
+    "div",
+    {},
+    sortedTable({ caption, columns, rows: table.rows, sortBy: 2, filterLabel: "Filter" }),
+    el("p", { class: "note", text: table.level }),
+  );
 }
 
 function nameCell(row) {
-  return el("span", { title: row.file ?? "" }, row.name || "(anonymous)", row.file ? el("span", { class: "note", text: ` ${fileName(row.file)}` }) : null);
+  return el(
+    "span",
+    { title: row.file ?? "" },
+    row.name || "(anonymous)",
+    row.file ? el("span", { class: "note", text: ` ${fileName(row.file)}` }) : null,
+  );
 }
 
 function nCompared(runs) {
@@ -80,7 +114,10 @@ function nCompared(runs) {
 }
 
 function runsTable(data) {
-  const rows = [...data.base.map((run) => ({ ...run, side: "base" })), ...data.new.map((run) => ({ ...run, side: "new" }))];
+  const rows = [
+    ...data.base.map((run) => ({ ...run, side: "base" })),
+    ...data.new.map((run) => ({ ...run, side: "new" })),
+  ];
   const columns = [
     { title: "Side", value: (run) => run.side, isText: true },
     { title: "Lasted", value: (run) => run.duration_ns, show: (run) => formatTime(run.duration_ns) },

@@ -44,7 +44,11 @@ function sharpContext(canvas, width, height) {
 
 function isDark() {
   const { theme: chosen, printing } = document.documentElement.dataset;
-  return printing !== undefined ? false : chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  return printing !== undefined
+    ? false
+    : chosen
+      ? chosen === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 function cssColor(name) {

@@ -60,9 +60,18 @@ class FlameView {
       "aria-label": "Search functions; /…/ is a regular expression",
       oninput: () => this.state.replace({ find: this.find.value }),
     });
-    this.from = this.#choice("Direction", "from", [["roots", "Callees"], ["leaves", "Callers"]]);
-    this.by = this.#choice("Grouping", "by", [["all", "Merged"], ["thread", "By thread"]]);
-    this.up = this.#choice("Growth", "up", [["", "Down"], ["1", "Up"]]);
+    this.from = this.#choice("Direction", "from", [
+      ["roots", "Callees"],
+      ["leaves", "Callers"],
+    ]);
+    this.by = this.#choice("Grouping", "by", [
+      ["all", "Merged"],
+      ["thread", "By thread"],
+    ]);
+    this.up = this.#choice("Growth", "up", [
+      ["", "Down"],
+      ["1", "Up"],
+    ]);
     this.threadList = el("div", { class: "thread-list" });
     this.threadTitle = el("summary");
     this.threadMenu = el("details", { class: "threads" }, this.threadTitle, this.threadList);
@@ -89,7 +98,9 @@ class FlameView {
     return el(
       "div",
       { class: "choice", role: "group", "aria-label": label, "data-key": key },
-      options.map(([value, text]) => button(text, () => this.state.go({ [key]: value, zoom: "" }), { "data-value": value })),
+      options.map(([value, text]) =>
+        button(text, () => this.state.go({ [key]: value, zoom: "" }), { "data-value": value }),
+      ),
     );
   }
 
@@ -274,9 +285,17 @@ class FlameView {
       ...sorted.slice(0, SHOWN_IN_LEGEND).map(([name, { color, self }]) => {
         const swatch = el("span", { class: "swatch" });
         swatch.style.background = shade(color, "", isDark());
-        return el("span", { class: "entry" }, swatch, name || "Other", el("span", { class: "share", text: self > 0 ? formatShare(self, whole) : "" }));
+        return el(
+          "span",
+          { class: "entry" },
+          swatch,
+          name || "Other",
+          el("span", { class: "share", text: self > 0 ? formatShare(self, whole) : "" }),
+        );
       }),
-      sorted.length > SHOWN_IN_LEGEND ? el("span", { class: "entry", text: `and ${sorted.length - SHOWN_IN_LEGEND} more` }) : "",
+      sorted.length > SHOWN_IN_LEGEND
+        ? el("span", { class: "entry", text: `and ${sorted.length - SHOWN_IN_LEGEND} more` })
+        : "",
       hasInlined ? el("span", { class: "entry" }, el("span", { class: "swatch inlined" }), "inlined") : "",
     );
   }
@@ -307,7 +326,9 @@ class FlameView {
       const place = this.recording.sourceOf(func);
       actions.push(button("Search for it", () => this.state.go({ find: this.recording.nameOf(frame) })));
       if (place !== null) {
-        actions.push(button("Show source", () => this.state.go({ tab: "source", source: `${place.source}:${place.line}` })));
+        actions.push(
+          button("Show source", () => this.state.go({ tab: "source", source: `${place.source}:${place.line}` })),
+        );
       }
     }
     this.detail.replaceChildren(

@@ -1,7 +1,12 @@
 // Numbers and titles for people, and what they search for.
 
 const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-const TIME_UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+const TIME_UNITS = [
+  [1, "ns"],
+  [1e3, "µs"],
+  [1e6, "ms"],
+  [1e9, "s"],
+];
 const THIN_SPACE = "\u202f";
 
 /** Three significant digits. */
@@ -60,7 +65,9 @@ function fileName(path) {
 
 function measureTitle({ name, unit }) {
   const title = name.charAt(0).toUpperCase() + name.slice(1);
-  return unit === "count" || unit === "bytes" || name === "time of calls" ? title : `${title} (${unit === "ns" ? "time" : unit})`;
+  return unit === "count" || unit === "bytes" || name === "time of calls"
+    ? title
+    : `${title} (${unit === "ns" ? "time" : unit})`;
 }
 
 /** A function that tells whether a name matches; null for a damaged expression. */

@@ -3,8 +3,16 @@
 const TABS = [
   ["flame", "Flame graph", (recording) => recording.series.length > 0],
   ["functions", "Functions", (recording) => recording.series.length > 0],
-  ["memory", "Memory", ({ info }) => info.allocations.count > 0 || info.processes.some((p) => p.heap_snapshots.length > 0)],
-  ["events", "Events", ({ info }) => info.markers.length > 0 || info.processes.some((p) => p.counters.some((c) => c.values > 0))],
+  [
+    "memory",
+    "Memory",
+    ({ info }) => info.allocations.count > 0 || info.processes.some((p) => p.heap_snapshots.length > 0),
+  ],
+  [
+    "events",
+    "Events",
+    ({ info }) => info.markers.length > 0 || info.processes.some((p) => p.counters.some((c) => c.values > 0)),
+  ],
   ["code", "Code", ({ info }) => info.tiers.length > 0 || info.coverage !== null],
   ["source", "Source", (recording) => recording.sources.length > 0],
   ["threads", "Threads", ({ info }) => info.processes.some((p) => p.threads.length > 0)],
@@ -18,15 +26,24 @@ class Page {
     this.tabs = TABS.filter(([, , isThere]) => isThere(recording));
     this.flame = recording.series.length > 0 ? new FlameView(recording, this.state) : null;
     this.panels = new Map(
-      this.tabs.map(([name]) => [name, name === "flame" ? this.flame.element : el("section", { class: "panel", id: name })]),
+      this.tabs.map(([name]) => [
+        name,
+        name === "flame" ? this.flame.element : el("section", { class: "panel", id: name }),
+      ]),
     );
     this.links = this.tabs.map(([name, title]) => el("a", { text: title, "data-tab": name }));
     document.getElementById("head").replaceChildren(...headOf(recording, this.state).filter((part) => part !== null));
-    document.getElementById("main").replaceChildren(
-      el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
-      ...this.panels.values(),
-      el("footer", {}, el("p", { text: `Made by ${recording.madeBy}. This page is complete: it loads nothing and sends nothing.` })),
-    );
+    document
+      .getElementById("main")
+      .replaceChildren(
+        el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
+        ...this.panels.values(),
+        el(
+          "footer",
+          {},
+          el("p", { text: `Made by ${recording.madeBy}. This page is complete: it loads nothing and sends nothing.` }),
+        ),
+      );
     this.#listen();
     this.render();
   }
@@ -61,7 +78,9 @@ class Page {
       return;
     }
     const { measure, threads, range, source } = this.state.values;
-    const key = JSON.stringify(tab === "functions" ? [measure, threads, range] : tab === "source" ? [source, measure] : []);
+    const key = JSON.stringify(
+      tab === "functions" ? [measure, threads, range] : tab === "source" ? [source, measure] : [],
+    );
     const panel = this.panels.get(tab);
     if (panel.dataset.shows === key) {
       return;
@@ -94,7 +113,9 @@ class Page {
     const weight = el(
       "select",
       { "aria-label": "Weight", onchange: (event) => state.go({ measure: event.target.value, zoom: "" }) },
-      recording.measures.map((m, nth) => el("option", { value: String(nth), text: measureTitle(m), selected: m === chosen })),
+      recording.measures.map((m, nth) =>
+        el("option", { value: String(nth), text: measureTitle(m), selected: m === chosen }),
+      ),
     );
     return el(
       "div",

@@ -8,7 +8,9 @@ function sourceView(recording, state) {
   const chooser = el(
     "select",
     { "aria-label": "Source file", onchange: (event) => state.go({ source: `${event.target.value}:0` }) },
-    recording.sources.map((source, nth) => el("option", { value: String(nth), text: source.path, selected: source === chosen })),
+    recording.sources.map((source, nth) =>
+      el("option", { value: String(nth), text: source.path, selected: source === chosen }),
+    ),
   );
   const heat = new Map(chosen.heat);
   const wanted = recording.measureAt(state.values.measure);
@@ -16,11 +18,21 @@ function sourceView(recording, state) {
   const weight = el(
     "select",
     { "aria-label": "Weight of lines", onchange: (event) => state.go({ measure: event.target.value }) },
-    [...heat.keys()].map((nth) => el("option", { value: String(nth), text: measureTitle(recording.measures[nth]), selected: nth === measure })),
+    [...heat.keys()].map((nth) =>
+      el("option", { value: String(nth), text: measureTitle(recording.measures[nth]), selected: nth === measure }),
+    ),
   );
-  const bar = el("div", { class: "toolbar" }, el("label", {}, el("span", { text: "File" }), chooser), el("label", {}, el("span", { text: "Weight" }), weight));
+  const bar = el(
+    "div",
+    { class: "toolbar" },
+    el("label", {}, el("span", { text: "File" }), chooser),
+    el("label", {}, el("span", { text: "Weight" }), weight),
+  );
   if (chosen.text === null) {
-    return [bar, el("p", { class: "note", text: "There was no room for the text of this file in the page; the viewers show it." })];
+    return [
+      bar,
+      el("p", { class: "note", text: "There was no room for the text of this file in the page; the viewers show it." }),
+    ];
   }
   return [bar, listing(chosen.text.split(/\r\n|\n|\r/), heat.get(measure), recording.measures[measure].unit, line)];
 }

@@ -1,6 +1,18 @@
 // What is shown is the URL's fragment: the back button goes back, and a copied link shows the same.
 
-const DEFAULTS = { tab: "flame", measure: "", by: "all", from: "roots", up: "", threads: "", range: "", find: "", zoom: "", mode: "new", sure: "" };
+const DEFAULTS = {
+  tab: "flame",
+  measure: "",
+  by: "all",
+  from: "roots",
+  up: "",
+  threads: "",
+  range: "",
+  find: "",
+  zoom: "",
+  mode: "new",
+  sure: "",
+};
 
 /** What a number in the address stands for in a list; undefined where it is none. */
 function numbered(list, text) {

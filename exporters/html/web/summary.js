@@ -5,24 +5,40 @@ const ALERTS = { error: "damaged", loss: "lost or cut" };
 function headOf(recording, state) {
   const { info } = recording;
   const names = [...new Set(info.processes.map((process) => process.name).filter((name) => name !== ""))];
-  const title = names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") || fileName(info.inputs[0]?.path ?? "recording");
+  const title =
+    names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") ||
+    fileName(info.inputs[0]?.path ?? "recording");
   document.title = `${title} – traceferry`;
-  const from = [...new Set(info.inputs.map((input) => `${input.producer}, ${input.format} ${input.version}`))].slice(0, 3).join("; ");
+  const from = [...new Set(info.inputs.map((input) => `${input.producer}, ${input.format} ${input.version}`))]
+    .slice(0, 3)
+    .join("; ");
   const start = info.time.unix_start_ns;
   const facts = [
     from,
     start === null ? "" : `${new Date(start / 1e6).toISOString().replace("T", " ").slice(0, 19)} UTC`,
-    info.inputs.map((input) => fileName(input.path)).slice(0, 3).join(", "),
+    info.inputs
+      .map((input) => fileName(input.path))
+      .slice(0, 3)
+      .join(", "),
   ].filter((fact) => fact !== "");
   return [
     el(
       "div",
       { class: "head-line" },
       el("div", { class: "titles" }, el("h1", { text: title }), el("p", { class: "facts", text: facts.join(" · ") })),
-      el("div", { class: "viewers" }, recording.embedded.map((file) => viewerButton(file, title)), themeButton()),
+      el(
+        "div",
+        { class: "viewers" },
+        recording.embedded.map((file) => viewerButton(file, title)),
+        themeButton(),
+      ),
     ),
     el("p", { class: "handing", role: "status", id: "handing" }),
-    el("dl", { class: "cards" }, cardsOf(recording).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value })))),
+    el(
+      "dl",
+      { class: "cards" },
+      cardsOf(recording).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value }))),
+    ),
     lossesOf(recording, state),
   ];
 }
@@ -34,7 +50,10 @@ function cardsOf(recording) {
   const [calls, samples] = [sum((thread) => thread.calls), sum((thread) => thread.samples)];
   const shots = info.processes.flatMap((process) => process.heap_snapshots);
   const cards = [["Recorded", formatTime(info.time.duration_ns)]];
-  cards.push([info.processes.length > 1 ? `Threads of ${info.processes.length} processes` : "Threads", formatCount(threads.length)]);
+  cards.push([
+    info.processes.length > 1 ? `Threads of ${info.processes.length} processes` : "Threads",
+    formatCount(threads.length),
+  ]);
   cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], ["Samples", samples > 0 ? formatCount(samples) : ""]);
   cards.push(["Functions", formatCount(info.functions.total)]);
   cards.push(["Allocated", info.allocations.bytes > 0 ? formatBytes(info.allocations.bytes) : ""]);
@@ -55,7 +74,12 @@ function lossesOf(recording, state) {
     "div",
     { class: `losses ${worst}` },
     el("span", { class: "badge", text: ALERTS[worst] }),
-    el("div", {}, el("strong", { text: first.title }), first.advice ? el("span", { class: "advice", text: ` – ${first.advice}` }) : null),
+    el(
+      "div",
+      {},
+      el("strong", { text: first.title }),
+      first.advice ? el("span", { class: "advice", text: ` – ${first.advice}` }) : null,
+    ),
     button(bad.length > 1 ? `All ${bad.length}` : "More", () => state.go({ tab: "report" }), { class: "quiet" }),
   );
 }
@@ -84,7 +108,15 @@ function viewerButton(file, title) {
   return el(
     "span",
     { class: "viewer" },
-    button(`Open in ${viewer.title}`, open, { class: "primary", id: `open-${file.name}`, title: "In a new window of this browser; nothing is uploaded" }),
-    button("Save", save, { class: "quiet", title: `Save the file for ${viewer.title}`, "aria-label": `Save the file for ${viewer.title}` }),
+    button(`Open in ${viewer.title}`, open, {
+      class: "primary",
+      id: `open-${file.name}`,
+      title: "In a new window of this browser; nothing is uploaded",
+    }),
+    button("Save", save, {
+      class: "quiet",
+      title: `Save the file for ${viewer.title}`,
+      "aria-label": `Save the file for ${viewer.title}`,
+    }),
   );
 }

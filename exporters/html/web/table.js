@@ -111,7 +111,12 @@ function amountColumn(title, value, unit, whole) {
 
 /** A column of shares, with bars. */
 function shareColumn(title, value, whole) {
-  return { title, value, show: (row) => formatShare(value(row), whole), share: (row) => (whole > 0 ? value(row) / whole : 0) };
+  return {
+    title,
+    value,
+    show: (row) => formatShare(value(row), whole),
+    share: (row) => (whole > 0 ? value(row) / whole : 0),
+  };
 }
 
 function textColumn(title, value, show) {

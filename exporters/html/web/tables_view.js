@@ -24,10 +24,14 @@ function functionsView(recording, flame, state) {
       "Function",
       (row) => recording.funcs.name[row.func] || "(no name)",
       (row) =>
-        button(recording.funcs.name[row.func] || "(no name)", () => state.go({ tab: "flame", find: recording.funcs.name[row.func] }), {
-          class: "link name",
-          title: "Show in the flame graph",
-        }),
+        button(
+          recording.funcs.name[row.func] || "(no name)",
+          () => state.go({ tab: "flame", find: recording.funcs.name[row.func] }),
+          {
+            class: "link name",
+            title: "Show in the flame graph",
+          },
+        ),
     ),
     textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")),
     textColumn(
@@ -69,15 +73,20 @@ function kindsOfFunctions(recording) {
 function memoryView(recording) {
   const { allocations, processes } = recording.info;
   const found = [];
-  const columns = (extra) => [
-    amountColumn("Allocated", (row) => row.bytes, "bytes", allocations.bytes),
-    { title: "Objects", value: (row) => row.count, show: (row) => formatCount(row.count) },
-    allocations.freed_count > 0 ? amountColumn("Not freed", (row) => row.bytes - row.freed_bytes, "bytes", 0) : null,
-    allocations.freed_count > 0
-      ? { title: "Objects left", value: (row) => row.count - row.freed_count, show: (row) => formatCount(row.count - row.freed_count) }
-      : null,
-    extra,
-  ].filter((column) => column !== null);
+  const columns = (extra) =>
+    [
+      amountColumn("Allocated", (row) => row.bytes, "bytes", allocations.bytes),
+      { title: "Objects", value: (row) => row.count, show: (row) => formatCount(row.count) },
+      allocations.freed_count > 0 ? amountColumn("Not freed", (row) => row.bytes - row.freed_bytes, "bytes", 0) : null,
+      allocations.freed_count > 0
+        ? {
+            title: "Objects left",
+            value: (row) => row.count - row.freed_count,
+            show: (row) => formatCount(row.count - row.freed_count),
+          }
+        : null,
+      extra,
+    ].filter((column) => column !== null);
   if (allocations.count > 0) {
     found.push(
       sortedTable({
@@ -88,7 +97,13 @@ function memoryView(recording) {
       }),
       sortedTable({
         caption: "Allocations by site",
-        columns: columns(textColumn("Site, and who called it", (row) => row.stack.join(" ‹ ") || "unknown", (row) => pathElement(row.stack))),
+        columns: columns(
+          textColumn(
+            "Site, and who called it",
+            (row) => row.stack.join(" ‹ ") || "unknown",
+            (row) => pathElement(row.stack),
+          ),
+        ),
         rows: allocations.sites,
         filterLabel: "Filter sites",
       }),
@@ -123,7 +138,11 @@ function heapTables(process) {
   ];
   numbered.forEach((shot) => {
     if (shot.growth !== null) {
-      const signed = (title, change, show) => ({ title, value: change, show: (row) => (change(row) > 0 ? "+" : "") + show(change(row)) });
+      const signed = (title, change, show) => ({
+        title,
+        value: change,
+        show: (row) => (change(row) > 0 ? "+" : "") + show(change(row)),
+      });
       found.push(
         sortedTable({
           caption: `Growth from heap snapshot ${shot.number - 1} to ${shot.number}, by class`,
@@ -160,7 +179,11 @@ function heapTables(process) {
           amountColumn("Live", (row) => row.bytes, "bytes", last.bytes),
           number("Objects", "objects"),
           textColumn("Class", (row) => row.name),
-          textColumn("Site, and who called it", (row) => row.stack.join(" ‹ "), (row) => pathElement(row.stack)),
+          textColumn(
+            "Site, and who called it",
+            (row) => row.stack.join(" ‹ "),
+            (row) => pathElement(row.stack),
+          ),
         ],
         rows: last.sites,
         filterLabel: "Filter sites",
@@ -177,10 +200,14 @@ function pathElement(names) {
   if (names.length === shown.length) {
     return text;
   }
-  const more = button(`‹ ${names.length - shown.length} more`, () => {
-    text.textContent = names.join(" ‹ ");
-    more.remove();
-  }, { class: "link" });
+  const more = button(
+    `‹ ${names.length - shown.length} more`,
+    () => {
+      text.textContent = names.join(" ‹ ");
+      more.remove();
+    },
+    { class: "link" },
+  );
   return el("span", {}, text, " ", more);
 }
 
@@ -219,7 +246,11 @@ function eventsView(recording) {
     found.push(
       sortedTable({
         caption: "Counters",
-        columns: [textColumn("Counter", (row) => row.name), ...["last", "first", "min", "max"].map(figure), { title: "Values", value: (row) => row.values }],
+        columns: [
+          textColumn("Counter", (row) => row.name),
+          ...["last", "first", "min", "max"].map(figure),
+          { title: "Values", value: (row) => row.values },
+        ],
         rows: counters,
         sortBy: 0,
         filterLabel: "Filter counters",
@@ -249,14 +280,33 @@ function codeView(recording) {
   }
   if (coverage !== null) {
     const columns = (...names) => [
-      { title: "Covered", value: (row) => row.covered / Math.max(row.statements, 1), show: (row) => formatShare(row.covered, row.statements), share: (row) => row.covered / Math.max(row.statements, 1) },
+      {
+        title: "Covered",
+        value: (row) => row.covered / Math.max(row.statements, 1),
+        show: (row) => formatShare(row.covered, row.statements),
+        share: (row) => row.covered / Math.max(row.statements, 1),
+      },
       { title: "Statements", value: (row) => row.statements, show: (row) => formatCount(row.statements) },
       ...names.map((key) => textColumn(titled(key), (row) => row[key] ?? "unknown")),
     ];
     found.push(
-      sortedTable({ caption: `Code coverage: ${formatShare(coverage.covered, coverage.statements)}, by assembly`, columns: columns("assembly"), rows: coverage.assemblies }),
-      sortedTable({ caption: "Coverage by class", columns: columns("class", "assembly"), rows: coverage.classes, filterLabel: "Filter classes" }),
-      sortedTable({ caption: "Coverage by method", columns: columns("class", "method"), rows: coverage.methods, filterLabel: "Filter methods" }),
+      sortedTable({
+        caption: `Code coverage: ${formatShare(coverage.covered, coverage.statements)}, by assembly`,
+        columns: columns("assembly"),
+        rows: coverage.assemblies,
+      }),
+      sortedTable({
+        caption: "Coverage by class",
+        columns: columns("class", "assembly"),
+        rows: coverage.classes,
+        filterLabel: "Filter classes",
+      }),
+      sortedTable({
+        caption: "Coverage by method",
+        columns: columns("class", "method"),
+        rows: coverage.methods,
+        filterLabel: "Filter methods",
+      }),
     );
   }
   return found;
@@ -287,7 +337,12 @@ function threadsView(recording) {
   ].filter(({ value }) => rows.some((row) => value(row) > 0));
   return sortedTable({
     caption: plural(rows.length, "thread"),
-    columns: [...columns, textColumn("Thread", (row) => row.name || "(no name)"), { title: "Number", value: (row) => row.tid }, textColumn("Process", (row) => row.process)],
+    columns: [
+      ...columns,
+      textColumn("Thread", (row) => row.name || "(no name)"),
+      { title: "Number", value: (row) => row.tid },
+      textColumn("Process", (row) => row.process),
+    ],
     rows,
     filterLabel: "Filter threads",
   });
@@ -305,15 +360,32 @@ function reportView(recording) {
         "li",
         { class: issue.severity },
         el("span", { class: "badge", text: issue.severity }),
-        el("div", {}, el("strong", { text: issue.title }), el("span", { class: "share", text: ` ${plural(issue.count, "time")}` })),
+        el(
+          "div",
+          {},
+          el("strong", { text: issue.title }),
+          el("span", { class: "share", text: ` ${plural(issue.count, "time")}` }),
+        ),
         issue.detail ? el("div", { class: "name", text: issue.detail }) : null,
         issue.advice ? el("div", { class: "advice", text: issue.advice }) : null,
       ),
     ),
   );
-  const facts = inputs.map((input) => el("li", { text: `${input.path}: ${input.producer}, ${input.format} ${input.version}` }));
+  const facts = inputs.map((input) =>
+    el("li", { text: `${input.path}: ${input.producer}, ${input.format} ${input.version}` }),
+  );
   return [
-    el("section", { class: "table" }, el("h3", { text: issues.length > 0 ? "What was lost, repaired or guessed" : "Nothing was lost" }), list),
-    el("section", { class: "table" }, el("h3", { text: "Inputs" }), el("ul", {}, facts, el("li", { text: `clock: ${time.clock ?? "unknown"}` }))),
+    el(
+      "section",
+      { class: "table" },
+      el("h3", { text: issues.length > 0 ? "What was lost, repaired or guessed" : "Nothing was lost" }),
+      list,
+    ),
+    el(
+      "section",
+      { class: "table" },
+      el("h3", { text: "Inputs" }),
+      el("ul", {}, facts, el("li", { text: `clock: ${time.clock ?? "unknown"}` })),
+    ),
   ];
 }
