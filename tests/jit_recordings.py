@@ -110,8 +110,8 @@ def symbol_text(trace: Trace, code: int) -> str:
 
 def places_of(trace: Trace, code: int) -> list[tuple[int, int, int]]:
     """(address, from, to) of a code object; to is -1 where it lives on."""
-    places = trace.places.table()
-    mine = places.take(places["code"] == code)
+    mappings = trace.code_mappings.table()
+    mine = mappings.take(mappings["code"] == code)
     return [tuple(row) for row in zip(*(mine[c].tolist() for c in ("address", "start_ts", "end_ts")), strict=True)]
 
 

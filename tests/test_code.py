@@ -27,7 +27,7 @@ from traceferry.importers.perf.regions import (
 from traceferry.importers.perf.stacks import MAX_FRAMES, single_frames
 from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
 from traceferry.model import CodeReader, Trace
-from traceferry.symbolication.code_mapping import Placements, live_bytes
+from traceferry.symbolication.code_mapping import CodeMappings, live_bytes
 from traceferry.symbolication.code_sizes import by_stretch
 
 many = examples(300)
@@ -52,11 +52,11 @@ class Place(NamedTuple):
 
 def placed(puts: list[tuple[int, Put]]) -> list[Place]:
     """puts: (ts, what) in the order of time."""
-    placements, trace = Placements(), Trace()
+    mappings, trace = CodeMappings(), Trace()
     for ts, put in puts:
-        placements.put(put.code, put.address, put.size, ts)
-    placements.add_to(trace)
-    rows = zip(*(trace.places[name].tolist() for name in ("code", "address", "start_ts", "end_ts")), strict=True)
+        mappings.put(put.code, put.address, put.size, ts)
+    mappings.add_to(trace)
+    rows = zip(*(trace.code_mappings[name].tolist() for name in ("code", "address", "start_ts", "end_ts")), strict=True)
     return [Place(*row) for row in rows]
 
 
@@ -112,10 +112,10 @@ def test_no_two_places_overlap_at_one_time(given_puts: list[tuple[int, Put]]) ->
 
 
 def test_where_an_object_was_put_last() -> None:
-    placements = Placements()
-    placements.put(3, 10, 4, 0)
-    placements.put(3, 20, 4, 1)
-    assert placements.address_of(3) == 20
+    mappings = CodeMappings()
+    mappings.put(3, 10, 4, 0)
+    mappings.put(3, 20, 4, 1)
+    assert mappings.address_of(3) == 20
 
 
 LIVES = st.lists(st.tuples(st.integers(0, 9), st.integers(-1, 12), st.integers(0, 50)), max_size=20)

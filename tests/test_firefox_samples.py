@@ -145,7 +145,8 @@ class Recording:
         for nth, (name, tier) in enumerate((("JS:*hot", "Turbofan"), ("JS:o*hot", "Turbofan (OSR)"))):
             code = add("code", func=self.func["hot"], symbol=self.symbol[name], tier=self.tier[tier], pid=100, size=32)
             starts = START + 20 * nth * MS
-            self.trace.places.intern(code=code, address=0x7F00_0000_1000, start_ts=starts, end_ts=starts + 20 * MS)
+            ends = starts + 20 * MS
+            self.trace.code_mappings.intern(code=code, address=0x7F00_0000_1000, start_ts=starts, end_ts=ends)
 
     def _frames(self) -> None:
         js, native = self.category["JavaScript"], self.category["Native"]

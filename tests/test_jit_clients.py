@@ -64,7 +64,7 @@ def _loaded(name: str, embed_sources: bool) -> Trace:
 
 def _sampled(dump: Path) -> Trace:
     alone = load_checked(dump)
-    places, size = alone.places.table(), alone.code["size"].tolist()
+    places, size = alone.code_mappings.table(), alone.code["size"].tolist()
     (pid,) = set(alone.code["pid"].tolist())
     data = PerfData(start=alone.start_ts).event()
     for code, address, ts in zip(*(places[c].tolist() for c in ("code", "address", "start_ts")), strict=True):

@@ -264,14 +264,14 @@ def test_no_two_places_overlap(events: list[tuple[int, int, int, bool]]) -> None
         alive[code] = (1000 + address, size)
     trace = checked(dump.bytes())
     assert trace is not None
-    places = trace.places.table()
+    places = trace.code_mappings.table()
     now = np_alive(trace)
     assert now == {code: begin for code, (begin, _) in alive.items()}
     assert all(end < 0 or end >= start for start, end in zip(places["start_ts"], places["end_ts"], strict=True))
 
 
 def np_alive(trace: Trace) -> dict[int, int]:
-    places = trace.places.table()
+    places = trace.code_mappings.table()
     rows = zip(places["code"].tolist(), places["address"].tolist(), places["end_ts"].tolist(), strict=True)
     return {code: address for code, address, end in rows if end < 0}
 

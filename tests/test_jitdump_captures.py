@@ -138,8 +138,8 @@ def test_what_is_counted_agrees(name: str) -> None:
     tables = [table for thread in threads for table in thread.load().markers.values()]
     assert sum(map(len, tables)) == len(trace.code)
     assert sum(int(table["size"].sum()) for table in tables) == total
-    places = trace.places.table()
-    alive = places["code"][places["end_ts"] < 0]
+    mappings = trace.code_mappings.table()
+    alive = mappings["code"][mappings["end_ts"] < 0]
     counters = {counter: values[-1][1] for counter, values in live_bytes(trace).items()}
     assert counters.pop("JIT code") == int(trace.code["size"][alive].sum())
     with_tier = alive[trace.code["tier"][alive] >= 0]

@@ -296,7 +296,7 @@ def test_loads_live_until_something_replaces_them(new: New) -> None:
 @every_layout
 def test_neighbours_end_nothing(new: New) -> None:
     trace = read(new().load("a", CODE, 16).load("b", CODE + 16, 16).load("c", CODE - 16, 16))
-    assert trace.places["end_ts"].tolist() == [-1, -1, -1]
+    assert trace.code_mappings["end_ts"].tolist() == [-1, -1, -1]
 
 
 @every_layout
@@ -313,7 +313,7 @@ def test_the_same_address_again_and_again(new: New) -> None:
 @every_layout
 def test_code_of_no_size_ends_nothing_and_nothing_ends_it(new: New) -> None:
     trace = read(new().load("a", CODE, 16).load("nothing", CODE + 4, 0).load("b", CODE, 16))
-    assert trace.places["end_ts"].tolist() == [START + 3 * STEP, -1, -1]
+    assert trace.code_mappings["end_ts"].tolist() == [START + 3 * STEP, -1, -1]
 
 
 @every_layout
@@ -391,7 +391,7 @@ def test_lines_move_with_their_code(new: New) -> None:
 @every_layout
 def test_close_ends_the_loads_and_not_the_code(new: New) -> None:
     trace = read(new().load("f", CODE).close().close())
-    assert trace.places["end_ts"].tolist() == [-1]
+    assert trace.code_mappings["end_ts"].tolist() == [-1]
 
 
 @every_layout

@@ -30,7 +30,7 @@ def placed(*places: tuple[int, int, int, int, int]) -> Built:
     trace = Built().thread()
     for pid, address, size, start_ts, end_ts in places:
         code = trace.code.extend(func=[0], pid=[pid], tid=[pid], size=[size], loaded_at=[start_ts])
-        trace.places.extend(code=[code], address=[address], start_ts=[start_ts], end_ts=[end_ts])
+        trace.code_mappings.extend(code=[code], address=[address], start_ts=[start_ts], end_ts=[end_ts])
     return trace
 
 
@@ -77,7 +77,7 @@ VALID: list[Callable[[], Built]] = [
 BROKEN: dict[str, tuple[Callable[[], Built], str]] = {
     "places overlap": (lambda: placed((1, 0x100, 16, 0, -1), (1, 0x10F, 16, 9, -1)), "two overlap at 0x10f"),
     "places hold one another": (lambda: placed((1, 0x100, 64, 0, 9), (1, 0x110, 8, 8, -1)), "two overlap at 0x110"),
-    "a place ends early": (lambda: placed((1, 0x100, 16, 9, 8)), "places: one ends before it starts"),
+    "a mapping ends early": (lambda: placed((1, 0x100, 16, 9, 8)), "code_mappings: one ends before it starts"),
     "leave's flag at an enter": (lambda: with_calls(UNWOUND, LEAVE), "a flag of leaves at an enter"),
     "enter's flag at a leave": (lambda: with_calls(0, LEAVE | OPEN_AT_START), "or of enters at a leave"),
     "unknown flag": (lambda: with_calls(64, LEAVE), "a flag of leaves at an enter"),

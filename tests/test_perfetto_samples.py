@@ -86,7 +86,7 @@ class Built:
         if address is not None:
             start, end = START + lies[0], START + lies[1] if lies[1] >= 0 else -1
             place = {"address": np.array([address], np.uint64), "start_ts": [start], "end_ts": [end]}
-            trace.places.extend(code=[code], **place)
+            trace.code_mappings.extend(code=[code], **place)
         return code
 
     def jitted(self, code: int, offset: int, *lines: tuple[int, int], category: int = -1) -> list[int]:

@@ -183,7 +183,7 @@ def test_real_dumps(dump: str) -> None:
     """The first, middle and last byte of every code object that lies there at the end have its frames."""
     trace = read(content(dump))
     symbols = CodeSymbols(trace)
-    last = trace.places.table().take(trace.places["end_ts"] < 0)
+    last = trace.code_mappings.table().take(trace.code_mappings["end_ts"] < 0)
     size = trace.code["size"][last["code"]]
     last, size = last.take(size > 0), size[size > 0].astype(np.uint64)
     for offset in (np.uint64(0), size // np.uint64(2), size - np.uint64(1)):

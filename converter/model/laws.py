@@ -64,7 +64,7 @@ def _check_global_tables(trace: Trace) -> list[str]:
     prefix = trace.stacks["prefix"]
     if np.any(prefix >= np.arange(len(prefix))):
         broken.append("stacks: a prefix is not smaller than its stack")
-    return broken or _check_inlined(trace) + _check_places(trace)
+    return broken or _check_inlined(trace) + _check_code_mappings(trace)
 
 
 def _check_inlined(trace: Trace) -> list[str]:
@@ -81,13 +81,13 @@ def _check_inlined(trace: Trace) -> list[str]:
     return []
 
 
-def _check_places(trace: Trace) -> list[str]:
-    """A place ends after it starts, and of one process no two are at one address at one time."""
-    places = trace.places.table()
-    start, end, address = places["start_ts"], places["end_ts"], places["address"]
+def _check_code_mappings(trace: Trace) -> list[str]:
+    """A mapping ends after it starts, and of one process no two are at one address at one time."""
+    mappings = trace.code_mappings.table()
+    start, end, address = mappings["start_ts"], mappings["end_ts"], mappings["address"]
     if np.any((end >= 0) & (end < start)):
-        return ["places: one ends before it starts"]
-    size, pid = trace.code["size"][places["code"]], trace.code["pid"][places["code"]]
+        return ["code_mappings: one ends before it starts"]
+    size, pid = trace.code["size"][mappings["code"]], trace.code["pid"][mappings["code"]]
     end = np.where(end < 0, np.iinfo(np.int64).max, end)
     is_there = (size > 0) & (end > start)
     # Ends come before starts of the same time.
@@ -101,7 +101,7 @@ def _check_places(trace: Trace) -> list[str]:
         if not starts:
             del mine[at]
         elif (at and mine[at - 1][1] > extent[0]) or (at < len(mine) and mine[at][0] < extent[1]):
-            return [f"places: two overlap at {extent[0]:#x} of process {pid[row]}"]
+            return [f"code_mappings: two overlap at {extent[0]:#x} of process {pid[row]}"]
         else:
             mine.insert(at, extent)
     return []

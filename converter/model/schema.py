@@ -137,8 +137,8 @@ CODE = TableSpec(
         Column("bytes_at", "int64", "offset of its bytes in its input's file, -1 is unknown", absent=-1),
     ),
 )
-PLACES = TableSpec(
-    "places",
+CODE_MAPPINGS = TableSpec(
+    "code_mappings",
     "address ranges of code objects over time; at one time no two of a process overlap",
     (
         _index("code", "code", "the code object"),
@@ -181,7 +181,7 @@ COVERAGE = TableSpec(
         Column("covered", "int64", "how many of them ran"),
     ),
 )
-GLOBAL_TABLES = (SOURCES, LIBS, SYMBOLS, CATEGORIES, TIERS, FUNCS, CODE, PLACES, FRAMES, STACKS, COVERAGE)
+GLOBAL_TABLES = (SOURCES, LIBS, SYMBOLS, CATEGORIES, TIERS, FUNCS, CODE, CODE_MAPPINGS, FRAMES, STACKS, COVERAGE)
 
 # The flags of a row of `calls`.
 LEAVE = 1  # the row leaves the frame; without it, it enters

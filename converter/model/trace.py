@@ -21,11 +21,11 @@ from traceferry.model.schema import (
     CALLS,
     CATEGORIES,
     CODE,
+    CODE_MAPPINGS,
     COVERAGE,
     FRAMES,
     FUNCS,
     LIBS,
-    PLACES,
     SAMPLES,
     SCHEDULING,
     SOURCES,
@@ -233,7 +233,7 @@ class Trace:
         self.tiers = GrowingTable(TIERS)
         self.funcs = GrowingTable(FUNCS)
         self.code = GrowingTable(CODE)
-        self.places = GrowingTable(PLACES)
+        self.code_mappings = GrowingTable(CODE_MAPPINGS)
         self.frames = GrowingTable(FRAMES)
         self.stacks = GrowingTable(STACKS)
         self.coverage = GrowingTable(COVERAGE)
@@ -333,6 +333,6 @@ class Trace:
 
     def global_tables(self) -> Sequence[GrowingTable]:
         return (
-            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code, self.places,
-            self.frames, self.stacks, self.coverage,
+            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code,
+            self.code_mappings, self.frames, self.stacks, self.coverage,
         )  # fmt: skip

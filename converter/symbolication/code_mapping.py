@@ -1,4 +1,4 @@
-"""Addresses and lifetimes of jitted code: loads and moves become places, no two of which overlap at one time."""
+"""Addresses and lifetimes of jitted code: loads and moves become mappings, no two of which overlap at one time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_tier(trace: Trace, tier: Tier) -> int:
     return trace.tiers.intern(name=intern(tier.name), family=intern(tier.family), color=intern(tier.color))
 
 
-class Placements:
+class CodeMappings:
     """Collects the addresses of the code objects of one process in time order, and determines when they ended.
 
     Code put onto another object's addresses ends that whole object. Code of size 0 ends nothing.
@@ -61,16 +61,16 @@ class Placements:
         return self._address[self._latest[code]]
 
     def add_to(self, trace: Trace) -> None:
-        """Rows of the table `places`."""
+        """Rows of the table `code_mappings`."""
         if not self._code:
             return
         address, size = np.array(self._address, np.uint64), np.array(self._size, np.uint64)
         for component in _overlapping(address, size):
             self._end_overlapped(component)
-        trace.places.extend(code=self._code, address=address, start_ts=self._start, end_ts=self._end)
+        trace.code_mappings.extend(code=self._code, address=address, start_ts=self._start, end_ts=self._end)
 
     def _end_overlapped(self, rows: list[int]) -> None:
-        """rows: placements in the order of time that overlap each other only."""
+        """rows: mappings in the order of time that overlap each other only."""
         starts: list[int] = []
         alive: dict[int, int] = {}
         for row in rows:

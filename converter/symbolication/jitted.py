@@ -33,10 +33,10 @@ class CodeSymbols:
 
     def __init__(self, trace: Trace, at_ts: int | None = None) -> None:
         self._trace = trace
-        places = trace.places.table().take(_chosen(trace, at_ts))
-        places = places.take(np.argsort(places["address"], kind="stable"))
-        self._start: Array = places["address"]
-        self._code: Array = places["code"]
+        mappings = trace.code_mappings.table().take(_chosen(trace, at_ts))
+        mappings = mappings.take(np.argsort(mappings["address"], kind="stable"))
+        self._start: Array = mappings["address"]
+        self._code: Array = mappings["code"]
         self._size: Array = trace.code["size"][self._code].astype(np.uint64)
         self._symbol: Array = trace.code["symbol"][self._code]
         self._libs = distinct(trace.symbols["lib"][self._symbol])
@@ -68,15 +68,15 @@ class CodeSymbols:
         held = np.flatnonzero(nth >= 0)
         held = held[asked[held] - self._start[nth[held]] < self._size[nth[held]]]
         stacks = [
-            self._stack(place, address - int(self._start[place]))
-            for place, address in zip(nth[held].tolist(), asked[held].tolist(), strict=True)
+            self._stack(row, address - int(self._start[row]))
+            for row, address in zip(nth[held].tolist(), asked[held].tolist(), strict=True)
         ]
         calls = self._calls(stacks)
         answers = {
             address: Answer(
-                int(self._start[place]), int(self._size[place]), self._frames(place, [calls[f] for f in stack])[::-1]
+                int(self._start[row]), int(self._size[row]), self._frames(row, [calls[f] for f in stack])[::-1]
             )
-            for address, place, stack in zip(asked[held].tolist(), nth[held].tolist(), stacks, strict=True)
+            for address, row, stack in zip(asked[held].tolist(), nth[held].tolist(), stacks, strict=True)
         }
         return look_up(addresses, lambda address: answers.get(address, NOTHING))
 
@@ -84,17 +84,17 @@ class CodeSymbols:
         """The code objects, whole."""
         for first in range(0, len(self._start), GROUP):
             group = range(first, min(first + GROUP, len(self._start)))
-            offsets = [self._offsets(place) for place in group]
-            stacks = [[self._stack(place, at) for at in ats] for place, ats in zip(group, offsets, strict=True)]
+            offsets = [self._offsets(row) for row in group]
+            stacks = [[self._stack(row, at) for at in ats] for row, ats in zip(group, offsets, strict=True)]
             calls = self._calls(stack for of_place in stacks for stack in of_place)
-            for place, ats, of_place in zip(group, offsets, stacks, strict=True):
-                frames = [tuple(self._frames(place, [calls[frame] for frame in stack])) for stack in of_place]
-                yield self._function(place, _runs(ats, frames, int(self._size[place])))
+            for row, ats, of_place in zip(group, offsets, stacks, strict=True):
+                frames = [tuple(self._frames(row, [calls[frame] for frame in stack])) for stack in of_place]
+                yield self._function(row, _runs(ats, frames, int(self._size[row])))
 
-    # ------------------------------------------------------------ code objects; place: a row of the chosen places
+    # ------------------------------------------------------------ code objects; row: a row of the chosen mappings
 
-    def _function(self, place: int, runs: Sequence[Run]) -> Function:
-        start = int(self._start[place])
+    def _function(self, row: int, runs: Sequence[Run]) -> Function:
+        start = int(self._start[row])
         lines: list[tuple[int, str, int]] = []
         inlines = _Node()
         for run in runs:
@@ -102,16 +102,16 @@ class CodeSymbols:
             if not lines or lines[-1][1:] != (source, line):
                 lines.append((start + run.begin, source, line))
             inlines.add(start + run.begin, start + run.end, run.frames)
-        return Function(self._name(place), start, int(self._size[place]), lines, inlines.inlines())
+        return Function(self._name(row), start, int(self._size[row]), lines, inlines.inlines())
 
-    def _offsets(self, place: int) -> Sequence[int]:
+    def _offsets(self, row: int) -> Sequence[int]:
         """At which the frames may change."""
-        code = int(self._code[place])
+        code = int(self._code[row])
         return self._trace.code_reader(code).boundaries(code)
 
-    def _stack(self, place: int, offset: int) -> tuple[int, ...]:
+    def _stack(self, row: int, offset: int) -> tuple[int, ...]:
         """Rows of the trace's frames, the outermost first."""
-        code = int(self._code[place])
+        code = int(self._code[row])
         return self._trace.code_reader(code).frames_at(code, offset)[:MAX_DEPTH]
 
     def _calls(self, stacks: Iterable[tuple[int, ...]]) -> dict[int, Call]:
@@ -127,13 +127,13 @@ class CodeSymbols:
             for row, name, path, line in zip(*(column.tolist() for column in columns), strict=True)
         }
 
-    def _frames(self, place: int, calls: Sequence[Call]) -> list[Call]:
+    def _frames(self, row: int, calls: Sequence[Call]) -> list[Call]:
         """The same with the code object's own name. calls: the outermost first."""
         _, source, line = calls[0]
-        return [(self._name(place), source, line), *calls[1:]]
+        return [(self._name(row), source, line), *calls[1:]]
 
-    def _name(self, place: int) -> str:
-        return self._trace.strings[int(self._trace.symbols["name"][self._symbol[place]])]
+    def _name(self, row: int) -> str:
+        return self._trace.strings[int(self._trace.symbols["name"][self._symbol[row]])]
 
     def _of_lib(self, column: str) -> str:
         return self._trace.strings[int(self._trace.libs[column][self._libs[0]])] if len(self._libs) == 1 else ""
@@ -143,15 +143,15 @@ class CodeSymbols:
 
 
 def _chosen(trace: Trace, at_ts: int | None) -> Array:
-    """Rows of the trace's places that do not overlap."""
-    places = trace.places.table()
-    rows = np.flatnonzero(trace.code["size"][places["code"]] > 0)
+    """Rows of the trace's mappings that do not overlap."""
+    mappings = trace.code_mappings.table()
+    rows = np.flatnonzero(trace.code["size"][mappings["code"]] > 0)
     if at_ts is not None:
-        start, end = places["start_ts"][rows], places["end_ts"][rows]
+        start, end = mappings["start_ts"][rows], mappings["end_ts"][rows]
         rows = rows[(start <= at_ts) & ((end < 0) | (at_ts < end))]
-    rows = rows[np.argsort(places["start_ts"][rows], kind="stable")]
-    begin = places["address"][rows]
-    return rows[~_overlaid(begin, begin + trace.code["size"][places["code"][rows]].astype(np.uint64))]
+    rows = rows[np.argsort(mappings["start_ts"][rows], kind="stable")]
+    begin = mappings["address"][rows]
+    return rows[~_overlaid(begin, begin + trace.code["size"][mappings["code"][rows]].astype(np.uint64))]
 
 
 def _overlaid(begin: Array, end: Array) -> Array:

@@ -144,7 +144,7 @@ class Runs:
         self._rows: list[FrameRow] = []
         self._cells: dict[tuple[str, str], list[int]] = {}
         self._kinds: dict[tuple[int, int, bool, bool], Kind] = {}
-        self._n_places = 0
+        self._n_mappings = 0
         self._first_addresses: dict[int, int] = {}
         self._code_modules: dict[int, Module] = {}
         self._lib_modules: dict[int, Module] = {}
@@ -298,10 +298,10 @@ class Runs:
         return module
 
     def _first_address(self, code: int) -> int:
-        places = self._trace.places
-        if self._n_places < len(places):
-            self._n_places = len(places)
-            rows = zip(places["code"].tolist(), places["address"].tolist(), strict=True)
+        mappings = self._trace.code_mappings
+        if self._n_mappings < len(mappings):
+            self._n_mappings = len(mappings)
+            rows = zip(mappings["code"].tolist(), mappings["address"].tolist(), strict=True)
             # The last to be entered stays.
             self._first_addresses = dict(reversed(list(rows)))
         return self._first_addresses.get(code, 0)

@@ -1,4 +1,4 @@
-"""Map: the code objects of a dump: functions, tiers, symbols, places; and the CodeReader of a dump."""
+"""Map: the code objects of a dump: functions, tiers, symbols, mappings; and the CodeReader of a dump."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMEST
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, Trace
 from traceferry.symbolication.build_id import debug_id_of
-from traceferry.symbolication.code_mapping import Placements, add_category, add_tier
+from traceferry.symbolication.code_mapping import CodeMappings, add_category, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, producer_of
 from traceferry.timeline.counter import Counter
 
@@ -33,7 +33,7 @@ class Base(NamedTuple):
 @dataclass
 class Code:
     """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
-    places: its rows of that table.
+    mappings: its rows of the table `code_mappings`.
 
     names: what the objects' names mean; addresses: of each object, relative to the dump's library; times: onto the
     trace's clock.
@@ -50,7 +50,7 @@ class Code:
     addresses: list[int]
     symbols: range
     rows: range
-    places: range = range(0)
+    mappings: range = range(0)
     _meanings: dict[tuple[int, Place], tuple[Base, int]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what a CodeReader offers
@@ -126,7 +126,7 @@ class Code:
 
 
 def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | None) -> Code:
-    """Rows for every load: its function, symbol, tier, code object and places."""
+    """Rows for every load: its function, symbol, tier, code object and mappings."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
@@ -159,9 +159,9 @@ def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | No
     rows = range(first, first + len(names))
     code = Code(dump, trace, producer.name, texts, lib, times, meanings, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
-    first_place = len(trace.places)
-    _place(code, trace)
-    code.places = range(first_place, len(trace.places))
+    first_mapping = len(trace.code_mappings)
+    _add_mappings(code, trace)
+    code.mappings = range(first_mapping, len(trace.code_mappings))
     return code
 
 
@@ -253,7 +253,7 @@ def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int,
     return func, source
 
 
-# ---------------------------------------------------------------- libraries and places
+# ---------------------------------------------------------------- libraries and mappings
 
 
 def _lib(dump: Dump, trace: Trace) -> int:
@@ -276,21 +276,21 @@ def debug_id(header: Header) -> str:
     return debug_id_of(_identity(header).hex())
 
 
-def _place(code: Code, trace: Trace) -> None:
+def _add_mappings(code: Code, trace: Trace) -> None:
     """Loads and moves in the order of time."""
     dump = code.dump
     by_index: dict[int, int] = {}
     at_address: dict[int, int] = {}
-    placements = Placements()
+    mappings = CodeMappings()
     n_unknown = 0
     if not dump.moves:
-        placements.put_all(
+        mappings.put_all(
             np.arange(code.rows.start, code.rows.stop),
             np.array([load.address for load in dump.loads], np.uint64),
             trace.code["size"][code.rows.start : code.rows.stop],
             trace.code["loaded_at"][code.rows.start : code.rows.stop],
         )
-        placements.add_to(trace)
+        mappings.add_to(trace)
         return
     times = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
     events = [(ts, load.at, nth) for nth, (ts, load) in enumerate(zip(times, dump.loads, strict=True))]
@@ -303,7 +303,7 @@ def _place(code: Code, trace: Trace) -> None:
         else:
             move = dump.moves[-1 - nth]
             found = by_index.get(move.index)
-            if found is None or placements.address_of(found) != move.old_address:
+            if found is None or mappings.address_of(found) != move.old_address:
                 found = at_address.get(move.old_address)
             if found is None:
                 n_unknown += 1
@@ -312,6 +312,6 @@ def _place(code: Code, trace: Trace) -> None:
             if at_address.get(move.old_address) == row:
                 del at_address[move.old_address]
         by_index[index] = at_address[address] = row
-        placements.put(row, address, dump.loads[row - code.rows.start].size, ts)
+        mappings.put(row, address, dump.loads[row - code.rows.start].size, ts)
     trace.report.note("moved_unknown", n_unknown, where=dump.name)
-    placements.add_to(trace)
+    mappings.add_to(trace)

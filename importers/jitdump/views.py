@@ -112,8 +112,8 @@ def add_views(code: Code, trace: Trace, processes: Processes) -> None:
     rows = np.arange(code.rows.start, code.rows.stop)
     ts = trace.code["loaded_at"][rows]
     # Code can move after the last load.
-    places = trace.places.table().take(slice(code.places.start, code.places.stop))
-    moved = places["start_ts"]
+    mappings = trace.code_mappings.table().take(slice(code.mappings.start, code.mappings.stop))
+    moved = mappings["start_ts"]
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
     pid = dump.header.pid
@@ -129,7 +129,7 @@ def add_views(code: Code, trace: Trace, processes: Processes) -> None:
         markers = _LoadMarkers(code, processes.retiered, mine)
         thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
         processes.add_thread(process, thread, markers)
-    process.counters += _counters(trace, places)
+    process.counters += _counters(trace, mappings)
     if len(loads):
         process.threads.append(_code_size(code, trace, process, *processes.free_tid(process)))
 
@@ -207,7 +207,7 @@ class _Retiered:
 
 
 def _counters(trace: Trace, mine: Table) -> list[Counter]:
-    """Live bytes of code in these places: all of it, then each tier's, by their names."""
+    """Live bytes of code in these mappings: all of it, then each tier's, by their names."""
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
     names = np.append(trace.tiers["family"], -1)[tier]
@@ -219,8 +219,8 @@ def _counters(trace: Trace, mine: Table) -> list[Counter]:
     return [counter for counter in counters if len(counter.values)]
 
 
-def _counter(name: str, doc: str, color: str, places: Table, size: Array) -> Counter:
-    ts, live = live_bytes(places["start_ts"], places["end_ts"], size)
+def _counter(name: str, doc: str, color: str, mappings: Table, size: Array) -> Counter:
+    ts, live = live_bytes(mappings["start_ts"], mappings["end_ts"], size)
     return Counter(name, "bytes", doc, Table(COUNTER_VALUES, {"ts": ts, "value": live}), color)
 
 

@@ -146,9 +146,9 @@ class _Evidence:
     """Code is loaded before it is sampled, and before its process ends."""
 
     def __init__(self, trace: Trace, recording: Recording) -> None:
-        code, samples = trace.places["code"], recording.samples
-        self._places, self._size = trace.places.table(), trace.code["size"][code]
-        self._placed = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code]])
+        code, samples = trace.code_mappings["code"], recording.samples
+        self._mappings, self._size = trace.code_mappings.table(), trace.code["size"][code]
+        self._of_dump = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code]])
         self._samples = samples
         self._sampled = rows_by_key(np.where((samples.cpumode == USER_MODE) & (samples.ts > 0), samples.pid, NO_PID))
         self._first_exit: dict[int, int] = {}
@@ -157,8 +157,8 @@ class _Evidence:
                 self._first_exit[task.pid] = min(task.ts, self._first_exit.get(task.pid, task.ts))
 
     def lower_bound(self, pid: int, dump: str, last_load: int) -> int | None:
-        places, rows = self._places, self._placed.get(dump, NO_ROWS)
-        begin, start, size = _only_places(places["address"][rows], places["start_ts"][rows], self._size[rows])
+        mappings, rows = self._mappings, self._of_dump.get(dump, NO_ROWS)
+        begin, start, size = _only_mappings(mappings["address"][rows], mappings["start_ts"][rows], self._size[rows])
         mine = self._sampled.get(pid, NO_ROWS)
         ip = self._samples.ip[mine]
         nth = np.searchsorted(begin, ip, "right") - 1
@@ -169,8 +169,8 @@ class _Evidence:
         return max(ahead, default=None)
 
 
-def _only_places(address: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
-    """(address, start, size), by address, of the places at whose addresses no other ever lies."""
+def _only_mappings(address: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
+    """(address, start, size), by address, of the mappings at whose addresses no other ever lies."""
     order = np.argsort(address, kind="stable")
     begin, start = address[order], start[order]
     length = size[order].astype(np.uint64)

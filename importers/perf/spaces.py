@@ -158,7 +158,7 @@ class Memory:
         self._lists: dict[int, tuple[MapFile | None, Regions]] = {}
         self.nameless: dict[int, Array] = {}
         self._dumps_of = dumps_by_program(recording, programs)
-        self._places: dict[int, Array] = {}
+        self._code_mappings: dict[int, Array] = {}
         self._known_mapped: dict[tuple[int, int], _Mapped] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
         for mapped in recording.maps:
@@ -343,29 +343,29 @@ class Memory:
     # ------------------------------------------------------------ what was compiled
 
     def _code_of(self, program: Program) -> Iterator[tuple[Array, int]]:
-        """(rows of the trace's places, until when they are of a parent): a fork's child has the code that its parent
-        compiled."""
+        """Yields (rows of the trace's code mappings, until when they are of a parent): a fork's child has the code
+        that its parent compiled."""
         for owner, forked in self.programs.ancestors(program, MAX_ANCESTORS):
-            rows = self.places_of(owner)
+            rows = self.code_mappings_of(owner)
             if len(rows):
                 yield rows, forked
 
-    def places_of(self, program: Program) -> Array:
-        """Rows of the trace's places: of the dumps that the program mapped, and of those of its process that none did,
-        the code that was loaded while it ran."""
-        found = self._places.get(program.number)
+    def code_mappings_of(self, program: Program) -> Array:
+        """Returns rows of the trace's code mappings: of the dumps that the program mapped, and of those of its process
+        that none did, the code that was loaded while it ran."""
+        found = self._code_mappings.get(program.number)
         if found is None:
-            by_dump, by_program = self._placed
+            by_dump, by_program = self._mappings_by_owner
             parts = [by_dump.get(name, NO_ROWS) for name in self._dumps_of.get(program.number, ())]
             found = np.sort(np.concatenate([*parts, by_program.get(program.number, NO_ROWS)]))
-            self._places[program.number] = found
+            self._code_mappings[program.number] = found
         return found
 
     @cached_property
-    def _placed(self) -> tuple[dict[str, Array], dict[int, Array]]:
-        """Rows of the trace's places that have a size: by dump; and by program, those of dumps that none maps."""
+    def _mappings_by_owner(self) -> tuple[dict[str, Array], dict[int, Array]]:
+        """Rows of the trace's code mappings that have a size: by dump; and by program, of dumps that none maps."""
         trace = self._trace
-        code = trace.places["code"]
+        code = trace.code_mappings["code"]
         if len(code) == 0:
             return {}, {}
         mapped = {name for names in self._dumps_of.values() for name in names}
@@ -375,14 +375,14 @@ class Memory:
         free = np.sort(np.concatenate([NO_ROWS, *(of for name, of in by_dump.items() if name not in mapped)]))
         pid = trace.code["pid"][code[free]]
         free, pid = free[np.isin(pid, self.programs.pids)], pid[np.isin(pid, self.programs.pids)]
-        numbers = self.programs.numbers(pid, trace.places["start_ts"][free] - self.offset_ns)
+        numbers = self.programs.numbers(pid, trace.code_mappings["start_ts"][free] - self.offset_ns)
         return by_dump, {number: free[mine] for number, mine in rows_by_key(numbers).items()}
 
     def _jitted(self, program: Program, rows: Array, forked: int) -> Regions:
         """forked: when the program's memory began as a copy of that in which the code was loaded, NEVER for its own."""
-        places = self._trace.places.table().take(rows)
-        begin, start, until = places["address"], places["start_ts"], places["end_ts"]
-        size = self._trace.code["size"][places["code"]].astype(np.uint64)
+        mappings = self._trace.code_mappings.table().take(rows)
+        begin, start, until = mappings["address"], mappings["start_ts"], mappings["end_ts"]
+        size = self._trace.code["size"][mappings["code"]].astype(np.uint64)
         end = np.where(begin + size < begin, np.uint64(TOP), begin + size)
         until = np.where(until >= 0, until, NEVER)
         keep = np.ones(len(rows), bool)
@@ -393,7 +393,7 @@ class Memory:
         until = np.minimum(until, self._until(program))
         n = len(rows)
         layer, kind = np.full(n, JITTED, np.int8), np.full(n, OF_CODE, np.int8)
-        owners = places["code"].astype(np.int64)
+        owners = mappings["code"].astype(np.int64)
         return Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
 
 

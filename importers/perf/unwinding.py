@@ -207,16 +207,16 @@ class _Run:
     def _code_of(self, program: Program, machine: Machine, big: bool) -> Iterator[tuple[int, _Mapping]]:
         """Code of JIT compilers that has call-frame information, while it is where it is."""
         trace, zero = self.trace, self.memory.offset_ns
-        for place in self.memory.places_of(program).tolist():
-            code = int(trace.places["code"][place])
+        for row in self.memory.code_mappings_of(program).tolist():
+            code = int(trace.code_mappings["code"][row])
             number = self._code_number(code, trace.code_reader(code), machine, big)
             if number == NO_MODULE:
                 continue
-            start = int(trace.places["address"][place])
+            start = int(trace.code_mappings["address"][row])
             end = start + int(trace.code["size"][code])
             load = partial(AddressSpace.load, start=start, end=end, bias=start - JIT_ADDRESS, module=number)
-            yield int(trace.places["start_ts"][place]) - zero, _Mapping(program.number, load)
-            until = int(trace.places["end_ts"][place])
+            yield int(trace.code_mappings["start_ts"][row]) - zero, _Mapping(program.number, load)
+            until = int(trace.code_mappings["end_ts"][row])
             if until >= 0:
                 unload = partial(AddressSpace.unload, start=start, end=end)
                 yield until - zero, _Mapping(program.number, unload)

@@ -69,13 +69,13 @@ class CodeObjects:
         return self._trace.code_reader(code.row).bytes_of(code.row)
 
     def placed(self, code: CodeObject) -> Placed | None:
-        places = self._trace.places
-        rows = np.flatnonzero(places["code"] == code.row)
+        mappings = self._trace.code_mappings
+        rows = np.flatnonzero(mappings["code"] == code.row)
         if not len(rows):
             return None
-        first = rows[np.argmin(places["start_ts"][rows])]
+        first = rows[np.argmin(mappings["start_ts"][rows])]
         pid = int(self._trace.code["pid"][code.row])
-        return Placed(int(places["address"][first]), pid, int(places["start_ts"][first]))
+        return Placed(int(mappings["address"][first]), pid, int(mappings["start_ts"][first]))
 
     def names_at(self, pid: int, ts: int, addresses: Sequence[int]) -> dict[int, str]:
         """Absolute address → what of a process lay there then."""
@@ -93,12 +93,12 @@ class CodeObjects:
 
     @cached_property
     def _by_process(self) -> dict[int, tuple[Array, ...]]:
-        """pid → begin, end (uint64), start_ts, end_ts, code of its places."""
-        places = self._trace.places.table()
-        code, begin = places["code"], places["address"]
+        """pid → begin, end (uint64), start_ts, end_ts, code of its mappings."""
+        mappings = self._trace.code_mappings.table()
+        code, begin = mappings["code"], mappings["address"]
         end = begin + self._trace.code["size"][code].astype(np.uint64)
         pid = self._trace.code["pid"][code]
-        columns = (begin, end, places["start_ts"], places["end_ts"], code)
+        columns = (begin, end, mappings["start_ts"], mappings["end_ts"], code)
         return {one: tuple(column[rows] for column in columns) for one, rows in rows_by_key(pid).items()}
 
     def _frames_at(self, code: CodeObject, offset: int) -> tuple[int, ...]:
