@@ -118,10 +118,18 @@ def convert(
 
     Parameters
     ----------
-    inputs, symbols, options
-        See `load`.
-    output, format, without
-        See `save`; the format is that of the output.
+    inputs : path or sequence of paths
+        The recordings, as of `load`.
+    output : path
+        The file; "-" is standard output.
+    symbols : path or sequence of paths, default ()
+        What names the functions, as of `load`.
+    options : LoadOptions, optional
+        How the recordings are read, and what of them is kept. By default, everything.
+    format : str, optional
+        Name of the output format, as of `save`.
+    without : collection of str, default ()
+        What a page does not embed, as of `save`.
 
     Returns
     -------
@@ -130,8 +138,10 @@ def convert(
 
     Raises
     ------
-    FormatError, UsageError
-        See `load` and `save`.
+    FormatError
+        If an input cannot be read at all.
+    UsageError
+        As of `load` and `save`.
     """
     trace = load(inputs, symbols=symbols, options=options)
     save(trace, output, format=format, without=without)

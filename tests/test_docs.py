@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import traceferry
 from traceferry.common.report import KINDS
 from traceferry.registry import EXPORTERS
 
@@ -35,3 +37,19 @@ def test_nothing_refers_to_what_a_clone_has_not() -> None:
     folders = ("converter", "importers", "exporters", "tests", "benchmarks", "fuzz")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts]
     assert [str(p) for p in paths if p != Path(__file__) and absent.search(p.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("name", sorted({*traceferry.__all__} - {"__version__"}))
+def test_what_is_public_is_documented(name: str) -> None:
+    """With the sections that documentation tools render: all parameters, in their order."""
+    assert name in dir(traceferry)
+    public = getattr(traceferry, name)
+    assert public.__doc__
+    sections = dict(
+        re.findall(r"^([A-Z]\w+)\n-+\n(.*?)(?=^[A-Z]\w+\n-+\n|\Z)", inspect.cleandoc(public.__doc__), re.M | re.S)
+    )
+    documented = re.findall(r"^(\w+) : \S", sections.get("Parameters", ""), re.M)
+    takes = [] if public in (traceferry.TraceferryError, traceferry.Trace) else [*inspect.signature(public).parameters]
+    assert documented == takes
+    if inspect.isfunction(public) and inspect.signature(public).return_annotation != "None":
+        assert {"Returns", "Raises"} <= sections.keys()

@@ -13,7 +13,12 @@ class TraceferryError(Exception):
 class UsageError(TraceferryError):
     """The request cannot be carried out: a missing input, an unknown format, an output that cannot be written.
 
-    lines: to be shown below the message, as they stand: a place in an expression.
+    Parameters
+    ----------
+    message : str
+        One sentence.
+    lines : sequence of str, default ()
+        Shown below the message, as they stand: a place in an expression.
     """
 
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
@@ -42,10 +47,23 @@ def within_limits() -> Iterator[None]:
 class FormatError(TraceferryError):
     """The bytes cannot be read at all: an unreadable header, an unsupported version, symbols of another program.
 
-    offset: where in the (decompressed) input, in bytes; None if there is no place.
-    record: the record that was being read, in the terms of the format's specification.
-    path: the file's name; `traceferry.load` fills in the input's where it is "", and excerpt: up to 32 bytes around the
-    offset.
+    Parameters
+    ----------
+    message : str
+        One sentence.
+    offset : int, optional
+        Where in the decompressed input, in bytes.
+    record : str, default ""
+        The record that was being read, in the terms of the format's specification.
+    path : str, default ""
+        The file's name.
+
+    Attributes
+    ----------
+    excerpt : bytes
+        Up to 32 bytes around the offset, where `load` raises the error.
+    excerpt_at : int
+        The offset of the first of them, in bytes.
     """
 
     def __init__(self, message: str, offset: int | None = None, record: str = "", *, path: str = "") -> None:
@@ -64,7 +82,7 @@ class FormatError(TraceferryError):
         return f"{name}{self.message}{place}{record}"
 
     def hex_lines(self) -> list[str]:
-        """The excerpt as hex, 16 bytes a line, the offset in front."""
+        """Returns the excerpt as hex, 16 bytes a line, the offset in front."""
         return [
             f"{self.excerpt_at + i:#010x}  {self.excerpt[i : i + 16].hex(' ')}" for i in range(0, len(self.excerpt), 16)
         ]

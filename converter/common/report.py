@@ -425,7 +425,21 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Issue:
-    """One kind of loss with its sum over all places: count, at most MOST, the first offset if any, details as text."""
+    """One kind of loss or repair, with its sum over all places.
+
+    Parameters
+    ----------
+    kind : str
+        Its name, as FORMATS.md lists them.
+    count : int
+        How often, in units that the title tells.
+    offset : int, optional
+        Of the first one in the input, in bytes.
+    details : tuple of str
+        What is said of each place.
+    advice : str
+        What the user can do, or "".
+    """
 
     kind: str
     count: int
@@ -435,19 +449,22 @@ class Issue:
 
     @property
     def detail(self) -> str:
-        """The first details, and how many more there are."""
+        """The first details as one text, and how many more there are."""
         more = f"; and {len(self.details) - SHOWN_DETAILS} more" if len(self.details) > SHOWN_DETAILS else ""
         return "; ".join(self.details[:SHOWN_DETAILS]) + more
 
     @property
     def severity(self) -> Severity:
+        """Whether data is damaged ("error"), lost ("loss"), or neither ("info")."""
         return KINDS[self.kind].severity
 
     @property
     def title(self) -> str:
+        """What happened, in a sentence."""
         return KINDS[self.kind].title
 
     def as_json(self) -> dict[str, Any]:
+        """Returns all of it as plain data, as `convert --report` writes it."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -460,7 +477,7 @@ class Issue:
         }
 
     def as_text(self) -> str:
-        """One line."""
+        """Returns a line, as the commands print it."""
         place = f", first at offset {self.offset}" if self.offset is not None else ""
         detail = f": {self.detail}" if self.detail else ""
         advice = f" ({self.advice})" if self.advice else ""
@@ -471,8 +488,10 @@ Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
 
 
 class Report:
-    """Collects issues. Noting the same kind at the same place again replaces the count, so a thread that is
-    produced twice is counted once."""
+    """What was lost, repaired or guessed: iterating gives the issues.
+
+    Noting the same kind at the same place again replaces the count, so a thread that is loaded twice is counted once.
+    """
 
     def __init__(self) -> None:
         self._notes: Notes = {}
@@ -488,8 +507,23 @@ class Report:
         detail: str = "",
         advice: str | None = None,
     ) -> None:
-        """kind: a key of KINDS; count: 0 withdraws an earlier note; where: identifies the place;
-        advice: instead of the declared one."""
+        """Adds to the report, or takes back.
+
+        Parameters
+        ----------
+        kind : str
+            A key of KINDS.
+        count : int, default 1
+            How often; 0 withdraws an earlier note.
+        offset : int, optional
+            In the input, in bytes.
+        where : str, default ""
+            Identifies the place.
+        detail : str, default ""
+            What is said of it.
+        advice : str, optional
+            Given instead of the one that is declared.
+        """
         if kind not in KINDS:
             raise KeyError(f"undeclared kind of issue: {kind}")
         if count > 0:
@@ -514,7 +548,7 @@ class Report:
             self._notes = kept | self._notes
 
     def __iter__(self) -> Iterator[Issue]:
-        """The issues in the order of their declaration, each kind once."""
+        """Yields the issues in the order of their declaration, each kind once."""
         for kind, declared in KINDS.items():
             notes = [note for (of, _), note in self._notes.items() if of == kind]
             if notes:
