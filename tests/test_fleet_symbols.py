@@ -359,14 +359,14 @@ def test_storage_that_fails_now_and_then(fleet: Fleet, monkeypatch: pytest.Monke
     fleet.have(tiny="tiny")
     fs, _ = storage.filesystem_of(fleet.root)
     failing = [0, 1, 1, 0, 1, 0, 0, 1]
-    read = type(fs).cat_ranges
+    read = type(fs).cat_file
 
     def unsteady(self: Any, *arguments: Any, **options: Any) -> Any:
         if failing and failing.pop():
             raise OSError(5, "503 Slow Down")
         return read(self, *arguments, **options)
 
-    monkeypatch.setattr(type(fs), "cat_ranges", unsteady)
+    monkeypatch.setattr(type(fs), "cat_file", unsteady)
     monkeypatch.setattr(storage, "FIRST_PAUSE_S", 0.0)
     assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given()
     failing[:] = [1] * 1000

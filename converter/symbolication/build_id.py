@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 NT_GNU_BUILD_ID = 3
 HEADER_BYTES = 64
@@ -34,24 +35,24 @@ TABLES = {
 }
 
 
-# Called with the (start, end) of bytes before they are read: those of a file that is elsewhere are fetched.
-Need = Callable[[int, int], object]
+class Bytes(Protocol):
+    """A memoryview, or what reads parts of a file elsewhere as they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> memoryview | bytes: ...
 
 
-def _whole(start: int, end: int) -> None:
-    """Every byte is there."""
-
-
-def build_id_of(data: memoryview, need: Need = _whole) -> str:
-    """The build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far less than
-    a library that reads all of the file: most files of a recording are not those of this machine."""
+def build_id_of(data: Bytes) -> str:
+    """Returns the build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far
+    less than a library that reads all of the file: most files of a recording are not those of this machine."""
     try:
-        need(0, HEADER_BYTES)
-        if bytes(data[:4]) != b"\x7fELF":
+        header = bytes(data[:HEADER_BYTES])
+        if header[:4] != b"\x7fELF":
             return ""
-        order = "<" if data[5] == 1 else ">"
-        for table in TABLES.get(data[4], ()):
-            for notes in _notes(data, order, table, need):
+        order = "<" if header[5] == 1 else ">"
+        for table in TABLES.get(header[4], ()):
+            for notes in _notes(data, order, table):
                 found = build_id_in(notes, order)
                 if found:
                     return found
@@ -60,27 +61,26 @@ def build_id_of(data: memoryview, need: Need = _whole) -> str:
     return ""
 
 
-def _notes(data: memoryview, order: str, table: _Table, need: Need) -> Iterator[bytes]:
+def _notes(data: Bytes, order: str, table: _Table) -> Iterator[bytes]:
     """No more bytes together than the file has: those of an undamaged file do not overlap."""
     left = len(data)
-    for begin, size in _parts(data, order, table, table.note, need):
+    for begin, size in _parts(data, order, table, table.note):
         size = min(size, left)
         left -= size
         if size:
-            need(begin, begin + size)
             yield bytes(data[begin : begin + size])
 
 
-def _parts(data: memoryview, order: str, table: _Table, kind: int, need: Need = _whole) -> Iterator[tuple[int, int]]:
-    """(offset, size) of the contents of the entries of this type."""
-    (at,) = struct.unpack_from(order + table.word, data, table.place)
-    entry_size, n_entries = struct.unpack_from(order + "HH", data, table.counts)
-    need(at, at + n_entries * entry_size)
-    for nth in range(n_entries):
-        entry = at + nth * entry_size
-        if struct.unpack_from(order + "I", data, entry + table.type_at)[0] == kind:
-            (begin,) = struct.unpack_from(order + table.word, data, entry + table.offset_at)
-            (size,) = struct.unpack_from(order + table.word, data, entry + table.size_at)
+def _parts(data: Bytes, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
+    """Yields (offset, size) of the contents of the entries of this type."""
+    header = data[:HEADER_BYTES]
+    (at,) = struct.unpack_from(order + table.word, header, table.place)
+    entry_size, n_entries = struct.unpack_from(order + "HH", header, table.counts)
+    entries = data[at : at + n_entries * entry_size]
+    for entry in (nth * entry_size for nth in range(n_entries)):
+        if struct.unpack_from(order + "I", entries, entry + table.type_at)[0] == kind:
+            (begin,) = struct.unpack_from(order + table.word, entries, entry + table.offset_at)
+            (size,) = struct.unpack_from(order + table.word, entries, entry + table.size_at)
             yield begin, size
 
 

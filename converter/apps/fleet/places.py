@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from traceferry.apps.fleet import storage
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.files.decompress import decompress, is_compressed
 from traceferry.files.source import Source, open_source
-from traceferry.files.sparse import Fetch, SparseFile
-from traceferry.symbolication.build_id import build_id_of
+from traceferry.symbolication.build_id import Bytes, build_id_of
 from traceferry.symbolication.choose import (
     BREAKPAD_MAGIC,
     ELF_MAGIC,
@@ -140,54 +139,60 @@ def identified(file: Listed) -> SymbolFile | None:
     """None: it holds no symbols. Of a file elsewhere only what is needed to know is read. Raises OSError."""
     if not file.size:
         return None
-    sparse = sparse_file(file.url, file.size, HEAD_SIZE)
-    sparse.need(0, HEAD_SIZE)
-    path, data = storage.name_of(file.url), sparse.data
+    data = RemoteBytes(file.url, file.size)
     try:
         if not is_compressed(data[:4]):
-            return _described(file, Source(path, data), sparse)
+            return _described(file, data)
         begin = bytearray()
-        sparse.need(0, COMPRESSED_HEAD)
-        decompress(bytes(data[:COMPRESSED_HEAD]), begin, HEAD_OF_COMPRESSED)
+        decompress(data[:COMPRESSED_HEAD], begin, HEAD_OF_COMPRESSED)
         if not begin.startswith(GSYM_MAGICS):
-            return _described(file, Source(path, memoryview(begin)), None)
+            return _described(file, memoryview(begin))
         with TemporaryDirectory(prefix="traceferry-", ignore_cleanup_errors=True) as folder:
-            return _described(file, here(file.url, file.size, Path(folder)), None)
+            return _described(file, here(file.url, file.size, Path(folder)).data)
     except FormatError:
         return None
 
 
-def _described(file: Listed, source: Source, sparse: SparseFile | None) -> SymbolFile | None:
-    head = source.data[:HEAD_SIZE]
-    magic = bytes(head[:LONGEST_MAGIC])
+def _described(file: Listed, data: Bytes) -> SymbolFile | None:
+    magic, name = bytes(data[:LONGEST_MAGIC]), Source(storage.name_of(file.url), memoryview(b"")).name
     if magic.startswith(ELF_MAGIC):
-        build_id = build_id_of(source.data, sparse.need) if sparse is not None else build_id_of(source.data)
+        build_id = build_id_of(data)
     elif magic.startswith(GSYM_MAGICS):
-        from traceferry.symbolication.gsym.reader import Gsym
+        from traceferry.symbolication.gsym.tables import uuid_of
 
-        build_id = Gsym(source, sparse).build_id
+        build_id = uuid_of(data).hex()
     elif magic.startswith(BREAKPAD_MAGIC):
         from traceferry.symbolication.breakpad.reader import Breakpad
 
-        build_id = Breakpad(Source(source.path, head)).build_id
+        build_id = Breakpad(Source(name, memoryview(data[:HEAD_SIZE]))).build_id
     else:
         return None
-    return SymbolFile(file.url, file.size, file.identity, magic.startswith(ELF_MAGIC), build_id, source.name)
+    return SymbolFile(file.url, file.size, file.identity, magic.startswith(ELF_MAGIC), build_id, name)
 
 
-def sparse_file(url: str, size: int, block: int | None = None) -> SparseFile:
-    """A file of which parts are read."""
-    fetch = _fetch(*storage.filesystem_of(url))
-    return SparseFile(size, fetch) if block is None else SparseFile(size, fetch, block)
+class RemoteBytes:
+    """The bytes of a file elsewhere, of which parts are fetched as they are asked for, its head once. Raises OSError
+    where they cannot be fetched."""
 
+    def __init__(self, url: str, size: int) -> None:
+        self._fs, self._path = storage.filesystem_of(url)
+        self._size = size
+        self._head = self._read(0, min(HEAD_SIZE, size))
 
-def _fetch(fs: Any, path: str) -> Fetch:
-    def fetch(parts: Sequence[tuple[int, int]]) -> list[bytes]:
-        starts, ends = map(list, zip(*parts, strict=True))
-        read: Callable[[], list[bytes]] = lambda: fs.cat_ranges([path] * len(parts), starts, ends, on_error="raise")  # noqa: E731
-        return storage.retrying(read)
+    def __len__(self) -> int:
+        return self._size
 
-    return fetch
+    def __getitem__(self, part: slice, /) -> bytes:
+        begin, end, _ = part.indices(self._size)
+        return self._head[begin:end] if end <= len(self._head) else self._read(begin, end)
+
+    def _read(self, begin: int, end: int) -> bytes:
+        if begin >= end:
+            return b""
+        data: bytes = storage.retrying(lambda: self._fs.cat_file(self._path, start=begin, end=end))
+        if len(data) != end - begin:
+            raise OSError(f"{len(data)} bytes came where {end - begin} are, at {begin}: the file was changed")
+        return data
 
 
 def here(url: str, size: int, folder: Path) -> Source:

@@ -1,4 +1,4 @@
-"""Symbols that many workers share: of each build, GSYM is made once, kept in a folder or bucket, and read by parts."""
+"""Symbols that many workers share: of each build, GSYM is made once, kept in a folder or bucket."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from traceferry.apps.fleet import storage
-from traceferry.apps.fleet.places import Index, SymbolFile, here, is_of_storage, sparse_file
+from traceferry.apps.fleet.places import Index, SymbolFile, here, is_of_storage
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
-from traceferry.files.sparse import SparseFile
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import GSYM_MAGICS, open_symbols
 from traceferry.symbolication.elf import ElfSymbols
@@ -33,8 +32,6 @@ from traceferry.unwinding.skeleton import Skeleton, skeleton_of
 # Opened libraries that a worker keeps: how many, and how many bytes of them.
 MAX_OPEN = 256
 MAX_BYTES = 1 << 29
-# A file up to this size comes in one request: its parts would take longer.
-WHOLE = 1 << 18
 # Longer build ids do not fit into version 1.
 VERSIONS = (1, 2)
 HEX = frozenset("0123456789abcdef")
@@ -45,14 +42,14 @@ Note = tuple[str, int, int | None, str]  # of the report: kind, count, offset, d
 
 @dataclass(frozen=True)
 class _Opened:
-    """What is kept of a library. file: its parts that were fetched, None for a file that is mapped; notes: for the
-    report of each recording that uses it."""
+    """What is kept of a library. n_bytes: of the copy of its file, 0 for one of this machine; notes: for the report of
+    each recording that uses it."""
 
     path: str
     symbols: Symbols
     binary: Binary | None
     debug: Binary | None
-    file: SparseFile | None = None
+    n_bytes: int = 0
     notes: tuple[Note, ...] = ()
 
     def anew(self) -> FoundSymbols:
@@ -63,10 +60,6 @@ class _Opened:
         elif isinstance(symbols, ElfSymbols):
             symbols = ElfSymbols(symbols.binary)
         return FoundSymbols(symbols, self.binary, self.debug)
-
-    @property
-    def n_bytes(self) -> int:
-        return self.file.n_bytes if self.file is not None else 0
 
 
 class SymbolStore:
@@ -140,19 +133,16 @@ class SymbolStore:
             return None
 
     def _opened_gsym(self, url: str, about: _About) -> _Opened | None:
-        """None if it cannot be read."""
-        file = None
+        """Returns None if it cannot be read. What is elsewhere is copied to a file that nobody else sees."""
         try:
-            if storage.is_local(url):
-                source = open_source(url)
-            else:
-                file = sparse_file(url, about.n_bytes)
-                if about.n_bytes <= WHOLE:
-                    file.need_everything()
-                source = Source(url, file.data)
-            if len(source.data) != about.n_bytes:
+            if storage.info(url)["size"] != about.n_bytes:
                 return None
-            return _Opened(url, Gsym(source, file), *about.binaries(url), file, about.notes)
+            if storage.is_local(url):
+                data, copied = open_source(url).data, 0
+            else:
+                with TemporaryDirectory(prefix="traceferry-", ignore_cleanup_errors=True) as folder:
+                    data, copied = here(url, about.n_bytes, Path(folder)).data, about.n_bytes
+            return _Opened(url, Gsym(Source(url, data)), *about.binaries(url), copied, about.notes)
         except (FormatError, UsageError):
             return None
 

@@ -1,7 +1,6 @@
 """GSYM symbol files, versions 1 and 2: look-ups, and whole functions.
 
-Look-ups decode only the functions that they touch; a damaged part loses its function and is listed
-in `problems`. Of a file that is elsewhere they fetch only what they decode.
+Look-ups decode only the functions that they touch; a damaged part loses its function and is listed in `problems`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.files.sparse import SparseFile
 from traceferry.model import Array
 from traceferry.symbolication.gsym._infos import DAMAGES, Decoder, Lookup
 from traceferry.symbolication.gsym.infos import CallSite, Infos
 from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, Problem
-from traceferry.symbolication.gsym.parts import Parts
 from traceferry.symbolication.gsym.tables import read_tables
 from traceferry.symbolication.gsym.texts import Texts
 from traceferry.symbolication.interface import Frames, Function
@@ -34,16 +31,15 @@ class Gsym:
     Raises FormatError when there is no GSYM header or its tables are not inside. After that nothing is raised:
     damaged parts have no frames, and are in `problems` once they were looked at.
 
-    file: where it is elsewhere, what fetches parts of it, whose data the source's is; then OSError is raised, too, when
-    they cannot be fetched. version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the
+    version: 1 or 2; little_endian: of its numbers; base: of its address table, which is the
     lowest loaded address.
     """
 
-    def __init__(self, source: Source, file: SparseFile | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         self.path = source.path
         self.name = source.name
         try:
-            self._tables = read_tables(source.data, file)
+            self._tables = read_tables(source.data)
         except FormatError as error:
             error.path = source.path
             raise
@@ -53,10 +49,9 @@ class Gsym:
         self.build_id = self._tables.uuid.hex()
         self._decoder = Decoder(self._tables.data, self._tables.layout)
         self._problems: set[Problem] = set()
-        self._parts = Parts(self._tables, file) if file is not None else None
 
     def anew(self) -> Gsym:
-        """The same file, of which nothing was looked at yet; what was fetched is shared."""
+        """Returns the same file, of which nothing was looked at yet."""
         other = copy(self)
         other._problems = set()
         return other
@@ -102,14 +97,7 @@ class Gsym:
 
     def _find(self, addresses: Array) -> Found:
         """addresses: sorted."""
-        if self._parts is None:
-            return Found(addresses, *self._decoder.find(addresses))
-        self._parts.need_tables()
-        found = Found(addresses, *self._decoder.find(addresses))
-        while self._parts.need_sizes(found.readable):
-            found = Found(addresses, *self._decoder.find(addresses))
-        self._parts.need_infos(found.readable)
-        return found
+        return Found(addresses, *self._decoder.find(addresses))
 
     def _frames(self, decoder: Decoder, found: Found, order: Array) -> Frames:
         """order: which of the asked addresses each found one is."""
@@ -130,15 +118,10 @@ class Gsym:
         places = np.stack((found.infos[damaged], found.damage[damaged].astype(np.int64)), axis=1)
         self._problems |= {Problem(offset, DAMAGES[what]) for offset, what in np.unique(places, axis=0).tolist()}
 
-    def _fetch_everything(self) -> None:
-        if self._tables.file is not None:
-            self._tables.file.need_everything()
-
     # ------------------------------------------------------------ whole functions
 
     def functions(self) -> Iterator[Function]:
         """By address; equal addresses in the file's order, a function that was merged into another after that one."""
-        self._fetch_everything()
         infos = self._infos()
         for start, at in infos.entries():
             info = infos.info(at)
@@ -149,7 +132,6 @@ class Gsym:
     def sizes(self) -> dict[str, int]:
         """The bytes of each part. "other" is what sizes and names of functions need, the sections of version 2, and
         alignment; a string table of the ELF file's counts nothing."""
-        self._fetch_everything()
         tables, layout, infos = self._tables, self._tables.layout, self._infos()
         sizes = {
             "header": struct.calcsize("<" + (HEADER_V1 if tables.version == 1 else HEADER_V2)),
@@ -180,12 +162,6 @@ class Found:
     infos: Array
     starts: Array
     damage: Array
-
-    @property
-    def readable(self) -> Array:
-        """The infos that were found and are inside."""
-        infos: Array = self.infos[(self.infos >= 0) & (self.damage == 0)]
-        return infos
 
 
 def _holds(frames: Frames, address: int) -> bool:

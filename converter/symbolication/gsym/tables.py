@@ -13,7 +13,7 @@ from typing import Any
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.files.sparse import SparseFile
+from traceferry.symbolication.build_id import Bytes
 from traceferry.symbolication.gsym.layout import (
     ADDRESS_OFFSETS,
     ADDRESS_SIZES,
@@ -41,17 +41,14 @@ from traceferry.symbolication.gsym.layout import (
 @dataclass(frozen=True)
 class Tables:
     """A file whose tables are inside. data: begins with the header; strings: the string table; owns_strings: whether it
-    is in `data`, and then strings_at: where; uuid: the build id; file: what fetches parts of `data`, None where all of
-    it is there."""
+    is in `data`; uuid: the build id."""
 
     data: memoryview
     strings: memoryview
     owns_strings: bool
-    strings_at: int
     version: int
     uuid: bytes
     layout: Layout
-    file: SparseFile | None
 
     @property
     def order(self) -> str:
@@ -62,57 +59,63 @@ class Tables:
 @dataclass(frozen=True)
 class Container:
     """data: begins with the GSYM header; whole: what holds it, the same or an ELF file; string_tables: (offset, size)
-    of the ELF file's own, in `whole`; file: what fetches parts of `data`, None where all of it is there."""
+    of the ELF file's own, in `whole`."""
 
-    whole: memoryview
-    data: memoryview
+    whole: Bytes
+    data: Bytes
     string_tables: tuple[tuple[int, int], ...] = ()
-    file: SparseFile | None = None
 
-    def part(self, at: int, size: int, record: str) -> memoryview:
+    def part(self, at: int, size: int, record: str) -> memoryview | bytes:
         """Raises FormatError where it is not inside."""
         _inside(self.data, at, size, record)
-        if self.file is not None:
-            self.file.need(at, at + size)
         return self.data[at : at + size]
 
     def unpack(self, form: str, at: int, record: str) -> tuple[Any, ...]:
         return struct.unpack(form, self.part(at, struct.calcsize(form), record))
 
 
-def read_tables(whole: memoryview, file: SparseFile | None = None) -> Tables:
-    """whole: a GSYM file, or an ELF file with GSYM data in a section; file: what fetches the bytes of a GSYM file, of
-    which this needs the header and the list of sections. Raises FormatError where there is no GSYM header, or where its
-    tables are not inside."""
-    is_elf = file is None and bytes(whole[:4]) == ELF_MAGIC
-    container = _in_elf(whole) if is_elf else Container(whole, whole, file=file)
-    if file is not None:
-        file.need(0, 4)
+def read_tables(whole: memoryview) -> Tables:
+    """Reads the tables of a GSYM file, or of an ELF file with GSYM data in a section. Raises FormatError where there is
+    no GSYM header, or where its tables are not inside."""
+    container = _in_elf(whole) if bytes(whole[:4]) == ELF_MAGIC else Container(whole, whole)
+    order, version = _kind_of(container)
+    return (_tables_v1 if version == 1 else _tables_v2)(container, order)
+
+
+def uuid_of(data: Bytes) -> bytes:
+    """Returns the build id of a GSYM file, of which only the header and the list of sections are read. Raises
+    FormatError where there is no GSYM header."""
+    container = Container(data, data)
+    order, version = _kind_of(container)
+    if version == 1:
+        return _uuid_v1(_header_v1(container, order))
+    return _uuid_v2(container, _sections_v2(container, order))
+
+
+def _kind_of(container: Container) -> tuple[str, int]:
+    """Returns the order of bytes in numbers, and the version."""
     order = _order_of(container.data)
     if not order:
         raise FormatError("not a GSYM file: wrong magic number", 0, "header")
     version = int(container.unpack(order + "H", 4, "header")[0])
     if version not in (1, 2):
         raise FormatError(f"GSYM of version {version} is not known", 4, "header")
-    return (_tables_v1 if version == 1 else _tables_v2)(container, order)
+    return order, version
 
 
-def _order_of(data: memoryview) -> str:
+def _order_of(data: Bytes) -> str:
     return next((order for order in "<>" if bytes(data[:4]) == struct.pack(order + "I", MAGIC)), "")
 
 
 def _tables_v1(container: Container, order: str) -> Tables:
-    data = container.data
-    header = HeaderV1(*container.unpack(order + HEADER_V1, 0, "header"))
-    if header.uuid_size > len(header.uuid):
-        raise FormatError(f"a uuid of {header.uuid_size} bytes", 7, "header")
+    data = memoryview(container.data[:])
+    header = _header_v1(container, order)
     addresses = struct.calcsize(order + HEADER_V1)
     offsets = _aligned(addresses + _address_size(header) * header.num_addrs)
     files = _aligned(offsets + 4 * header.num_addrs)
     n_files = int(container.unpack(order + "I", files, "file table")[0])
     _inside(data, files + 4, 8 * n_files, "file table")
     strings, is_own = _strings(container, header.strtab_offset, header.strtab_size)
-    uuid = header.uuid[: header.uuid_size]
     layout = Layout(
         big=order == ">",
         base=header.base_address,
@@ -128,18 +131,28 @@ def _tables_v1(container: Container, order: str) -> Tables:
         files=files + 4,
         n_files=n_files,
     )
-    return Tables(data, strings, is_own, header.strtab_offset, 1, uuid, layout, container.file)
+    return Tables(data, strings, is_own, 1, _uuid_v1(header), layout)
+
+
+def _header_v1(container: Container, order: str) -> HeaderV1:
+    header = HeaderV1(*container.unpack(order + HEADER_V1, 0, "header"))
+    if header.uuid_size > len(header.uuid):
+        raise FormatError(f"a uuid of {header.uuid_size} bytes", 7, "header")
+    return header
+
+
+def _uuid_v1(header: HeaderV1) -> bytes:
+    return header.uuid[: header.uuid_size]
 
 
 def _tables_v2(container: Container, order: str) -> Tables:
-    data = container.data
+    data = memoryview(container.data[:])
     header = HeaderV2(*container.unpack(order + HEADER_V2, 0, "header"))
     if header.strtab_encoding:
         raise FormatError(f"a string table of encoding {header.strtab_encoding}", 7, "header")
     sections = _sections_v2(container, order)
     files = sections.get(FILE_TABLE, Section(FILE_TABLE, 0, 0))
     n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
-    uuid = sections.get(UUID, Section(UUID, 0, 0))
     infos = _section(data, sections, FUNCTION_INFOS)
     texts = sections.get(STRING_TABLE, Section(STRING_TABLE, 0, 0))
     strings, is_own = _strings(container, texts.offset, texts.size)
@@ -158,9 +171,13 @@ def _tables_v2(container: Container, order: str) -> Tables:
         files=_section(data, sections, FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
         n_files=n_files,
     )
-    uuid_at = min(uuid.offset, len(data))
-    build_id = bytes(container.part(uuid_at, min(uuid.size, MAX_UUID, len(data) - uuid_at), "uuid"))
-    return Tables(data, strings, is_own, texts.offset, 2, build_id, layout, container.file)
+    return Tables(data, strings, is_own, 2, _uuid_v2(container, sections), layout)
+
+
+def _uuid_v2(container: Container, sections: dict[int, Section]) -> bytes:
+    uuid, end = sections.get(UUID, Section(UUID, 0, 0)), len(container.data)
+    at = min(uuid.offset, end)
+    return bytes(container.part(at, min(uuid.size, MAX_UUID, end - at), "uuid"))
 
 
 def _sections_v2(container: Container, order: str) -> dict[int, Section]:
@@ -195,12 +212,12 @@ def _address_size(header: HeaderV1 | HeaderV2) -> int:
 def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
     """(the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
     if any(begin == offset and size <= length for begin, length in container.string_tables):
-        return container.whole[offset : offset + size], False
+        return memoryview(container.whole[offset : offset + size]), False
     _inside(container.data, offset, size, "string table")
-    return container.data[offset : offset + size], True
+    return memoryview(container.data[offset : offset + size]), True
 
 
-def _inside(data: memoryview, at: int, size: int, record: str) -> None:
+def _inside(data: Bytes, at: int, size: int, record: str) -> None:
     if at + size > len(data):
         raise FormatError(f"the data ends before its {record}", min(at, len(data)), record)
 

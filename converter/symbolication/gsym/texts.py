@@ -9,7 +9,6 @@ import numpy as np
 
 from traceferry.model import Array
 from traceferry.symbolication.gsym.layout import Problem
-from traceferry.symbolication.gsym.parts import need_paths, need_strings
 from traceferry.symbolication.gsym.tables import Tables
 
 # Linkage names of templates are long, but not that long.
@@ -48,12 +47,10 @@ class Texts:
 
     def names_of(self, offsets: Array) -> Array:
         """Which of `all` the strings at these offsets are: int32, -1 is unknown."""
-        need_strings(self._tables, offsets, TEXT_PIECE)
         return self._indices(offsets, self.name)
 
     def paths_of(self, files: Array) -> Array:
         """Which of `all` the paths of these files are: int32, -1 is unknown."""
-        need_paths(self._tables, files, TEXT_PIECE)
         return self._indices(files, self.path)
 
     def _indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
@@ -74,12 +71,9 @@ class Texts:
         return ""
 
     def _string(self, offset: int) -> str:
-        strings, file = self._tables.strings, self._tables.file
+        strings = self._tables.strings
         size = TEXT_PIECE
         while True:
-            if file is not None and offset < len(strings):
-                at = self._tables.strings_at
-                file.need(at + offset, at + min(offset + size, len(strings)))
             piece = bytes(strings[offset : offset + size])
             end = piece.find(0)
             if end >= 0 or len(piece) < size or size >= MAX_TEXT:
