@@ -19,16 +19,16 @@ from traceferry.model import (
     Table,
     sums,
 )
-from traceferry.timeline import balance_kernel, calls_kernel
+from traceferry.native.arrays import grown
+from traceferry.timeline import calls_kernel
+from traceferry.timeline._balance import MISSING_ENTER
+from traceferry.timeline._balance import Balancer as Balancer
 
-SLOT = balance_kernel.STATE_SLOTS
-ORPHAN = balance_kernel.ORPHAN_COLUMNS
-FIRST_DEPTH = 1 << 8
 # Balanced calls of a thread that are kept; of longer threads they are made again each time.
 KEPT_ROWS = 1 << 24
-NO_ROWS = np.empty(0, np.int64)
 # So many rows are balanced one by one from one on that does not nest.
 IRREGULAR_PIECE = 1 << 13
+NO_ROWS = np.empty(0, np.int64)
 CALL_COLUMNS = [column.name for column in CALLS.columns]
 
 
@@ -47,104 +47,35 @@ class Raw(NamedTuple):
     marks: Array = NO_ROWS
 
 
-class Balancer:
-    """Balances the recorded calls of one thread in one pass, in memory that does not grow with their number.
-
-    start_ts: the earliest time of any call; None: the first time stamp. missing: int64 [n, 4], as `Orphans.missing`
-    makes them. notes_orphans: whether leaves without an enter are noted, for a second pass that is given their enters;
-    else they are left out and counted.
-    """
-
-    def __init__(self, start_ts: int | None = None, missing: Array = NO_ROWS, notes_orphans: bool = False) -> None:
-        self._missing = missing.ravel()
-        self._notes = notes_orphans
-        self._has_start = start_ts is not None
-        self._state = np.zeros(SLOT["size"], np.int64)
-        self._state[SLOT["now"]] = start_ts or 0
-        self._key, self._frame = np.empty(FIRST_DEPTH, np.int32), np.empty(FIRST_DEPTH, np.int32)
-        self._row, self._lists = np.empty(FIRST_DEPTH, np.int64), np.empty(2 * FIRST_DEPTH + 2, np.int64)
-        self._n_open = np.zeros(0, np.int32)
-        self._orphans = NO_ROWS
-        self._marks: list[Array] = []
-
-    def __getitem__(self, name: str) -> int:
-        """What `balance_kernel` counts: depth, n_written (rows so far), n_unwound, n_backwards, max_backwards,
-        n_orphans."""
-        return int(self._state[SLOT[name]])
-
-    def add(self, raw: Raw, n_keys: int) -> Table:
-        """CALLS; n_keys: one more than the largest key so far."""
-        n = len(raw.ts)
-        if n and not self._has_start:
-            self._state[SLOT["now"]], self._has_start = raw.ts[0], True
-        self._reserve(n, n_keys)
-        depth = self["depth"]
-        capacity = 2 * (n + len(self._missing) // 4 - self["n_inserted"]) + depth
-        ts, frame, flags = _call_columns(capacity)
-        marks = np.empty(len(raw.marks), np.int64)
-        n_rows = balance_kernel.balance(
-            raw.ts, raw.key, raw.frame, raw.flags, raw.marks, self._missing, self._key, self._frame, self._row,
-            self._n_open, self._lists, self._orphans, ts, frame, flags, marks, self._state,
-        )  # fmt: skip
-        if len(marks):
-            self._marks.append(marks)
-        return Table(CALLS, {"ts": ts[:n_rows], "frame": frame[:n_rows], "flags": flags[:n_rows]})
-
-    def add_in_place(self, raw: Raw, n_keys: int) -> Table:
-        """As add, of a balancer that has a start and notes and misses nothing; the raw columns become those of the
-        calls, if all rows nest."""
-        self._reserve(len(raw.ts), n_keys)
-        parts = list[Table]()
-        while len(raw.ts):
-            done = balance_kernel.balance_regular(*raw[:4], self._key, self._frame, self._state)
-            parts.append(Table(CALLS, {name: getattr(raw, name)[:done] for name in CALL_COLUMNS}))
-            if done < len(raw.ts):
-                parts.append(self.add(Raw(*(column[done : done + IRREGULAR_PIECE] for column in raw)), n_keys))
-            raw = Raw(*(column[done + IRREGULAR_PIECE :] for column in raw))
-        if len(parts) > 1:
-            return Table(CALLS, {name: np.concatenate([part[name] for part in parts]) for name in CALL_COLUMNS})
-        return parts[0] if parts else Table(CALLS)
-
-    def close(self, end_ts: int) -> Table:
-        """CALLS: open calls are closed at end_ts."""
-        depth = self["depth"]
-        ts, frame, flags = _call_columns(depth)
-        balance_kernel.close(end_ts, self._frame, self._row, self._lists, self._orphans, ts, frame, flags, self._state)
-        return Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
-
-    @property
-    def marks(self) -> Array:
-        """int64: the rows of all marks so far."""
-        return np.concatenate([NO_ROWS, *self._marks])
-
-    def orphans(self) -> Array:
-        """int64 [n, 6], after `close`: the leaves without an enter; the columns are ORPHAN."""
-        return self._orphans[: len(ORPHAN) * self["n_orphans"]].reshape(-1, len(ORPHAN))
-
-    def _reserve(self, n: int, n_keys: int) -> None:
-        deepest = self["depth"] + n + len(self._missing) // 4 - self["n_inserted"]
-        if deepest > len(self._key):
-            self._key, self._frame, self._row = (_longer(a, deepest) for a in (self._key, self._frame, self._row))
-            self._lists = _longer(self._lists, len(self._key) + 1)[: 2 * len(self._key) + 2]
-        if n_keys > len(self._n_open):
-            self._n_open = np.concatenate((self._n_open, np.zeros(n_keys - len(self._n_open), np.int32)))
-        if self._notes:
-            self._orphans = _longer(self._orphans, len(ORPHAN) * (self["n_orphans"] + n))
+def add_in_place(balancer: Balancer, raw: Raw, n_keys: int) -> Table:
+    """Returns what `balancer.add` returns, of a balancer that has a start and notes and misses nothing. The raw columns
+    become those of the calls, if all rows nest."""
+    parts = list[Table]()
+    while len(raw.ts):
+        done = balancer.add_in_place(*raw[:4])
+        parts.append(Table(CALLS, {name: getattr(raw, name)[:done] for name in CALL_COLUMNS}))
+        if done < len(raw.ts):
+            parts.append(balancer.add(Raw(*(column[done : done + IRREGULAR_PIECE] for column in raw)), n_keys))
+        raw = Raw(*(column[done + IRREGULAR_PIECE :] for column in raw))
+    if len(parts) == 1:
+        return parts[0]
+    return Table(CALLS, {name: np.concatenate([part[name] for part in parts]) for name in CALL_COLUMNS if parts})
 
 
 def missing_enters(orphans: Array) -> Array:
-    """int64 [n, 4]: row of the stream before which it belongs, key, frame and flags of each enter that was lost.
+    """Returns the enters that were lost, for a second `Balancer`. orphans: what the first one noted.
 
     An orphan that nothing outlives was open since the thread's start: the last one left was entered first.
     """
-    inside = orphans[:, ORPHAN["inside"]] != 0
-    ordered = np.concatenate((orphans[~inside][::-1], orphans[inside]))
-    n_from_start = len(orphans) - np.count_nonzero(inside)
-    row = ordered[:, ORPHAN["place"]].copy()
-    row[:n_from_start] = 0
-    flags = np.repeat([OPEN_AT_START, ENTRY_LOST], (n_from_start, len(orphans) - n_from_start))
-    missing = np.column_stack((row, ordered[:, ORPHAN["key"]], ordered[:, ORPHAN["frame"]], flags)).astype(np.int64)
-    return missing[np.argsort(row, kind="stable")]
+    is_inside = orphans["inside"] != 0
+    from_start = np.flatnonzero(~is_inside)[::-1]
+    ordered = np.concatenate((from_start, np.flatnonzero(is_inside)))
+    missing = np.empty(len(orphans), MISSING_ENTER)
+    for name in ("row", "key", "frame"):
+        missing[name] = orphans[name][ordered]
+    missing["row"][: len(from_start)] = 0
+    missing["flags"] = np.where(is_inside[ordered], ENTRY_LOST, OPEN_AT_START)
+    return missing[np.argsort(missing["row"], kind="stable")]
 
 
 @dataclass(frozen=True)
@@ -164,38 +95,38 @@ class RecordedCalls:
         end_ts; added and closed calls are reported under `where`."""
         balancer = Balancer(notes_orphans=True)
         kept = self._kept(balancer, first)
-        report.note("unwound", balancer["n_unwound"], where=where)
-        report.note("open_at_end", balancer["depth"], where=where)
+        report.note("unwound", balancer.n_unwound, where=where)
+        report.note("open_at_end", balancer.depth, where=where)
         report.note(
-            "clock_backwards", balancer["n_backwards"], where=where, detail=f"by at most {balancer['max_backwards']} ns"
+            "clock_backwards", balancer.n_backwards, where=where, detail=f"by at most {balancer.max_backwards} ns"
         )
-        orphans = balancer.orphans()
+        orphans = balancer.orphans
         if len(orphans) == 0:
-            return self._table(kept, balancer["n_written"], NO_ROWS), balancer.marks
-        n_inside = int(np.count_nonzero(orphans[:, ORPHAN["inside"]]))
+            return self._table(kept, balancer.n_written, None), balancer.marks
+        n_inside = int(np.count_nonzero(orphans["inside"]))
         report.note("entry_missing", len(orphans) - n_inside, where=where)
         report.note("entry_lost", n_inside, where=where)
         missing = missing_enters(orphans)
         second = Balancer(missing=missing)
         kept = self._kept(second, self.read())
-        return self._table(kept, second["n_written"], missing), second.marks
+        return self._table(kept, second.n_written, missing), second.marks
 
     def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
         """The calls, None where they are too many to keep."""
         columns, n_kept = _call_columns(min(self.n_rows, KEPT_ROWS)), 0
         for piece in self._pass(balancer, pieces):
-            if balancer["n_written"] > KEPT_ROWS:
+            if balancer.n_written > KEPT_ROWS:
                 columns, n_kept = _call_columns(0), 0
                 continue
             start, n_kept = n_kept, n_kept + len(piece)
-            columns = [_longer(column, n_kept) for column in columns]
+            columns = [grown(column, n_kept) for column in columns]
             for column, name in zip(columns, CALL_COLUMNS, strict=True):
                 column[start:n_kept] = piece[name]
-        if balancer["n_written"] > KEPT_ROWS:
+        if balancer.n_written > KEPT_ROWS:
             return None
         return Table(CALLS, {name: column[:n_kept] for name, column in zip(CALL_COLUMNS, columns, strict=True)})
 
-    def _table(self, kept: Table | None, n_rows: int, missing: Array) -> Table:
+    def _table(self, kept: Table | None, n_rows: int, missing: Array | None) -> Table:
         if kept is not None:
             return kept
         return StreamedTable(CALLS, lambda: self._pass(Balancer(missing=missing), self.read()), n_rows)
@@ -246,7 +177,7 @@ class CallTotals:
         if len(self._sums) < len(self._funcs):
             self._sums = np.concatenate((self._sums, np.zeros((len(self._funcs) - len(self._sums), 4), np.int64)))
         if len(self._entered) < depth:
-            self._entered, self._in_callees = _longer(self._entered, depth), _longer(self._in_callees, depth)
+            self._entered, self._in_callees = grown(self._entered, depth), grown(self._in_callees, depth)
 
     def by_func(self) -> tuple[Array, Array, Array]:
         """int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
@@ -260,7 +191,7 @@ def count_lasting(calls: Table, limits_ns: Array, most: int) -> Array:
     n_seen = 0
     counts, state, entered = np.zeros(len(limits_ns), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
     for piece in calls.pieces():
-        entered = _longer(entered, int(state[0]) + len(piece))
+        entered = grown(entered, int(state[0]) + len(piece))
         calls_kernel.count_lasting(piece["ts"], piece["flags"], limits_ns, entered, counts, state)
         n_seen += len(piece)
         if n_seen >= most:
@@ -291,7 +222,7 @@ def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
     open_calls = [*_call_columns(0), NO_ROWS]
     for piece in calls.pieces():
         capacity = int(state[0]) + len(piece)
-        open_calls = [_longer(column, capacity) for column in open_calls]
+        open_calls = [grown(column, capacity) for column in open_calls]
         out = [*_call_columns(capacity), np.empty(capacity, np.int64)]
         kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
         ts, frame, flags, row = (column[: state[2]] for column in out)
@@ -303,11 +234,6 @@ def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
 def _call_columns(n: int) -> list[Array]:
     """Arrays for ts, frame and flags of n rows of calls."""
     return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]
-
-
-def _longer(array: Array, n: int) -> Array:
-    """The array, or a copy of at least n values."""
-    return array if len(array) >= n else np.concatenate((array, np.empty(2 * n - len(array), array.dtype)))
 
 
 def _check_balanced(state: Array) -> None:

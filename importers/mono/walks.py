@@ -13,7 +13,7 @@ from traceferry.importers.mono.decode import FIRST_ITEMS, N_LISTS, PIECE, Log, w
 from traceferry.importers.mono.layout import SITED, Event
 from traceferry.kernels.tables import Nodes, doubled
 from traceferry.model import Array, Table
-from traceferry.timeline.balance import Balancer, Raw
+from traceferry.timeline.balance import Balancer, Raw, add_in_place
 from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import StackTable
 
@@ -44,13 +44,13 @@ def call_pieces(
             )  # fmt: skip
             n = int(state[cursor.N_ROWS])
             raw = Raw(cut(ts[:n]), key[:n], cut(frame[:n]), cut(flags[:n]))
-            if len(made := balancer.add_in_place(raw, len(methods.frames))):
+            if len(made := add_in_place(balancer, raw, len(methods.frames))):
                 yield made
             if stopped == cursor.NAMES:
                 methods.name()
-    losses["leave_without_enter"] = int(state[cursor.N_IGNORED]) + balancer["n_orphans"]
-    losses["unwound"], losses["clock_backwards"] = balancer["n_unwound"], balancer["n_backwards"]
-    losses["open_at_end"] = balancer["depth"]
+    losses["leave_without_enter"] = int(state[cursor.N_IGNORED]) + balancer.n_orphans
+    losses["unwound"], losses["clock_backwards"] = balancer.n_unwound, balancer.n_backwards
+    losses["open_at_end"] = balancer.depth
     if losses["open_at_end"]:
         yield balancer.close(span[1] + shift_ns)
 
