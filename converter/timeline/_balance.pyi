@@ -2,6 +2,7 @@ from typing import Self, final
 
 from numpy import dtype, int32, int64, uint8, void
 from numpy.typing import NDArray
+
 from traceferry.model import Table
 from traceferry.timeline.balance import Raw
 

@@ -45,7 +45,7 @@ cdef struct MissingEnter:
     int64_t flags
 
 
-NO_ROWS = [np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64)]
+_NO_ROWS = [np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64)]
 
 cdef Orphan an_orphan
 cdef MissingEnter a_missing_enter
@@ -62,7 +62,7 @@ cdef void* resized(void* memory, size_t size) except NULL:
 
 
 @cython.final
-cdef class Piece:
+cdef class _Piece:
     """Rows of a stream, and the calls that they become. i: the next row; n: how many calls there are."""
 
     cdef const int64_t[::1] ts
@@ -104,7 +104,7 @@ cdef class Piece:
             self.out_marks[self.n_marked] = out_row
             self.n_marked += 1
 
-    def calls(self):
+    cdef calls(self):
         ts, frame, flags = np.asarray(self.out_ts), np.asarray(self.out_frame), np.asarray(self.out_flags)
         return Table(CALLS, {"ts": ts[:self.n], "frame": frame[:self.n], "flags": flags[:self.n]})
 
@@ -185,7 +185,7 @@ cdef class Balancer:
     def add(self, raw, Py_ssize_t n_keys):
         """Returns the CALLS that the rows of a `Raw` become. n_keys: one more than the largest key so far."""
         cdef Py_ssize_t n = len(raw[0])
-        cdef Piece p = Piece(raw, 2 * (n + self.missing.shape[0] - self.n_inserted) + self.depth)
+        cdef _Piece p = _Piece(raw, 2 * (n + self.missing.shape[0] - self.n_inserted) + self.depth)
         if n and not self.has_start:
             self.now = p.ts[0]
             self.has_start = True
@@ -206,7 +206,7 @@ cdef class Balancer:
 
     def close(self, int64_t end_ts):
         """Returns CALLS that leave at end_ts what is open, the innermost first. `depth` stays."""
-        cdef Piece p = Piece(NO_ROWS, self.depth)
+        cdef _Piece p = _Piece(_NO_ROWS, self.depth)
         cdef Py_ssize_t nth
         end_ts = max(end_ts, self.now)
         for nth in range(self.depth, 0, -1):
@@ -281,7 +281,7 @@ cdef class Balancer:
         self.last_row = self.n_written - 1 if i else self.last_row
         return i
 
-    cdef void add_regular(self, Piece p) noexcept nogil:
+    cdef void add_regular(self, _Piece p) noexcept nogil:
         """Adds rows as long as they enter, or leave the innermost open call, at times that do not fall, and nothing
         else is to be done. There is no branch between enters and leaves."""
         cdef OpenCall* calls = self.open_calls
@@ -331,7 +331,7 @@ cdef class Balancer:
         p.i = i
         p.n = m
 
-    cdef void add_irregular(self, Piece p) noexcept nogil:
+    cdef void add_irregular(self, _Piece p) noexcept nogil:
         """Adds one row, whatever it is."""
         cdef Py_ssize_t i = p.i
         cdef int64_t row = self.n_read + i
@@ -366,7 +366,7 @@ cdef class Balancer:
         p.mark(i, self.last_row)
         p.write(self.now, self.open_calls[nth].frame, p.flags[i])
 
-    cdef void insert(self, Piece p, int64_t ts) noexcept nogil:
+    cdef void insert(self, _Piece p, int64_t ts) noexcept nogil:
         """Enters the next call whose enter was lost: it begins with the call that it encloses, or ends as soon as it
         began."""
         cdef MissingEnter* lost = &self.missing[self.n_inserted]
