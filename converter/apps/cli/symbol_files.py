@@ -18,6 +18,7 @@ from traceferry.model import Array, Trace
 from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
+from traceferry.symbolication.code_symbols import CodeSymbols
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer as gsym_writer
@@ -25,7 +26,6 @@ from traceferry.symbolication.gsym.infos import CallSite
 from traceferry.symbolication.gsym.layout import EXTERNAL_CALL, INTERNAL_CALL
 from traceferry.symbolication.gsym.reader import Gsym
 from traceferry.symbolication.interface import Frames, Symbols
-from traceferry.symbolication.jitted import CodeSymbols
 from traceferry.symbolication.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")

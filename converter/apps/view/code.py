@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traceferry.apps.view.disassembly import Instruction, Names, disassemble
-from traceferry.apps.view.jitted import CodeObject, CodeObjects, with_offset
 from traceferry.common.errors import UsageError
 from traceferry.model import NativeFunction, Trace
+from traceferry.symbolication.code_map import CodeMap, CodeObject
 
 # Of one function; compilers make far smaller ones.
 MAX_SIZE = 1 << 22
@@ -33,7 +33,7 @@ class TraceCode:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._jitted = CodeObjects(trace)
+        self._code_map = CodeMap(trace)
         columns = zip(trace.libs["name"].tolist(), trace.libs["debug_id"].tolist(), strict=True)
         self._libs = {(self._text(name), self._text(debug_id)): lib for lib, (name, debug_id) in enumerate(columns)}
 
@@ -45,27 +45,34 @@ class TraceCode:
         return lib
 
     def functions_at(self, lib: int, addresses: Sequence[int]) -> list[NativeFunction | None]:
-        """With inlined ones; None where nothing is known."""
-        codes = [self._jitted.at(lib, address) for address in addresses]
+        """Returns them with inlined ones; None where nothing is known."""
+        codes = [self._code_map.in_library(lib, address) for address in addresses]
+        stacks = [
+            self._code_map.frames_at(code.row, address - code.start) if code is not None else ()
+            for address, code in zip(addresses, codes, strict=True)
+        ]
+        calls = self._code_map.calls(stacks)
         native = [address for address, code in zip(addresses, codes, strict=True) if code is None]
         found = dict(zip(native, self._functions_of_library(lib, native), strict=True))
         return [
-            found[address] if code is None else self._jitted.function_at(code, address - code.start)
-            for address, code in zip(addresses, codes, strict=True)
+            NativeFunction(tuple(calls[frame] for frame in stack), code.start, code.size) if code else found[address]
+            for address, code, stack in zip(addresses, codes, stacks, strict=True)
         ]
 
     def sources_at(self, lib: int, address: int) -> list[int]:
-        """Rows of the trace's sources that the code there is of, if a JIT compiler made it."""
-        code = self._jitted.at(lib, address)
-        return self._jitted.sources_at(code, address - code.start) if code is not None else []
+        """Returns rows of the trace's sources that the code there is of, if a JIT compiler made it."""
+        code = self._code_map.in_library(lib, address)
+        if code is None:
+            return []
+        return self._code_map.sources_of(self._code_map.frames_at(code.row, address - code.start))
 
     def listing(self, lib: int, address: int, size: int, to_end: bool) -> Listing:
-        """The instructions of [address, address + size), and with to_end those until the function's end.
+        """Returns the instructions of [address, address + size), and with to_end those until the function's end.
 
         Raises UsageError where there is no code, or its processor is not supported.
         """
         arch = self._text(int(self._trace.libs["arch"][lib]))
-        code = self._jitted.at(lib, address)
+        code = self._code_map.in_library(lib, address)
         if code is not None:
             return self._listing_of_jitted(code, arch, address, code.start + code.size - address if to_end else size)
         return self._listing_of_library(lib, arch, address, size, to_end)
@@ -74,20 +81,24 @@ class TraceCode:
 
     def _listing_of_jitted(self, code: CodeObject, arch: str, address: int, size: int) -> Listing:
         offset = address - code.start
-        data = self._jitted.bytes_of(code)[offset : offset + min(size, MAX_SIZE)]
+        data = self._code_map.bytes_of(code.row)[offset : offset + min(size, MAX_SIZE)]
         if not len(data):
             raise UsageError("the recording does not hold the bytes of this code")
-        placed = self._jitted.placed(code)
-        if placed is None:
+        first = self._code_map.first_mapping(code.row)
+        if first is None:
             return Listing(arch, address, len(data), disassemble(data, arch, address, lambda _: {}))
-        begin = placed.address
+        begin, pid, ts = first
 
         def names(targets: Sequence[int]) -> dict[int, str]:
             # Jumps inside are shown by the addresses that the viewer shows; the function's start has its name.
             own = {t: f"{code.start + t - begin:#x}" for t in targets if begin < t < begin + code.size}
             others = [target for target in targets if target not in own]
-            named = self._jitted.names_at(placed.pid, placed.ts, others)
-            return own | self._names_of_mapped(placed.pid, placed.ts, [t for t in others if t not in named]) | named
+            held = self._code_map.in_process(pid, ts, others)
+            named = {
+                target: with_offset(self._code_map.function_and_tier(found.row), target - found.start)
+                for target, found in held.items()
+            }
+            return own | self._names_of_mapped(pid, ts, [t for t in others if t not in named]) | named
 
         return Listing(arch, address, len(data), disassemble(data, arch, begin + offset, names))
 
@@ -140,3 +151,7 @@ class TraceCode:
 
     def _text(self, index: int) -> str:
         return self._trace.strings[index] if index >= 0 else ""
+
+
+def with_offset(name: str, offset: int) -> str:
+    return f"{name}+{offset:#x}" if offset else name

@@ -7,7 +7,7 @@ from jit_recordings import content, dumps, read, strings_of
 
 from traceferry.model import Trace
 from traceferry.symbolication import Frames, Inline
-from traceferry.symbolication.jitted import MAX_DEPTH, CodeSymbols
+from traceferry.symbolication.code_symbols import MAX_DEPTH, CodeSymbols
 
 CODE = 0x1000
 F, G, H = Function("f", "a.js"), Function("g", "b.js"), Function("h", "c.js")

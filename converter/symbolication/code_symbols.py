@@ -6,7 +6,7 @@ linkage name is to one of C++. Inlined functions have their names only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.model import Array, Trace, distinct
+from traceferry.symbolication.code_map import Call, CodeMap, CodeObject, Snapshot
 from traceferry.symbolication.interface import Frames, Function, Inline
 from traceferry.symbolication.one_by_one import NOTHING, Answer, look_up
 
@@ -25,21 +26,17 @@ GROUP = 1024
 
 
 class CodeSymbols:
-    """at_ts: on the trace's clock, in ns: the code that lay there then; None: at each address the code that was put
-    there last.
+    """The code objects of a loaded trace as Symbols. at_ts: on the trace's clock, in ns: the code that lay there then;
+    None: at each address the code that was put there last.
 
     `name` and `build_id` are those of the library that the recorder makes of its code objects, if it is one only.
     """
 
     def __init__(self, trace: Trace, at_ts: int | None = None) -> None:
         self._trace = trace
-        mappings = trace.code_mappings.table().take(_chosen(trace, at_ts))
-        mappings = mappings.take(np.argsort(mappings["address"], kind="stable"))
-        self._start: Array = mappings["address"]
-        self._code: Array = mappings["code"]
-        self._size: Array = trace.code["size"][self._code].astype(np.uint64)
-        self._symbol: Array = trace.code["symbol"][self._code]
-        self._libs = distinct(trace.symbols["lib"][self._symbol])
+        self._map = CodeMap(trace)
+        self._chosen = Snapshot(trace, _chosen(trace, self._map, at_ts))
+        self._libs = distinct(trace.symbols["lib"][trace.code["symbol"][self._chosen.code]])
 
     @property
     def path(self) -> str:
@@ -51,7 +48,7 @@ class CodeSymbols:
 
     @property
     def base(self) -> int:
-        return int(self._start[0]) if len(self._start) else 0
+        return int(self._chosen.start[0]) if len(self._chosen) else 0
 
     @property
     def build_id(self) -> str:
@@ -64,76 +61,44 @@ class CodeSymbols:
 
     def lookup(self, addresses: Array) -> Frames:
         asked = distinct(np.asarray(addresses, np.uint64))
-        nth = np.searchsorted(self._start, asked, "right") - 1
-        held = np.flatnonzero(nth >= 0)
-        held = held[asked[held] - self._start[nth[held]] < self._size[nth[held]]]
-        stacks = [
-            self._stack(row, address - int(self._start[row]))
-            for row, address in zip(nth[held].tolist(), asked[held].tolist(), strict=True)
-        ]
-        calls = self._calls(stacks)
+        rows = self._chosen.rows(asked)
+        found = [(at, self._chosen.at(row)) for at, row in zip(asked.tolist(), rows.tolist(), strict=True) if row >= 0]
+        stacks = [self._stack(code, at - code.start) for at, code in found]
+        calls = self._map.calls(stacks)
         answers = {
-            address: Answer(
-                int(self._start[row]), int(self._size[row]), self._frames(row, [calls[f] for f in stack])[::-1]
-            )
-            for address, row, stack in zip(asked[held].tolist(), nth[held].tolist(), stacks, strict=True)
+            at: Answer(code.start, code.size, self._frames(code, [calls[frame] for frame in stack])[::-1])
+            for (at, code), stack in zip(found, stacks, strict=True)
         }
         return look_up(addresses, lambda address: answers.get(address, NOTHING))
 
     def functions(self) -> Iterator[Function]:
-        """The code objects, whole."""
-        for first in range(0, len(self._start), GROUP):
-            group = range(first, min(first + GROUP, len(self._start)))
-            offsets = [self._offsets(row) for row in group]
-            stacks = [[self._stack(row, at) for at in ats] for row, ats in zip(group, offsets, strict=True)]
-            calls = self._calls(stack for of_place in stacks for stack in of_place)
-            for row, ats, of_place in zip(group, offsets, stacks, strict=True):
-                frames = [tuple(self._frames(row, [calls[frame] for frame in stack])) for stack in of_place]
-                yield self._function(row, _runs(ats, frames, int(self._size[row])))
+        """Yields the code objects, whole."""
+        for first in range(0, len(self._chosen), GROUP):
+            group = [self._chosen.at(row) for row in range(first, min(first + GROUP, len(self._chosen)))]
+            offsets = [self._map.boundaries(code.row) for code in group]
+            stacks = [[self._stack(code, at) for at in ats] for code, ats in zip(group, offsets, strict=True)]
+            calls = self._map.calls(stack for of_code in stacks for stack in of_code)
+            for code, ats, of_code in zip(group, offsets, stacks, strict=True):
+                frames = [tuple(self._frames(code, [calls[frame] for frame in stack])) for stack in of_code]
+                yield self._function(code, _runs(ats, frames, code.size))
 
-    # ------------------------------------------------------------ code objects; row: a row of the chosen mappings
-
-    def _function(self, row: int, runs: Sequence[Run]) -> Function:
-        start = int(self._start[row])
+    def _function(self, code: CodeObject, runs: Sequence[Run]) -> Function:
         lines: list[tuple[int, str, int]] = []
         inlines = _Node()
         for run in runs:
             _, source, line = run.frames[-1]
             if not lines or lines[-1][1:] != (source, line):
-                lines.append((start + run.begin, source, line))
-            inlines.add(start + run.begin, start + run.end, run.frames)
-        return Function(self._name(row), start, int(self._size[row]), lines, inlines.inlines())
+                lines.append((code.start + run.begin, source, line))
+            inlines.add(code.start + run.begin, code.start + run.end, run.frames)
+        return Function(self._map.name(code.row), code.start, code.size, lines, inlines.inlines())
 
-    def _offsets(self, row: int) -> Sequence[int]:
-        """At which the frames may change."""
-        code = int(self._code[row])
-        return self._trace.code_reader(code).boundaries(code)
+    def _stack(self, code: CodeObject, offset: int) -> tuple[int, ...]:
+        return self._map.frames_at(code.row, offset)[:MAX_DEPTH]
 
-    def _stack(self, row: int, offset: int) -> tuple[int, ...]:
-        """Rows of the trace's frames, the outermost first."""
-        code = int(self._code[row])
-        return self._trace.code_reader(code).frames_at(code, offset)[:MAX_DEPTH]
-
-    def _calls(self, stacks: Iterable[tuple[int, ...]]) -> dict[int, Call]:
-        """Of each of their frames."""
-        trace, frames = self._trace, self._trace.frames.table()
-        rows = np.array(sorted({frame for stack in stacks for frame in stack}), np.int64)
-        func, source = frames["func"][rows], frames["source"][rows]
-        source = np.where(source >= 0, source, trace.funcs["source"][func])
-        paths = np.append(trace.sources["path"], -1)[source]
-        columns = (rows, trace.funcs["name"][func], paths, frames["line"][rows])
-        return {
-            row: (trace.strings[name], trace.strings[path], line)
-            for row, name, path, line in zip(*(column.tolist() for column in columns), strict=True)
-        }
-
-    def _frames(self, row: int, calls: Sequence[Call]) -> list[Call]:
-        """The same with the code object's own name. calls: the outermost first."""
+    def _frames(self, code: CodeObject, calls: Sequence[Call]) -> list[Call]:
+        """Returns the same with the code object's own name. calls: the outermost first."""
         _, source, line = calls[0]
-        return [(self._name(row), source, line), *calls[1:]]
-
-    def _name(self, row: int) -> str:
-        return self._trace.strings[int(self._trace.symbols["name"][self._symbol[row]])]
+        return [(self._map.name(code.row), source, line), *calls[1:]]
 
     def _of_lib(self, column: str) -> str:
         return self._trace.strings[int(self._trace.libs[column][self._libs[0]])] if len(self._libs) == 1 else ""
@@ -142,20 +107,19 @@ class CodeSymbols:
 # ---------------------------------------------------------------- which code
 
 
-def _chosen(trace: Trace, at_ts: int | None) -> Array:
-    """Rows of the trace's mappings that do not overlap."""
+def _chosen(trace: Trace, code_map: CodeMap, at_ts: int | None) -> Array:
+    """Returns rows of the trace's mappings that do not overlap."""
     mappings = trace.code_mappings.table()
     rows = np.flatnonzero(trace.code["size"][mappings["code"]] > 0)
     if at_ts is not None:
-        start, end = mappings["start_ts"][rows], mappings["end_ts"][rows]
-        rows = rows[(start <= at_ts) & ((end < 0) | (at_ts < end))]
+        rows = rows[code_map.are_alive(rows, at_ts)]
     rows = rows[np.argsort(mappings["start_ts"][rows], kind="stable")]
     begin = mappings["address"][rows]
     return rows[~_overlaid(begin, begin + trace.code["size"][mappings["code"][rows]].astype(np.uint64))]
 
 
 def _overlaid(begin: Array, end: Array) -> Array:
-    """Which of some pieces of memory a later one overlaps. begin, end: uint64, in the order of time."""
+    """Whether a later one overlaps each of some pieces of memory. begin, end: uint64, in the order of time."""
     overlaid = np.zeros(len(begin), bool)
     ends = end.tolist()
     # Those that begin before, as heaps: of pieces that may still be overlaid the earliest, of all the latest.
@@ -175,9 +139,6 @@ def _overlaid(begin: Array, end: Array) -> Array:
 
 
 # ---------------------------------------------------------------- what runs in a code object
-
-# (name, source, the line that runs)
-Call = tuple[str, str, int]
 
 
 class Run(NamedTuple):
