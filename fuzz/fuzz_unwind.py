@@ -60,8 +60,8 @@ def said(data: bytes) -> list[Any]:
         machine, big, np.frombuffer(head, np.uint8), np.arange(machine.n_registers, dtype=np.int32),
         np.zeros(1, np.int64), np.array([recorded]), np.array([STACK_SIZE]), np.array([flags], np.uint8),
     )  # fmt: skip
-    unwinder = Unwinder([app])
-    chains = unwinder.unwind(stacks, np.zeros(1, np.int64), space)
+    unwinder = Unwinder([app], stacks)
+    chains = unwinder.unwind(np.zeros(1, np.int64), space)
     assert len(chains.pc) <= 2000
     return [chains.pc.tolist(), chains.how.tolist(), chains.end.tolist(), chains.module.tolist(), unwinder.problems]
 

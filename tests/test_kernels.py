@@ -32,7 +32,6 @@ from support import Unprinted, lawful
 from test_bad_input import WHOLE
 from test_builders_mono import everything as every_event
 from test_calls import STREAMS
-from test_unwind import use_unwind
 
 import traceferry
 from traceferry.analysis.compare.trees import DiffTree, Measured
@@ -209,7 +208,6 @@ def test_every_kernel_is_called(calls: Calls) -> None:
         use_everything(log().bytes())
     use_jit_recording()
     use_mono_log(17)
-    use_unwind()
     called = {(module, name) for module, name, *_ in calls}
     assert called == {(m, n) for m in KERNELS for n in kernels_of(importlib.import_module(m))}
 
@@ -244,7 +242,6 @@ def test_damaged_logs(calls: Calls, log: bytes, changes: list[tuple[int, int]]) 
 
 @needs_compiled
 def test_heaps_and_symbols(calls: Calls) -> None:
-    use_unwind()
     same_interpreted(calls)
 
 
@@ -327,7 +324,6 @@ def test_arrays_that_are_too_short_raise_value_error(calls: Calls) -> None:
     for name in ("not_balanced", "arguments_and_events", "gaps"):
         use_everything(BUILT[name]().bytes())
     use_mono_log(17)
-    use_unwind()
     refused: dict[tuple[str, str], int] = {}
     beyond: set[str] = set()
     for module, name, before in few_of_each_size(calls):
@@ -379,20 +375,3 @@ def test_types_of_kernels() -> None:
     ]
     with pytest.raises(ValueError, match="has no type"):
         typed("def kernel(a): pass\n")
-
-
-def test_reserved_pointer_encodings_are_unreadable() -> None:
-    """Every DW_EH_PE encoding; of the low half, 5 to 8 and 13 to 15 are reserved."""
-    name = "traceferry.unwinding.records_kernel"
-    n, data = 256, np.arange(64, dtype=np.uint8)
-    found = []
-    for kernel in (importlib.import_module(name), TWINS[name]):
-        first, size, code = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
-        kernel.ranges(
-            data, False, 8, 0x1000, np.arange(n, dtype=np.int32), np.zeros(n, np.int32), np.zeros(n, np.uint8),
-            np.zeros(n, np.int64), np.full(n, 64, np.int64), first, size, code,
-        )  # fmt: skip
-        found.append((first.tolist(), size.tolist(), code.tolist()))
-    assert found[0] == found[1]
-    readable = {encoding & 0x0F for encoding in range(n) if found[0][2][encoding] >= 0}
-    assert readable == {0, 1, 2, 3, 4, 9, 10, 11, 12}

@@ -29,12 +29,12 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.unwinding import unwind_inlined as names
+from traceferry.unwinding._cfi import RuleSets
 from traceferry.unwinding.cfi import Problems, Section
 from traceferry.unwinding.machine import X86_64
 from traceferry.unwinding.modules import Module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import Chains, Unwinder, UserStacks
+from traceferry.unwinding.unwinder import Chains, End, Flag, Unwinder, UserStacks
 
 BIAS = 0x5555_0000_0000
 ORDER = (*CALLEE_SAVED, RBP, RSP, RIP)  # in which registers are recorded here
@@ -50,24 +50,21 @@ def unwind(
 ) -> tuple[list[int], str, Unwinder]:
     """Addresses, how the stack ended, and who unwound it."""
     recorded = b"".join(struct.pack("<Q", registers.get(register, 0)) for register in ORDER)
-    unwinder = Unwinder([app])
     space = AddressSpace()
     space.map(bias, bias + 0x10000, bias, 0)
     stacks = UserStacks(
         X86_64, False, np.frombuffer(recorded + dump, np.uint8),
         np.array([register if register in registers else -1 for register in ORDER], np.int32),
         np.zeros(1, np.int64), np.array([len(recorded)]), np.array([len(dump)]),
-        np.array([names.IS_WHOLE_STACK * is_whole], np.uint8),
+        np.array([Flag.IS_WHOLE_STACK * is_whole], np.uint8),
     )  # fmt: skip
-    chains = unwinder.unwind(stacks, np.zeros(1, np.int64), space)
+    unwinder = Unwinder([app], stacks)
+    chains = unwinder.unwind(np.zeros(1, np.int64), space)
     return chains.pc.tolist(), end_of(chains), unwinder
 
 
-ENDS = ("COMPLETE", "TRUNCATED", "ELSEWHERE", "NO_CFI", "BAD_ADDRESS", "BAD_CFA", "LOST_REGISTER", "LIMIT")
-
-
 def end_of(chains: Chains) -> str:
-    return next(name for name in ENDS if getattr(names, name) == int(chains.end[0]))
+    return next(name for name, end in End.__members__.items() if end == chains.end[0])
 
 
 FUNCTIONS = st.lists(
@@ -267,6 +264,18 @@ def test_a_cie_that_bytes_could_make_slow_is_not_used(initial: bytes) -> None:
     assert (end, unwinder.problems[0]) == ("NO_CFI", [Problems(1, False)])
 
 
+def test_reserved_pointer_encodings_are_unreadable() -> None:
+    """Of the low half of DW_EH_PE_*, 5 to 8 and 13 to 15 are reserved."""
+    readable = set()
+    for encoding in range(256):
+        cie = b"\0\0\0\0\1zR\0\1\x78\x10\1" + bytes([encoding])
+        fde = struct.pack("<I", len(cie) + 8) + bytes(40)
+        data = b"".join(struct.pack("<I", len(record)) + record for record in (cie, fde))
+        problems = Module("app", X86_64, False, (Section(memoryview(data), 0x8000),)).rows(RuleSets())[1]
+        readable |= {encoding & 0x0F} - {encoding & 0x0F for problem in problems if problem.n_bad}
+    assert readable == {0, 1, 2, 3, 4, 9, 10, 11, 12}
+
+
 @pytest.mark.parametrize(("n_loops", "n_frames"), [(0, 64 // 8 + 2), (50, 6)])
 def test_a_stack_has_as_many_frames_and_steps_as_its_bytes_can_need(n_loops: int, n_frames: int) -> None:
     """Each frame calls itself again, and evaluates expressions that count down before they say so."""
@@ -381,11 +390,3 @@ def test_any_changes_of_processes_that_fork(changes: list[tuple[int, int, int, i
             assert found == sorted(found)
             told = [(at, m) for begin, stop, _, m in found for at in range(begin, stop)]
             assert told == sorted(of_each.items())
-
-
-def use_unwind() -> None:
-    """Calls every kernel."""
-    functions = [Function(0x1000, (3, 12), 2, True), Function(0x1100, (13,), 3, False)]
-    registers, dump, _ = called(functions, [0, 0]).sample()
-    unwind(registers, dump, module(program(functions)))
-    unwind({RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x5000}, bytes(64), one_call(cfa_is(b"\x77\x08")))

@@ -20,11 +20,10 @@ from zstandard import ZstdDecompressor
 import traceferry
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import Binary
-from traceferry.unwinding import unwind_inlined as names
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import Unwinder, UserStacks
+from traceferry.unwinding.unwinder import Flag, Unwinder, UserStacks
 
 RECORDINGS = sorted(path.parent.name for path in (SHARED / "captures/unwind").glob("*/expected.json.zst"))
 # perf's register bits → DWARF numbers.
@@ -70,8 +69,7 @@ class Unwound:
             self.numbers[f"code {event.order}"] = len(self.modules)
             self.modules.append(jit_module("code", blob, event["frame_size"], event["size"], self.machine, False))
         samples = [event for event in events if event.kind == "sample" and event["abi"]]
-        self.unwinder = Unwinder(self.modules)
-        self.user_stacks = self.columns(samples)
+        self.unwinder = Unwinder(self.modules, self.columns(samples))
         waiting: defaultdict[int, list[int]] = defaultdict(list)
         nth = 0
         for event in events:
@@ -102,8 +100,8 @@ class Unwound:
         def column(name: str) -> Any:
             return np.array([event[name] for event in samples], np.int64)
 
-        flags = (column("is_kernel_mode") * names.IS_KERNEL_MODE).astype(np.uint8)
-        flags |= (column("n_real") < column("size")).astype(np.uint8) * np.uint8(names.IS_WHOLE_STACK)
+        flags = (column("is_kernel_mode") * Flag.IS_KERNEL_MODE).astype(np.uint8)
+        flags |= (column("n_real") < column("size")).astype(np.uint8) * np.uint8(Flag.IS_WHOLE_STACK)
         register_of = [REGISTERS[self.machine].get(bit, -1) for bit in self.recording.registers]
         return UserStacks(
             self.machine, False, np.frombuffer(self.recording.data, np.uint8), np.array(register_of, np.int32),
@@ -133,7 +131,7 @@ class Unwound:
         if not rows:
             return
         space = self.spaces[samples[rows[0]].pid]
-        chains = self.unwinder.unwind(self.user_stacks, np.array(rows), space)
+        chains = self.unwinder.unwind(np.array(rows), space)
         starts, ends, bias, module = (column.tolist() for column in space.columns())
         for nth, row in enumerate(rows):
             frames: list[Frame] = []

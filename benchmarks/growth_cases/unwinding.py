@@ -111,7 +111,7 @@ def unwind(path: Path) -> None:
     space = AddressSpace()
     space.map(base, base + (1 << 40), base, 0)
     module = Module("app", X86_64, False, (Section(memoryview(data)[8:], 0x8000, False),))
-    Unwinder([module]).unwind(stacks, np.arange(n), space)
+    Unwinder([module], stacks).unwind(np.arange(n), space)
 
 
 UNWOUND = {"pftrace": CONVERTED["pftrace"]}

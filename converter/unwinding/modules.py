@@ -5,14 +5,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.plt import PLT_SECTIONS
-from traceferry.unwinding.cfi import Problems, Section, rows_of
+from traceferry.unwinding._cfi import RuleSets
+from traceferry.unwinding.cfi import Problems, Rows, Section, merged, rows_of
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
-from traceferry.unwinding.rows import Rows, RuleSets, merged
 
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
@@ -43,13 +41,9 @@ class Module:
         return None
 
     def rows(self, rules: RuleSets) -> tuple[Rows, list[Problems]]:
-        """Rows by link address, and what was damaged."""
-        parts, problems = [], []
-        for section in self.sections:
-            rows, problem = rows_of(section, self.machine, self.big, rules)
-            parts.append(rows)
-            problems.append(problem)
-        return merged(parts) if parts else Rows(np.zeros(0, np.uint64), np.zeros(0, np.int32)), problems
+        """Returns rows by link address, and what was damaged in each section. Their rule sets go to `rules`."""
+        found = [rows_of(section, self.machine, self.big, rules) for section in self.sections]
+        return merged([rows for rows, _ in found]), [problems for _, problems in found]
 
 
 def open_module(binary: Binary, debug: Binary | None = None) -> Module:

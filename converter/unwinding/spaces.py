@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.kernels.tables import longer
 from traceferry.model import Array
 
 NO_MODULE = -1
@@ -128,7 +127,7 @@ class AddressSpace:
             return
         n = self._n + len(new) - (last - first)
         if self._is_shared or n > len(self._rows[0]):
-            self._rows = [longer(column[: self._n], max(2 * n, self._n)) for column in self._rows]
+            self._rows = [np.append(column[: self._n], np.zeros(n, column.dtype)) for column in self._rows]
             self._is_shared = False
         for column, values in zip(self._rows, zip(*new, strict=True) if new else ((),) * len(DTYPES), strict=True):
             column[first + len(new) : n] = column[last : self._n]

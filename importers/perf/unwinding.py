@@ -21,11 +21,10 @@ from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
 from traceferry.model import Array, CodeReader, Trace, distinct, rows_by_key
-from traceferry.unwinding import unwind_inlined as names
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import MAX_FRAMES, Chains, Unwinder, UserStacks
+from traceferry.unwinding.unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder, UserStacks
 
 # Bits of sample_regs_user → DWARF numbers. Source: the kernel's asm/perf_regs.h; the psABIs.
 X86_64_BITS = dict(zip([*range(9), *range(16, 24)], [0, 3, 2, 1, 4, 5, 6, 7, 16, *range(8, 16)], strict=True))
@@ -108,8 +107,8 @@ class _Run:
                     continue
                 mine = rows[chosen]
                 registers_at, n_real = samples.user_at[mine] + 8, samples.user_n[mine].astype(np.int64)
-                flags = np.where(samples.cpumode[mine] == KERNEL_MODE, names.IS_KERNEL_MODE, 0)
-                flags |= np.where(n_real < samples.user_size[mine], names.IS_WHOLE_STACK, 0)
+                flags = np.where(samples.cpumode[mine] == KERNEL_MODE, Flag.IS_KERNEL_MODE, 0)
+                flags |= np.where(n_real < samples.user_size[mine], Flag.IS_WHOLE_STACK, 0)
                 register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
                 dump_at = registers_at + 8 * len(bits) + 8
                 yield UserStacks(
@@ -125,7 +124,7 @@ class _Run:
         numbers = programs.of_samples[rows]
         waiting = rows_by_key(numbers)
         changes = list(self._changes(stacks.machine, stacks.big, set(waiting)))
-        unwinder = Unwinder(self.modules)
+        unwinder = Unwinder(self.modules, stacks)
         spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)
         parts: list[_Part] = []
         at_once = max(1, min(AT_ONCE, WINDOW // int(stacks.dump_n.max(initial=1))))
@@ -137,7 +136,7 @@ class _Run:
             n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
             for begin in range(0, n, at_once):
                 piece = mine[begin : min(begin + at_once, n)]
-                parts.append(_Part(rows[piece], unwinder.unwind(stacks, piece, spaces[number])))
+                parts.append(_Part(rows[piece], unwinder.unwind(piece, spaces[number])))
                 self._release(stacks, piece)
             waiting[number] = mine[n:]
 
@@ -238,11 +237,11 @@ class _Run:
         end = np.concatenate([part.chains.end for part in parts])
         how = np.concatenate([part.chains.how for part in parts])
         counts = np.bincount(end, minlength=8).tolist()
-        report.note("unwinding_truncated", counts[names.TRUNCATED], where=where)
+        report.note("unwinding_truncated", counts[End.TRUNCATED], where=where)
         report.note("unwinding_contradiction", sum(counts[n] for n in _CONTRADICTIONS), where=where)
-        report.note("stack_cut", counts[names.LIMIT], where=where, detail=f"more than {MAX_FRAMES} frames")
-        report.note("unwinding_guessed", int((how == names.BY_FRAME_POINTER).sum()), where=where)
-        modules = np.concatenate([part.chains.module for part in parts])[end == names.NO_CFI]
+        report.note("stack_cut", counts[End.LIMIT], where=where, detail=f"more than {MAX_FRAMES} frames")
+        report.note("unwinding_guessed", int((how == How.BY_FRAME_POINTER).sum()), where=where)
+        modules = np.concatenate([part.chains.module for part in parts])[end == End.NO_CFI]
         for number, count in zip(*(column.tolist() for column in np.unique(modules, return_counts=True)), strict=True):
             name, why = self._why(number)
             report.note("unwinding_no_information", count, where=f"{where} {name}", detail=f"{name}: {why}")
@@ -265,16 +264,16 @@ class _Run:
         for nth, part in enumerate(parts):
             end, module = part.chains.end, part.chains.module
             address = np.zeros(len(end), np.uint64)
-            address[(end == names.TRUNCATED) | (end == names.LIMIT)] = memory.ending(TRUNCATED)
+            address[(end == End.TRUNCATED) | (end == End.LIMIT)] = memory.ending(TRUNCATED)
             address[np.isin(end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
-            for number in distinct(module[end == names.NO_CFI]).tolist():
+            for number in distinct(module[end == End.NO_CFI]).tolist():
                 text = NO_INFORMATION.format(self._why(number)[0])
-                address[(end == names.NO_CFI) & (module == number)] = memory.ending(text)
+                address[(end == End.NO_CFI) & (module == number)] = memory.ending(text)
             found[nth] = address
         return found
 
 
-_CONTRADICTIONS = (names.BAD_ADDRESS, names.BAD_CFA, names.LOST_REGISTER)
+_CONTRADICTIONS = (End.BAD_ADDRESS, End.BAD_CFA, End.LOST_REGISTER)
 
 
 @dataclass(frozen=True)
@@ -316,9 +315,9 @@ def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> 
     """(chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where there is
     an ending, a marker and its address."""
     n_frames = np.diff(chains.first)
-    is_interrupted = chains.how == names.BY_SIGNAL
+    is_interrupted = chains.how == How.BY_SIGNAL
     # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.
-    is_exact = (chains.how == names.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(chains.how)]
+    is_exact = (chains.how == How.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(chains.how)]
     n_exact = np.concatenate(([0], np.cumsum(is_exact)))
     n_user = n_frames + n_exact[chains.first[1:]] - n_exact[chains.first[:-1]]
     has_ending = ending != 0
