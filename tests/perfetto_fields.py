@@ -19,7 +19,8 @@ Made by tests/perfetto_fields.py: edit nothing here.
 '''
 IMPORT = re.compile(r"from traceferry\.exporters\.perfetto\.fields import (\([^)]*\)|.*)")
 CIMPORT = re.compile(r"from traceferry\.exporters\.perfetto\.fields cimport (\([^)]*\)|.*)")
-VARINT, FIXED64, LENGTH = 0, 1, 2
+IN_ROW = 4
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 # protos/third_party/android/art/heap_graph.proto, which extends TracePacket: the package does not have it.
 HEAP_GRAPH = {
     "TracePacket": {"heap_graph": 56 << 3 | LENGTH},
@@ -65,7 +66,8 @@ def declared() -> dict[str, dict[str, int]]:
 def wire_type(field: Any) -> int:
     if field.type in (field.TYPE_STRING, field.TYPE_BYTES, field.TYPE_MESSAGE) or field.GetOptions().packed:
         return LENGTH
-    assert field.type not in (field.TYPE_FLOAT, field.TYPE_FIXED32, field.TYPE_SFIXED32, field.TYPE_GROUP)
+    if field.type in (field.TYPE_FLOAT, field.TYPE_FIXED32, field.TYPE_SFIXED32):
+        return FIXED32
     return FIXED64 if field.type in (field.TYPE_DOUBLE, field.TYPE_FIXED64, field.TYPE_SFIXED64) else VARINT
 
 
@@ -81,16 +83,18 @@ def texts() -> dict[str, str]:
         name
         for path in FOLDER.glob("*.pyx")
         for names in CIMPORT.findall(path.read_text(encoding="utf-8"))
-        for name in re.findall(r"\w+", names)
+        for name in re.findall(r"\w+_\w+", names)
     }
     classes = "".join(class_of(name, every[name], fields) for name, fields in sorted(used.items()))
     constants = "".join(f"    {name} = {value_of(every, name)}\n" for name in sorted(of_kernels))
-    return {"fields.py": HEAD + classes, "fields.pxd": f"{HEAD}\ncdef enum:\n{constants}"}
+    return {"fields.py": f"{HEAD}\n\n# fmt: off\n{classes}", "fields.pxd": f"{HEAD}\ncdef enum:\n{constants}"}
 
 
 def class_of(name: str, values: dict[str, int], fields: set[str]) -> str:
-    rows = [f"    {field} = {values[field]}\n" for field in sorted(fields, key=values.__getitem__)]
-    return "".join([f"\n\nclass {name}:\n", *rows])
+    ordered = sorted(fields, key=values.__getitem__)
+    rows = [ordered[at : at + IN_ROW] for at in range(0, len(ordered), IN_ROW)]
+    shown = (f"    {', '.join(row)} = {', '.join(str(values[field]) for field in row)}\n" for row in rows)
+    return "".join([f"class {name}:\n", *shown])
 
 
 def value_of(every: dict[str, dict[str, int]], name: str) -> int:

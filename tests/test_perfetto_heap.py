@@ -6,7 +6,6 @@ from copy import copy
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outputs import saved
 from readers import perfetto
-from test_kernels import copied, interpreted, is_compiled, kernels_of
 from test_perfetto import STATS
-from test_perfetto_samples import everything as sampled
-from test_perfetto_samples import sampled_deep
 
-from traceferry.exporters.perfetto import calls_kernel, heap_kernel, records_kernel, stacks_kernel
 from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.exporters.perfetto.trace import write
 from traceferry.files.output import Output
@@ -33,7 +28,6 @@ from traceferry.model import (
     HEAP_ROOTS,
     LEAVE,
     SAMPLES,
-    Array,
     Clock,
     HeapGraph,
     HeapSnapshot,
@@ -592,77 +586,3 @@ def test_a_packet_that_is_missing(tmp_path: Path, tag: bytes, nth: int, error: s
     packets = list(perfetto._packets(data))
     del packets[[n for n, packet in enumerate(packets) if tag in packet][nth]]
     assert any(error in found for found in perfetto.parse(b"".join(map(framed, packets))).errors)
-
-
-# ---------------------------------------------------------------- kernels
-
-Call = tuple[str, tuple[Any, ...]]
-KERNELS = (calls_kernel, heap_kernel, records_kernel, stacks_kernel)
-
-
-def everything() -> Trace:
-    """Calls, allocations and a heap."""
-    built, _ = with_allocations()
-    process = built.trace.processes[0]
-    graph = random_graph(built, 300, 4)
-    process.heap_snapshots = [HeapSnapshot(START, END, lambda: graph)]
-    thread(process, ThreadData(calls=built.calls("A B b a", 0)), 3)
-    return built.trace
-
-
-def test_interpreted_kernels_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if not is_compiled(heap_kernel):
-        pytest.skip("no kernel is compiled here: python setup.py build_ext --inplace")
-    made = (everything, sampled, partial(sampled_deep, 600))
-    compiled = [saved(trace(), tmp_path / "compiled.pftrace").read_bytes() for trace in made]
-    for kernels in KERNELS:
-        twin = interpreted(kernels.__name__)
-        for name in kernels_of(kernels):
-            monkeypatch.setattr(kernels, name, getattr(twin, name))
-    assert [saved(trace(), tmp_path / "interpreted.pftrace").read_bytes() for trace in made] == compiled
-
-
-Ints = tuple[int, ...]
-
-
-def kernels_with(name: str) -> ModuleType:
-    return next(kernels for kernels in KERNELS if hasattr(kernels, name))
-
-
-def i32(*values: int) -> Array:
-    return np.array(values, np.int32)
-
-
-def i64(*values: int) -> Array:
-    return np.array(values, np.int64)
-
-
-def objects(types: Ints = (1, 1), offsets: Ints = (0, 1, 2), references: Ints = (1, 0)) -> Call:
-    return "heap_objects", (i32(*types), i64(8, 8), i64(*offsets), i32(*references), 0, bytearray(100))
-
-
-def heap_samples(stacks: Ints = (0,), iids: Ints = (1, 2)) -> Call:
-    return "heap_samples", (i32(*stacks), i32(*iids), np.ones((2, 4), np.int64), 0, bytearray(100))
-
-
-@pytest.mark.parametrize("call", [objects(), heap_samples()], ids=lambda call: str(call[0]))
-def test_what_kernels_take(call: Call) -> None:
-    """So that each call below is refused for the one thing that it changes."""
-    name, arguments = call
-    getattr(kernels_with(name), name)(*copied(arguments))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        objects(types=(1, -1)), objects(references=(0, 7)), objects(references=(0, -1)),
-        objects(offsets=(0, 1, 9)), objects(offsets=(-1, 1, 2)),
-        heap_samples(stacks=(2,)), heap_samples(stacks=(-1,)), heap_samples(iids=(0, 2)),
-        ("mark", (i32(1, 2), np.zeros(2, np.uint8))), ("mark", (i32(-1), np.zeros(2, np.uint8))),
-    ],
-)  # fmt: skip
-def test_what_kernels_refuse(call: Call) -> None:
-    name, arguments = call
-    for kernels in (kernels_with(name), interpreted(kernels_with(name).__name__)):
-        with pytest.raises(ValueError, match=name):
-            getattr(kernels, name)(*copied(arguments))

@@ -6,16 +6,21 @@ what is left. Both stand on one sequence and share their callstacks.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from traceferry.exporters.perfetto import heap_kernel
-from traceferry.exporters.perfetto.packets import Packet, Packets, filled
+from traceferry.exporters.perfetto._heap import write_heap_samples
+from traceferry.exporters.perfetto._packets import OutputBuffer
+from traceferry.exporters.perfetto.fields import (
+    ProfilePacket,
+    ProfilePacketProcessHeapSamples,
+    TracePacket,
+)
+from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.heap._allocations import tally
 from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
+from traceferry.native.arrays import grown, longer
 
 ALLOCATED = Sampling("allocations", "bytes", 0)
 HEAP = "allocations"  # without a colon, which the viewer takes for more than a name
@@ -38,7 +43,7 @@ class Allocations:
             made = np.flatnonzero(piece["size"] > 0)
             columns = {"ts": piece["ts"][made], "stack": piece["stack"][made], "weight": piece["size"][made]}
             self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
-            totals = _longer(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
+            totals = grown(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
             tally(piece["stack"], piece["size"], totals)
             self._totals[process.pid] = totals
 
@@ -59,30 +64,21 @@ class Allocations:
         stacks = np.flatnonzero(totals[:, COUNT]).astype(np.int32)
         stream.callstacks.intern(stacks)
         iids = stream.callstacks.iids
-        totals = _longer(totals, len(iids))[: len(iids)]
+        totals = longer(totals, len(iids))[: len(iids)]
         head = (
-            integer(1, process.pid),
-            text(11, HEAP),
-            integer(9, self._trace.end_ts),  # timestamp
-            integer(15, self._trace.start_ts),  # start_timestamp
-            integer(12, 1),  # sampling_interval_bytes
-            integer(13, 1),  # orig_sampling_interval_bytes
+            integer(ProfilePacketProcessHeapSamples.pid, process.pid),
+            text(ProfilePacketProcessHeapSamples.heap_name, HEAP),
+            integer(ProfilePacketProcessHeapSamples.timestamp, self._trace.end_ts),
+            integer(ProfilePacketProcessHeapSamples.start_timestamp, self._trace.start_ts),
+            integer(ProfilePacketProcessHeapSamples.sampling_interval_bytes, 1),
+            integer(ProfilePacketProcessHeapSamples.orig_sampling_interval_bytes, 1),
         )
-        kernel = partial(heap_kernel.heap_samples, stacks, iids, totals)
-        pieces = [bytes(piece) for piece, _ in filled(kernel, len(stacks))]
+        pieces: list[bytes] = []
+        write_heap_samples(OutputBuffer(lambda piece: pieces.append(bytes(piece))), stacks, iids, totals)
         for nth, piece in enumerate(pieces, start=1):
-            dump = message(5, *head, piece)  # process_dumps
-            continued = integer(6, int(nth < len(pieces)))
-            profile = message(Packet.PROFILE_PACKET, dump, continued, integer(7, index))
+            dump = message(ProfilePacket.process_dumps, *head, piece)
+            continued = integer(ProfilePacket.continued, int(nth < len(pieces)))
+            profile = message(TracePacket.profile_packet, dump, continued, integer(ProfilePacket.index, index))
             self._packets.write_at(self._trace.end_ts, profile, sequence=stream.sequence)
             index += 1
         return index
-
-
-def _longer(totals: Array, n: int) -> Array:
-    """With rows for n stacks at least, and capacity for more, so that few calls copy."""
-    if len(totals) >= n:
-        return totals
-    grown = np.zeros((n + n // 2, 4), np.int64)
-    grown[: len(totals)] = totals
-    return grown

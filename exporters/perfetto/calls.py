@@ -1,31 +1,28 @@
 """Calls of a thread, as slices on a packet sequence of their own.
 
 Names, categories and source locations are interned, the clock counts differences, about 13 bytes an event, encoded by
-`calls_kernel`. A thread's calls come in pieces and may be more than fit into memory; frames may be added to the
+`SliceWriter`. A thread's calls come in pieces and may be more than fit into memory; frames may be added to the
 trace while the pieces are made, so before each piece those of its frames are interned that the sequence does not know
 yet.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from traceferry.exporters.perfetto import calls_kernel
-from traceferry.exporters.perfetto.packets import (
-    INCREMENTAL,
-    Annotation,
-    Defaults,
-    Event,
-    EventType,
-    Interned,
-    Kernel,
-    Packet,
-    Packets,
-    interned_text,
+from traceferry.exporters.perfetto._calls import SliceWriter
+from traceferry.exporters.perfetto._packets import mark
+from traceferry.exporters.perfetto.fields import (
+    DebugAnnotation,
+    InternedData,
+    SourceLocation,
+    TracePacket,
+    TracePacketDefaults,
+    TrackEvent,
+    TrackEventType,
 )
-from traceferry.exporters.perfetto.proto import integer, message, text
+from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets, interned_text
+from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.model import (
     ENTRY_LOST,
     LEAVE,
@@ -47,7 +44,6 @@ FUNCTION_ID = "function_id"
 # Interned names of annotations: these on every thread's sequence, then those of the arguments.
 ANNOTATION_IIDS = {name: iid for iid, name in enumerate([*NOTES.values(), FUNCTION_ID], start=1)}
 FIRST_ARGUMENT = len(ANNOTATION_IIDS) + 1
-ARGUMENT, N_CUT = 0, 3  # of the state of the kernel
 FRAME_FIELDS, NOTE_FIELDS = 48, 32  # the longest, in bytes
 
 
@@ -58,7 +54,7 @@ class Calls:
         self._trace = trace
         self._packets = packets
         self._fields = _FrameFields(trace)
-        self._notes, self._note_lengths = _note_fields()
+        self._notes = _note_fields()
 
     def write(self, data: ThreadData, track: int, index: int) -> None:
         """index: of the thread, for the report."""
@@ -66,35 +62,24 @@ class Calls:
         arguments = data.arguments
         argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
         sequence = self._packets.sequence()
-        first_row = 0
-        state = [0, 0, self._packets.start_ts, 0]
+        writer = SliceWriter(self._packets, *self._notes, MAX_DEPTH, self._packets.start_ts)
+        first_row, n_frames = 0, -1
         for calls in data.calls.pieces():
             entries = names.new(calls["frame"])
             if first_row == 0:
                 entries = [*_annotation_names(ANNOTATION_IIDS | argument_names), *entries]
-                self._begin_sequence(sequence, track, entries)
+                defaults = message(TracePacketDefaults.track_event_defaults, integer(TrackEvent.track_uuid, track))
+                self._packets.begin(sequence, INCREMENTAL, defaults, entries)
             else:
                 self._packets.intern(sequence, entries)
+            if n_frames != len(self._trace.frames):
+                n_frames = len(self._trace.frames)
+                writer.set_heads(*_heads(*self._fields.table(), sequence))
             of_piece = _arguments_of(arguments, first_row, len(calls))
-            kernel = self._kernel(calls, of_piece, sequence)
-            state = self._packets.write_filled(kernel, len(calls), *state)
-            state[ARGUMENT] = 0
+            iids = (of_piece["position"] + FIRST_ARGUMENT).astype(np.int32)
+            writer.write(calls["ts"], calls["frame"], calls["flags"], of_piece["call"], iids, of_piece["value"])
             first_row += len(calls)
-        self._trace.report.note("depth_cut", state[N_CUT], where=f"{index}", detail=f"deeper than {MAX_DEPTH}")
-
-    def _begin_sequence(self, sequence: int, track: int, entries: list[bytes]) -> None:
-        """The sequence's clock, then its names."""
-        defaults = message(Defaults.TRACK_EVENT_DEFAULTS, integer(Event.TRACK_UUID, track))
-        self._packets.begin(sequence, INCREMENTAL, defaults, entries)
-
-    def _kernel(self, calls: Table, arguments: Table, sequence: int) -> Kernel:
-        """What encodes a piece of the calls; its state: next argument, depth, time of the last event, calls cut."""
-        head, head_length, event_at = _heads(*self._fields.table(), sequence)
-        iids = (arguments["position"] + FIRST_ARGUMENT).astype(np.int32)
-        return partial(
-            calls_kernel.slices, calls["ts"], calls["frame"], calls["flags"], arguments["call"], iids,
-            arguments["value"], head, head_length, event_at, self._notes, self._note_lengths, MAX_DEPTH,
-        )  # fmt: skip
+        self._trace.report.note("depth_cut", writer.n_cut, where=f"{index}", detail=f"deeper than {MAX_DEPTH}")
 
 
 class _Names:
@@ -110,7 +95,7 @@ class _Names:
         known = np.zeros(len(self._trace.frames), np.uint8)
         known[: len(self._known)] = self._known
         self._known = known.copy()
-        calls_kernel.mark(frames, self._known)
+        mark(frames, self._known)
         used = np.flatnonzero(self._known != known)
         return [*self._categories(used), *self._frames(used)]
 
@@ -121,7 +106,7 @@ class _Names:
             if category >= 0 and category not in self._known_categories:
                 self._known_categories.add(category)
                 name = trace.strings[int(trace.categories["name"][category])]
-                entries.append(interned_text(Interned.EVENT_CATEGORIES, category + 1, name))
+                entries.append(interned_text(InternedData.event_categories, category + 1, name))
         return entries
 
     def _frames(self, used: Array) -> list[bytes]:
@@ -131,12 +116,17 @@ class _Names:
         for frame in used.tolist():
             func = int(frames["func"][frame])
             name = trace.func_name(func)
-            entries.append(interned_text(Interned.EVENT_NAMES, frame + 1, name))
+            entries.append(interned_text(InternedData.event_names, frame + 1, name))
             source = int(funcs["source"][func])
             if source >= 0:
                 file = trace.strings[int(trace.sources["path"][source])]
-                location = (integer(1, frame + 1), text(2, file), text(3, name), integer(4, int(frames["line"][frame])))
-                entries.append(message(Interned.SOURCE_LOCATIONS, *location))
+                location = (
+                    integer(SourceLocation.iid, frame + 1),
+                    text(SourceLocation.file_name, file),
+                    text(SourceLocation.function_name, name),
+                    integer(SourceLocation.line_number, int(frames["line"][frame])),
+                )
+                entries.append(message(InternedData.source_locations, *location))
         return entries
 
 
@@ -146,7 +136,7 @@ class _FrameFields:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._n = 0
-        end = integer(Event.TYPE, EventType.SLICE_END)
+        end = integer(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
         self._end = _padded([end], FRAME_FIELDS)
         self._fields = np.empty((0, FRAME_FIELDS), np.uint8)
         self._lengths = np.empty(0, np.int32)
@@ -168,20 +158,20 @@ class _FrameFields:
         rows: list[bytes] = []
         for nth, category in enumerate(frames["category"].tolist()):
             iid = first + nth + 1
-            fields = integer(Event.TYPE, EventType.SLICE_BEGIN) + integer(Event.NAME_IID, iid)
+            fields = integer(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN) + integer(TrackEvent.name_iid, iid)
             if category >= 0:
-                fields += integer(Event.CATEGORY_IIDS, category + 1)
+                fields += integer(TrackEvent.category_iids, category + 1)
             if has_source[nth]:
-                fields += integer(Event.SOURCE_LOCATION_IID, iid)
+                fields += integer(TrackEvent.source_location_iid, iid)
             if number[nth] >= 0:
-                name = integer(Annotation.NAME_IID, ANNOTATION_IIDS[FUNCTION_ID])
-                fields += message(Event.DEBUG_ANNOTATIONS, name, integer(Annotation.UINT_VALUE, number[nth]))
+                name = integer(DebugAnnotation.name_iid, ANNOTATION_IIDS[FUNCTION_ID])
+                fields += message(TrackEvent.debug_annotations, name, integer(DebugAnnotation.uint_value, number[nth]))
             rows.append(fields)
         return rows
 
 
 def _annotation_names(iids: dict[str, int]) -> list[bytes]:
-    return [interned_text(Interned.DEBUG_ANNOTATION_NAMES, iid, name) for name, iid in iids.items()]
+    return [interned_text(InternedData.debug_annotation_names, iid, name) for name, iid in iids.items()]
 
 
 def _note_fields() -> tuple[Array, Array]:
@@ -192,8 +182,8 @@ def _note_fields() -> tuple[Array, Array]:
         for flag, name in NOTES.items():
             of_leave = flag in (UNWOUND, OPEN_AT_END)
             if flags & flag and of_leave == bool(flags & LEAVE):
-                yes = integer(Annotation.NAME_IID, ANNOTATION_IIDS[name]) + integer(Annotation.BOOL_VALUE, 1)
-                fields += message(Event.DEBUG_ANNOTATIONS, yes)
+                yes = integer(DebugAnnotation.name_iid, ANNOTATION_IIDS[name]) + integer(DebugAnnotation.bool_value, 1)
+                fields += message(TrackEvent.debug_annotations, yes)
         rows.append(fields)
     return _padded(rows, NOTE_FIELDS)
 
@@ -207,7 +197,7 @@ def _arguments_of(arguments: Table, first_row: int, n_rows: int) -> Table:
 
 def _heads(fields: Array, lengths: Array, sequence: int) -> tuple[Array, Array, int]:
     """(whole packets but for their time, their lengths, where the event's fields begin in each)."""
-    lead = b"\x0a\0" + integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence) + bytes([Packet.TRACK_EVENT << 3 | 2])
+    lead = b"\x0a\0" + integer(TracePacket.trusted_packet_sequence_id, sequence) + varint(TracePacket.track_event)
     leads = np.broadcast_to(np.frombuffer(lead, np.uint8), (len(fields), len(lead)))
     heads = np.concatenate((leads, lengths[:, np.newaxis].astype(np.uint8), fields), axis=1)
     event_at = len(lead) + 1

@@ -10,10 +10,21 @@ import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
-from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Defaults, Descriptor, Interned, Packet, Packets
+from traceferry.exporters.perfetto.fields import (
+    InternedData,
+    StackSample,
+    StackSampleCounterDescriptor,
+    StackSampleDefaults,
+    ThreadDescriptor,
+    TracePacket,
+    TracePacketDefaults,
+    TrackDescriptor,
+)
+from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Packets
+from traceferry.exporters.perfetto.physical_frames import PhysicalFrames
 from traceferry.exporters.perfetto.proto import integer, message, text, varint
-from traceferry.exporters.perfetto.samples import UNITS
-from traceferry.exporters.perfetto.stacks import Callstacks, Runs, write_symbols
+from traceferry.exporters.perfetto.samples import counter_fields, task_context
+from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Trace
 
@@ -31,10 +42,10 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
     packets.write_attributes({"converted_by": "traceferry compare", **trace.attributes})
     tracks = {process.pid: packets.write_process(process) for process in trace.processes}
     tids = _threads(trace, tree, packets, tracks)
-    runs = Runs(trace)
+    frames = PhysicalFrames(trace, OUTERMOST)
     for kind in dict.fromkeys((m.name, m.unit) for m in tree.measured):
-        _write_kind(comparison, trace, tree, packets, runs, kind, tids)
-    write_symbols(trace, packets, runs, trace.end_ts + 1)
+        _write_kind(comparison, trace, tree, packets, frames, kind, tids)
+    write_symbols(trace, packets, frames, trace.end_ts + 1)
 
 
 def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, int]) -> dict[tuple[int, str], int]:
@@ -46,34 +57,37 @@ def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, i
         key = process.pid, measured.thread
         if key not in tids:
             tids[key] = first + len(tids)
-            name = text(5, measured.thread or "thread")
-            identity = message(Descriptor.THREAD, integer(1, process.pid), integer(2, tids[key]), name)
-            packets.write_track(identity, parent=tracks[process.pid])
+            identity = (
+                integer(ThreadDescriptor.pid, process.pid),
+                integer(ThreadDescriptor.tid, tids[key]),
+                text(ThreadDescriptor.thread_name, measured.thread or "thread"),
+            )
+            packets.write_track(message(TrackDescriptor.thread, *identity), parent=tracks[process.pid])
     return tids
 
 
 def _write_kind(
-    comparison: Comparison, trace: Trace, tree: DiffTree, packets: Packets, runs: Runs, kind: Kind,
+    comparison: Comparison, trace: Trace, tree: DiffTree, packets: Packets, frames: PhysicalFrames, kind: Kind,
     tids: dict[tuple[int, str], int],
 ) -> None:  # fmt: skip
     """The samples of one measure, of all threads, on one sequence: the viewer draws them together."""
     sequence = packets.sequence()
     scale, unit = _scale(comparison, kind)
-    unit_field = integer(3, UNITS[unit]) if unit in UNITS else text(4, unit)
     counters = [
         message(
-            Interned.STACK_SAMPLE_COUNTER_DESCRIPTORS, integer(1, nth), text(2, f"{name}, {unit}"), unit_field
+            InternedData.stack_sample_counter_descriptors,
+            integer(StackSampleCounterDescriptor.iid, nth),
+            counter_fields(name, unit),
         )
         for nth, name in enumerate(FOLLOWERS, 1)
-    ]  # fmt: skip
-    primary = message(2, text(2, f"new, {unit}"), unit_field)
-    event = text(1, f"comparison_{'_'.join(kind[0].split())}")
-    packets.begin(sequence, RELATIVE, message(Defaults.STACK_SAMPLE_DEFAULTS, event, primary), counters)
-    callstacks = Callstacks(trace, packets, runs, sequence)
+    ]
+    primary = message(StackSampleDefaults.primary_descriptor, counter_fields("new", unit))
+    event = text(StackSampleDefaults.source, f"comparison_{'_'.join(kind[0].split())}")
+    packets.begin(sequence, RELATIVE, message(TracePacketDefaults.stack_sample_defaults, event, primary), counters)
+    callstacks = Callstacks(trace, packets, frames, sequence)
     for nth, measured in enumerate((m for m in tree.measured if (m.name, m.unit) == kind), 1):
         process = process_of(trace, measured)
-        task = [integer(1, nth), integer(2, process.pid), integer(3, tids[process.pid, measured.thread])]
-        packets.intern(sequence, [message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task)])
+        packets.intern(sequence, [task_context(nth, process.pid, tids[process.pid, measured.thread])])
         _write_samples(trace, packets, callstacks, sequence, nth, process, measured, scale)
 
 
@@ -96,12 +110,16 @@ def _write_samples(
     step = max((trace.end_ts - trace.start_ts) // max(len(stacks), 1), 1)
     columns: list[Array] = [base, np.maximum(new - base, 0), np.maximum(base - new, 0)]
     ids = b"".join(varint(nth) for nth in range(1, len(FOLLOWERS) + 1))
+    iids = callstacks.iids.tolist()
     for nth, stack in enumerate(stacks.tolist()):
         followers = b"".join(varint(int(column[nth])) for column in columns)
         sample = (
-            integer(2, task), integer(6, int(callstacks.iids[stack])), integer(11, int(new[nth])),
-            message(13, ids), message(14, followers),
-        )  # fmt: skip
+            integer(StackSample.task_context_iid, task),
+            integer(StackSample.callstack_iid, iids[stack]),
+            integer(StackSample.primary_weight, int(new[nth])),
+            message(StackSample.follower_descriptor_iids, ids),
+            message(StackSample.follower_weights, followers),
+        )
         packets.write(
-            message(Packet.STACK_SAMPLE, *sample), integer(Packet.TIMESTAMP, nth * step), sequence=sequence
+            message(TracePacket.stack_sample, *sample), integer(TracePacket.timestamp, nth * step), sequence=sequence
         )  # fmt: skip

@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.exporters.perfetto.packets import Annotation, Event, EventType, Packets
-from traceferry.exporters.perfetto.proto import VARINT, fixed64, integer, messages, text, texts, varint, varints
+from traceferry.exporters.perfetto.fields import (
+    DebugAnnotation,
+    TrackEvent,
+    TrackEventType,
+)
+from traceferry.exporters.perfetto.packets import Packets
+from traceferry.exporters.perfetto.proto import fixed64, integer, messages, text, texts, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace, distinct
 
@@ -33,20 +38,20 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
             track = packets.write_track(parent=thread_track, name=marker_type.name)
-            packets.write_events(sequence, table["ts"], EventType.INSTANT, track, events)
+            packets.write_events(sequence, table["ts"], TrackEventType.TYPE_INSTANT, track, events)
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
     """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
     its number for itself, none."""
-    category = text(Event.CATEGORIES, marker_type.category)
-    names = _texts(Event.NAME, table, marker_type.named_by, marker_type.name)
+    category = text(TrackEvent.categories, marker_type.category)
+    names = _texts(TrackEvent.name, table, marker_type.named_by, marker_type.name)
     # The viewer chooses the colour by it; without it, by the name.
     otherwise = "" if marker_type.named_by else marker_type.category
-    colors = _texts(Event.CORRELATION_ID_STR, table, marker_type.colored_by, otherwise)
+    colors = _texts(TrackEvent.correlation_id_str, table, marker_type.colored_by, otherwise)
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
-    stacks = _optional(lambda iid: integer(Event.CALLSTACK_IID, iid), callstacks)
-    flows = _optional(lambda flow: fixed64(Event.FLOW_IDS, flow), np.maximum(table["flow"], 0).tolist())
+    stacks = _optional(lambda iid: integer(TrackEvent.callstack_iid, iid), callstacks)
+    flows = _optional(lambda flow: fixed64(TrackEvent.flow_ids, flow), np.maximum(table["flow"], 0).tolist())
     return map(b"".join, zip(names, repeat(category, len(table)), colors, *columns, stacks, flows, strict=True))
 
 
@@ -56,7 +61,7 @@ def _optional(write: Callable[[int], bytes], values: list[int]) -> Iterator[byte
     return map(written.__getitem__, values)
 
 
-def _texts(field: Event, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
+def _texts(field: int, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
     """For each row its text in the column `key`, or the other text; nothing where both are empty."""
     values = table[key].tolist() if key else [""] * len(table)
     texts = {value: value or otherwise for value in dict.fromkeys(values)}
@@ -75,8 +80,8 @@ def _write_intervals(
     for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
         if lane == len(tracks):
             tracks.append(packets.write_track(parent=thread_track, name=marker_type.name))
-        packets.write_event(sequence, begin, EventType.SLICE_BEGIN, tracks[lane], events[row])
-        packets.write_event(sequence, end, EventType.SLICE_END, tracks[lane])
+        packets.write_event(sequence, begin, TrackEventType.TYPE_SLICE_BEGIN, tracks[lane], events[row])
+        packets.write_event(sequence, end, TrackEventType.TYPE_SLICE_END, tracks[lane])
 
 
 def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
@@ -113,9 +118,9 @@ def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int,
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     """Of each row, empty where it is unknown. Values come again and again, so each is written once."""
-    name = text(Annotation.NAME, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
+    name = text(DebugAnnotation.name, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
     distinct = dict.fromkeys(values.tolist())
-    shown = messages(Event.DEBUG_ANNOTATIONS, [name + value for value in _shown(field.format, distinct)])
+    shown = messages(TrackEvent.debug_annotations, [name + value for value in _shown(field.format, distinct)])
     written = dict(zip(distinct, shown, strict=True))
     if field.optional:
         written |= {0: b"", "": b""}
@@ -124,8 +129,8 @@ def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
 
 def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterable[bytes]:
     if shown_as == "text":
-        return texts(Annotation.STRING_VALUE, values)
-    field = Annotation.POINTER_VALUE if shown_as == "hex" else Annotation.INT_VALUE
+        return texts(DebugAnnotation.string_value, values)
+    field = DebugAnnotation.pointer_value if shown_as == "hex" else DebugAnnotation.int_value
     numbers = np.array(list(values), np.uint64 if shown_as == "hex" else np.int64)
-    tag = varint(field << 3 | VARINT)
+    tag = varint(field)
     return (tag + number for number in varints(numbers))

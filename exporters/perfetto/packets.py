@@ -1,17 +1,26 @@
-"""What all modules of the Perfetto exporter write with: field numbers, sequences, tracks and clocks.
-
-Field numbers: protos/perfetto/trace of google/perfetto, v59.
-"""
+"""Packets, with what all modules of the Perfetto exporter need of them: sequences, tracks and clocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 
+from traceferry.exporters.perfetto._packets import OutputBuffer
+from traceferry.exporters.perfetto.fields import (
+    ClockSnapshot,
+    ClockSnapshotClock,
+    InternedString,
+    ProcessDescriptor,
+    Trace,
+    TraceAttributes,
+    TraceAttributesAttribute,
+    TracePacket,
+    TracePacketDefaults,
+    TrackDescriptor,
+    TrackEvent,
+    TrackEventType,
+)
 from traceferry.exporters.perfetto.proto import (
-    LENGTH,
-    VARINT,
     integer,
     lengths,
     message,
@@ -35,128 +44,23 @@ CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 PIECE = 1 << 18
 ROWS = 1 << 14  # that are put together at once
-PACKET_TAG = varint(1 << 3 | LENGTH)  # Trace.packet
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
 
 
-# ---------------------------------------------------------------- field numbers
+def clock_at(clock: int, ts: int) -> bytes:
+    return integer(ClockSnapshotClock.clock_id, clock) + integer(ClockSnapshotClock.timestamp, ts)
 
 
-class Packet(IntEnum):
-    """perfetto.protos.TracePacket; a trace is a sequence of its field 1."""
-
-    CLOCK_SNAPSHOT = 6
-    TIMESTAMP = 8
-    TRUSTED_PACKET_SEQUENCE_ID = 10
-    TRACK_EVENT = 11
-    INTERNED_DATA = 12
-    SEQUENCE_FLAGS = 13
-    PROFILE_PACKET = 37
-    HEAP_GRAPH = 56
-    TIMESTAMP_CLOCK_ID = 58
-    TRACE_PACKET_DEFAULTS = 59
-    TRACK_DESCRIPTOR = 60
-    MODULE_SYMBOLS = 61
-    V8_JS_CODE = 99
-    GENERIC_KERNEL_TASK_STATE_EVENT = 117
-    TRACE_ATTRIBUTES = 126
-    STACK_SAMPLE = 135
+def interned_text(tag: int, iid: int, value: str) -> bytes:
+    """Returns an entry of interned data: all that are names have the fields of strings."""
+    return message(tag, integer(InternedString.iid, iid), text(InternedString.str, value))
 
 
-class Defaults(IntEnum):
-    """perfetto.protos.TracePacketDefaults"""
-
-    TRACK_EVENT_DEFAULTS = 11
-    TIMESTAMP_CLOCK_ID = 58
-    STACK_SAMPLE_DEFAULTS = 100
-
-
-class Descriptor(IntEnum):
-    """perfetto.protos.TrackDescriptor"""
-
-    UUID = 1
-    NAME = 2
-    PROCESS = 3
-    THREAD = 4
-    PARENT_UUID = 5
-    COUNTER = 8
-    SIBLING_ORDER_RANK = 12
-    DESCRIPTION = 14
-    STATE = 18
-
-
-class Event(IntEnum):
-    """perfetto.protos.TrackEvent"""
-
-    CATEGORY_IIDS = 3
-    DEBUG_ANNOTATIONS = 4
-    TYPE = 9
-    NAME_IID = 10
-    TRACK_UUID = 11
-    CATEGORIES = 22
-    NAME = 23
-    SOURCE_LOCATION_IID = 34
-    DOUBLE_COUNTER_VALUE = 44
-    FLOW_IDS = 47
-    CORRELATION_ID_STR = 53
-    CALLSTACK_IID = 56
-
-
-class EventType(IntEnum):
-    SLICE_BEGIN = 1
-    SLICE_END = 2
-    INSTANT = 3
-    COUNTER = 4
-    STATE = 5
-
-
-class Annotation(IntEnum):
-    """perfetto.protos.DebugAnnotation"""
-
-    NAME_IID = 1
-    BOOL_VALUE = 2
-    UINT_VALUE = 3
-    INT_VALUE = 4
-    STRING_VALUE = 6
-    POINTER_VALUE = 7
-    NAME = 10
-
-
-class Interned(IntEnum):
-    """perfetto.protos.InternedData: each entry has iid 1; strings and names have their text in 2."""
-
-    EVENT_CATEGORIES = 1
-    EVENT_NAMES = 2
-    DEBUG_ANNOTATION_NAMES = 3
-    SOURCE_LOCATIONS = 4  # iid 1, file_name 2, function_name 3, line_number 4
-    FUNCTION_NAMES = 5
-    FRAMES = 6
-    CALLSTACKS = 7
-    BUILD_IDS = 16
-    MAPPING_PATHS = 17
-    SOURCE_PATHS = 18
-    MAPPINGS = 19
-    V8_JS_FUNCTION_NAME = 31
-    V8_JS_FUNCTION = 32
-    V8_JS_SCRIPT = 33
-    V8_ISOLATE = 35
-    STACK_SAMPLE_TASK_CONTEXTS = 48
-    STACK_SAMPLE_EXECUTION_CONTEXTS = 49
-    STACK_SAMPLE_COUNTER_DESCRIPTORS = 50
-
-
-# ---------------------------------------------------------------- writing
-
-
-def interned_text(field: Interned, iid: int, value: str) -> bytes:
-    return message(field, integer(1, iid), text(2, value))
-
-
-def interned_texts(field: Interned, iids: Sequence[int], values: Iterable[str]) -> list[bytes]:
-    """`interned_text` of each of them."""
-    heads = (integer(1, iid) for iid in iids)
-    return messages(field, list(map(b"".join, zip(heads, texts(2, values), strict=True))))
+def interned_texts(tag: int, iids: Sequence[int], values: Iterable[str]) -> list[bytes]:
+    """Returns `interned_text` of each of them."""
+    heads = (integer(InternedString.iid, iid) for iid in iids)
+    return messages(tag, list(map(b"".join, zip(heads, texts(InternedString.str, values), strict=True))))
 
 
 def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:
@@ -173,32 +77,14 @@ def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:
         yield piece
 
 
-Kernel = Callable[..., tuple[int, ...]]
-
-
-def filled(kernel: Kernel, n_rows: int, *state: int) -> Iterator[tuple[memoryview, list[int]]]:
-    """What a kernel writes of n_rows rows: (bytes, state) of each piece; the bytes hold until the next one.
-
-    kernel: takes the row to go on at, `state` and a buffer; returns how many bytes it wrote, and the row and the state
-    to go on with. Where one row needs more than the buffer, the first number is the negative of what it needs.
-    """
-    buffer = bytearray(PIECE)
-    position = [0, *state]
-    while position[0] < n_rows:
-        size, *position = kernel(*position, buffer)
-        if size < 0:
-            buffer = bytearray(-size)
-        else:
-            yield memoryview(buffer)[:size], position[1:]
-
-
-class Packets:
+class Packets(OutputBuffer):
     """Writes packets, and gives numbers to tracks and sequences.
 
     clock: Perfetto's number of the trace's clock; start_ts: the recording's first time stamp, in ns.
     """
 
     def __init__(self, out: Output, clock: int, start_ts: int) -> None:
+        super().__init__(out.write)
         self.out = out
         self.clock = clock
         self.start_ts = start_ts
@@ -210,20 +96,18 @@ class Packets:
         return self._n_sequences
 
     def write(self, *fields: bytes, sequence: int = DESCRIPTORS) -> None:
-        self.out.write(message(1, integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence), *fields))
+        self.out.write(message(Trace.packet, integer(TracePacket.trusted_packet_sequence_id, sequence), *fields))
 
-    def write_event(self, sequence: int, ts: int, event_type: EventType, track: int, *fields: bytes) -> None:
-        event = (integer(Event.TYPE, event_type), integer(Event.TRACK_UUID, track), *fields)
-        self.write_at(ts, message(Packet.TRACK_EVENT, *event), sequence=sequence)
+    def write_event(self, sequence: int, ts: int, event_type: int, track: int, *fields: bytes) -> None:
+        event = (integer(TrackEvent.type, event_type), integer(TrackEvent.track_uuid, track), *fields)
+        self.write_at(ts, message(TracePacket.track_event, *event), sequence=sequence)
 
-    def write_events(
-        self, sequence: int, ts: Array, event_type: EventType, track: int, events: Iterable[bytes]
-    ) -> None:
+    def write_events(self, sequence: int, ts: Array, event_type: int, track: int, events: Iterable[bytes]) -> None:
         """Many events of one type and track; events: the other fields of each."""
-        head = integer(Event.TYPE, event_type) + integer(Event.TRACK_UUID, track)
-        lead = integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, sequence)
-        lead += integer(Packet.TIMESTAMP_CLOCK_ID, self.clock) + varint(Packet.TIMESTAMP << 3 | VARINT)
-        event_tag = varint(Packet.TRACK_EVENT << 3 | LENGTH)
+        head = integer(TrackEvent.type, event_type) + integer(TrackEvent.track_uuid, track)
+        lead = integer(TracePacket.trusted_packet_sequence_id, sequence)
+        lead += integer(TracePacket.timestamp_clock_id, self.clock) + varint(TracePacket.timestamp)
+        event_tag = varint(TracePacket.track_event)
         rest = iter(events)
         for at in range(0, len(ts), ROWS):
             times, fields = varints(ts[at : at + ROWS]), list(islice(rest, ROWS))
@@ -232,7 +116,7 @@ class Packets:
             n_packet = len(lead) + lengths(times) + len(event_tag) + lengths(event_lengths) + n_event
             n = len(times)
             packets = zip(
-                repeat(PACKET_TAG, n), varints(n_packet), repeat(lead, n), times,
+                repeat(varint(Trace.packet), n), varints(n_packet), repeat(lead, n), times,
                 repeat(event_tag, n), event_lengths, repeat(head, n), fields, strict=True,
             )  # fmt: skip
             self.out.write(b"".join(chain.from_iterable(packets)))
@@ -240,65 +124,69 @@ class Packets:
     def write_at(self, ts: int, *fields: bytes, sequence: int) -> None:
         """At a time on the trace's clock, whatever clock the sequence has."""
         self.write(
-            integer(Packet.TIMESTAMP, ts), integer(Packet.TIMESTAMP_CLOCK_ID, self.clock), *fields, sequence=sequence
+            integer(TracePacket.timestamp, ts),
+            integer(TracePacket.timestamp_clock_id, self.clock),
+            *fields,
+            sequence=sequence,
         )
-
-    def write_filled(self, kernel: Kernel, n_rows: int, *state: int) -> list[int]:
-        """What a kernel writes, which is whole packets: see `filled`. Returns its state after the last row."""
-        last = list(state)
-        for piece, after in filled(kernel, n_rows, *state):
-            self.out.write(piece)
-            last = after
-        return last
 
     def write_clocks(self, values: dict[int, int], *fields: bytes) -> None:
         """One snapshot ties clocks together: the time on each of them, by its number."""
-        clocks = (message(1, integer(1, clock), integer(2, ts)) for clock, ts in sorted(values.items()))
-        self.write(message(Packet.CLOCK_SNAPSHOT, *clocks, *fields))
+        clocks = (message(ClockSnapshot.clocks, clock_at(clock, ts)) for clock, ts in sorted(values.items()))
+        self.write(message(TracePacket.clock_snapshot, *clocks, *fields))
 
     def write_attributes(self, attributes: dict[str, str]) -> None:
-        written = (message(1, text(1, key), text(3, value)) for key, value in attributes.items())
-        self.write(message(Packet.TRACE_ATTRIBUTES, *written))
+        written = (
+            message(
+                TraceAttributes.attribute,
+                text(TraceAttributesAttribute.key, key),
+                text(TraceAttributesAttribute.string_value, value),
+            )
+            for key, value in attributes.items()
+        )
+        self.write(message(TracePacket.trace_attributes, *written))
 
     def write_track(self, *fields: bytes, parent: int = 0, name: str = "") -> int:
         """Returns its number; 0 and "" are no parent and no name."""
         self._n_tracks += 1
-        head = integer(Descriptor.UUID, self._n_tracks)
-        head += integer(Descriptor.PARENT_UUID, parent) if parent else b""
-        head += text(Descriptor.NAME, name) if name else b""
-        self.write(message(Packet.TRACK_DESCRIPTOR, head, *fields))
+        head = integer(TrackDescriptor.uuid, self._n_tracks)
+        head += integer(TrackDescriptor.parent_uuid, parent) if parent else b""
+        head += text(TrackDescriptor.name, name) if name else b""
+        self.write(message(TracePacket.track_descriptor, head, *fields))
         return self._n_tracks
 
     def write_process(self, process: Process) -> int:
-        identity = message(Descriptor.PROCESS, integer(1, process.pid), text(6, process.name))  # pid, process_name
-        return self.write_track(identity)
+        identity = integer(ProcessDescriptor.pid, process.pid) + text(ProcessDescriptor.process_name, process.name)
+        return self.write_track(message(TrackDescriptor.process, identity))
 
     def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
         """A track of states below the thread's, at least one. The last one holds until the thread's end: the viewer
         takes an empty one for none."""
-        track, sequence = self.write_track(message(Descriptor.STATE), parent=thread_track, name=name), self.sequence()
+        track, sequence = (
+            self.write_track(message(TrackDescriptor.state), parent=thread_track, name=name),
+            self.sequence(),
+        )
         times = [*ts.tolist(), max(thread.end_ts, int(ts[-1]))]
         for time, state in zip(times, (*states, ""), strict=True):
-            self.write_event(sequence, time, EventType.STATE, track, text(Event.NAME, state))
+            self.write_event(sequence, time, TrackEventType.TYPE_STATE, track, text(TrackEvent.name, state))
 
     def begin(self, sequence: int, clock: int, defaults: bytes, interned: list[bytes]) -> None:
         """Gives a sequence its clock, INCREMENTAL or RELATIVE, and its defaults. The viewer marks each time at which a
         clock starts, so all start with the recording."""
         start_ts = self.start_ts
         zero = start_ts if clock == INCREMENTAL else 0
-        own = integer(1, clock) + integer(2, zero) + (integer(3, 1) if clock == INCREMENTAL else b"")  # is_incremental
+        own = clock_at(clock, zero) + (integer(ClockSnapshotClock.is_incremental, 1) if clock == INCREMENTAL else b"")
+        clocks = (message(ClockSnapshot.clocks, one) for one in (clock_at(self.clock, start_ts), own))
         self.write(
-            integer(Packet.SEQUENCE_FLAGS, CLEARED),
+            integer(TracePacket.sequence_flags, CLEARED),
+            message(TracePacket.clock_snapshot, *clocks),
             message(
-                Packet.CLOCK_SNAPSHOT,
-                message(1, integer(1, self.clock), integer(2, start_ts)),
-                message(1, own),
+                TracePacket.trace_packet_defaults, integer(TracePacketDefaults.timestamp_clock_id, clock), defaults
             ),
-            message(Packet.TRACE_PACKET_DEFAULTS, integer(Defaults.TIMESTAMP_CLOCK_ID, clock), defaults),
-            message(Packet.INTERNED_DATA, *interned),
+            message(TracePacket.interned_data, *interned),
             sequence=sequence,
         )
 
     def intern(self, sequence: int, entries: list[bytes]) -> None:
         for piece in in_pieces(entries):
-            self.write(message(Packet.INTERNED_DATA, *piece), sequence=sequence)
+            self.write(message(TracePacket.interned_data, *piece), sequence=sequence)

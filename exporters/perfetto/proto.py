@@ -1,7 +1,7 @@
 """The protobuf wire format, as much of it as the rare packets need.
 
 Importing the generated classes would take a good part of the time in which a small recording is converted. Tests read
-every packet back with the protobuf library.
+every packet back with the protobuf library. A tag is a field's number << 3 | wire type: see fields.py.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 
 from traceferry.model import Array
 
-VARINT, FIXED64, LENGTH = 0, 1, 2
 ONE_BYTE = [bytes([value]) for value in range(128)]
 FEW = 32  # of these, one by one is faster
 
 
 def varint(value: int) -> bytes:
-    """Unsigned, or signed as 64-bit two's complement."""
+    """Returns a number as a varint, a negative one in two's complement of 64 bits."""
     if 0 <= value < 128:
         return ONE_BYTE[value]
     if 0 <= value < 1 << 14:
@@ -35,7 +34,7 @@ def varint(value: int) -> bytes:
 
 
 def varints(values: Array) -> list[bytes]:
-    """Of many values, unsigned or signed as 64-bit two's complement."""
+    """Returns `varint` of each of them."""
     if len(values) < FEW:
         return [varint(value) for value in values.tolist()]
     left = np.ascontiguousarray(values).astype(np.uint64)
@@ -51,36 +50,36 @@ def varints(values: Array) -> list[bytes]:
     return [text[at : at + size] for at, size in zip(range(0, len(text), 10), length.tolist(), strict=True)]
 
 
-def integer(field: int, value: int) -> bytes:
-    """A field of an integer, bool or enum type."""
-    return varint(field << 3 | VARINT) + varint(value)
+def integer(tag: int, value: int) -> bytes:
+    """Returns a field of an integer, bool or enum type."""
+    return varint(tag) + varint(value)
 
 
-def fixed64(field: int, value: int) -> bytes:
-    return varint(field << 3 | FIXED64) + struct.pack("<Q", value & (1 << 64) - 1)
+def fixed64(tag: int, value: int) -> bytes:
+    return varint(tag) + struct.pack("<Q", value & (1 << 64) - 1)
 
 
-def text(field: int, value: str) -> bytes:
+def text(tag: int, value: str) -> bytes:
     # Lone surrogates cannot be written; nothing else is lost.
-    return message(field, value.encode("utf-8", "replace"))
+    return message(tag, value.encode("utf-8", "replace"))
 
 
-def message(field: int, *parts: bytes) -> bytes:
-    """A field of a message or bytes type, from its serialised fields."""
+def message(tag: int, *parts: bytes | memoryview) -> bytes:
+    """Returns a field of a message or bytes type, or of packed integers, of what is serialised in it."""
     data = b"".join(parts)
-    return varint(field << 3 | LENGTH) + varint(len(data)) + data
+    return varint(tag) + varint(len(data)) + data
 
 
 def lengths(texts: Sequence[bytes]) -> Array:
-    """int64, in bytes"""
+    """Returns how many bytes each has (int64)."""
     return np.fromiter(map(len, texts), np.int64, len(texts))
 
 
-def messages(field: int, datas: Sequence[bytes]) -> list[bytes]:
-    """`message` of each of them."""
-    return list(map(b"".join, zip(repeat(varint(field << 3 | LENGTH)), varints(lengths(datas)), datas)))
+def messages(tag: int, datas: Sequence[bytes]) -> list[bytes]:
+    """Returns `message` of each of them."""
+    return list(map(b"".join, zip(repeat(varint(tag)), varints(lengths(datas)), datas)))
 
 
-def texts(field: int, values: Iterable[str]) -> list[bytes]:
-    """`text` of each of them."""
-    return messages(field, [value.encode("utf-8", "replace") for value in values])
+def texts(tag: int, values: Iterable[str]) -> list[bytes]:
+    """Returns `text` of each of them."""
+    return messages(tag, [value.encode("utf-8", "replace") for value in values])

@@ -7,35 +7,59 @@ the same stand on one sequence, thread after thread: their times are absolute, a
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 import numpy as np
 
-from traceferry.exporters.perfetto import records_kernel
-from traceferry.exporters.perfetto.packets import (
-    MAX_CPUS,
-    RELATIVE,
-    Defaults,
-    Interned,
-    Packet,
-    Packets,
+from traceferry.exporters.perfetto._packets import write_samples
+from traceferry.exporters.perfetto.fields import (
+    FrameKind,
+    InternedData,
+    StackSampleCounterDescriptor,
+    StackSampleDefaults,
+    StackSampleExecutionContext,
+    StackSampleMode,
+    StackSampleTaskContext,
+    StackSampleUnit,
+    TracePacketDefaults,
 )
-from traceferry.exporters.perfetto.proto import integer, message, text, varint
-from traceferry.exporters.perfetto.stacks import CATEGORY_KINDS, Callstacks, Kind, Runs, write_symbols
+from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
+from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
+from traceferry.exporters.perfetto.proto import integer, message, text
+from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.model import Array, Process, Sampling, Table, Thread, Trace
 
-# perfetto.protos.StackSample.Unit
 UNITS = {
-    "ns": 1, "cycles": 2, "instructions": 3, "bytes": 4, "page-faults": 5, "cache-misses": 6, "cache-references": 7,
-    "branch-misses": 8, "count": 9,
-}  # fmt: skip
-UNKNOWN, USER, KERNEL = 0, 1, 2  # perfetto.protos.StackSample.Mode
-N_MODES = 3
+    "ns": StackSampleUnit.UNIT_NANOSECONDS,
+    "cycles": StackSampleUnit.UNIT_CPU_CYCLES,
+    "instructions": StackSampleUnit.UNIT_INSTRUCTIONS,
+    "bytes": StackSampleUnit.UNIT_BYTES,
+    "page-faults": StackSampleUnit.UNIT_PAGE_FAULTS,
+    "cache-misses": StackSampleUnit.UNIT_CACHE_MISSES,
+    "cache-references": StackSampleUnit.UNIT_CACHE_REFERENCES,
+    "branch-misses": StackSampleUnit.UNIT_BRANCH_MISSES,
+    "count": StackSampleUnit.UNIT_COUNT,
+}
+N_MODES = StackSampleMode.MODE_KERNEL + 1
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
 UNNAMED = Sampling("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
 CPU_TIME = 1  # the interned id of a counter
 NO_THREAD = -1
+
+
+def counter_fields(name: str, unit: str) -> bytes:
+    """Returns the fields of a StackSample.CounterDescriptor. The viewer shows the name without the unit."""
+    named = text(StackSampleCounterDescriptor.name, f"{name}, {unit}")
+    if unit in UNITS:
+        return named + integer(StackSampleCounterDescriptor.unit, UNITS[unit])
+    return named + text(StackSampleCounterDescriptor.unit_str, unit)
+
+
+def task_context(iid: int, pid: int, tid: int) -> bytes:
+    """Returns the interned data of a thread, or of a process where tid is NO_THREAD."""
+    fields = integer(StackSampleTaskContext.iid, iid) + integer(StackSampleTaskContext.pid, pid)
+    fields += integer(StackSampleTaskContext.tid, tid) if tid != NO_THREAD else b""
+    return message(InternedData.stack_sample_task_contexts, fields)
 
 
 class Samples:
@@ -44,7 +68,7 @@ class Samples:
     def __init__(self, trace: Trace, packets: Packets) -> None:
         self._trace = trace
         self._packets = packets
-        self._runs = Runs(trace)
+        self._frames = PhysicalFrames(trace, OUTERMOST)
         self._streams: dict[Sampling, Stream] = {}
         # How many views of each kind are still to come.
         self._n_views = Counter(self._sampling(thread) for _, thread in trace.threads if thread.sample_unit)
@@ -68,7 +92,7 @@ class Samples:
         return stream.sequence, iids.tolist()
 
     def finish(self) -> None:
-        write_symbols(self._trace, self._packets, self._runs, self._trace.end_ts + 1)
+        write_symbols(self._trace, self._packets, self._frames, self._trace.end_ts + 1)
 
     def _sampling(self, thread: Thread) -> Sampling:
         """A thread whose samples weigh something else is a view; its name says of what: "code size", "code size of
@@ -81,16 +105,16 @@ class Samples:
 
     def stream(self, sampling: Sampling) -> Stream:
         if sampling not in self._streams:
-            self._streams[sampling] = Stream(self._trace, self._packets, self._runs, sampling)
+            self._streams[sampling] = Stream(self._trace, self._packets, self._frames, sampling)
         return self._streams[sampling]
 
 
 class Stream:
     """Samples of one kind, on a sequence of their own."""
 
-    def __init__(self, trace: Trace, packets: Packets, runs: Runs, sampling: Sampling) -> None:
+    def __init__(self, trace: Trace, packets: Packets, frames: PhysicalFrames, sampling: Sampling) -> None:
         self.sequence = packets.sequence()
-        self.callstacks = Callstacks(trace, packets, runs, self.sequence)
+        self.callstacks = Callstacks(trace, packets, frames, self.sequence)
         self._trace = trace
         self._packets = packets
         self._tasks: dict[tuple[int, int], int] = {}  # interned ids of processes and threads
@@ -98,15 +122,14 @@ class Stream:
         self._n_executions = 0
         self._has_processors = sampling.unit != BYTES
         event = sampling.event or UNNAMED.event
-        unit = integer(3, UNITS[sampling.unit]) if sampling.unit in UNITS else text(4, sampling.unit)
-        # The viewer shows the name of a counter without its unit.
-        counter = message(2, text(2, f"{event.replace('_', ' ')}, {sampling.unit}"), unit)
-        cpu_time = (integer(1, CPU_TIME), text(2, "CPU time, ns"), integer(3, UNITS["ns"]))
+        counter = counter_fields(event.replace("_", " "), sampling.unit)
+        source = text(StackSampleDefaults.source, event) + message(StackSampleDefaults.primary_descriptor, counter)
+        cpu_time = integer(StackSampleCounterDescriptor.iid, CPU_TIME) + counter_fields("CPU time", "ns")
         packets.begin(
             self.sequence,
             RELATIVE,
-            message(Defaults.STACK_SAMPLE_DEFAULTS, text(1, event), counter),
-            [message(Interned.STACK_SAMPLE_COUNTER_DESCRIPTORS, *cpu_time)],
+            message(TracePacketDefaults.stack_sample_defaults, source),
+            [message(InternedData.stack_sample_counter_descriptors, cpu_time)],
         )
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
@@ -116,25 +139,17 @@ class Stream:
         executions = self._executions(samples, entries)
         self._packets.intern(self.sequence, entries)
 
-        lead = bytearray(integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self.sequence))
-        lead += varint(Packet.STACK_SAMPLE << 3 | 2) + b"\0"
-        fields_at = len(lead)
-        lead += integer(2, task)  # task_context_iid
-        kernel = partial(
-            records_kernel.samples, samples["ts"], samples["stack"], samples["weight"], samples["cpu_ns"], executions,
-            self.callstacks.iids, self._packets.start_ts, lead, fields_at,
+        write_samples(
+            self._packets, self.sequence, task, self._packets.start_ts, samples["ts"], samples["weight"],
+            samples["cpu_ns"], executions, samples["stack"], self.callstacks.iids,
         )  # fmt: skip
-        self._packets.write_filled(kernel, len(samples))
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
         """The interned id of a thread; of a view, that of its process."""
         key = process.pid, thread.tid if not thread.sample_unit else NO_THREAD
         if key not in self._tasks:
             self._tasks[key] = len(self._tasks) + 1
-            task = [integer(1, self._tasks[key]), integer(2, process.pid)]
-            if key[1] != NO_THREAD:
-                task.append(integer(3, thread.tid))
-            entries.append(message(Interned.STACK_SAMPLE_TASK_CONTEXTS, *task))
+            entries.append(task_context(self._tasks[key], *key))
         return self._tasks[key]
 
     def _executions(self, samples: Table, entries: list[bytes]) -> Array:
@@ -151,19 +166,20 @@ class Stream:
                 continue
             self._n_executions += 1
             self._execution_iids[number] = self._n_executions
-            fields = [integer(1, self._n_executions)]
-            fields += [integer(2, processor - 1)] if processor else []
-            fields += [integer(3, mode)] if mode else []
-            entries.append(message(Interned.STACK_SAMPLE_EXECUTION_CONTEXTS, *fields))
+            fields = [integer(StackSampleExecutionContext.iid, self._n_executions)]
+            fields += [integer(StackSampleExecutionContext.cpu, processor - 1)] if processor else []
+            fields += [integer(StackSampleExecutionContext.mode, mode)] if mode else []
+            entries.append(message(InternedData.stack_sample_execution_contexts, *fields))
         executions: Array = self._execution_iids[which]
         return executions
 
     def _modes(self, stacks: Array) -> Array:
-        """Of the kernel, where a stack's leaf is."""
+        """Returns the mode of each stack: the kernel's, where its leaf is in it."""
         trace = self._trace
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
-        of_category = [KERNEL if CATEGORY_KINDS.get(name) == Kind.KERNEL else USER for name in names]
-        modes = np.full(len(stacks), UNKNOWN, np.int32)
+        kernel, user, unknown = StackSampleMode.MODE_KERNEL, StackSampleMode.MODE_USER, StackSampleMode.MODE_UNKNOWN
+        of_category = [kernel if CATEGORY_KINDS.get(name) == FrameKind.KIND_KERNEL else user for name in names]
+        modes = np.full(len(stacks), unknown, np.int32)
         leaves = trace.stacks["frame"][stacks[stacks >= 0]]
-        modes[stacks >= 0] = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][leaves]]
+        modes[stacks >= 0] = np.array([*of_category, unknown], np.int32)[trace.frames["category"][leaves]]
         return modes

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 import numpy as np
 
-from traceferry.exporters.perfetto import records_kernel
-from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packet, Packets
-from traceferry.exporters.perfetto.proto import integer, varint
+from traceferry.exporters.perfetto._packets import write_task_states
+from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.model import PREEMPTED, RUNNING, WAITING, Table, Thread, Trace
 
 NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
@@ -54,10 +52,4 @@ class Scheduling:
             end = max(thread.end_ts, int(ts[-1]) + 1)
             ts, states = np.append(ts, end), np.append(states, np.uint8(WAITING))
             cpu = np.append(cpu, cpu[-1])
-        lead = bytearray(integer(Packet.TRUSTED_PACKET_SEQUENCE_ID, self._sequence))
-        lead += varint(Packet.GENERIC_KERNEL_TASK_STATE_EVENT << 3 | 2) + b"\0"
-        fields_at = len(lead)
-        lead += integer(3, thread.tid)
-        runs, last_cpu, last_ts = 0, -1, -1
-        kernel = partial(records_kernel.task_states, ts, states, cpu, packets.start_ts, lead, fields_at)
-        packets.write_filled(kernel, len(ts), runs, last_cpu, last_ts)
+        write_task_states(packets, self._sequence, thread.tid, packets.start_ts, ts, states, cpu)

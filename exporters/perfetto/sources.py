@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.exporters.perfetto.packets import INCREMENTAL, Interned, Packet, Packets
+from traceferry.exporters.perfetto.fields import (
+    InternedData,
+    InternedV8Isolate,
+    InternedV8IsolateCodeRange,
+    InternedV8JsFunction,
+    InternedV8JsFunctionKind,
+    InternedV8JsScript,
+    InternedV8JsScriptType,
+    InternedV8String,
+    TracePacket,
+    V8JsCode,
+    V8JsCodeTier,
+    V8String,
+)
+from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets
 from traceferry.exporters.perfetto.proto import integer, message
 from traceferry.model import Process, Trace
 
 ISOLATE = 1
-NORMAL = 1  # InternedV8JsScript.Type, InternedV8JsFunction.Kind
-IGNITION = 1  # V8JsCode.Tier
 NOWHERE = 1  # an address and a size
 
 
@@ -27,18 +39,28 @@ def write_sources(trace: Trace, packets: Packets) -> None:
     tid = process.threads[0].tid if process.threads else process.pid
     trace.report.note("sources_hidden", len(with_text), where="perfetto")
     sequence = packets.sequence()
-    code_range = integer(1, NOWHERE) + integer(2, NOWHERE)  # base_address, size
-    isolate = (integer(1, ISOLATE), integer(2, process.pid), integer(3, 0), message(4, code_range))  # isolate_id
-    packets.begin(sequence, INCREMENTAL, b"", [message(Interned.V8_ISOLATE, *isolate)])
+    nowhere = integer(InternedV8IsolateCodeRange.base_address, NOWHERE)
+    nowhere += integer(InternedV8IsolateCodeRange.size, NOWHERE)
+    isolate = (
+        integer(InternedV8Isolate.iid, ISOLATE),
+        integer(InternedV8Isolate.pid, process.pid),
+        integer(InternedV8Isolate.isolate_id, 0),
+        message(InternedV8Isolate.code_range, nowhere),
+    )
+    packets.begin(sequence, INCREMENTAL, b"", [message(InternedData.v8_isolate, *isolate)])
     for iid, source in enumerate(with_text, start=1):
         path = trace.strings[int(trace.sources["path"][source])]
         source_text = trace.texts[int(trace.sources["text"][source])]
-        packets.write(message(Packet.INTERNED_DATA, *_script(iid, path, source_text)), sequence=sequence)
+        packets.write(message(TracePacket.interned_data, *_script(iid, path, source_text)), sequence=sequence)
         code = (
-            integer(1, ISOLATE), integer(2, tid), integer(3, iid), integer(4, IGNITION), integer(5, NOWHERE << 4),
-            integer(6, 1),
-        )  # fmt: skip
-        packets.write(integer(Packet.TIMESTAMP, 0), message(Packet.V8_JS_CODE, *code), sequence=sequence)
+            integer(V8JsCode.v8_isolate_iid, ISOLATE),
+            integer(V8JsCode.tid, tid),
+            integer(V8JsCode.v8_js_function_iid, iid),
+            integer(V8JsCode.tier, V8JsCodeTier.TIER_IGNITION),
+            integer(V8JsCode.instruction_start, NOWHERE << 4),
+            integer(V8JsCode.instruction_size_bytes, 1),
+        )
+        packets.write(integer(TracePacket.timestamp, 0), message(TracePacket.v8_js_code, *code), sequence=sequence)
 
 
 def _process_of_code(trace: Trace) -> Process:
@@ -49,20 +71,31 @@ def _process_of_code(trace: Trace) -> Process:
 def _script(iid: int, path: str, source_text: str) -> list[bytes]:
     """The script, and a function of its path in it."""
     script = (
-        integer(1, iid), integer(2, iid), integer(3, NORMAL), message(4, _v8_string(path, 1)),
-        message(5, _v8_string(source_text, 1)),
-    )  # fmt: skip
-    function = (integer(1, iid), integer(2, iid), integer(3, iid), integer(5, NORMAL), integer(7, 1), integer(8, 1))
+        integer(InternedV8JsScript.iid, iid),
+        integer(InternedV8JsScript.script_id, iid),
+        integer(InternedV8JsScript.type, InternedV8JsScriptType.TYPE_NORMAL),
+        message(InternedV8JsScript.name, _v8_string(path, V8String.latin1, V8String.utf16_le)),
+        message(InternedV8JsScript.source, _v8_string(source_text, V8String.latin1, V8String.utf16_le)),
+    )
+    function = (
+        integer(InternedV8JsFunction.iid, iid),
+        integer(InternedV8JsFunction.v8_js_function_name_iid, iid),
+        integer(InternedV8JsFunction.v8_js_script_iid, iid),
+        integer(InternedV8JsFunction.kind, InternedV8JsFunctionKind.KIND_NORMAL_FUNCTION),
+        integer(InternedV8JsFunction.line, 1),
+        integer(InternedV8JsFunction.column, 1),
+    )
+    name = _v8_string(path, InternedV8String.latin1, InternedV8String.utf16_le)
     return [
-        message(Interned.V8_JS_FUNCTION_NAME, integer(1, iid), _v8_string(path, 2)),
-        message(Interned.V8_JS_SCRIPT, *script),
-        message(Interned.V8_JS_FUNCTION, *function),
+        message(InternedData.v8_js_function_name, integer(InternedV8String.iid, iid), name),
+        message(InternedData.v8_js_script, *script),
+        message(InternedData.v8_js_function, *function),
     ]
 
 
-def _v8_string(value: str, latin1: int) -> bytes:
-    """latin1: that field's number; the next is utf16_le."""
+def _v8_string(value: str, latin1: int, utf16_le: int) -> bytes:
+    """Returns the text as one of the two fields."""
     try:
         return message(latin1, value.encode("latin-1"))
     except UnicodeEncodeError:
-        return message(latin1 + 1, value.encode("utf-16-le", "replace"))
+        return message(utf16_le, value.encode("utf-16-le", "replace"))

@@ -1,0 +1,116 @@
+"""Heap profiles and heap graphs."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from traceferry.exporters.perfetto._packets cimport OutputBuffer, integer, size_of, varint
+from traceferry.exporters.perfetto.fields cimport (
+    HeapGraph_objects,
+    HeapGraphObject_id,
+    HeapGraphObject_id_delta,
+    HeapGraphObject_reference_object_id,
+    HeapGraphObject_self_size,
+    HeapGraphObject_type_id,
+    ProfilePacketHeapSample_alloc_count,
+    ProfilePacketHeapSample_callstack_id,
+    ProfilePacketHeapSample_free_count,
+    ProfilePacketHeapSample_self_allocated,
+    ProfilePacketHeapSample_self_freed,
+    ProfilePacketProcessHeapSamples_samples,
+)
+from traceferry.heap._allocations cimport ALLOCATED, FREED, N_ALLOCATED, N_FREED, N_TOTALS
+
+cdef enum:
+    # More than a heap sample takes.
+    LONGEST_SAMPLE = 65
+    # Around an object: a tag and a length.
+    AROUND = 16
+
+
+def write_heap_samples(
+    OutputBuffer out not None, const int32_t[::1] stacks, const int32_t[::1] callstack_iid,
+    const int64_t[:, ::1] totals
+):
+    """Writes the samples of these stacks of a heap profile.
+
+    callstack_iid: for each stack of the trace; totals: likewise, as `tally` of traceferry.heap makes them.
+    """
+    cdef Py_ssize_t n_stacks = callstack_iid.shape[0]
+    if totals.shape[0] != n_stacks or totals.shape[1] != N_TOTALS:
+        raise ValueError("write_heap_samples: an array has the wrong length")
+    cdef uint8_t* o
+    cdef Py_ssize_t i, s, p
+    with nogil:
+        for i in range(stacks.shape[0]):
+            s = stacks[i]
+            if s < 0 or s >= n_stacks or callstack_iid[s] < 1:
+                with gil:
+                    raise ValueError("write_heap_samples: a stack without a callstack")
+            out.reserve(LONGEST_SAMPLE)
+            o = out.data + out.n
+            o[0] = ProfilePacketProcessHeapSamples_samples
+            p = integer(o, 2, ProfilePacketHeapSample_callstack_id, callstack_iid[s])
+            p = integer(o, p, ProfilePacketHeapSample_self_allocated, totals[s, ALLOCATED])
+            p = integer(o, p, ProfilePacketHeapSample_self_freed, totals[s, FREED])
+            p = integer(o, p, ProfilePacketHeapSample_alloc_count, totals[s, N_ALLOCATED])
+            p = integer(o, p, ProfilePacketHeapSample_free_count, totals[s, N_FREED])
+            o[1] = p - 2
+            out.n += p
+    out.flush()
+
+
+def write_heap_objects(
+    OutputBuffer out not None, const int32_t[::1] type_id, const int64_t[::1] size, const int64_t[::1] offsets,
+    const int32_t[::1] references
+):
+    """Writes the objects of a heap graph; the id of each is its row + 1.
+
+    The rows that object i refers to are references[offsets[i]:offsets[i + 1]].
+    """
+    cdef Py_ssize_t n = type_id.shape[0]
+    if size.shape[0] != n or offsets.shape[0] != n + 1:
+        raise ValueError("write_heap_objects: an array has the wrong length")
+    cdef uint8_t* o
+    cdef Py_ssize_t i, r, p, packed, body, id_size
+    with nogil:
+        for i in range(n):
+            packed = size_of_references(offsets, references, i, n)
+            if type_id[i] < 0 or size[i] < 0 or packed < 0:
+                with gil:
+                    raise ValueError("write_heap_objects: an object with an invalid type, size or reference")
+            body = 1 + size_of(type_id[i]) + 1 + size_of(size[i])
+            if packed:
+                body += 1 + size_of(packed) + packed
+            # A packet's first object has its id, the others have their difference to the one before, which is 1.
+            out.reserve(AROUND + 2 + body)
+            id_size = 2 if out.n else 1 + size_of(i + 1)
+            out.reserve(AROUND + id_size + body)
+            o = out.data + out.n
+            o[0] = HeapGraph_objects
+            p = varint(o, 1, id_size + body)
+            if out.n:
+                p = integer(o, p, HeapGraphObject_id_delta, 1)
+            else:
+                p = integer(o, p, HeapGraphObject_id, i + 1)
+            p = integer(o, p, HeapGraphObject_type_id, type_id[i])
+            p = integer(o, p, HeapGraphObject_self_size, size[i])
+            if packed:
+                p = integer(o, p, HeapGraphObject_reference_object_id, packed)
+                for r in range(offsets[i], offsets[i + 1]):
+                    p = varint(o, p, <int64_t>references[r] + 1)
+            out.n += p
+    out.flush()
+
+
+cdef inline Py_ssize_t size_of_references(
+    const int64_t[::1] offsets, const int32_t[::1] references, Py_ssize_t i, Py_ssize_t n
+) noexcept nogil:
+    """Returns how many bytes the ids take that object i of n refers to; -1: an invalid one is among them."""
+    cdef Py_ssize_t r
+    cdef Py_ssize_t size = 0
+    if offsets[i] < 0 or offsets[i + 1] > references.shape[0]:
+        return -1
+    for r in range(offsets[i], offsets[i + 1]):
+        if not 0 <= references[r] < n:
+            return -1
+        size += size_of(<int64_t>references[r] + 1)
+    return size

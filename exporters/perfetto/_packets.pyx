@@ -1,0 +1,218 @@
+"""Packets of what has a time and a few numbers: samples, changes of a thread's state, values of counters."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from traceferry.exporters.perfetto._packets cimport integer, varint
+from traceferry.exporters.perfetto.fields cimport (
+    GenericKernelTaskStateEvent_cpu,
+    GenericKernelTaskStateEvent_state,
+    GenericKernelTaskStateEvent_tid,
+    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_INTERRUPTIBLE_SLEEP as SLEEPS,
+    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNABLE as STOPS,
+    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNING as RUNS,
+    StackSample_callstack_iid,
+    StackSample_execution_context_iid,
+    StackSample_follower_descriptor_iids,
+    StackSample_follower_weights,
+    StackSample_primary_weight,
+    StackSample_task_context_iid,
+    Trace_packet,
+    TracePacket_generic_kernel_task_state_event,
+    TracePacket_stack_sample,
+    TracePacket_timestamp,
+    TracePacket_timestamp_clock_id,
+    TracePacket_track_event,
+    TracePacket_trusted_packet_sequence_id,
+    TrackEvent_double_counter_value,
+    TrackEvent_track_uuid,
+    TrackEvent_type,
+    TrackEventType_TYPE_COUNTER,
+)
+
+cdef enum:
+    PIECE = 1 << 18
+    # More than the longest packet here: their lengths are written in one byte.
+    LONGEST = 128
+    # The states of a row of `scheduling`: see traceferry.model.schema.
+    RUNNING = 1
+    PREEMPTED = 2
+
+
+cdef class OutputBuffer:
+    """Bytes on their way to `write`, which takes them in large pieces; each holds until it returns."""
+
+    def __init__(self, write):
+        self.flush()
+        self.sink = write
+        self.text = bytearray(PIECE)
+        self.data = self.text
+        self.size = PIECE
+
+    def flush(self):
+        """Writes what waits."""
+        cdef Py_ssize_t n = self.n
+        self.n = 0
+        if n:
+            self.sink(memoryview(self.text)[:n])
+
+    cdef int make_room(self, Py_ssize_t n) except -1 nogil:
+        with gil:
+            self.flush()
+            if self.size < n:
+                self.text = bytearray(n)
+                self.data = self.text
+                self.size = n
+        return 0
+
+
+def mark(const int32_t[::1] indices, uint8_t[::1] marked):
+    """Sets marked[i] to 1 for every one of the indices."""
+    cdef Py_ssize_t n_marked = marked.shape[0]
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(indices.shape[0]):
+            if not 0 <= indices[i] < n_marked:
+                with gil:
+                    raise ValueError("mark: an index beyond the end")
+            marked[indices[i]] = 1
+
+
+def write_counter(
+    OutputBuffer out not None, int sequence, int clock, int64_t track, const int64_t[::1] ts, const double[::1] values
+):
+    """Writes a counter's values, one at each time of the clock."""
+    if values.shape[0] != ts.shape[0]:
+        raise ValueError("write_counter: columns of different lengths")
+    cdef uint8_t* o
+    cdef Py_ssize_t i, p, event
+    cdef double value
+    with nogil:
+        for i in range(ts.shape[0]):
+            out.reserve(LONGEST)
+            o = out.data + out.n
+            o[0] = Trace_packet
+            p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
+            p = integer(o, p, TracePacket_timestamp_clock_id, clock)
+            p = integer(o, p, TracePacket_timestamp, ts[i])
+            p = event = varint(o, p, TracePacket_track_event) + 1
+            p = integer(o, p, TrackEvent_type, TrackEventType_TYPE_COUNTER)
+            p = integer(o, p, TrackEvent_track_uuid, track)
+            p = put_double(o, varint(o, p, TrackEvent_double_counter_value), values[i])
+            o[event - 1] = p - event
+            o[1] = p - 2
+            out.n += p
+    out.flush()
+
+
+cdef inline Py_ssize_t put_double(uint8_t* o, Py_ssize_t p, double value) noexcept nogil:
+    cdef uint64_t bits
+    cdef int i
+    memcpy(&bits, &value, 8)
+    for i in range(8):
+        o[p + i] = bits >> 8 * i & 0xFF
+    return p + 8
+
+
+def write_samples(
+    OutputBuffer out not None, int sequence, int task_iid, int64_t start_ts, const int64_t[::1] ts,
+    const int64_t[::1] weight, const int64_t[::1] cpu_ns, const int32_t[::1] execution_iid,
+    const int32_t[::1] stack, const int32_t[::1] callstack_iid
+):
+    """Writes stack samples of one thread at times relative to start_ts, which are not before it.
+
+    cpu_ns: CPU time since the sample before, -1 is unknown. execution_iid: for each sample, 0 is none; callstack_iid:
+    for each stack.
+    """
+    cdef Py_ssize_t n = ts.shape[0]
+    cdef Py_ssize_t n_stacks = callstack_iid.shape[0]
+    if weight.shape[0] != n or cpu_ns.shape[0] != n or execution_iid.shape[0] != n or stack.shape[0] != n:
+        raise ValueError("write_samples: columns of different lengths")
+    cdef uint8_t* o
+    cdef Py_ssize_t i, p, q, sample
+    with nogil:
+        for i in range(n):
+            if ts[i] < start_ts or stack[i] >= n_stacks:
+                with gil:
+                    raise ValueError("write_samples: an invalid stack, or a time before the recording")
+            out.reserve(LONGEST)
+            o = out.data + out.n
+            o[0] = Trace_packet
+            p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
+            p = sample = varint(o, p, TracePacket_stack_sample) + 1
+            p = integer(o, p, StackSample_task_context_iid, task_iid)
+            if execution_iid[i] > 0:
+                p = integer(o, p, StackSample_execution_context_iid, execution_iid[i])
+            if stack[i] >= 0 and callstack_iid[stack[i]] > 0:
+                p = integer(o, p, StackSample_callstack_iid, callstack_iid[stack[i]])
+            p = integer(o, p, StackSample_primary_weight, weight[i] if weight[i] > 0 else 0)
+            if cpu_ns[i] >= 0:
+                # Both are packed, and of one element: the weight of the follower 1.
+                p = integer(o, p, StackSample_follower_descriptor_iids, 1)
+                o[p] = 1
+                q = varint(o, p + 1, StackSample_follower_weights) + 1
+                p = varint(o, q, cpu_ns[i])
+                o[q - 1] = p - q
+            o[sample - 1] = p - sample
+            p = integer(o, p, TracePacket_timestamp, ts[i] - start_ts)
+            o[1] = p - 2
+            out.n += p
+    out.flush()
+
+
+def write_task_states(
+    OutputBuffer out not None, int sequence, int64_t tid, int64_t start_ts, const int64_t[::1] ts,
+    const uint8_t[::1] states, const int32_t[::1] cpu
+):
+    """Writes a thread's rows of `scheduling` at times relative to start_ts, which are not before it.
+
+    TraceProcessor requires that a thread stops before it runs again, that it stops where it ran, and that it has one
+    state at one time. So of rows of one time only the last is written, and a thread that runs and starts to run again
+    stops a nanosecond before, if there is one.
+    """
+    cdef Py_ssize_t n = ts.shape[0]
+    if states.shape[0] != n or cpu.shape[0] != n:
+        raise ValueError("write_task_states: columns of different lengths")
+    cdef Py_ssize_t i
+    cdef bint runs = False
+    cdef int last_cpu = 0
+    cdef int64_t time
+    cdef int64_t last = -1
+    with nogil:
+        for i in range(n):
+            if states[i] > PREEMPTED or ts[i] < start_ts or (states[i] == RUNNING and cpu[i] < 0):
+                with gil:
+                    raise ValueError("write_task_states: an unknown state or processor, or a time before the recording")
+            time = ts[i] - start_ts
+            if (i + 1 < n and ts[i + 1] == ts[i]) or (states[i] == RUNNING and runs and time - 1 <= last):
+                continue
+            if states[i] == RUNNING:
+                if runs:
+                    put_task_state(out, sequence, tid, last_cpu, STOPS, time - 1)
+                last_cpu = cpu[i]
+                put_task_state(out, sequence, tid, last_cpu, RUNS, time)
+            else:
+                put_task_state(out, sequence, tid, last_cpu, STOPS if states[i] == PREEMPTED else SLEEPS, time)
+            runs = states[i] == RUNNING
+            last = time
+    out.flush()
+
+
+cdef int put_task_state(
+    OutputBuffer out, int sequence, int64_t tid, int cpu, int state, int64_t time
+) except -1 nogil:
+    cdef uint8_t* o
+    cdef Py_ssize_t p, event
+    out.reserve(LONGEST)
+    o = out.data + out.n
+    o[0] = Trace_packet
+    p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
+    p = event = varint(o, p, TracePacket_generic_kernel_task_state_event) + 1
+    p = integer(o, p, GenericKernelTaskStateEvent_tid, tid)
+    p = integer(o, p, GenericKernelTaskStateEvent_cpu, cpu)
+    p = integer(o, p, GenericKernelTaskStateEvent_state, state)
+    o[event - 1] = p - event
+    p = integer(o, p, TracePacket_timestamp, time)
+    o[1] = p - 2
+    out.n += p
+    return 0

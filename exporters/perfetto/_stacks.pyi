@@ -1,0 +1,33 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from traceferry.exporters.perfetto._packets import OutputBuffer
+
+class PhysicalStacks:
+    n_stacks: int
+    n_frames: int
+    def __new__(cls, kept: int) -> PhysicalStacks: ...
+    def append(self, prefix: NDArray[np.int32], frame: NDArray[np.int32], inline_depth: NDArray[np.int32]) -> None: ...
+    def chain(self, frame: int) -> tuple[int, ...]: ...
+    def single(self, frames: NDArray[np.int32]) -> NDArray[np.int32]: ...
+    def count_deeper(self, stacks: NDArray[np.int32], depth: int) -> int: ...
+
+class CallstackWriter:
+    n_frames: int
+    cut_iid: int
+    def __new__(cls, stacks: PhysicalStacks, max_depth: int, inner: int) -> CallstackWriter: ...
+    @property
+    def iids(self) -> NDArray[np.int32]: ...
+    def new_frames(self) -> NDArray[np.int32]: ...
+    def write(self, out: OutputBuffer, stacks: NDArray[np.int32]) -> None: ...
+
+def write_frames(
+    out: OutputBuffer,
+    iid: NDArray[np.int32],
+    name: NDArray[np.int32],
+    path: NDArray[np.int32],
+    line: NDArray[np.int32],
+    kind: NDArray[np.int32],
+    mapping: NDArray[np.int32],
+    address: NDArray[np.int64],
+) -> None: ...

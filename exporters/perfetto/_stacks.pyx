@@ -1,0 +1,266 @@
+"""Physical frames, interned callstacks and frames."""
+
+import numpy as np
+
+from traceferry.native.arrays import grown
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from traceferry.exporters.perfetto._packets cimport OutputBuffer, integer, size_of, varint
+from traceferry.exporters.perfetto.fields cimport (
+    Callstack_frame_ids,
+    Callstack_iid,
+    Frame_function_name_id,
+    Frame_iid,
+    Frame_kind,
+    Frame_line_number,
+    Frame_mapping_id,
+    Frame_rel_pc,
+    Frame_source_path_iid,
+    InternedData_callstacks,
+    InternedData_frames,
+)
+from traceferry.native.interning cimport intern_pair
+
+cdef enum:
+    # More than a frame takes.
+    LONGEST_FRAME = 64
+    # More than the tags, the number and the length of a callstack take.
+    AROUND = 24
+
+
+cdef int32_t[::1] with_room(int32_t[::1] column, Py_ssize_t n):
+    """Returns the column if it has n rows, else one that has, with the new ones 0."""
+    return grown(np.asarray(column), n)
+
+
+cdef class PhysicalStacks:
+    """Stacks of physical frames: each is a frame with all that is inlined into it.
+
+    A physical frame is the trace's frame that is innermost in it, and the physical frame that this one is inlined
+    into, -1 where there is none. Of each stack: its innermost physical frame; caller, the stack that called that, -1 is
+    none; depth, how many physical frames it has; outer, the stack of the outermost `kept` of them, it itself if it has
+    no more.
+    """
+
+    cdef int kept
+    cdef readonly Py_ssize_t n_stacks
+    cdef readonly Py_ssize_t n_frames
+    cdef int32_t[::1] inlined_into
+    cdef int32_t[::1] innermost
+    cdef int32_t[::1] slots
+    cdef int32_t[::1] frame
+    cdef int32_t[::1] caller
+    cdef int32_t[::1] depth
+    cdef int32_t[::1] outer
+
+    def __cinit__(self, int kept):
+        self.kept = kept
+        empty = np.empty(0, np.int32)
+        self.inlined_into = self.innermost = self.slots = empty
+        self.frame = self.caller = self.depth = self.outer = empty
+
+    def append(self, const int32_t[::1] prefix, const int32_t[::1] frame, const int32_t[::1] inline_depth):
+        """Adds stacks, each after its prefix. inline_depth: for each of the trace's frames, 0 is one of its own."""
+        cdef Py_ssize_t n = frame.shape[0]
+        cdef Py_ssize_t i, row, above
+        cdef int32_t outside
+        if prefix.shape[0] != n:
+            raise ValueError("append: columns of different lengths")
+        self.frame = with_room(self.frame, self.n_stacks + n)
+        self.caller = with_room(self.caller, self.n_stacks + n)
+        self.depth = with_room(self.depth, self.n_stacks + n)
+        self.outer = with_room(self.outer, self.n_stacks + n)
+        with nogil:
+            for i in range(n):
+                if 2 * self.n_frames == self.slots.shape[0]:
+                    self.make_slots()
+                row = self.n_stacks
+                above = prefix[i]
+                if above >= row or not 0 <= frame[i] < inline_depth.shape[0]:
+                    with gil:
+                        raise ValueError("append: an invalid frame, or a stack above a later one")
+                outside = -1
+                if above >= 0 and inline_depth[frame[i]] > 0:
+                    outside = self.frame[above]
+                    above = self.caller[above]
+                self.frame[row] = intern_pair(
+                    self.inlined_into, self.innermost, self.slots, self.n_frames, outside, frame[i]
+                )
+                self.n_frames += self.frame[row] == self.n_frames
+                self.caller[row] = above
+                self.depth[row] = self.depth[above] + 1 if above >= 0 else 1
+                self.outer[row] = self.outer[above] if self.depth[row] > self.kept else row
+                self.n_stacks += 1
+
+    cdef int make_slots(self) except -1 with gil:
+        """Makes room for twice as many frames, and enters them again."""
+        cdef int32_t i
+        cdef Py_ssize_t n = max(2 * self.slots.shape[0], 1024)
+        self.slots = np.full(n, -1, np.int32)
+        self.inlined_into = with_room(self.inlined_into, n // 2)
+        self.innermost = with_room(self.innermost, n // 2)
+        for i in range(self.n_frames):
+            intern_pair(self.inlined_into, self.innermost, self.slots, i, self.inlined_into[i], self.innermost[i])
+        return 0
+
+    def chain(self, Py_ssize_t frame):
+        """Returns the trace's frames of a physical frame, the outermost first."""
+        if not 0 <= frame < self.n_frames:
+            raise IndexError(frame)
+        frames = []
+        while frame >= 0:
+            frames.append(self.innermost[frame])
+            frame = self.inlined_into[frame]
+        return tuple(frames[::-1])
+
+    def single(self, const int32_t[::1] frames):
+        """Returns the trace's frame of each of some physical frames, -1 where something is inlined into it (int32)."""
+        innermost, inlined_into = np.asarray(self.innermost)[frames], np.asarray(self.inlined_into)[frames]
+        return np.where(inlined_into < 0, innermost, np.int32(-1))
+
+    def count_deeper(self, const int32_t[::1] stacks, int depth):
+        """Returns how many of the stacks are deeper."""
+        return int(np.count_nonzero(np.asarray(self.depth)[stacks] > depth))
+
+
+cdef class CallstackWriter:
+    """Numbers callstacks, and the physical frames in them, and writes them as interned data of one sequence.
+
+    Of a stack deeper than max_depth only the innermost `inner` frames are written, then the frame `cut_iid`, then its
+    `outer` ones. n_frames: the last number that a frame has.
+    """
+
+    cdef PhysicalStacks stacks
+    cdef int max_depth
+    cdef int inner
+    cdef public int32_t n_frames
+    cdef public int32_t cut_iid
+    cdef int32_t n_callstacks
+    cdef int32_t[::1] callstack_iid
+    cdef int32_t[::1] frame_iid
+    cdef int32_t[::1] new_frame
+    cdef Py_ssize_t n_new
+
+    def __cinit__(self, PhysicalStacks stacks not None, int max_depth, int inner):
+        self.stacks = stacks
+        self.max_depth = max_depth
+        self.inner = inner
+        self.callstack_iid = self.frame_iid = self.new_frame = np.empty(0, np.int32)
+
+    @property
+    def iids(self):
+        """The number of each stack's callstack, 0 is none (int32)."""
+        self.callstack_iid = with_room(self.callstack_iid, self.stacks.n_stacks)
+        return np.asarray(self.callstack_iid)[: self.stacks.n_stacks]
+
+    def new_frames(self):
+        """Returns the physical frames that have got the numbers up to n_frames since the last call (int32)."""
+        new = np.array(self.new_frame[: self.n_new])
+        self.n_new = 0
+        return new
+
+    def write(self, OutputBuffer out not None, const int32_t[::1] stacks):
+        """Writes those of the stacks that have no callstack yet, in their order; -1 is none. `new_frames` has to be
+        asked for with each piece that is written."""
+        cdef int32_t[::1] iids = self.iids
+        cdef Py_ssize_t i, size, p
+        cdef Py_ssize_t node
+        cdef uint8_t* o
+        self.frame_iid = with_room(self.frame_iid, self.stacks.n_frames)
+        self.new_frame = with_room(self.new_frame, self.stacks.n_frames)
+        with nogil:
+            for i in range(stacks.shape[0]):
+                node = stacks[i]
+                if node >= iids.shape[0]:
+                    with gil:
+                        raise ValueError("write: an invalid stack")
+                if node < 0 or iids[node]:
+                    continue
+                self.n_callstacks += 1
+                iids[node] = self.n_callstacks
+                size = self.number_frames(self.stacks, node)
+                out.reserve(size + AROUND)
+                o = out.data
+                p = varint(o, out.n, InternedData_callstacks)
+                p = varint(o, p, 1 + size_of(iids[node]) + size)
+                out.n = integer(o, p, Callstack_iid, iids[node]) + size
+                self.put_frames(self.stacks, node, o, out.n)
+        out.flush()
+
+    cdef Py_ssize_t number_frames(self, PhysicalStacks stacks, Py_ssize_t node) noexcept nogil:
+        """Numbers the frames of a stack, and returns how many bytes its frames take."""
+        cdef int left = self.inner if stacks.depth[node] > self.max_depth else -1
+        cdef Py_ssize_t size = 0
+        cdef int32_t f
+        while node >= 0:
+            if left == 0:
+                size += 1 + size_of(self.cut_iid)
+                node = stacks.outer[node]
+            f = stacks.frame[node]
+            if self.frame_iid[f] == 0:
+                self.n_frames += 1
+                self.frame_iid[f] = self.n_frames
+                self.new_frame[self.n_new] = f
+                self.n_new += 1
+            size += 1 + size_of(self.frame_iid[f])
+            node = stacks.caller[node]
+            left -= 1
+        return size
+
+    cdef void put_frames(
+        self, PhysicalStacks stacks, Py_ssize_t node, uint8_t* o, Py_ssize_t end
+    ) noexcept nogil:
+        """Writes the frames of a stack before o[end], from the leaf backwards: the root comes first."""
+        cdef int left = self.inner if stacks.depth[node] > self.max_depth else -1
+        cdef int32_t iid
+        while node >= 0:
+            if left == 0:
+                end -= 1 + size_of(self.cut_iid)
+                integer(o, end, Callstack_frame_ids, self.cut_iid)
+                node = stacks.outer[node]
+            iid = self.frame_iid[stacks.frame[node]]
+            end -= 1 + size_of(iid)
+            integer(o, end, Callstack_frame_ids, iid)
+            node = stacks.caller[node]
+            left -= 1
+
+
+def write_frames(
+    OutputBuffer out not None, const int32_t[::1] iid, const int32_t[::1] name, const int32_t[::1] path,
+    const int32_t[::1] line, const int32_t[::1] kind, const int32_t[::1] mapping, const int64_t[::1] address
+):
+    """Writes interned frames that nothing is inlined into, as one piece.
+
+    name, path: indices of strings, whose interned ids are one more; negative is none. line, kind, mapping (an interned
+    id): 0 is none; address: in the mapping.
+    """
+    cdef Py_ssize_t n = iid.shape[0]
+    if (
+        name.shape[0] != n or path.shape[0] != n or line.shape[0] != n or kind.shape[0] != n
+        or mapping.shape[0] != n or address.shape[0] != n
+    ):
+        raise ValueError("write_frames: columns of different lengths")
+    cdef uint8_t* o
+    cdef Py_ssize_t i, p
+    # One piece.
+    out.reserve(LONGEST_FRAME * n)
+    with nogil:
+        for i in range(n):
+            o = out.data + out.n
+            o[0] = InternedData_frames
+            p = integer(o, 2, Frame_iid, iid[i])
+            if name[i] >= 0:
+                p = integer(o, p, Frame_function_name_id, <int64_t>name[i] + 1)
+            if mapping[i] > 0:
+                p = integer(o, p, Frame_mapping_id, mapping[i])
+                p = integer(o, p, Frame_rel_pc, address[i])
+            if path[i] >= 0:
+                p = integer(o, p, Frame_source_path_iid, <int64_t>path[i] + 1)
+                if line[i] > 0:
+                    p = integer(o, p, Frame_line_number, line[i])
+            if kind[i] > 0:
+                p = integer(o, p, Frame_kind, kind[i])
+            o[1] = p - 2
+            out.n += p
+    out.flush()

@@ -1,0 +1,439 @@
+"""Perfetto's packets as they are encoded, against the protobuf library with Perfetto's own descriptors."""
+
+from collections.abc import Callable
+from itertools import accumulate, groupby
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import REPO
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="no package perfetto")
+
+import perfetto_fields
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+from traceferry.exporters.perfetto import proto
+from traceferry.exporters.perfetto._calls import SliceWriter
+from traceferry.exporters.perfetto._heap import write_heap_objects, write_heap_samples
+from traceferry.exporters.perfetto._packets import (
+    OutputBuffer,
+    mark,
+    write_counter,
+    write_samples,
+    write_task_states,
+)
+from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks, write_frames
+from traceferry.model import LEAVE, PREEMPTED, RUNNING, Array
+
+SEQUENCE, CLOCK, START = 300, 64, 1_000_000
+INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
+LENGTHS = st.integers(0, 9).map(lambda n: 1 << 7 * n)  # the first number of one byte, two bytes...
+TIMES = st.lists(st.integers(0, 300) | INT32 | LENGTHS.filter(lambda n: n < 2**55), max_size=30).map(
+    lambda steps: list(accumulate(steps, initial=START))[1:]
+)
+
+
+def i32(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+def i64(*values: int) -> Array:
+    return np.array(values, np.int64)
+
+
+def pieces_of(write: Callable[..., None], *arguments: Any) -> list[bytes]:
+    pieces: list[bytes] = []
+    write(OutputBuffer(lambda piece: pieces.append(bytes(piece))), *arguments)
+    return pieces
+
+
+def packets_of(write: Callable[..., None], *arguments: Any) -> list[Any]:
+    packets = list(protos.Trace.FromString(b"".join(pieces_of(write, *arguments))).packet)
+    assert all(packet.trusted_packet_sequence_id == SEQUENCE for packet in packets)
+    return packets
+
+
+def test_fields_are_those_of_the_protos() -> None:
+    """Else: python tests/perfetto_fields.py"""
+    folder = REPO / "exporters" / "perfetto"
+    made = perfetto_fields.texts()
+    assert {name: (folder / name).read_text(encoding="utf-8") for name in made} == made
+
+
+# ---------------------------------------------------------------- fields
+
+
+@given(st.lists(st.integers(-(2**63), 2**64 - 1) | LENGTHS, max_size=80))
+def test_varints(values: list[int]) -> None:
+    column = np.array([value % 2**64 for value in values], np.uint64)
+    for written in (proto.varints(column), list(map(proto.varint, values))):
+        # HeapGraphRoot.object_ids would do; packed integers of the descriptors that are there.
+        parsed = protos.StackSample.FromString(proto.message(14 << 3 | 2, *written))
+        assert list(parsed.follower_weights) == [value % 2**64 for value in values]
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]))),
+    INT64,
+)
+def test_fields(text: str, texts: list[str], value: int) -> None:
+    event = protos.TrackEvent.FromString(
+        b"".join([proto.text(23 << 3 | 2, text), *proto.texts(22 << 3 | 2, texts), proto.fixed64(47 << 3 | 1, value)])
+    )
+    assert (event.name, list(event.categories), list(event.flow_ids)) == (text, texts, [value])
+
+
+# ---------------------------------------------------------------- values at a time
+
+
+@given(TIMES, st.data())
+def test_counters(ts: list[int], data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(ts), max_size=len(ts)))
+    packets = packets_of(write_counter, SEQUENCE, CLOCK, 1 << 40, i64(*ts), np.array(values, np.float64))
+    assert [(p.timestamp, p.timestamp_clock_id) for p in packets] == [(time, CLOCK) for time in ts]
+    events = [p.track_event for p in packets]
+    assert [e.double_counter_value for e in events] == values
+    assert {(e.type, e.track_uuid) for e in events} <= {(protos.TrackEvent.TYPE_COUNTER, 1 << 40)}
+
+
+@given(TIMES, st.data())
+def test_samples(ts: list[int], data: st.DataObject) -> None:
+    iids = data.draw(st.lists(INT32, min_size=1, max_size=5))
+    row = st.tuples(INT64, st.just(-1) | INT64, st.just(0) | INT32, st.integers(-1, len(iids) - 1))
+    rows = data.draw(st.lists(row, min_size=len(ts), max_size=len(ts)))
+    weight, cpu_ns, execution, stack = list(zip(*rows, strict=True)) or [()] * 4
+    columns = i64(*ts), i64(*weight), i64(*cpu_ns), i32(*execution), i32(*stack), i32(*iids)
+    packets = packets_of(write_samples, SEQUENCE, 7, START, *columns)
+    assert [p.timestamp for p in packets] == [time - START for time in ts]
+    samples = [p.stack_sample for p in packets]
+    assert [
+        (s.primary_weight, s.execution_context_iid, s.callstack_iid, list(s.follower_weights)) for s in samples
+    ] == [(w, e, iids[s] if s >= 0 else 0, [c] if c >= 0 else []) for w, c, e, s in rows]
+    assert all(list(s.follower_descriptor_iids) == [1] * len(s.follower_weights) for s in samples)
+    assert all(s.task_context_iid == 7 for s in samples)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5)), max_size=30), st.sampled_from([1, 9])
+)
+def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
+    """TraceProcessor takes no two states at one time, none that runs while it runs, none that stops elsewhere."""
+    ts = [START + scale * at for at in accumulate(step for step, _, _ in rows)]
+    states = np.array([state for _, state, _ in rows], np.uint8)
+    packets = packets_of(
+        write_task_states, SEQUENCE, 5, START, i64(*ts), states, i32(*(cpu for _, _, cpu in rows))
+    )  # fmt: skip
+    names = {0: "INTERRUPTIBLE_SLEEP", RUNNING: "RUNNING", PREEMPTED: "RUNNABLE"}
+    lasting = [list(group)[-1] for _, group in groupby(zip(ts, rows, strict=True), key=lambda pair: pair[0])]
+    wanted: list[tuple[int, str, int]] = []
+    for time, (_, state, cpu) in lasting:
+        before = wanted[-1] if wanted else (START - 2, "", 0)
+        if state == RUNNING and before[1] == "RUNNING":
+            if time - 1 == before[0]:
+                continue
+            wanted.append((time - 1, "RUNNABLE", before[2]))
+        wanted.append((time, names[state], cpu if state == RUNNING else before[2]))
+    events = [(p.timestamp + START, p.generic_kernel_task_state_event) for p in packets]
+    state_names = protos.GenericKernelTaskStateEvent.TaskStateEnum.Name
+    assert [(time, state_names(e.state).removeprefix("TASK_STATE_"), e.cpu) for time, e in events] == wanted
+    assert {e.tid for _, e in events} <= {5}
+
+
+# ---------------------------------------------------------------- calls
+
+HEAD_WIDTH, MAX_DEPTH, N_FRAMES = 48, 3, 4
+EVENT_AT = 7  # 0a len, 50 sequence, 5a len
+
+
+def padded(*rows: bytes, width: int) -> tuple[Array, Array]:
+    text = b"".join(row.ljust(width, b"\0") for row in rows)
+    return np.frombuffer(text, np.uint8).reshape(len(rows), width), i32(*map(len, rows))
+
+
+def heads() -> tuple[Array, Array, int]:
+    """Packets of frames, the longer the higher their number, and of the end."""
+    events = [protos.TrackEvent(type=1, name_iid=1 + f, categories=["n" * 9 * f]) for f in range(N_FRAMES)]
+    texts = [event.SerializeToString() for event in [*events, protos.TrackEvent(type=2)]]
+    lead = b"\x0a\0" + proto.integer(10 << 3, SEQUENCE) + b"\x5a"
+    return *padded(*(lead + bytes([len(text)]) + text for text in texts), width=HEAD_WIDTH), EVENT_AT
+
+
+def notes() -> tuple[Array, Array]:
+    note = protos.DebugAnnotation(name_iid=99, bool_value=True)
+    text = protos.TrackEvent(debug_annotations=[note]).SerializeToString()
+    return padded(*(text if flags & 4 else b"" for flags in range(256)), width=32)
+
+
+@given(TIMES, st.data())
+def test_slices(ts: list[int], data: st.DataObject) -> None:
+    """In pieces, with arguments and notes; what is too deep is left out, with its arguments."""
+    n = len(ts)
+    frames = data.draw(st.lists(st.integers(0, N_FRAMES - 1), min_size=n, max_size=n))
+    flags = data.draw(st.lists(st.sampled_from([0, 4, LEAVE, LEAVE | 4]), min_size=n, max_size=n))
+    # No call ends that has not begun.
+    depths = [0]
+    for i, flag in enumerate(flags):
+        flags[i] = flag & ~LEAVE if depths[-1] == 0 else flag
+        depths.append(depths[-1] + (-1 if flags[i] & LEAVE else 1))
+    arguments = sorted(data.draw(st.lists(st.integers(0, n - 1), max_size=40)) if n else [])
+    values = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=len(arguments), max_size=len(arguments)))
+    cut = data.draw(st.integers(0, n))
+
+    def write(out: OutputBuffer) -> None:
+        writer = SliceWriter(out, *notes(), MAX_DEPTH, START)
+        writer.set_heads(*heads())
+        for part in (slice(0, cut), slice(cut, n)):
+            of_part = [(call, value) for call, value in zip(arguments, values, strict=True) if call in range(n)[part]]
+            writer.write(
+                i64(*ts[part]), i32(*frames[part]), np.array(flags[part], np.uint8),
+                i64(*(call - part.start for call, _ in of_part)), i32(*(call + 1 for call, _ in of_part)),
+                np.array([value for _, value in of_part], np.uint64),
+            )  # fmt: skip
+        deep = [i for i in range(n) if depths[i] >= MAX_DEPTH and not flags[i] & LEAVE]
+        assert writer.n_cut == len(deep)
+
+    packets = packets_of(write)
+    kept = [i for i in range(n) if max(depths[i], depths[i + 1]) <= MAX_DEPTH]
+    assert [START + time for time in accumulate(p.timestamp for p in packets)] == [ts[i] for i in kept]
+    for packet, i in zip(packets, kept, strict=True):
+        event = packet.track_event
+        wanted = (2, 0, []) if flags[i] & LEAVE else (1, 1 + frames[i], ["n" * 9 * frames[i]])
+        assert (event.type, event.name_iid, list(event.categories)) == wanted
+        found = [(a.name_iid, a.uint_value) for a in event.debug_annotations if a.name_iid != 99]
+        assert found == [(call + 1, value) for call, value in zip(arguments, values, strict=True) if call == i]
+        assert len(event.debug_annotations) - len(found) == flags[i] >> 2
+
+
+def test_more_arguments_than_a_piece_has_bytes() -> None:
+    n = 30_000
+
+    def write(out: OutputBuffer) -> None:
+        writer = SliceWriter(out, *notes(), MAX_DEPTH, START)
+        writer.set_heads(*heads())
+        iids, values = np.arange(1, n + 1, dtype=np.int32), np.full(n, 2**64 - 1, np.uint64)
+        writer.write(i64(START), i32(0), np.zeros(1, np.uint8), np.zeros(n, np.int64), iids, values)
+
+    (packet,) = packets_of(write)
+    assert [a.name_iid for a in packet.track_event.debug_annotations] == list(range(1, n + 1))
+
+
+# ---------------------------------------------------------------- stacks
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
+    """The prefix and frame of each stack, and the inline depth of each frame."""
+    inline_depth = draw(st.lists(st.sampled_from([0, 0, 1, 2]), min_size=1, max_size=6))
+    n = draw(st.integers(1, 40))
+    # Deep ones, too: most grow on the one before.
+    prefixes = [draw(st.just(i - 1) | st.integers(-1, i - 1)) for i in range(n)]
+    return prefixes, [draw(st.integers(0, len(inline_depth) - 1)) for _ in range(n)], inline_depth
+
+
+def physical(stack: int, forest: tuple[list[int], list[int], list[int]]) -> list[tuple[int, ...]]:
+    prefixes, frames, inline_depth = forest
+    if stack < 0:
+        return []
+    before = physical(prefixes[stack], forest)
+    if before and inline_depth[frames[stack]]:
+        return [*before[:-1], (*before[-1], frames[stack])]
+    return [*before, (frames[stack],)]
+
+
+@given(forests(), st.data())
+def test_callstacks(forest: tuple[list[int], list[int], list[int]], data: st.DataObject) -> None:
+    """Each is its physical frames from the root on; of a deep one the middle is left out."""
+    prefixes, frames, inline_depth = forest
+    n, cut = len(frames), data.draw(st.integers(0, len(frames)))
+    kept, inner = 3, 2
+    max_depth = kept + inner + 1
+    stacks = PhysicalStacks(kept)
+    writer = CallstackWriter(stacks, max_depth, inner)
+    writer.cut_iid = writer.n_frames = 1
+    number_of: dict[tuple[int, ...], int] = {}
+    written: dict[int, list[int]] = {}
+
+    def take(piece: memoryview) -> None:
+        new = writer.new_frames().tolist()
+        for number, frame in enumerate(new, start=writer.n_frames - len(new) + 1):
+            number_of[stacks.chain(frame)] = number
+        written.update((c.iid, list(c.frame_ids)) for c in protos.InternedData.FromString(bytes(piece)).callstacks)
+
+    for part in (slice(0, cut), slice(cut, n)):
+        stacks.append(i32(*prefixes[part]), i32(*frames[part]), i32(*inline_depth))
+        asked = data.draw(st.lists(st.integers(-1, stacks.n_stacks - 1), max_size=10))
+        writer.write(OutputBuffer(take), i32(*asked))
+        for stack in asked:
+            whole = [number_of[frame] for frame in physical(stack, forest)]
+            shown = whole if len(whole) <= max_depth else [*whole[:kept], writer.cut_iid, *whole[-inner:]]
+            assert (written[int(writer.iids[stack])] if stack >= 0 else []) == shown
+    assert stacks.count_deeper(np.arange(n, dtype=np.int32), 2) == sum(len(physical(s, forest)) > 2 for s in range(n))
+    assert len(written) == np.count_nonzero(writer.iids)
+    assert sorted(number_of.values()) == list(range(2, writer.n_frames + 1))
+
+
+def test_many_physical_frames() -> None:
+    """So many that the table of them grows."""
+    n = 5000
+    stacks = PhysicalStacks(3)
+    for _ in range(2):
+        stacks.append(np.full(n, -1, np.int32), np.arange(n, dtype=np.int32), np.zeros(n, np.int32))
+    assert (stacks.n_stacks, stacks.n_frames) == (2 * n, n)
+    assert [stacks.chain(frame) for frame in range(n)] == [(frame,) for frame in range(n)]
+
+
+@given(st.lists(st.tuples(INT32, *[st.integers(-1, 2**31 - 1)] * 5, st.integers(-1, 2**63 - 1))))
+def test_frames(rows: list[tuple[int, ...]]) -> None:
+    iid, *numbers, address = list(zip(*rows, strict=True)) or [()] * 7
+    pieces = pieces_of(write_frames, i32(*iid), *(i32(*column) for column in numbers), i64(*address))
+    frames = [frame for piece in pieces for frame in protos.InternedData.FromString(piece).frames]
+    for frame, (iid_, name, path, line, kind, mapping, at) in zip(frames, rows, strict=True):
+        wanted = protos.Frame(iid=iid_)
+        if name >= 0:
+            wanted.function_name_id = name + 1
+        if mapping > 0:
+            wanted.mapping_id, wanted.rel_pc = mapping, at % 2**64
+        if path >= 0:
+            wanted.source_path_iid = path + 1
+        if path >= 0 and line > 0:
+            wanted.line_number = line
+        if kind > 0:
+            wanted.MergeFromString(proto.integer(7 << 3, kind))
+        assert frame == wanted
+
+
+# ---------------------------------------------------------------- heaps
+
+
+@given(st.lists(st.tuples(INT32.filter(bool), INT64, INT64, INT64, INT64), min_size=1, max_size=20))
+def test_heap_samples(rows: list[tuple[int, ...]]) -> None:
+    iids, totals = i32(*(row[0] for row in rows)), np.array([row[1:] for row in rows], np.int64)
+    stacks = np.arange(len(rows), dtype=np.int32)[::-1].copy()
+    (piece,) = pieces_of(write_heap_samples, stacks, iids, totals)
+    samples = protos.ProfilePacket.ProcessHeapSamples.FromString(piece).samples
+    assert [
+        (s.callstack_id, s.self_allocated, s.self_freed, s.alloc_count, s.free_count) for s in samples
+    ] == rows[::-1]  # fmt: skip
+
+
+def heap_graph() -> Any:
+    """The class of a HeapGraph, which the package does not have: of what is written of it."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="heap_graph.proto", syntax="proto2")
+    node = file.message_type.add(name="HeapGraphObject")
+    for name, number, many in (
+        ("id", 1, False), ("type_id", 2, False), ("self_size", 3, False), ("reference_object_id", 5, True),
+        ("id_delta", 7, False),
+    ):  # fmt: skip
+        label = field.LABEL_REPEATED if many else field.LABEL_OPTIONAL
+        node.field.add(name=name, number=number, type=field.TYPE_UINT64, label=label).options.packed = many
+    graph = file.message_type.add(name="HeapGraph")
+    graph.field.add(
+        name="objects", number=2, type=field.TYPE_MESSAGE, type_name="HeapGraphObject", label=field.LABEL_REPEATED
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("HeapGraph"))
+
+
+HEAP_GRAPH = heap_graph()
+
+
+def objects_of(types: Array, size: Array, references: list[list[int]]) -> list[tuple[int, int, int, list[int]]]:
+    """As they are read again: their ids, types, sizes and references; of pieces that stand each for itself."""
+    offsets = i64(*accumulate(map(len, references), initial=0))
+    read = []
+    for piece in pieces_of(write_heap_objects, types, size, offsets, i32(*(r for row in references for r in row))):
+        last = 0
+        for one in HEAP_GRAPH.FromString(piece).objects:
+            assert one.HasField("id") == (last == 0)
+            last = one.id or last + one.id_delta
+            read.append((last, one.type_id, one.self_size, list(one.reference_object_id)))
+    return read
+
+
+@given(st.lists(st.tuples(INT32, INT64, st.lists(st.integers(0, 200))), max_size=20))
+def test_heap_objects(rows: list[tuple[int, int, list[int]]]) -> None:
+    references = [[r % len(rows) for r in row[2]] for row in rows]
+    read = objects_of(i32(*(row[0] for row in rows)), i64(*(row[1] for row in rows)), references)
+    wanted = zip(rows, references, strict=True)
+    assert read == [(i, t, s, [r + 1 for r in refs]) for i, ((t, s, _), refs) in enumerate(wanted, start=1)]
+
+
+def test_objects_of_more_than_a_piece() -> None:
+    """Of all objects together, and of one, which refers to all others."""
+    n = 100_000
+    references = [[i] for i in range(n)]
+    references[n // 2] = list(range(n))
+    read = objects_of(np.ones(n, np.int32), np.full(n, 1 << 40), references)
+    assert [one[0] for one in read] == list(range(1, n + 1))
+    assert [one[3] for one in read] == [[r + 1 for r in row] for row in references]
+
+
+# ---------------------------------------------------------------- what is refused
+
+ONE, TWO, OF_ONE, OF_TWO = i32(0), i32(0, 0), i64(START), i64(START, START)
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments"),
+    [
+        (write_counter, (SEQUENCE, CLOCK, 1, OF_TWO, np.zeros(1))),
+        (write_samples, (SEQUENCE, 1, START, OF_TWO, OF_ONE, OF_TWO, TWO, TWO, ONE)),
+        (write_samples, (SEQUENCE, 1, START + 1, OF_ONE, OF_ONE, OF_ONE, ONE, ONE, ONE)),
+        (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, OF_ONE, ONE, i32(1), ONE)),
+        (write_task_states, (SEQUENCE, 1, START, OF_TWO, np.zeros(1, np.uint8), TWO)),
+        (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, np.zeros(1, np.uint8), ONE)),
+        (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, 3, np.uint8), ONE)),
+        (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, RUNNING, np.uint8), i32(-1))),
+        (write_frames, (ONE, ONE, ONE, ONE, ONE, TWO, OF_ONE)),
+        (write_heap_samples, (ONE, ONE, np.ones((1, 4), np.int64))),
+        (write_heap_samples, (i32(1), i32(1), np.ones((1, 4), np.int64))),
+        (write_heap_samples, (i32(-1), i32(1), np.ones((1, 4), np.int64))),
+        (write_heap_samples, (ONE, i32(1), np.ones((1, 3), np.int64))),
+        (write_heap_objects, (ONE, OF_ONE, i64(0), ONE)),
+        (write_heap_objects, (i32(-1), OF_ONE, i64(0, 0), ONE)),
+        (write_heap_objects, (ONE, i64(-1), i64(0, 0), ONE)),
+        (write_heap_objects, (ONE, OF_ONE, i64(0, 2), ONE)),
+        (write_heap_objects, (ONE, OF_ONE, i64(-1, 1), ONE)),
+        (write_heap_objects, (ONE, OF_ONE, i64(0, 1), i32(1))),
+        (write_heap_objects, (ONE, OF_ONE, i64(0, 1), i32(-1))),
+    ],
+)
+def test_columns_that_are_refused(write: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match=write.__name__):
+        pieces_of(write, *arguments)
+
+
+@pytest.mark.parametrize("index", [-1, 2])
+def test_an_index_that_is_refused(index: int) -> None:
+    with pytest.raises(ValueError, match="beyond the end"):
+        mark(i32(index), np.zeros(2, np.uint8))
+
+
+def test_stacks_that_are_refused() -> None:
+    stacks = PhysicalStacks(3)
+    for prefix, frame in ((0, 0), (-1, 1), (-1, -1)):
+        with pytest.raises(ValueError, match="append"):
+            stacks.append(i32(prefix), i32(frame), i32(0))
+    with pytest.raises(IndexError):
+        stacks.chain(stacks.n_frames)
+    with pytest.raises(ValueError, match="write"):
+        pieces_of(CallstackWriter(stacks, 3, 1).write, i32(stacks.n_stacks))
+
+
+def test_slices_that_are_refused() -> None:
+    writer = SliceWriter(OutputBuffer(lambda piece: None), *notes(), MAX_DEPTH, START)
+    none = i64(), i32(), np.array([], np.uint64)
+    for ts, frame in ((START - 1, 0), (START, N_FRAMES), (START, -1)):
+        with pytest.raises(ValueError, match="write"):
+            writer.write(i64(ts), i32(frame), np.zeros(1, np.uint8), *none)
+    head, length, _ = heads()
+    for event_at, lengths in ((2, length), (99, length), (EVENT_AT, length + 99), (EVENT_AT, length[1:])):
+        with pytest.raises(ValueError, match="set_heads"):
+            writer.set_heads(head, lengths, event_at)
