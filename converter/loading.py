@@ -75,7 +75,7 @@ def narrowed(trace: Trace, options: LoadOptions) -> Trace:
 
 
 def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:
-    """start_ns, end_ns: after the start of the recording. Raises UsageError if nothing lies between."""
+    """Returns what lies between two times after the start of the recording. Raises UsageError if nothing does."""
     begins, ends = trace.start_ts, trace.end_ts
     # Without an end, what happens last is in the range.
     start, end = start_ns or 0, ends - begins + 1 if end_ns is None else end_ns

@@ -205,7 +205,7 @@ def exporter_named(name: str) -> Exporter:
 
 
 def exporter_for(path: str) -> Exporter:
-    """By the suffix of an output's name."""
+    """Returns the format that the suffix of an output's name stands for. Raises UsageError."""
     plain = path.removesuffix(".gz")
     for exporter in EXPORTERS:
         if plain.endswith(exporter.suffixes):
@@ -215,7 +215,7 @@ def exporter_for(path: str) -> Exporter:
 
 
 def detect(source: Source) -> Importer:
-    """By the first bytes. Raises FormatError; the suffix only adds advice to its message."""
+    """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
     for importer in IMPORTERS:
         if importer.module.sniff(head):

@@ -37,8 +37,8 @@ GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found, or some of many recordings
-    could not be read; 2 nothing was written; 3 a gate of compare failed."""
+    """Runs a command; returns the exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found,
+    or some of many recordings could not be read; 2 nothing was written; 3 a gate of compare failed."""
     # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _escape_what_cannot_be_encoded()
@@ -87,7 +87,7 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def _escape_what_cannot_be_encoded() -> None:
-    """A terminal's encoding may lack characters of the names in a recording."""
+    """Lets names of a recording be printed whose characters the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -95,7 +95,8 @@ def _escape_what_cannot_be_encoded() -> None:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """What a command makes lives until its end: looking for garbage among it takes up to a fifth of the time."""
+    """Switches the collector off: what a command makes lives until its end; to look for garbage takes up to a fifth of
+    the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -121,7 +122,7 @@ class _Version(argparse.Action):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """A word that a shell's pattern made of a file's name may stand in the message."""
+        """Escapes the message: a word that a shell's pattern made of a file's name may stand in it."""
         super().error(shown(message))
 
 

@@ -83,7 +83,7 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
 
 
 def without_fleet_options() -> dict[str, Any]:
-    """What those options are where none is given."""
+    """Returns the values of those options where none is given."""
     parser = argparse.ArgumentParser()
     add_fleet_options(parser)
     return vars(parser.parse_args([]))
@@ -173,7 +173,7 @@ def pool_of(arguments: argparse.Namespace) -> Pool:
 
 
 def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: list[str]) -> int:
-    """Prints what came out; the exit status."""
+    """Prints what came out; returns the exit status."""
     from traceferry.apps.fleet.dataset import failures
 
     reasons = failures(output)

@@ -5,22 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from traceferry.apps.cli.options import (
-    DONE,
-    FOUND,
-    PROGRAM,
-    RECORDING,
-    add_command,
-    add_fail_on,
-    add_input_options,
-    load_trace,
-    status_of,
-)
+from traceferry.apps.cli import options
 from traceferry.common.shown_text import shown
 
 
 def add_to(commands: Any) -> None:
-    check = add_command(
+    check = options.add_command(
         commands,
         "check",
         run,
@@ -28,22 +18,22 @@ def add_to(commands: Any) -> None:
         description="Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
         "times, valid indices...) and prints what was lost, repaired or guessed. Exit status 1 if a law is broken, "
         "which is a bug of traceferry, or if data is lost.",
-        examples=f"traceferry check {RECORDING}\ntraceferry check {PROGRAM} --fail-on damage",
+        examples=f"traceferry check {options.RECORDING}\ntraceferry check {options.PROGRAM} --fail-on damage",
     )
-    add_input_options(check)
-    add_fail_on(check, default="loss")
+    options.add_input_options(check)
+    options.add_fail_on(check, default="loss")
 
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.model import laws
 
-    trace = load_trace(arguments)
+    trace = options.load_trace(arguments)
     broken = laws.check(trace)
     for law in broken:
         print(shown(f"broken law: {law}"))
     for issue in trace.report:
         print(issue.as_text())
-    status = FOUND if broken else status_of(trace.report, arguments.fail_on)
+    status = options.FOUND if broken else options.status_of(trace.report, arguments.fail_on)
     found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
-    print(shown(f"{'passed' if status == DONE else 'failed'}: {found}"))
+    print(shown(f"{'passed' if status == options.DONE else 'failed'}: {found}"))
     return status

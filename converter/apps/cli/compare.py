@@ -15,11 +15,10 @@ from traceferry.apps.cli.options import (
     RECORDING,
     add_command,
     add_recording_options,
-    load_trace,
     not_negative,
     size,
 )
-from traceferry.apps.cli.progress import Progress
+from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.files.output import check_distinct, open_output
@@ -144,7 +143,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Of both sides."""
+    """Returns the recordings of both sides. Raises UsageError."""
     from traceferry.analysis.compare.runs import paths_of
 
     given = arguments.recordings
@@ -162,7 +161,7 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> list[Run]:
-    """The runs of a side: recordings, and each combination of labels of a data set. What cannot be read ends the
+    """Loads the runs of a side: recordings, and each combination of labels of a data set. What cannot be read ends the
     comparison: the path is in the message."""
     from traceferry.analysis.compare.runs import Run
 
@@ -176,9 +175,7 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> li
             continue
         one = argparse.Namespace(**{**vars(arguments), "inputs": [path], "symbols": arguments.symbols + of_side})
         try:
-            with Progress(arguments.quiet) as progress:
-                trace = load_trace(one)
-                progress.total = sum(thread.n_records for _, thread in trace.threads)
+            with loaded(one, arguments.quiet) as (trace, progress):
                 runs.append(Run.of(path, trace, bool(arguments.output), progress))
             # A trace refers to itself, and the collector is off: without this all of them stay in memory.
             del trace
@@ -220,7 +217,7 @@ def _comparison_writer(output: str) -> WriteComparison:
 
 
 def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequence[Outcome]) -> None:
-    """To standard output, unless that is taken by another output; then the reasons go to standard error."""
+    """Prints the text, unless standard output is taken by another output; then the reasons go to standard error."""
     import orjson
 
     from traceferry.analysis.compare.as_json import as_json

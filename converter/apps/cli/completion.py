@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """arguments.whole: the parser of all commands."""
+    """Prints the script. arguments.whole: the parser of all commands."""
     try:
         import shtab
     except ImportError:

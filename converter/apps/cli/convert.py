@@ -9,24 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from traceferry import registry
-from traceferry.apps.cli.aggregate import (
-    add_fleet_options,
-    ended,
-    find_recordings,
-    pool_of,
-    reading_of,
-    without_fleet_options,
-)
-from traceferry.apps.cli.options import (
-    PROGRAM,
-    RECORDING,
-    add_command,
-    add_fail_on,
-    add_input_options,
-    load_trace,
-    status_of,
-)
-from traceferry.apps.cli.progress import Progress
+from traceferry.apps.cli import aggregate, options
+from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.files.output import beside, check_distinct, open_output
@@ -37,7 +21,7 @@ SINGLE_OPTIONS = {"report": None, "fail_on": None}
 
 def add_to(commands: Any) -> None:
     examples = [f"traceferry {importer.example} -o out.json.gz" for importer in registry.IMPORTERS]
-    convert = add_command(
+    convert = options.add_command(
         commands,
         "convert",
         run,
@@ -45,11 +29,11 @@ def add_to(commands: Any) -> None:
         description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
         "reported on standard error.",
         examples="\n".join(examples)
-        + f"\ntraceferry {RECORDING} -o out.html"
-        + f"\ntraceferry {RECORDING} -o out.pftrace --range 1s,1.5s"
-        + f"\ntraceferry {PROGRAM} --symbols libapp.so --min-duration 10us",
+        + f"\ntraceferry {options.RECORDING} -o out.html"
+        + f"\ntraceferry {options.RECORDING} -o out.pftrace --range 1s,1.5s"
+        + f"\ntraceferry {options.PROGRAM} --symbols libapp.so --min-duration 10us",
     )
-    add_input_options(convert, may_lack=True)
+    options.add_input_options(convert, may_lack=True)
     convert.add_argument(
         "-o", "--output", metavar="OUT",
         help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace or .html, each "
@@ -67,16 +51,16 @@ def add_to(commands: Any) -> None:
         "patterns in quotes or URLs, -o is a folder or URL, which also gets a table of the recordings (needs "
         "traceferry[fleet])",
     )  # fmt: skip
-    add_fleet_options(convert.add_argument_group("with --batch"))
+    aggregate.add_fleet_options(convert.add_argument_group("with --batch"))
     convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
-    add_fail_on(convert)
+    options.add_fail_on(convert)
     convert.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.batch:
         return _run_batch(arguments)
-    _refuse(arguments, without_fleet_options(), "works with --batch only")
+    _refuse(arguments, aggregate.without_fleet_options(), "works with --batch only")
     if not arguments.inputs:
         raise UsageError("no input is given")
     from traceferry.api import save
@@ -84,21 +68,18 @@ def run(arguments: argparse.Namespace) -> int:
     output, exporter = _output_of(arguments)
     exporter.writer(arguments.without)
     check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
-    with Progress(arguments.quiet) as progress:
-        trace = load_trace(arguments)
-        progress.total = sum(thread.n_records for _, thread in trace.threads)
-        with report_to(trace, arguments.report):
-            save(trace, output, format=exporter.name, progress=progress, without=arguments.without)
+    with loaded(arguments, arguments.quiet) as (trace, progress), report_to(trace, arguments.report):
+        save(trace, output, format=exporter.name, progress=progress, without=arguments.without)
     if not arguments.quiet:
         for issue in trace.report:
             print(issue.as_text(), file=sys.stderr)
         if output != "-":
             print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
-    return status_of(trace.report, arguments.fail_on)
+    return options.status_of(trace.report, arguments.fail_on)
 
 
 def _refuse(arguments: argparse.Namespace, options: Mapping[str, object], why: str) -> None:
-    """options: their values where they are not given."""
+    """Raises UsageError if one of the options is given. options: with their values where they are not."""
     for option, unset in options.items():
         if getattr(arguments, option) != unset:
             raise UsageError(f"--{option.replace('_', '-')} {why}")
@@ -117,20 +98,20 @@ def _run_batch(arguments: argparse.Namespace) -> int:
         raise UsageError("--batch needs a folder for its outputs: -o FOLDER")
     exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
     exporter.writer(arguments.without)
-    found = find_recordings(arguments)
+    found = aggregate.find_recordings(arguments)
     work = Conversion(
-        reading_of(arguments, found), absolute(arguments.output), exporter.name, exporter.default_suffix,
+        aggregate.reading_of(arguments, found), absolute(arguments.output), exporter.name, exporter.default_suffix,
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(
-        found, found.labels, work, arguments.output, pool_of(arguments), leaf_size=arguments.partition_size,
+        found, found.labels, work, arguments.output, aggregate.pool_of(arguments), leaf_size=arguments.partition_size,
         resume=arguments.resume, quiet=arguments.quiet,
     )  # fmt: skip
-    return ended(arguments, counts, arguments.output, [arguments.output])
+    return aggregate.ended(arguments, counts, arguments.output, [arguments.output])
 
 
 def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
-    """The output's path and its format: from -o and its suffix, --to, or beside the first input."""
+    """Returns the output's path and its format: from -o and its suffix, --to, or beside the first input."""
     if arguments.output is None:
         exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
         first = arguments.inputs[0]

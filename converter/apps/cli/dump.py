@@ -8,35 +8,30 @@ from itertools import islice
 from typing import Any
 
 from traceferry import registry
-from traceferry.apps.cli.options import (
-    DONE,
-    RECORDING,
-    add_command,
-    add_decompress_limit,
-    add_format_option,
-    not_negative,
-)
+from traceferry.apps.cli import options
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
 def add_to(commands: Any) -> None:
-    dump = add_command(
+    dump = options.add_command(
         commands,
         "dump",
         run,
         summary="print the records of a recording",
         description="Prints the records in the order of the file, one on each line, with their offsets.",
-        examples=f"traceferry dump {RECORDING} --limit 20\n"
-        f"traceferry dump {RECORDING} --offset 0x1f40 --limit 5\n"
+        examples=f"traceferry dump {options.RECORDING} --limit 20\n"
+        f"traceferry dump {options.RECORDING} --offset 0x1f40 --limit 5\n"
         "traceferry dump --model",
     )
     dump.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
-    add_format_option(dump)
-    dump.add_argument("--offset", type=not_negative, default=0, metavar="N", help="start at this offset; 0x1f is hex")
-    dump.add_argument("--limit", type=not_negative, default=None, metavar="N", help="print at most N lines")
+    options.add_format_option(dump)
+    dump.add_argument(
+        "--offset", type=options.not_negative, default=0, metavar="N", help="start at this offset; 0x1f is hex"
+    )
+    dump.add_argument("--limit", type=options.not_negative, default=None, metavar="N", help="print at most N lines")
     dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
-    add_decompress_limit(dump)
+    options.add_decompress_limit(dump)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         from traceferry.model import describe
 
         print(describe())
-        return DONE
+        return options.DONE
     if arguments.input is None:
         raise UsageError("dump needs an input, or --model")
     source = open_source(arguments.input, limit_of(arguments.decompress_limit))
@@ -56,4 +51,4 @@ def run(arguments: argparse.Namespace) -> int:
         print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
         print(shown(f"{arguments.input}: {what}"), file=sys.stderr)
-    return DONE
+    return options.DONE

@@ -35,7 +35,7 @@ FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """A parser for one command. examples: of command lines, one in each line."""
+    """Adds the parser of one command. examples: of command lines, one in each line."""
     lines = "".join(f"\n  {example}" for example in examples.splitlines())
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -50,7 +50,7 @@ def add_command(
 
 
 def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:
-    """may_lack: whether something else can name the inputs."""
+    """Adds the inputs and how they are read. may_lack: whether something else can name the inputs."""
     parser.add_argument(
         "inputs",
         nargs="*" if may_lack else "+",
@@ -61,7 +61,7 @@ def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """How recordings are read, and what of them."""
+    """Adds the options of `load_options`."""
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
         help="the recorded program; repeat the option for each shared object, in load order; a folder "
@@ -109,7 +109,8 @@ def with_values(words: Sequence[str]) -> list[str]:
 
 
 def _is_folder_of_sources(path: str) -> bool:
-    """A recording can be a folder, too. What does not exist is taken for a mistyped folder."""
+    """Whether the path is meant as one. A recording can be a folder, too; what does not exist is taken for a mistyped
+    folder."""
     return not os.path.exists(path) or (os.path.isdir(path) and not is_recording_folder(Path(path)))
 
 
@@ -176,7 +177,7 @@ def not_negative(text: str) -> int:
 
 
 def size(text: str) -> int:
-    """In bytes; K, M, G and T are powers of 1024."""
+    """Returns bytes; K, M, G and T are powers of 1024."""
     if text == "none":
         return sys.maxsize
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from traceferry.apps.cli.options import load_trace
+
+if TYPE_CHECKING:
+    from traceferry.model import Trace
 
 PROGRESS_AFTER_S = 0.5
 
@@ -35,3 +43,12 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+@contextmanager
+def loaded(arguments: argparse.Namespace, quiet: bool, adds_calls: bool = False) -> Iterator[tuple[Trace, Progress]]:
+    """Loads what the arguments name, and shows what is done with it as a bar."""
+    with Progress(quiet) as progress:
+        trace = load_trace(arguments, adds_calls)
+        progress.total = sum(thread.n_records for _, thread in trace.threads)
+        yield trace, progress

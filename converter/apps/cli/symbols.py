@@ -102,7 +102,7 @@ def _as_json(found: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def _addresses(words: Sequence[str]) -> Iterator[int]:
-    """ "-" stands for the first word of each line of standard input."""
+    """Yields the addresses; "-" stands for the first word of each line of standard input."""
     for word in words:
         if word == "-":
             yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))

@@ -28,8 +28,8 @@ class Terminated(BaseException):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Inside, such a signal raises Terminated, unless it is ignored, as SIGHUP under nohup. Only the main thread can
-    set that up."""
+    """Makes such a signal raise Terminated inside, unless it is ignored, as SIGHUP under nohup. Only the main thread
+    can set that up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

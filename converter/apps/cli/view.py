@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from traceferry.apps.cli.options import (
-    DONE,
-    PROGRAM,
-    RECORDING,
-    add_command,
-    add_input_options,
-    load_trace,
-)
-from traceferry.apps.cli.progress import Progress
+from traceferry.apps.cli import options
+from traceferry.apps.cli.progress import loaded
 from traceferry.apps.cli.termination import Terminated
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
@@ -34,7 +27,7 @@ MAX_PORT = 65535
 
 
 def add_to(commands: Any) -> None:
-    view = add_command(
+    view = options.add_command(
         commands,
         "view",
         run,
@@ -42,10 +35,10 @@ def add_to(commands: Any) -> None:
         description="Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
         "the instructions of jitted and native functions, or in ui.perfetto.dev. A file that was converted before is "
         "shown as it is. Nothing of it leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
-        examples=f"traceferry view {PROGRAM}\ntraceferry view {RECORDING} --in perfetto\n"
-        f"traceferry view {RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
+        examples=f"traceferry view {options.PROGRAM}\ntraceferry view {options.RECORDING} --in perfetto\n"
+        f"traceferry view {options.RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
     )
-    add_input_options(view)
+    options.add_input_options(view)
     view.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
     view.add_argument("--no-open", action="store_true", help="print the address, open no browser")
     view.add_argument("--watch", action="store_true", help="convert again when an input changes")
@@ -96,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             ).run()  # fmt: skip
     if number is not None:
         raise Terminated(number)
-    return DONE
+    return options.DONE
 
 
 class _Recordings:
@@ -124,7 +117,7 @@ class _Recordings:
         return [*self._arguments.inputs, *self._arguments.symbols]
 
     def convert(self) -> Conversion:
-        """For the viewer that is shown; the files of the conversion before go. Raises FormatError and UsageError."""
+        """Converts for the viewer that is shown; the files of the conversion before go. Raises TraceferryError."""
         from traceferry.apps.view.conversion import Conversion, handed_over
 
         self._n += 1
@@ -134,9 +127,7 @@ class _Recordings:
             if self._is_converted:
                 made = handed_over(self._arguments.inputs[0], self._title, self.viewer, own)
             else:
-                with Progress(quiet=False) as progress:
-                    trace = load_trace(self._arguments)
-                    progress.total = sum(thread.n_records for _, thread in trace.threads)
+                with loaded(self._arguments, quiet=False) as (trace, progress):
                     made = Conversion(self._title, trace, own)
                     made.file_for(self.viewer, progress)
                 for issue in trace.report:
@@ -159,14 +150,14 @@ def _refuse_selection(arguments: argparse.Namespace) -> None:
 
 
 def _folder(path: str) -> str:
-    """Absolute, without links."""
+    """Returns the path, absolute and without links. Raises UsageError."""
     if not os.path.isdir(path):
         raise UsageError(f"{path}: not a folder of source files")
     return os.path.realpath(path)
 
 
 def _listening(port: int, viewer: Viewer, has_copy: bool) -> tuple[socket, bool]:
-    """(the socket, whether the viewer cannot load from it, so that a page must hand it the trace)"""
+    """Returns a socket, and whether the viewer cannot load from it, so that a page must hand it the trace."""
     from traceferry.apps.view.ports import PortTakenError, listening_socket
 
     needed = 0 if has_copy else viewer.port

@@ -23,7 +23,7 @@ def has_display() -> bool:
 
 
 def open_browser(address: str) -> bool:
-    """Whether a browser took it."""
+    """Opens the address; whether a browser took it."""
     try:
         return webbrowser.open(address)
     except (webbrowser.Error, OSError):
@@ -31,7 +31,8 @@ def open_browser(address: str) -> bool:
 
 
 def leading_file(folder: Path, address: str) -> str:
-    """The URL of a new page that leads to the address, which nobody else can read. folder: empty of that name."""
+    """Writes a page that leads to the address and that nobody else can read; returns its URL. folder: without such a
+    file."""
     path = folder / "open.html"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(LEADING_PAGE.format(address=html.escape(address)))
@@ -50,8 +51,8 @@ LEADING_PAGE = """<!doctype html>
 
 
 def ssh_line(port: int) -> str:
-    """The command that makes a port of this machine reachable on the user's own. Both ends have the same number, since
-    it is part of the addresses."""
+    """Returns the command that makes a port of this machine reachable on the user's own. Both ends have the same
+    number, since it is part of the addresses."""
     # "client client-port server server-port"
     connection = os.environ.get("SSH_CONNECTION", "").split()
     host, ssh_port = (connection[2], connection[3]) if len(connection) == 4 else (platform.node(), "22")

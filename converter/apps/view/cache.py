@@ -27,7 +27,8 @@ OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @contextmanager
 def cache_folder() -> Iterator[Path]:
-    """A new empty folder that only this user can read, removed at the end. Raises OSError where none can be made."""
+    """Makes an empty folder that only this user can read, and removes it at the end. Raises OSError if none can be
+    made."""
     folder, lock = _new_folder()
     try:
         with lock:
@@ -37,7 +38,7 @@ def cache_folder() -> Iterator[Path]:
 
 
 def _new_folder() -> tuple[Path, BinaryIO]:
-    """A folder, and its lock, which this process holds."""
+    """Returns a folder, and its lock, which this process holds."""
     for parent in _parents():
         with suppress(OSError):
             _remove_abandoned(parent)
@@ -66,7 +67,7 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
 
 
 def _parents() -> Iterator[Path]:
-    """Folders of this user that nobody else can write to: as the system wants it, or among temporary files."""
+    """Yields folders of this user that nobody else can write to: as the system wants it, or among temporary files."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
@@ -82,7 +83,7 @@ def _parents() -> Iterator[Path]:
 
 
 def _safe(path: Path) -> Path:
-    """A folder in which other users cannot move what is this user's. Raises PermissionError if they can."""
+    """Returns the folder if other users cannot move what is this user's in it. Raises PermissionError if they can."""
     found = os.stat(path)
     if sys.platform != "win32" and (
         found.st_uid not in (0, os.geteuid()) or (found.st_mode & OTHERS_MAY_WRITE and not found.st_mode & stat.S_ISVTX)
@@ -92,8 +93,8 @@ def _safe(path: Path) -> Path:
 
 
 def _own(path: Path) -> Path:
-    """The folder, made if it is not there; nobody else can write to it from now on. Raises PermissionError if it is a
-    link, or somebody else's."""
+    """Makes the folder if it is not there, and returns it; nobody else can write to it from now on. Raises
+    PermissionError if it is a link, or somebody else's."""
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     if sys.platform != "win32":
@@ -124,8 +125,8 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _remove_without_lock(folder: Path) -> None:
-    """The lock comes first and goes at any time while a folder is removed: without it there is nothing that lives, but
-    in an empty folder, whose process makes another one."""
+    """Removes a folder in which there is no lock. That comes first, and goes at any time while a folder is removed:
+    without it nothing lives, but in an empty folder, whose process makes another one."""
     try:
         folder.rmdir()
     except OSError:

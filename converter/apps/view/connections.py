@@ -26,7 +26,7 @@ class Connections:
         self._waiting: dict[asyncio.Transport, float] = {}
 
     async def accept(self, listening: socket, protocol: Callable[[], asyncio.Protocol]) -> None:
-        """Until it is cancelled."""
+        """Accepts connections until it is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -56,7 +56,7 @@ class Connections:
 
     @contextmanager
     def answering(self, transport: asyncio.Transport) -> Iterator[None]:
-        """Inside, the connection does not wait."""
+        """Keeps the connection from being closed as one that waits."""
         self._waiting.pop(transport, None)
         try:
             yield

@@ -33,7 +33,7 @@ class Button:
 
 
 def page(title: str, buttons: Sequence[Button], nonce: str) -> str:
-    """nonce: of the content security policy."""
+    """Returns the page. nonce: of the content security policy."""
     import orjson
 
     # "<" could end the script.
@@ -66,4 +66,3 @@ def policy(nonce: str) -> str:
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-

@@ -59,7 +59,7 @@ class Peers:
         return bool(users) and users <= self._welcome
 
     def _users_of(self, client: Address, port: int) -> set[int]:
-        """An earlier reading does not count: the address may have been another's then."""
+        """Returns the users of a connection as they are now: earlier, the address may have been another's."""
         asked_at = time.monotonic_ns()
         with self._lock:
             if self._read_at <= asked_at:
@@ -69,7 +69,7 @@ class Peers:
 
 
 def listed_sockets() -> list[Socket]:
-    """Of TCP, those that the system lists."""
+    """Returns the TCP sockets that the system lists."""
     found = []
     for table in TABLES:
         with suppress(OSError):
@@ -81,14 +81,15 @@ def listed_sockets() -> list[Socket]:
 
 
 def users_of(client: Address, port: int, sockets: Iterable[Socket]) -> set[int]:
-    """Of the socket with the client's address that is connected to a port of 127.0.0.1; empty if none is listed."""
+    """Returns the users of the socket with the client's address that is connected to a port of 127.0.0.1; none if it is
+    not listed."""
     near, far = _written(client), _written((LOOPBACK, port))
     # A socket of IPv6 has the same address at the end of a longer one.
     return {one.user for one in sockets if one.local.endswith(near) and one.remote.endswith(far)}
 
 
 def _written(address: Address) -> str:
-    """As the tables have it: the 32 bits of the address as a number of this machine, then the port."""
+    """Returns an address as the tables have it: its 32 bits as a number of this machine, then the port."""
     return f"{int.from_bytes(socket.inet_aton(address[0]), sys.byteorder):08X}:{address[1]:04X}"
 
 
@@ -104,7 +105,7 @@ def _tells_users() -> bool:
 
 
 def _this_users() -> set[int]:
-    """This user, and who became this user with su or sudo: the browser is theirs."""
+    """Returns this user, and who became this user with su or sudo: the browser is theirs."""
     if not hasattr(os, "geteuid"):
         return set()
     found = {ROOT, os.geteuid()}
@@ -116,7 +117,7 @@ def _this_users() -> set[int]:
 
 
 def user_numbered(text: str) -> int:
-    """Of a name, or of a number as text. Raises UsageError if there is no such user."""
+    """Returns the number of a user, given as name or number. Raises UsageError if there is no such user."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:

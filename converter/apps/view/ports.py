@@ -18,7 +18,8 @@ class PortTakenError(Exception):
 
 
 def listening_socket(port: int) -> socket.socket:
-    """On 127.0.0.1 only; port 0 is any free one. Raises PortTakenError, and OSError for a port that is not allowed."""
+    """Listens on 127.0.0.1 only; port 0 is any free one. Raises PortTakenError, and OSError for a port that is not
+    allowed."""
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # elsewhere it would let two programs share the port
@@ -36,7 +37,7 @@ def listening_socket(port: int) -> socket.socket:
 
 
 def holder_of(port: int) -> str:
-    """The program that listens on a port, as `trace_processor (process 123)`; "" where the system does not tell."""
+    """Names the program that listens on a port, as `trace_processor (process 123)`; "" if the system does not tell."""
     sockets = {f"socket:[{inode}]" for inode in _inodes_of(port)}
     if sockets:
         for process in Path("/proc").glob("[0-9]*"):
@@ -48,7 +49,7 @@ def holder_of(port: int) -> str:
 
 
 def _inodes_of(port: int) -> set[str]:
-    """Of the sockets that listen on a port."""
+    """Returns the inodes of the sockets that listen on a port."""
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

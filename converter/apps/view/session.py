@@ -44,7 +44,7 @@ class Session:
     folder: Path
 
     def run(self) -> int | None:
-        """Until a signal ends it; its number, None for Ctrl-C."""
+        """Serves until a signal ends it; returns its number, None for Ctrl-C."""
         was_enabled = gc.isenabled()
         gc.enable()  # this runs for hours
         try:
@@ -93,7 +93,7 @@ class Session:
             _tell("no browser could be started: open the address above in one")
 
     def _opening(self) -> str:
-        """What everybody may see, and leads only this user on."""
+        """Returns an address that everybody may see, and that leads only this user on."""
         if self.peers.are_known:
             return self.site.origin + self.site.opening_path
         return leading_file(self.folder, self._shown)

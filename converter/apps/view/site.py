@@ -50,7 +50,7 @@ class Site:
         return f"/{self.opening}"
 
     def symbols(self) -> SymbolServer | None:
-        """Of the trace that is shown now; None for a file that was converted before."""
+        """Returns what answers about the trace that is shown now; None for a file that was converted before."""
         trace = self.conversion.trace
         if trace is None:
             return None
@@ -59,7 +59,8 @@ class Site:
         return self._symbols[1]
 
     def viewer_file(self, path: str) -> Path | None:
-        """Of the copy of a viewer at the root; its index for the addresses of views inside it, which are not files."""
+        """Returns a file of the copy of a viewer at the root; its index for the addresses of views inside it, which are
+        no files."""
         found = self.viewer_files.get(path)
         is_view = "." not in path.rpartition("/")[2] and not path.startswith(self.prefix)
         return found or (self.viewer_files.get("/") if is_view else None)
@@ -67,7 +68,8 @@ class Site:
     # ------------------------------------------------------------ addresses
 
     def trace_path(self, viewer: Viewer) -> str:
-        """The same for every state of the inputs, and without names: the host of a viewer may see it."""
+        """Returns a path that is the same for every state of the inputs, and has no names: the host of a viewer may see
+        it."""
         suffix = "" if self.conversion.trace is None else viewer.suffix
         return f"{self.prefix}/trace{suffix}"
 
@@ -86,7 +88,7 @@ class Site:
         return self.origin if self.viewer_files else viewer.origin
 
     def buttons(self, only: Viewer | None) -> list[Button]:
-        """only: the viewer of which there is a copy at the root."""
+        """Returns a button for each viewer. only: the one of which there is a copy at the root."""
         shown = self.conversion
         symbol_server = NO_SERVER if shown.trace is None else self.server
         return [
@@ -103,7 +105,7 @@ class Site:
 
 
 def viewer_files(folder: str) -> dict[str, Path]:
-    """URL path → file, of all files in the folder of a viewer. Raises UsageError if it is none."""
+    """Maps URL paths to the files in the folder of a viewer. Raises UsageError if it is none."""
     root = Path(folder)
     if not (root / INDEX).is_file():
         raise UsageError(f"{folder}: not the folder of a viewer: it has no {INDEX}")

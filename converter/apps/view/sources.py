@@ -11,8 +11,8 @@ from traceferry.model import Trace
 
 
 def source_text(trace: Trace, path: str, preferred: Sequence[int], roots: Sequence[str]) -> str:
-    """preferred: rows of the trace's sources that are to be taken before others of this path; roots: the user's
-    folders, absolute and without links.
+    """Returns the text of a source file. preferred: rows of the trace's sources that are to be taken before others of
+    this path; roots: the user's folders, absolute and without links.
 
     Raises UsageError where the trace does not name the file, or there is no text of it.
     """

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 async def in_thread(function: Callable[[], Result]) -> Result:
-    """What the function returns or raises. Its thread ends with the process, whatever it does."""
+    """Returns or raises what the function does. Its thread ends with the process, whatever it does."""
     future: Future[Result] = Future()
 
     def run() -> None:

@@ -52,15 +52,15 @@ VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
 
 
 def address(viewer: Viewer, origin: str, trace_url: str, symbol_server: str, has_sources: bool) -> str:
-    """The viewer with the trace loaded. origin: where the viewer is served; symbol_server: its address; has_sources:
-    the trace holds sources."""
+    """Returns what opens the viewer with the trace loaded. origin: where the viewer is served; symbol_server: its
+    address; has_sources: the trace holds sources."""
     if viewer is FIREFOX:
         return f"{origin}/from-url/{quote(trace_url, safe='')}/" + _firefox_query(symbol_server)
     return f"{origin}{NO_ANALYTICS}#!/?{urlencode({'url': trace_url} | _perfetto_query(has_sources))}"
 
 
 def receiving_address(viewer: Viewer, origin: str, symbol_server: str, has_sources: bool) -> str:
-    """The viewer, waiting for a message with the trace."""
+    """Returns what opens the viewer and lets it wait for a message with the trace."""
     if viewer is FIREFOX:
         return f"{origin}/from-post-message/" + _firefox_query(symbol_server)
     query = urlencode(_perfetto_query(has_sources))

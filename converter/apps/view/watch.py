@@ -32,8 +32,8 @@ def _state_of(path: str) -> tuple[int, int, int] | None:
 
 
 async def changes(paths: Sequence[str], seen: State) -> AsyncIterator[State]:
-    """A state that differs from the one before, once it stays the same for a moment: a recorder may still be writing.
-    seen: the first to compare with."""
+    """Yields each state that differs from the one before, once it stays the same for a moment: a recorder may still be
+    writing. seen: the first to compare with."""
     latest = seen
     while True:
         await asyncio.sleep(POLL_SECONDS)
