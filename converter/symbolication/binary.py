@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
 from elftools.elf.elffile import ELFFile
 
 from traceferry.common.errors import FormatError
@@ -91,18 +92,20 @@ class Binary:
         except HEADER_ERRORS as error:
             raise self._unreadable(str(error)) from None
 
-    def _headers(self, of_one: Callable[[int], Any], n: int, least_size: int) -> list[Any]:
-        """The n headers of a table, each of which takes some bytes."""
-        if n > len(self.data) // least_size:
+    def _headers(self, n: int, table: str) -> list[Any]:
+        """Returns the first n headers of a table, "sh" of sections or "ph" of segments. What pyelftools makes of these
+        is not asked: it reads a dynamic segment through when it makes it."""
+        layout = self._elf.structs.Elf_Shdr if table == "sh" else self._elf.structs.Elf_Phdr
+        begin, step = self._elf[f"e_{table}off"], self._elf[f"e_{table}entsize"]
+        if begin > 0 and step < layout.sizeof():
+            raise self._unreadable(f"Too small e_{table}entsize: {step}")
+        if n > len(self.data) // layout.sizeof():
             raise self._unreadable(f"it has no room for {n} headers")
-        return [self._header(partial(of_one, nth)) for nth in range(n)]
+        return [self._header(partial(struct_parse, layout, self._elf.stream, begin + nth * step)) for nth in range(n)]
 
     def _segments(self) -> list[Segment]:
-        """Headers alone: pyelftools reads a dynamic segment through when it makes it."""
         n = self._elf["e_phnum"]
-        if n == PN_XNUM:
-            n = self._header(lambda: self._elf._get_section_header(0)["sh_info"])
-        headers = self._headers(self._elf._get_segment_header, n, PROGRAM_HEADER_SIZES[self.word_size])
+        headers = self._headers(self._headers(1, "sh")[0]["sh_info"] if n == PN_XNUM else n, "ph")
         return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
 
     @property
@@ -136,7 +139,7 @@ class Binary:
     def section_headers(self) -> list[SectionHeader]:
         """The same. Raises FormatError where a header is damaged."""
         n = self._header(self._elf.num_sections)
-        headers = self._headers(self._elf._get_section_header, n, SECTION_HEADER_SIZES[self.word_size])
+        headers = self._headers(n, "sh")
         texts = memoryview(b"")
         if headers:
             number = self._header(self._elf.get_shstrndx)
@@ -275,12 +278,12 @@ class Binary:
         are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not installed."""
         if not self._can_be_decompressed():
             return None
+        from cffi import FFI
         from symbolic import Archive
-        from symbolic._lowlevel import ffi
         from symbolic.exceptions import SymbolicError
 
         # Nothing is copied; what symbolic makes is its own.
-        data = ffi.from_buffer("uint8_t[]", owner_of(self.data))
+        data = FFI().from_buffer("uint8_t[]", owner_of(self.data))
         try:
             archive = Archive.from_bytes(data)
             first = next(iter(archive.iter_objects()), None)
@@ -344,8 +347,6 @@ def _name_at(texts: memoryview, at: int) -> str:
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 0x2, 0x4, 0x800
 # The number of segments is then in the header of section 0.
 PN_XNUM = 0xFFFF
-# In bytes, by the size of a word.
-PROGRAM_HEADER_SIZES, SECTION_HEADER_SIZES = {4: 32, 8: 56}, {4: 40, 8: 64}
 # What Breakpad hashes where a file has no build id.
 HASHED_BYTES = 4096
 
