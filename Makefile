@@ -73,7 +73,7 @@ $(VENV)/.compiler: $(VENV)/.tools
 	@$(BIN)/python -c 'import os, shutil, sys, sysconfig; \
 	  sys.exit(not shutil.which((os.environ.get("CC") or sysconfig.get_config_var("CC")).split()[0]))' && : >$@ || { \
 	  echo "no C compiler here: installing one into $(VENV)"; $(PIP) install ziglang && \
-	  echo 'export CC="$(BIN)/python -m ziglang cc" ZIG_GLOBAL_CACHE_DIR=build/zig ZIG_LOCAL_CACHE_DIR=build/zig' >$@; }
+	  echo 'export CC="$(BIN)/python -m ziglang cc" LDSHARED="$(BIN)/python -m ziglang cc -shared" ZIG_GLOBAL_CACHE_DIR=build/zig ZIG_LOCAL_CACHE_DIR=build/zig' >$@; }
 
 # Compiles what changed. An editable install would compile all kernels each time.
 $(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler kernel_stubs.py $(KERNELS)
