@@ -12,7 +12,7 @@ from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.model import StreamedTable, Trace
 from traceferry.reading import ImportContext, LoadOptions
-from traceferry.timeline import running_arrays as running
+from traceferry.timeline import running
 from traceferry.timeline.balance import CallTotals
 
 METHODS = [0x500 + 16 * nth for nth in range(6)]

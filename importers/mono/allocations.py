@@ -100,7 +100,7 @@ class ThreadAllocations:
     def decoded(self) -> Iterator[Sites]:
         """As they are decoded, with what else there is."""
         kept: list[tuple[Array, ...]] = []
-        buffers = self.log.buffers[self.thread.buffers].ravel()
+        buffers = self.log.buffers[self.thread.buffers]
         methods, types = self.frames.methods, self.frames.types
         for sites in site_pieces(self.log, buffers, methods, types, self.stacks, self.pairs):
             if self.keeps and sites.is_block:

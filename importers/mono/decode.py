@@ -11,28 +11,14 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.importers.mono import cursor_inlined as cursor
 from traceferry.importers.mono import layout as mlpd
-from traceferry.importers.mono import log_kernel
+from traceferry.importers.mono._cursor import BUFFER, CUT_OFF, DAMAGE
+from traceferry.importers.mono._log import STATISTICS, EventReader
 from traceferry.importers.mono.events import Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, Header, Metadata
-from traceferry.kernels.leb128 import CUT, ENDLESS
-from traceferry.kernels.tables import doubled
 from traceferry.model import Array
-from traceferry.timeline.running_arrays import RunningTotals
+from traceferry.timeline.running import RunningTotals
 
-# Why an event is damaged; what the end of the file cuts, for one of CUT_OFF.
-CUT_OFF = (CUT, cursor.BAD_COUNT)
-REASONS = {
-    CUT: "the event is truncated",
-    ENDLESS: "a number of more than ten bytes",
-    cursor.UNKNOWN_EVENT: "an unknown event",
-    cursor.BAD_COUNT: "a count larger than the buffer",
-    cursor.UNKNOWN_VALUE: "a value of unknown type",
-}
-RECORD_WIDTH = log_kernel.WIDTHS["record"]
-FIRST_ITEMS = 1 << 12
-FIRST_RECORDS = 1 << 14
 PIECE = 1 << 16
 SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
@@ -43,7 +29,7 @@ HYBRID = 15
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
 NEVER = (1 << 64) - 1
-NOTHING = np.empty(0, np.uint64)
+NO_TIDS = np.empty(0, np.uint64)
 
 
 def times(ts: Array) -> Array:
@@ -64,9 +50,10 @@ COUNTED: dict[str, tuple[Event, ...]] = {
     "alloc": (Event.ALLOC, Event.ALLOC_BT), "moves": (Event.GC_MOVE,), "objects": (Event.HEAP_OBJECT,),
     "roots": (Event.HEAP_ROOT,), "hits": (Event.HIT,),
 }  # fmt: skip
-STATISTICS = ("first_ts", "last_ts", "events", "bad", "bad_at", *COUNTED)
+COLUMNS = (*STATISTICS, *COUNTED)
 # What the first pass finds in each buffer; first_ts is NEVER in one without events that have a time.
-STATS = np.dtype([(name, np.uint64) for name in STATISTICS])
+STATS = np.dtype([(name, np.uint64) for name in COLUMNS])
+NO_STATS = np.empty(0, STATS)
 
 
 class Records:
@@ -74,10 +61,10 @@ class Records:
     event clock."""
 
     def __init__(self, table: Array, pool: Array, program: Program) -> None:
-        self.at, self.ts = table[:, 0].astype(np.int64), times(table[:, 1])
-        self.kind, self.buffer = table[:, 2].astype(np.uint8), (table[:, 2] >> 32).astype(np.int64)
-        self.declared = (table[:, 2] >> 8 & 0xFFFFFF).astype(np.int32)
-        self._begin = np.append(table[:, 3], len(pool)).astype(np.int64)
+        self.at, self.ts = table["at"].copy(), times(table["ts"])
+        self.kind, self.buffer = table["kind"].copy(), table["buffer"].astype(np.int64)
+        self.declared = table["declared"].copy()
+        self._begin = np.append(table["first_value"], len(pool)).astype(np.int64)
         self._pool = pool
         self._program = program
         self._columns: dict[str, Array] = {}
@@ -125,8 +112,8 @@ class Records:
 
 @dataclass
 class Log:
-    """A file. tids: uint64, for each buffer; buffers: uint64 [n, 6], as the kernels take them, up to the last whole
-    event of each; stats: STATS of each; call_sums: of no thread, unless it was asked for."""
+    """A file. tids: uint64, for each buffer; buffers: BUFFER of each, up to its last whole event; stats: STATS of each;
+    call_sums: of no thread, unless it was asked for."""
 
     source: Source
     header: Header
@@ -156,7 +143,7 @@ class Log:
         """The events of these kinds in some of the buffers."""
         columns = np.full(256, -1, np.int32)
         columns[list(kinds)] = 0
-        return read(self.source, self.buffers[rows].ravel(), self.program, columns, most=PIECE)
+        return read(self.source, self.buffers[rows], self.program, columns, most=PIECE)
 
 
 def header_of(source: Source) -> Header:
@@ -195,7 +182,7 @@ def read_log(source: Source, adds_calls: bool = False) -> Log:
 
 
 def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
-    """(thread ids, buffers as the kernels take them, what is wrong with them).
+    """Returns thread ids, BUFFER of each, and what is wrong with them.
 
     A buffer that ends where none begins is damaged: if one begins inside it, its length is wrong.
     """
@@ -230,7 +217,7 @@ def find_buffers(source: Source, at: int) -> tuple[Array, Array, list[Problem]]:
         tids.append(tid)
         rows.append((begin, end, time_base, ptr_base, obj_base, method_base))
         at = end
-    return np.array(tids, np.uint64), np.array(rows, np.uint64).reshape(-1, cursor.B_WIDTH), problems
+    return np.array(tids, np.uint64), np.array(rows, BUFFER), problems
 
 
 def _is_boundary(data: memoryview, at: int) -> bool:
@@ -253,8 +240,8 @@ def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
     bad = log.stats["bad"]
     for row in np.flatnonzero(bad).tolist():
         reason = int(bad[row])
-        if reason not in CUT_OFF or int(log.buffers[row, 0]) not in cut:
-            yield Problem("bad_record", int(log.stats["bad_at"][row]), REASONS.get(reason, ""))
+        if reason not in CUT_OFF or int(log.buffers["begin"][row]) not in cut:
+            yield Problem("bad_record", int(log.stats["bad_at"][row]), DAMAGE.get(reason, ""))
 
 
 # ---------------------------------------------------------------- the first pass
@@ -265,57 +252,41 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
     stats["first_ts"] = NEVER
     columns = np.zeros(256, np.int32)
     for name, kinds in COUNTED.items():
-        columns[list(kinds)] = STATISTICS.index(name)
+        columns[list(kinds)] = COLUMNS.index(name)
     program, call_sums = program_of(layout), RunningTotals(tids if adds_calls else tids[:0])
-    (records,) = read(source, buffers.ravel(), program, columns, stats.view(np.uint64), call_sums)
+    (records,) = read(source, buffers, program, columns, stats, call_sums)
     whole = buffers.copy()
     damaged = stats["bad"] > 0
-    whole[damaged, cursor.B_END] = stats["bad_at"][damaged]
+    whole["end"][damaged] = stats["bad_at"][damaged]
     return Log(source, header, layout, program, tids, whole, stats, records, call_sums)
 
 
 def read(
-    source: Source, buffers: Array, program: Program, columns: Array, stats: Array = NOTHING,
+    source: Source, buffers: Array, program: Program, columns: Array, stats: Array = NO_STATS,
     call_sums: RunningTotals | None = None, most: int = 0,
 ) -> Iterator[Records]:  # fmt: skip
-    """Runs the kernel `read` over buffers. most: rows and values of a piece, if one event does not have more; 0: all in
+    """Reads buffers with an `EventReader`. most: rows and values of a piece, if one event does not have more; 0: all in
     one."""
     # Backtraces of allocations are known by their bytes, unless they are kept.
-    sums, state = (call_sums or RunningTotals(NOTHING)).arrays, program.state(N_LISTS if columns[Event.ALLOC_BT] else 0)
-    records = np.empty((most or FIRST_RECORDS) * RECORD_WIDTH, np.uint64)
-    pool = np.empty(most or FIRST_ITEMS, np.uint64)
-    for window in windows(source, buffers):
-        stopped = cursor.ROWS
-        while stopped != cursor.DONE:
-            stopped = log_kernel.read(program.over(source.data, window, state), columns, stats, records, pool, sums)
-            if most and stopped != cursor.DONE and state[cursor.N_ROWS]:
-                yield _taken(records, pool, program, state)
-                pool = np.empty(len(pool), np.uint64)
-            elif stopped == cursor.POOL:
-                pool = doubled(pool)
-            elif stopped == cursor.ROWS:
-                records = doubled(records)
-    yield _taken(records, pool, program, state)
+    cursor = program.cursor(source.data, buffers, N_LISTS if columns[Event.ALLOC_BT] else 0)
+    counted = stats.view(np.uint64).reshape(-1, len(COLUMNS))
+    reader = EventReader(cursor, columns, counted, (call_sums or RunningTotals(NO_TIDS)).sums, most)
+    for n_buffers in windows(source, buffers):
+        while not reader.read(n_buffers):
+            yield Records(*reader.take(), program)
+    yield Records(*reader.take(), program)
 
 
-def _taken(records: Array, pool: Array, program: Program, state: Array) -> Records:
-    """What the kernel has written; it begins at the front again."""
-    n, n_pool = int(state[cursor.N_ROWS]), int(state[cursor.N_POOL])
-    state[[cursor.N_ROWS, cursor.N_POOL]] = 0
-    return Records(records.reshape(-1, RECORD_WIDTH)[:n], pool[:n_pool], program)
-
-
-def windows(source: Source, buffers: Array) -> Iterator[Array]:
-    """The buffers (as kernels take them, flat) up to a point in the file, then up to a later one, and so on until it is
-    all of them: kernels go on where they were. Only what lies between two points is in memory, if the file is large."""
-    rows = buffers.reshape(-1, cursor.B_WIDTH)
-    begins, ends = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+def windows(source: Source, buffers: Array) -> Iterator[int]:
+    """Returns how many of the buffers are in one part of the file, then in that and the next one, and so on until it is
+    all of them. Only what lies in a part is in memory, if the file is large."""
+    begins, ends = buffers["begin"].astype(np.int64), buffers["end"].astype(np.int64)
     first = 0
-    while first < len(rows):
+    while first < len(buffers):
         last = max(first + 1, int(np.searchsorted(ends, begins[first] + WINDOW, side="right")))
         extent = int(begins[first]), int(ends[last - 1])
         source.prefetch(*extent)
-        yield buffers[: last * cursor.B_WIDTH]
+        yield last
         if len(source.data) > LARGE:
             source.release(*extent)
         first = last

@@ -1,4 +1,4 @@
-"""The declarations of layout.Event, resolved once for the versions of a file into arrays that the kernels interpret."""
+"""The declarations of layout.Event, resolved once for the versions of a file into steps that a cursor follows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.mono import cursor_inlined as cursor
+from traceferry.importers.mono._cursor import ENCODINGS, N_SELECTED, STEP, Cursor
 from traceferry.importers.mono.layout import LATEST, METADATA, MONITORS, Event
-from traceferry.kernels.known_lists import LIST_WIDTH
 from traceferry.model import Array
 
+FAIL = ENCODINGS["fail"], 0, 0
 FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)([@#].*)?")
 
 
@@ -69,46 +69,39 @@ def fields_of(text: str, layout: Layout) -> list[Field]:
 
 
 class Program:
-    """What the kernels interpret. steps: int32, flat rows of (encoding, parameter, whether the value is kept); starts:
-    int32, the first row for each first byte, then for each `what` of metadata. By the number of a declaration, which is
-    the parameter of its last step, END: fields; n_single, int64: how many of its values are of single fields, which
-    come before those of lists."""
+    """The declarations as a `Cursor` follows them: steps, and starts, the first step for each first byte, then for each
+    `what` of metadata. By the number of a declaration, which is the parameter of its last step: fields; n_single,
+    int64: how many of its values are of single fields, which come before those of lists."""
 
     def __init__(self, layout: Layout) -> None:
         self.fields: list[list[Field]] = []
         self._layout = layout
         self._n_single: list[int] = []
         self._steps: list[tuple[int, int, int]] = []
-        starts = [self._add([*self._time(kind), (cursor.FAIL, 0, 0)]) for kind in range(256)]
+        starts = [self._add([*self._time(kind), FAIL]) for kind in range(256)]
         declared = [(int(event), text) for event in Event for text in event.fields]
         for kind, text in (*declared, *MONITORS.items()):
             versions, _, fields = text.partition(" ") if text.startswith("@") else (None, "", text)
             if _has(versions, layout):
                 starts[kind] = self._declare(kind, fields)
         for kind in (Event.NAME, Event.LOAD, Event.UNLOAD):
-            starts[kind] = self._add([*self._time(kind), (cursor.SELECT, len(starts), 1)])
-            unknown = self._add([(cursor.POINTER, 0, 0), (cursor.FAIL, 0, 0)])
-            starts += [unknown] * cursor.N_SELECTED
+            starts[kind] = self._add([*self._time(kind), (ENCODINGS["select"], len(starts), 1)])
+            unknown = self._add([(ENCODINGS["pointer"], 0, 0), FAIL])
+            starts += [unknown] * N_SELECTED
             for kinds, what, since, text in METADATA:
                 if kind in kinds and since <= layout.events:
-                    starts[what - cursor.N_SELECTED] = self._declare(kind, f"pointer:pointer {text}", selected=True)
+                    starts[what - N_SELECTED] = self._declare(kind, f"pointer:pointer {text}", selected=True)
         self.n_single = np.array(self._n_single, np.int64)
         self.starts = np.array(starts, np.int32)
-        self.steps = np.array(self._steps, np.int32).ravel()
+        self.steps = np.array(self._steps, STEP)
         self._places: dict[str, Array] = {}
 
-    def state(self, n_lists: int = 0) -> Array:
-        """What a kernel begins with; n_lists: so many backtraces may be known by their bytes."""
-        state = np.zeros(cursor.N_STATE + n_lists * LIST_WIDTH, np.uint64)
-        state[cursor.MASK] = self._layout.pointer_mask
-        return state
-
-    def over(self, data: memoryview, buffers: Array, state: Array) -> tuple[memoryview, Array, Array, Array, Array]:
-        """A log as kernels take it: see `Cursor`. buffers: flat; state: of `state`."""
-        return data, buffers, self.steps, self.starts, state
+    def cursor(self, data: memoryview, buffers: Array, n_lists: int = 0) -> Cursor:
+        """Returns what reads the events of a file's buffers. n_lists: so many backtraces are known by their bytes."""
+        return Cursor(data, buffers, self.steps, self.starts, self._layout.pointer_mask, n_lists)
 
     def place_of(self, name: str) -> Array:
-        """int8: for each declaration, which of its values the single field is; -1 where it has no such field."""
+        """Returns which of its values the single field is, int8 for each declaration; -1 where it has no such field."""
         if name not in self._places:
             names = [[f.name for f in fields if f.is_kept and not f.is_listed] for fields in self.fields]
             self._places[name] = np.array([of.index(name) if name in of else -1 for of in names], np.int8)
@@ -118,19 +111,19 @@ class Program:
         """Whether the time follows the first byte."""
         untimed = kind in (Event.HEAP_OBJECT, Event.HEAP_ROOT) or kind & 15 == 9
         untimed |= kind & 15 == 7 and kind != Event.UBIN
-        return [(cursor.DELTA, 0, 0)] if self._layout.events >= 13 or not untimed else []
+        return [(ENCODINGS["delta"], 0, 0)] if self._layout.events >= 13 or not untimed else []
 
     def _declare(self, kind: int, text: str, selected: bool = False) -> int:
         fields = fields_of(text, self._layout)
         steps = [] if selected else self._time(kind)
         for nth, field in enumerate(fields):
             if field.repeated and not fields[nth - 1].repeated:
-                steps.append((cursor.REPEAT, _next_group(fields[nth:]), 0))
+                steps.append((ENCODINGS["repeat"], _next_group(fields[nth:]), 0))
             parameter = _next_group(fields[nth:]) if field.encoding == "count" else field.parameter
-            steps.append((cursor.ENCODINGS[field.encoding], parameter, int(field.is_kept)))
+            steps.append((ENCODINGS[field.encoding], parameter, int(field.is_kept)))
         declared = [Field("what", "byte", 0, False), *fields] if selected else fields
         n_single = sum(f.is_kept and not f.is_listed for f in declared)
-        steps.append((cursor.END, len(self.fields), n_single))
+        steps.append((ENCODINGS["end"], len(self.fields), n_single))
         self.fields.append(declared)
         self._n_single.append(n_single)
         return self._add(steps)

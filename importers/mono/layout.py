@@ -103,7 +103,7 @@ class Event(IntEnum):
     A field is `name:encoding`, with `@14-` from data version 14 on, `@-12` until 12, `@13-13` in 13 only, and so is a
     declaration as a whole; `#` instead of `@` asks for the version of counters: see `events.Layout`. `_` is a field
     that is not kept, and `*` one of the group that is repeated as often as the count before it says. Encodings are
-    those of `cursor_inlined`; `text=5` is a text, if the event's first field is 5; `=1` is not in the file: the value
+    those of `_cursor`; `text=5` is a text, if the event's first field is 5; `=1` is not in the file: the value
     is 1. A type is a class, from version 15 on a vtable.
     """
 

@@ -122,7 +122,7 @@ class _Process:
         return int(self.log.stats[what][life.buffers].sum()) if life.buffers else 0
 
     def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[model.Table]:
-        losses, buffers = dict[str, int](), self.log.buffers[life.buffers].ravel()
+        losses, buffers = dict[str, int](), self.log.buffers[life.buffers]
         span = life.start_ts, end_ts
         yield from call_pieces(self.log, buffers, self.frames.methods, span, self.shift_ns, losses)
         self._note(life, losses)

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceferry.files.source import Source
 from traceferry.importers.mono import decode
+from traceferry.importers.mono._cursor import DAMAGE
 from traceferry.importers.mono.decode import Records
 from traceferry.importers.mono.events import Field, Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_SIZE, MONITOR_EVENTS, Event
@@ -32,8 +33,8 @@ def described(source: Source, offset: int) -> Iterator[str]:
     for problem in problems:
         if problem.offset >= offset:
             yield f"{problem.offset} ! {problem.kind} {problem.detail}".rstrip()
-    for tid, buffer in zip(tids.tolist(), buffers, strict=True):
-        begin, end, time_base, ptr_base, obj_base, method_base = buffer.tolist()
+    for nth, (tid, buffer) in enumerate(zip(tids.tolist(), buffers.tolist(), strict=True)):
+        begin, end, time_base, ptr_base, obj_base, method_base = buffer
         if end <= max(offset, begin):
             continue
         yield (
@@ -41,12 +42,12 @@ def described(source: Source, offset: int) -> Iterator[str]:
             f"obj_base={obj_base:#x} thread={tid:#x} method_base={method_base:#x}"
         )
         stats = np.zeros(1, decode.STATS)
-        (records,) = decode.read(source, buffer, program, np.zeros(256, np.int32), stats.view(np.uint64))
+        (records,) = decode.read(source, buffers[nth : nth + 1], program, np.zeros(256, np.int32), stats)
         for row in np.flatnonzero(records.at >= offset).tolist():
             yield _event(source, program, records, row)
         reason, bad_at = stats[["bad", "bad_at"]][0].item()
         if reason and bad_at >= offset:
-            yield f"{bad_at} ! {decode.REASONS[reason]}; the rest of the buffer is skipped"
+            yield f"{bad_at} ! {DAMAGE[reason]}; the rest of the buffer is skipped"
 
 
 def _event(source: Source, program: Program, records: Records, row: int) -> str:

@@ -1,1 +1,0 @@
-from libc.string cimport memcpy
