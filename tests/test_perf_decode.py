@@ -1,7 +1,6 @@
 """perf.data: bytes into columns. Real recordings against what `perf` 6.1 says about them; everything else from bytes
 that are made here, field by field."""
 
-import importlib
 import struct
 from collections.abc import Sequence
 from dataclasses import fields
@@ -11,11 +10,10 @@ import numpy as np
 import pytest
 from conftest import cuts, shared
 from support import for_each
-from test_kernels import interpreted
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import open_source
-from traceferry.importers.perf import perf_kernel, sniff
+from traceferry.importers.perf import sniff
 from traceferry.importers.perf.decode import read
 from traceferry.importers.perf.layout import FLAGS, SampleType
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Mmap, Recording
@@ -860,34 +858,10 @@ def test_bytes_changed(order: str, piped: bool) -> None:
                 continue
 
 
-def test_compiled_and_interpreted_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    if str(perf_kernel.__file__).endswith(".py"):
-        pytest.skip("the kernels are not compiled here")
-    twin = interpreted("traceferry.importers.perf.perf_kernel")
-    cases = [small(order, piped) for order in ORDERS for piped in (False, True)]
-    cases += [file(o, sample(o, body_of(o, sum(ALL_BITS))), [attr_of(o, sum(ALL_BITS))]) for o in ORDERS]
-    compiled = [columns(opened(case)) for case in cases]
-    for name in ("walk", "samples"):
-        for module in ("stream", "samples"):
-            kernel = importlib.import_module(f"traceferry.importers.perf.{module}").perf_kernel
-            monkeypatch.setattr(kernel, name, getattr(twin, name))
-    assert [columns(opened(case)) for case in cases] == compiled
-
-
 def columns(found: Recording) -> list[Any]:
     tables: tuple[Any, ...] = (found.samples, found.switches)
     lists = [getattr(table, column.name).tolist() for table in tables for column in fields(table)]
     return [*lists, found.tasks, found.maps, found.n_records, found.problems]
-
-
-def test_kernels_check_lengths() -> None:
-    data = memoryview(file("<", plain_sample("<", 5)))
-    one, state = np.zeros(1, np.int64), np.zeros(5, np.int64)
-    with pytest.raises(ValueError, match="wrong length"):
-        perf_kernel.walk(data, False, state, one, one, one, np.zeros(1, np.int32))
-    state = np.array([0, 10**6, 0, 0, 0, 0], np.int64)
-    with pytest.raises(ValueError, match="outside the data"):
-        perf_kernel.walk(data, False, state, one, one, one, np.zeros(1, np.int32))
 
 
 # ---------------------------------------------------------------- dump

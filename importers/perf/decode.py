@@ -69,7 +69,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],
-        n_records=int(stream.counts.sum()),
+        n_records=len(stream.sample_at) + len(stream.other_at),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceferry.importers.perf._records import LAYOUT
 from traceferry.importers.perf.fields import CutError, Fields
 from traceferry.importers.perf.layout import (
     ATTR_SIZE_VER0,
@@ -130,9 +131,9 @@ def _modifiers(attr: Attr) -> str:
 
 @dataclass(frozen=True)
 class EventTable:
-    """What the kernels know of the events: layouts uint64 (see perf_kernel), ids uint64 rising and id_events int32;
-    id_at, id_before_end: where records have their id, -1 nowhere, and whether there is a sample_id at all, as the
-    first event says."""
+    """The events as records refer to them: layouts of LAYOUT, ids uint64 rising and id_events int32; id_at,
+    id_before_end: where records have their id, -1 nowhere, and whether there is a sample_id at all, as the first event
+    says."""
 
     layouts: Array
     ids: Array
@@ -167,7 +168,7 @@ def event_table(events: list[Event]) -> EventTable:
     order = np.argsort(ids)
     first = events[0].sample_type
     return EventTable(
-        np.array([_layout(event) for event in events], np.uint64).ravel(),
+        np.array([_layout(event) for event in events], LAYOUT),
         ids[order],
         np.array(list(event_of_id.values()), np.int32)[order],
         id_at(first),
@@ -176,19 +177,20 @@ def event_table(events: list[Event]) -> EventTable:
     )
 
 
-def _layout(event: Event) -> list[int]:
+def _layout(event: Event) -> tuple[int, ...]:
     attr = event.attr
     branches = attr.branch_sample_type
-    return [
+    return (
         int(event.sample_type),
         attr.read_format,
         attr.sample_regs_user.bit_count(),
         attr.sample_regs_intr.bit_count(),
-        bool(branches & BRANCH_HW_INDEX) + 2 * bool(branches & BRANCH_COUNTERS),
+        bool(branches & BRANCH_HW_INDEX),
+        bool(branches & BRANCH_COUNTERS),
         0 if event.is_freq or attr.sample_period > COUNTED else attr.sample_period,
         sample_id_size(event),
         words_size(event.sample_type, SAMPLE_WORDS),
-    ]
+    )
 
 
 def words_size(sample_type: SampleType, words: tuple[SampleType, ...]) -> int:

@@ -155,7 +155,7 @@ PRECISE_AT = 15
 
 
 class SampleType(IntFlag):
-    """attr.sample_type: what a sample holds. Not in the order in which it holds them: see `perf_kernel.parse`."""
+    """attr.sample_type: what a sample holds. Not in the order in which it holds them: see `parse` in _records.pyx."""
 
     IP = 1 << 0
     TID = 1 << 1

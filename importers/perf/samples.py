@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 
 from traceferry.files.source import release
-from traceferry.importers.perf import perf_kernel
+from traceferry.importers.perf._records import SampleDecoder
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.layout import SampleType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
 from traceferry.model import Array
 
-FOUND = perf_kernel.FOUND_SLOTS
-LAST = 1 << 62
-# In the order of the kernel's parameters.
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
     "addr": np.uint64, "ip": np.uint64, "cpumode": np.uint8, "chain_start": np.int64, "chain_n": np.int32,
@@ -40,21 +37,21 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
 def read_samples(stream: Stream, events: list[Event], table: EventTable, problems: list[Problem]) -> Samples:
     """All readable samples. stream.sample_at holds their offsets afterwards."""
     absent = _absent_columns(events)
-    buffers = {
-        name: stream.sample_at if name == "offset" else np.empty(0 if name in absent else len(stream.sample_at), dtype)
-        for name, dtype in COLUMNS.items()
-    }
+    n = len(stream.sample_at)
+    columns = {name: np.empty(n, dtype) for name, dtype in COLUMNS.items() if name not in absent}
+    columns["offset"] = stream.sample_at
     # Beside copies of stacks, chains would keep the copies' pages in memory.
     chain_from = _chain_from(stream) if "user_at" in absent else -1
     chain = np.empty(stream.sample_bytes // 8 if chain_from < 0 else 0, np.uint64)
-    found = _decode(stream, table, buffers, chain, chain_from)
+    decoder = SampleDecoder(stream.data, stream.big, table, columns, chain, chain_from)
+    _decode(decoder, stream)
+    _note_problems(decoder, problems)
     if chain_from < 0:
-        chain = _shrunk(chain, int(found[FOUND["n_chain"]]))
+        chain = _shrunk(chain, decoder.n_chain)
     else:
         chain = np.frombuffer(stream.data, np.uint64, (len(stream.data) - chain_from) // 8, chain_from)
-    problems += problems_of(found, "samples too short for what their event says")
-    n = int(found[FOUND["n_rows"]])
-    columns = {name: buffers[name][:n] for name in COLUMNS if name not in absent}
+    n = decoder.n_rows
+    columns = {name: column[:n] for name, column in columns.items()}
     _sort_by_time(columns)
     columns |= {name: np.broadcast_to(np.array(value, COLUMNS[name]), n) for name, value in absent.items()}
     samples = Samples(**columns, chain=chain)
@@ -62,15 +59,13 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
     return samples
 
 
-def problems_of(found: Array, detail: str) -> list[Problem]:
-    """The problems that the kernel found."""
-    problems = []
-    if found[FOUND["n_bad"]]:
-        problems.append(Problem("bad_record", int(found[FOUND["n_bad"]]), int(found[FOUND["first_bad"]]), detail))
-    if found[FOUND["n_no_event"]]:
-        n, at = int(found[FOUND["n_no_event"]]), int(found[FOUND["first_no_event"]])
-        problems.append(Problem("unknown_event_id", n, at, "records of no event"))
-    return problems
+def _note_problems(decoder: SampleDecoder, problems: list[Problem]) -> None:
+    if decoder.n_bad:
+        detail = "samples too short for what their event says"
+        problems.append(Problem("bad_record", decoder.n_bad, decoder.first_bad, detail))
+    if decoder.n_no_event:
+        detail = "records of no event"
+        problems.append(Problem("unknown_event_id", decoder.n_no_event, decoder.first_no_event, detail))
 
 
 def _absent_columns(events: list[Event]) -> dict[str, int]:
@@ -90,34 +85,21 @@ def _chain_from(stream: Stream) -> int:
     return -1 if bool(((stream.sample_at - first) & 7).any()) else first
 
 
-def _decode(stream: Stream, table: EventTable, buffers: dict[str, Array], chain: Array, chain_from: int) -> Array:
-    """Fills the buffers, long samples in windows. Returns what the kernel found in all of them."""
-    fields, found = np.zeros(perf_kernel.FIELDS_SIZE, np.uint64), np.zeros(len(FOUND), np.int64)
-    n_rows, n_chain, n_bad, n_no_event = (FOUND[name] for name in ("n_rows", "n_chain", "n_bad", "n_no_event"))
+def _decode(decoder: SampleDecoder, stream: Stream) -> None:
+    """Decodes all samples, long ones in windows."""
     offsets = stream.sample_at
-    is_long = has_payloads(len(offsets), stream.sample_bytes)
+    if not has_payloads(len(offsets), stream.sample_bytes):
+        decoder.decode(0, len(offsets))
+        return
     begin = 0
     while begin < len(offsets):
-        until = int(offsets[begin]) + WINDOW if is_long else LAST
-        end = begin + max(int(np.searchsorted(offsets[begin:], until)), 1)
-        first_row, first_chain = int(found[n_rows]), int(found[n_chain])
-        here = np.zeros(len(FOUND), np.int64)
-        # The kernel may write over the offsets.
-        start, stop = int(offsets[begin]), int(offsets[end - 1])
-        perf_kernel.samples(
-            stream.data, stream.big, offsets[begin:end], table.layouts, table.id_at, table.ids, table.id_events,
-            chain_from, fields, here, chain[first_chain:],
-            *(column[first_row : first_row + end - begin] for column in buffers.values()),
-        )  # fmt: skip
-        buffers["chain_start"][first_row : first_row + here[n_rows]] += first_chain
-        for n, first in ((n_bad, "first_bad"), (n_no_event, "first_no_event")):
-            if here[n] and not found[n]:
-                found[FOUND[first]] = here[FOUND[first]]
-        found[[n_rows, n_chain, n_bad, n_no_event]] += here[[n_rows, n_chain, n_bad, n_no_event]]
-        if is_long:
-            release(stream.data, start, stop)
+        # The decoder writes over the offsets.
+        start = int(offsets[begin])
+        end = begin + max(int(np.searchsorted(offsets[begin:], start + WINDOW)), 1)
+        stop = int(offsets[end - 1])
+        decoder.decode(begin, end)
+        release(stream.data, start, stop)
         begin = end
-    return found
 
 
 def _shrunk(chain: Array, n: int) -> Array:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf import perf_kernel
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.fields import until_nul
 from traceferry.importers.perf.layout import (
@@ -120,8 +119,8 @@ def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems
     n, no = len(at), np.full(len(at), -1, np.int32)
     end = at + read(at + 6, "u2").astype(np.int64)
     event = _event_of_records(table, read, at, end)
-    layout = table.layouts.reshape(-1, perf_kernel.LAYOUT_WIDTH)[np.maximum(event, 0)]
-    kinds, id_size = layout[:, 0], layout[:, perf_kernel.SAMPLE_ID_SIZE_AT].astype(np.int64)
+    layout = table.layouts[np.maximum(event, 0)]
+    kinds, id_size = layout["sample_type"], layout["sample_id_size"].astype(np.int64)
     is_whole = end - at - RECORD_HEADER_SIZE >= id_size
     misc = read(at + 4, "u2").astype(np.int32)
     body_end = np.where(is_whole, end - id_size, -1)
@@ -167,7 +166,7 @@ def _event_of_records(table: EventTable, read: Reader, at: Array, end: Array) ->
     """int32: the event of each record by the id in its sample_id; the first for the id 0 and where there is none, -1
     where no event has it."""
     event = np.zeros(len(at), np.int32)
-    if len(table.layouts) > perf_kernel.LAYOUT_WIDTH and table.id_before_end >= 0 and table.has_sample_id:
+    if len(table.layouts) > 1 and table.id_before_end >= 0 and table.has_sample_id:
         rows = np.flatnonzero(end - table.id_before_end >= at + RECORD_HEADER_SIZE)
         wanted = read(end[rows] - table.id_before_end, "u8")
         nth = np.minimum(np.searchsorted(table.ids, wanted), max(len(table.ids) - 1, 0))

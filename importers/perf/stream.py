@@ -10,15 +10,11 @@ import numpy as np
 
 from traceferry.files.decompress import Limit, decompress_stream
 from traceferry.files.source import release
-from traceferry.importers.perf import perf_kernel
+from traceferry.importers.perf._records import RecordScanner
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
 from traceferry.importers.perf.recording import Problem
-from traceferry.kernels.tables import doubled
 from traceferry.model import Array
 
-SLOT = perf_kernel.STATE_SLOTS
-STATUS_NAMES = {code: name for name, code in perf_kernel.STATUS_CODES.items()}
-N_TYPES = 129  # the last counts all types from there on
 # Of the file, in bytes: what is in memory at once where samples hold copies of stacks.
 WINDOW = 1 << 25
 LONG_SAMPLE = 2048
@@ -39,8 +35,8 @@ class Span:
 @dataclass
 class Stream:
     """data: what all offsets refer to: the file, then a directory's other files, then what was compressed; sample_at,
-    other_at: int64 offsets of the records, other_type int32 of sideband records; counts: how many there are of
-    each type; sample_bytes: the size of all samples."""
+    other_at: int64 offsets of the records, other_type int32 of sideband records; sample_bytes: the size of all
+    samples."""
 
     data: memoryview
     big: bool
@@ -48,7 +44,6 @@ class Stream:
     sample_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     other_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     other_type: Array = field(default_factory=lambda: np.zeros(0, np.int32))
-    counts: Array = field(default_factory=lambda: np.zeros(N_TYPES, np.int64))
     sample_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
 
@@ -68,7 +63,7 @@ def open_stream(
             spans.append(Span(name, begin, len(joined)))
         stream.data = memoryview(joined).toreadonly()
     for span in spans:
-        _walk(stream, span)
+        _scan(stream, span)
     return stream
 
 
@@ -78,36 +73,26 @@ def _aligned(data: bytearray) -> int:
     return len(data)
 
 
-def _walk(stream: Stream, span: Span) -> None:
+def _scan(stream: Stream, span: Span) -> None:
     """Adds the records of the span, and says how it ended where it is not whole."""
-    state = np.zeros(len(SLOT), np.int64)
-    begin, end, window = span.begin, max(span.begin, span.end), WINDOW
-    state[SLOT["pos"]], state[SLOT["end"]] = begin, min(begin + window, end)
-    sample_at = np.empty((span.end - span.begin) // USUAL_SAMPLE + 64 if span.end > span.begin else 1, np.int64)
-    other_at, other_type = np.empty(256, np.int64), np.empty(256, np.int32)
-    while True:
-        perf_kernel.walk(stream.data, stream.big, state, stream.counts, sample_at, other_at, other_type)
-        status = STATUS_NAMES[int(state[SLOT["status"]])]
-        if status == "samples_full":
-            sample_at = doubled(sample_at)
-        elif status == "others_full":
-            other_at, other_type = doubled(other_at), doubled(other_type)
-        elif status == "bad_size" or state[SLOT["end"]] == end:
+    size = max(span.end - span.begin, 0)
+    scanner = RecordScanner(stream.data, stream.big, span.begin, size // USUAL_SAMPLE + 64 if size else 1)
+    window = WINDOW
+    while not scanner.is_bad and scanner.position < span.end:
+        begin, end = scanner.position, min(scanner.position + window, span.end)
+        scanner.scan(end)
+        if end == span.end:
             break
-        else:  # the window's end is inside of a record, which may be longer than the window
-            at = int(state[SLOT["pos"]])
-            window = WINDOW if at > begin else 2 * window
-            if has_payloads(int(state[SLOT["n_samples"]]), int(state[SLOT["sample_bytes"]])):
-                release(stream.data, begin, at)
-            begin = at
-            state[SLOT["end"]] = min(at + window, end)
-    n_samples, n_others = int(state[SLOT["n_samples"]]), int(state[SLOT["n_others"]])
+        # The window's end is inside of a record, which may be longer than the window.
+        window = WINDOW if scanner.position > begin else 2 * window
+        if has_payloads(scanner.n_samples, scanner.sample_bytes):
+            release(stream.data, begin, scanner.position)
     stream.spans.append(span)
-    stream.sample_at = _joined(stream.sample_at, sample_at[:n_samples])
-    stream.other_at = _joined(stream.other_at, other_at[:n_others])
-    stream.other_type = _joined(stream.other_type, other_type[:n_others])
-    stream.sample_bytes += int(state[SLOT["sample_bytes"]])
-    _note_end(stream, span, status, int(state[SLOT["pos"]]))
+    stream.sample_at = _joined(stream.sample_at, scanner.sample_at)
+    stream.other_at = _joined(stream.other_at, scanner.other_at)
+    stream.other_type = _joined(stream.other_type, scanner.other_type)
+    stream.sample_bytes += scanner.sample_bytes
+    _note_end(stream, span, scanner)
 
 
 def has_payloads(n_samples: int, n_bytes: int) -> bool:
@@ -119,12 +104,13 @@ def _joined(one: Array, other: Array) -> Array:
     return np.concatenate([one, other]) if len(one) else other
 
 
-def _note_end(stream: Stream, span: Span, status: str, at: int) -> None:
-    if status == "cut":
-        stream.problems.append(Problem("truncated", 1, at, f"{span.name}: the last record of {span.end - at} bytes"))
-    elif status == "bad_size":
-        detail = f"{span.name}: a record smaller than its header; {span.end - at} bytes are not read"
+def _note_end(stream: Stream, span: Span, scanner: RecordScanner) -> None:
+    at, left = scanner.position, span.end - scanner.position
+    if scanner.is_bad:
+        detail = f"{span.name}: a record smaller than its header; {left} bytes are not read"
         stream.problems.append(Problem("bad_record", 1, at, detail))
+    elif scanner.is_cut:
+        stream.problems.append(Problem("truncated", 1, at, f"{span.name}: the last record of {left} bytes"))
 
 
 # ---------------------------------------------------------------- compression
@@ -147,7 +133,7 @@ def decompress(stream: Stream, header: Header, mmap_len: int, limit: Limit) -> N
             spans.append(Span(span.name, begin, len(joined), compressed=True))
     stream.data = memoryview(joined).toreadonly()
     for span in spans:
-        _walk(stream, span)
+        _scan(stream, span)
 
 
 def _decompress_into(
@@ -187,7 +173,7 @@ def compressed_payload(data: memoryview, header: Header, at: int) -> memoryview:
 
 
 def record_headers(data: memoryview, header: Header, span: Span) -> Iterator[tuple[int, int, int, int, int]]:
-    """(offset, type, misc, size, bytes of raw data that follow) of each whole record, as `perf_kernel.walk` finds them.
+    """(offset, type, misc, size, bytes of raw data that follow) of each whole record, as RecordScanner finds them.
     Where the span ends too early, a last one of type -1 has what is left as its size."""
     at = span.begin
     while at < span.end:

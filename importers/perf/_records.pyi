@@ -1,0 +1,52 @@
+from typing import Any, Protocol, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+LAYOUT: np.dtype[np.void]
+
+@final
+class RecordScanner:
+    position: int
+    n_samples: int
+    sample_bytes: int
+    is_bad: bool
+    is_cut: bool
+    def __new__(cls, data: Buffer, big: bool, begin: int, n_expected: int) -> Self: ...
+    @property
+    def sample_at(self) -> NDArray[np.int64]: ...
+    @property
+    def other_at(self) -> NDArray[np.int64]: ...
+    @property
+    def other_type(self) -> NDArray[np.int32]: ...
+    def scan(self, end: int) -> None: ...
+
+class Events(Protocol):
+    @property
+    def layouts(self) -> NDArray[Any]: ...
+    @property
+    def ids(self) -> NDArray[Any]: ...
+    @property
+    def id_events(self) -> NDArray[Any]: ...
+    @property
+    def id_at(self) -> int: ...
+
+@final
+class SampleDecoder:
+    n_rows: int
+    n_chain: int
+    n_bad: int
+    first_bad: int
+    n_no_event: int
+    first_no_event: int
+    def __new__(
+        cls,
+        data: Buffer,
+        big: bool,
+        table: Events,
+        columns: dict[str, NDArray[Any]],
+        chain: NDArray[np.uint64],
+        chain_from: int,
+    ) -> Self: ...
+    def decode(self, begin: int, end: int) -> None: ...
