@@ -11,8 +11,8 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perf import regions, stacks_kernel
-from traceferry.importers.perf.frames import FramesOf
+from traceferry.importers.perf import regions
+from traceferry.importers.perf._stacks import Paths, StackComposer, collect
 from traceferry.importers.perf.regions import (
     ANNOUNCED_LATE_NS,
     BEGINNING,
@@ -24,8 +24,7 @@ from traceferry.importers.perf.regions import (
     NOTHING,
     regions_of,
 )
-from traceferry.importers.perf.stacks import MAX_FRAMES, single_frames
-from traceferry.kernels.tables_kernel import enter_addresses, enter_pairs
+from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.model import CodeReader, Trace
 from traceferry.symbolication.code_mapping import CodeMappings, live_bytes
 from traceferry.symbolication.code_sizes import by_stretch
@@ -305,6 +304,8 @@ def test_code_sizes_of_any_reader(
 
 # ---------------------------------------------------------------- stacks
 
+# Of how many threads the latest stack is kept.
+CACHED = 64
 KERNEL, USER, GUEST = TOP - 128, TOP - 512, TOP - 2048
 ENTRIES = st.sampled_from([KERNEL, USER, GUEST, 0, 1, 2, 3, 4, 5])
 
@@ -321,7 +322,7 @@ class Sample(NamedTuple):
 SAMPLES = st.lists(
     st.builds(
         Sample, st.lists(ENTRIES, max_size=8), st.integers(2, 3), st.integers(0, 3), st.integers(0, 3),
-        st.sampled_from([-1, 7, 7 + stacks_kernel.PATH_SHAPE[0]]), st.integers(0, 5),
+        st.sampled_from([-1, 7, 7 + CACHED]), st.integers(0, 5),
     ),
     max_size=12,
 )  # fmt: skip
@@ -357,30 +358,8 @@ def columns_of(samples: list[Sample]) -> Columns:
     )
 
 
-class Collected(NamedTuple):
-    keys: list[tuple[int, int]]
-    times: list[tuple[int, int]]
-    paths: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def collected(columns: Columns, room: int = 16) -> Collected:
-    """The keys, their first and last times, and which ones each sample has. The room grows as often as it must."""
-    n, width = len(columns[1]), 16
-    held = [np.zeros(room, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
-    slots, state = np.full(2 * room, -1, np.int32), np.zeros(3, np.int64)
-    latest = np.zeros(stacks_kernel.LATEST_SHAPE, np.int64)
-    words = np.zeros((stacks_kernel.WORDS_SHAPE[0], width, stacks_kernel.WORDS_SHAPE[1]), np.int32)
-    paths = tuple(np.zeros(size, np.int32) for size in (n, n, len(columns[0]) + n))
-    while True:
-        stacks_kernel.collect(*columns, state, latest, words, *held, slots, *paths)
-        at, _, n_keys = state.tolist()
-        if at == n:
-            spaces, addresses, first, last = (column[:n_keys].tolist() for column in held)
-            return Collected(list(zip(spaces, addresses, strict=True)), list(zip(first, last, strict=True)), paths)
-        room *= 2
-        held = [np.resize(column, room) for column in held]
-        slots = np.full(2 * room, -1, np.int32)
-        enter_addresses(held[0], held[1], 0, n_keys, slots)
+def keys_in(paths: Paths) -> list[tuple[int, int]]:
+    return list(zip(paths.spaces.tolist(), paths.addresses.tolist(), strict=True))
 
 
 @many
@@ -388,7 +367,8 @@ def collected(columns: Columns, room: int = 16) -> Collected:
 def test_collect_finds_every_key_once(samples: list[Sample]) -> None:
     """With the times of its first and last sample."""
     samples.sort(key=lambda sample: sample.ts)
-    keys, found, _ = collected(columns_of(samples))
+    paths = collect(*columns_of(samples), n_expected=1)
+    keys, found = keys_in(paths), list(zip(paths.first_ts.tolist(), paths.last_ts.tolist(), strict=True))
     times = {key: [s.ts for s in samples if key in keys_of(s)] for sample in samples for key in keys_of(sample)}
     assert len(set(keys)) == len(keys)
     assert dict(zip(keys, found, strict=True)) == {key: (min(ts), max(ts)) for key, ts in times.items()}
@@ -416,8 +396,8 @@ def frames_at(key: tuple[int, int], version: int) -> list[int]:
 def test_compose(samples: list[Sample], max_frames: int) -> None:
     """Each sample's path, cut at the root by whole addresses; each stack once."""
     samples.sort(key=lambda sample: sample.ts)
-    columns = columns_of(samples)
-    keys, _, paths = collected(columns)
+    paths = collect(*columns_of(samples))
+    keys = keys_in(paths)
     n_versions = [1 if always_one_frame(key) else len(VERSIONS_AT) for key in keys]
     versions = [(key, nth) for key, n in zip(keys, n_versions, strict=True) for nth in range(n)]
     frames = [frames_at(*version) for version in versions]
@@ -426,28 +406,13 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
     flat = np.array([frame for some in frames for frame in some], np.int32)
     is_unknown, is_late = (np.array([address % n == 0 for (_, address), _ in versions], np.uint8) for n in (2, 3))
-    single = single_frames(first, FramesOf(first_frame, flat), is_unknown | is_late << 1)
-    assert (single[:, 0] >= 0).tolist() == [always_one_frame(key) for key in keys]
-    state = np.zeros(6, np.int64)
-    size = 8
-    prefix, frame, slots = np.zeros(size, np.int32), np.zeros(size, np.int32), np.full(2 * size, -1, np.int32)
-    (n_threads, n_columns), width, out = stacks_kernel.PATH_SHAPE, 16, np.zeros(len(samples), np.int32)
-    path, until = np.zeros((n_threads, width, n_columns), np.int32), np.zeros((n_threads, width), np.int64)
-    n_composed = np.zeros(n_threads, np.int32)
-    while True:
-        stacks_kernel.compose(
-            *columns[-2:], *paths, single, first, start, first_frame, flat, is_unknown, is_late, max_frames, state,
-            path, until, n_composed, prefix, frame, slots, out,
-        )  # fmt: skip
-        if state[0] == len(samples):
-            break
-        size *= 2
-        prefix, frame = np.resize(prefix, size), np.resize(frame, size)
-        slots = np.full(2 * size, -1, np.int32)
-        enter_pairs(prefix, frame, 0, int(state[2]), slots)
-    n = int(state[2])
-    assert len(set(zip(prefix[:n].tolist(), frame[:n].tolist(), strict=True))) == n
-    assert all(p < i for i, p in enumerate(prefix[:n].tolist()))
+    composer = StackComposer(first, start, first_frame, flat, is_unknown, is_late, max_frames)
+    before = np.array([-1, 0], np.int32)
+    out = composer.compose(paths, before, before + 2, n_expected=1)
+    prefix, frame = composer.prefix, composer.frame
+    assert (prefix[:2].tolist(), frame[:2].tolist()) == ([-1, 0], [1, 2])
+    assert len(set(zip(prefix.tolist(), frame.tolist(), strict=True))) == len(prefix)
+    assert all(p < i for i, p in enumerate(prefix.tolist()))
     n_cut = n_unknown = n_late = 0
     for sample, row in zip(samples, out.tolist(), strict=True):
         wanted: list[int] = []
@@ -467,7 +432,7 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
             found.insert(0, int(frame[row]))
             row = int(prefix[row])
         assert found == wanted
-    assert state[3:].tolist() == [n_cut, n_unknown, n_late]
+    assert (composer.n_cut, composer.n_unknown, composer.n_late) == (n_cut, n_unknown, n_late)
 
 
 # ---------------------------------------------------------------- damage
@@ -480,16 +445,27 @@ def test_callchains_outside_the_data(column: int, value: int) -> None:
     columns = columns_of(GOOD)
     columns[column][1] = value
     with pytest.raises(ValueError, match="outside the data"):
-        collected(columns)
+        collect(*columns)
 
 
-def test_invalid_states() -> None:
-    columns = columns_of(GOOD)
-    held = [np.zeros(8, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
-    latest, words = np.zeros(stacks_kernel.LATEST_SHAPE, np.int64), np.zeros((64, 16, 3), np.int32)
-    paths = (np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(5, np.int32))
-    for state in ([-1, 0, 0], [0, -1, 0], [0, 0, -1], [0, 0, 99]):
-        with pytest.raises(ValueError, match="state"):
-            stacks_kernel.collect(
-                *columns, np.array(state), latest, words, *held, np.full(16, -1, np.int32), *paths
-            )  # fmt: skip
+@pytest.mark.parametrize(("name", "value"), [
+    ("n_shared", -1), ("n_shared", 99), ("n_own", -1), ("n_own", 99), ("own", -1), ("own", 2),
+])  # fmt: skip
+def test_keys_that_were_not_collected(name: str, value: int) -> None:
+    paths = collect(*columns_of(GOOD))
+    assert keys_in(paths) == [(2, 1), (2, 7)]
+    getattr(paths, name)[-1] = value
+    one = np.arange(3)
+    composer = StackComposer(one, one[:2], one, np.zeros(2, np.int32), *np.zeros((2, 2), np.uint8), 9)
+    with pytest.raises(ValueError, match="not collected"):
+        composer.compose(paths, np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+
+def test_versions_and_frames_that_are_not_there() -> None:
+    flags, frames, good = np.zeros(2, np.uint8), np.zeros(2, np.int32), np.arange(3)
+    for first_version in ([0, 0, 2], [-1, 1, 2], [0, 1, 3]):
+        with pytest.raises(ValueError, match="without a version"):
+            StackComposer(np.array(first_version), good[:2], good, frames, flags, flags, 9)
+    for first_frame, max_frames in (([-1, 1, 2], 9), ([0, 2, 1], 9), ([0, 1, 3], 9), ([0, 2, 2], 1)):
+        with pytest.raises(ValueError, match="a version"):
+            StackComposer(good, good[:2], np.array(first_frame), frames, flags, flags, max_frames)

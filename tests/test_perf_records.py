@@ -162,9 +162,7 @@ def decoded_as(rest: Rest, layout: dict[str, int], has_hw_idx: bool) -> dict[str
     return row
 
 
-def decoder_of(
-    data: bytes, order: str, layouts: list[dict[str, int]], at: list[int], chain_from: int = -1
-) -> Any:
+def decoder_of(data: bytes, order: str, layouts: list[dict[str, int]], at: list[int], chain_from: int = -1) -> Any:
     """(the decoder, its columns, its callchains) of samples at some offsets, with ids 5, 6… if there are several."""
     assert LAYOUT.names is not None
     table = SimpleNamespace(

@@ -514,9 +514,7 @@ def test_columns_are_lost_and_said_to_be(tmp_path: Path) -> None:
     built = Built()
     built.trace.frames.intern(func=built.func("f"), line=1, column=2)
     saved(built.trace, tmp_path / "out.pftrace")
-    assert [(issue.kind, issue.count) for issue in built.trace.report] == [
-        ("columns_dropped", 1)
-    ]
+    assert [(issue.kind, issue.count) for issue in built.trace.report] == [("columns_dropped", 1)]
 
 
 # ---------------------------------------------------------------- trace_processor

@@ -29,21 +29,6 @@ def enter_pairs(
             intern_pair(one, other, slots, i, one[i], other[i])
 
 
-def enter_addresses(
-    spaces: cython.int[::1],
-    addresses: cython.ulonglong[::1],
-    first: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-    slots: cython.int[::1],
-):
-    if addresses.shape[0] != spaces.shape[0] or not fits(spaces.shape[0], first, n, slots.shape[0]):
-        raise ValueError("enter_addresses: an array has the wrong length")
-    i: cython.Py_ssize_t
-    with cython.nogil:
-        for i in range(first, n):
-            intern_pair(spaces, addresses, slots, i, spaces[i], addresses[i])
-
-
 def enter_lists(
     numbers: cython.const[cython.int][::1],
     ends: cython.const[cython.longlong][::1],
@@ -81,5 +66,4 @@ if not cython.compiled:
     from traceferry.kernels.interpreted import plain_integers
 
     enter_pairs = plain_integers(enter_pairs)
-    enter_addresses = plain_integers(enter_addresses)
     enter_lists = plain_integers(enter_lists)

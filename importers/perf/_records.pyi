@@ -1,4 +1,4 @@
-from typing import Any, Protocol, Self, final
+from typing import Any, Protocol, Self, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class RecordScanner:
     def other_type(self) -> NDArray[np.int32]: ...
     def scan(self, end: int) -> None: ...
 
+@type_check_only
 class Events(Protocol):
     @property
     def layouts(self) -> NDArray[Any]: ...

@@ -8,6 +8,8 @@ import numpy as np
 from traceferry.native.bytes cimport u16, u32, u64
 from traceferry.native.search cimport first_from
 
+from traceferry.native.arrays import doubled
+
 # Types of records, and bits of sample_type: RecordType and SampleType of layout.py.
 cdef enum:
     SAMPLE = 9
@@ -164,11 +166,6 @@ cdef inline uint64_t bytes_after(
     if kind == AUXTRACE and size >= 16:
         return u64(d, p + 8, big)
     return 0
-
-
-cdef doubled(column):
-    """Returns a copy with space for as much again."""
-    return np.concatenate((column, np.empty_like(column)))
 
 
 # ---------------------------------------------------------------- samples

@@ -1,0 +1,56 @@
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+@final
+class Paths:
+    thread: NDArray[np.int32]
+    ts: NDArray[np.int64]
+    n_shared: NDArray[np.int32]
+    n_own: NDArray[np.int32]
+    own: NDArray[np.int32]
+    spaces: NDArray[np.int32]
+    addresses: NDArray[np.uint64]
+    first_ts: NDArray[np.int64]
+    last_ts: NDArray[np.int64]
+    longest: int
+
+@final
+class KeyTable:
+    def __new__(cls, size: int) -> Self: ...
+
+def collect(
+    chain: NDArray[np.uint64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    space: NDArray[np.int32],
+    ip: NDArray[np.uint64],
+    ip_space: NDArray[np.int32],
+    thread: NDArray[np.int32],
+    ts: NDArray[np.int64],
+    n_expected: int = ...,
+) -> Paths: ...
+
+@final
+class StackComposer:
+    n_cut: int
+    n_unknown: int
+    n_late: int
+    def __new__(
+        cls,
+        first_version: NDArray[np.int64],
+        version_from: NDArray[np.int64],
+        first_frame: NDArray[np.int64],
+        frames: NDArray[np.int32],
+        is_unknown: NDArray[np.uint8],
+        is_late: NDArray[np.uint8],
+        max_frames: int,
+    ) -> Self: ...
+    @property
+    def prefix(self) -> NDArray[np.int32]: ...
+    @property
+    def frame(self) -> NDArray[np.int32]: ...
+    def compose(
+        self, paths: Paths, prefix: NDArray[np.int32], frame: NDArray[np.int32], n_expected: int = ...
+    ) -> NDArray[np.int32]: ...

@@ -1,0 +1,415 @@
+"""Callchains become stacks.
+
+A callchain lists instruction pointers, innermost first, and markers that say whose they are. The first pointer after a
+marker is exact; the others are return addresses, and what was called from is the byte before. A *key* is an address to
+look up and the space it is in: 0 is the kernel, 1 a guest or hypervisor, each process has one of its own.
+
+Samples of a thread that follow one another have much of their stacks in common, from the root on: both functions keep
+the latest stack of some threads, and begin where a sample's differs.
+"""
+
+cimport cython
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+
+import numpy as np
+
+from traceferry.native.interning cimport intern_next, intern_pair
+from traceferry.native.search cimport last_at
+
+from traceferry.native.arrays import longer
+
+# PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
+cdef enum:
+    MARKERS = 0xFFFFFFFFFFFFF001
+    KERNEL = 0xFFFFFFFFFFFFFF80
+    USER = 0xFFFFFFFFFFFFFE00
+
+# Of how many threads the latest stack is kept: a power of two. A thread's place is that of its number's low bits.
+cdef enum:
+    CACHED = 64
+
+# The latest sample at a place. end: of its callchain, of which n_words entries can be compared; depth: how many keys it
+# has.
+cdef struct Latest:
+    int64_t ts
+    Py_ssize_t end
+    Py_ssize_t n_words
+    Py_ssize_t depth
+    int32_t thread
+    int32_t space
+
+# An entry of that callchain, the root's first: the space and whether the entry is exact; how many keys there are up to
+# it; and, counted in keys, the key.
+cdef struct Entry:
+    int32_t mode
+    int32_t up_to
+    int32_t key
+
+# A key of that sample, the root's first. version: what it stands for, a row of the versions, or of a single frame -1 -
+# its row; frames, unknown, late: how many frames, unknown keys and such of late code there are up to it; stack: that
+# ends with it; until: when one of the keys up to it stands for something else.
+cdef struct Step:
+    int64_t until
+    int32_t key
+    int32_t version
+    int32_t frames
+    int32_t unknown
+    int32_t late
+    int32_t stack
+
+
+cdef slots_for(Py_ssize_t size):
+    return np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
+
+
+@cython.final
+cdef class Paths:
+    """The keys of each sample: its first n_shared, from the root, are those of the sample before at its thread's place,
+    the other n_own follow in `own`, innermost first. A sample has fewer keys than `longest`.
+
+    thread, ts: of each sample; spaces, addresses: of each key; first_ts, last_ts: when it was met first and last.
+    """
+
+    cdef readonly object thread, ts, n_shared, n_own, own, spaces, addresses, first_ts, last_ts
+    cdef readonly Py_ssize_t longest
+
+
+@cython.final
+cdef class KeyTable:
+    """Keys, each once, with the times when they were met first and last."""
+
+    cdef list arrays
+    cdef int32_t[::1] spaces
+    cdef uint64_t[::1] addresses
+    cdef int64_t[::1] first_ts
+    cdef int64_t[::1] last_ts
+    cdef int32_t[::1] slots
+    cdef Py_ssize_t n
+    cdef Py_ssize_t size
+
+    def __cinit__(self, Py_ssize_t size):
+        self.arrays = [np.empty(0, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
+        self.grow(size)
+
+    cdef grow(self, Py_ssize_t size):
+        cdef Py_ssize_t i
+        self.arrays = [longer(array, size) for array in self.arrays]
+        self.spaces, self.addresses, self.first_ts, self.last_ts = self.arrays
+        self.slots = slots_for(size)
+        self.size = size
+        for i in range(self.n):
+            intern_pair(self.spaces, self.addresses, self.slots, i, self.spaces[i], self.addresses[i])
+
+    cdef inline int32_t of(self, int32_t space, uint64_t address, int64_t ts) noexcept nogil:
+        """Returns the number of a key. There must be space for it."""
+        cdef int32_t key = intern_pair(self.spaces, self.addresses, self.slots, self.n, space, address)
+        if key == self.n:
+            self.first_ts[key] = self.last_ts[key] = ts
+            self.n += 1
+        return key
+
+
+def collect(
+    const uint64_t[::1] chain not None, const int64_t[::1] start not None, const int32_t[::1] length not None,
+    const int32_t[::1] space not None, const uint64_t[::1] ip not None, const int32_t[::1] ip_space not None,
+    thread, ts, Py_ssize_t n_expected=1 << 14
+):
+    """Returns the keys of some samples, as Paths.
+
+    start, length: where each sample's callchain is in `chain`; space: of its process; ip, ip_space: what stands for a
+    callchain that holds no address; ts: their times, rising. n_expected: for how many keys there is memory at first.
+    """
+    cdef const int32_t[::1] threads = thread
+    cdef const int64_t[::1] times = ts
+    cdef Py_ssize_t n = start.shape[0]
+    cdef Py_ssize_t width = 1
+    cdef Py_ssize_t n_all = n
+    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t n_used = 0
+    cdef Py_ssize_t d, t, end, same, before, most, n_new, w, base
+    cdef int32_t now, mode, key
+    cdef uint64_t value
+    cdef bint exact
+    if {n} != {len(length), len(space), len(ip), len(ip_space), len(threads), len(times)}:
+        raise ValueError("collect: columns of several lengths")
+    for i in range(n):
+        if not 0 <= length[i] <= chain.shape[0] or not 0 <= start[i] <= chain.shape[0] - length[i]:
+            raise ValueError("collect: a callchain outside the data")
+        n_all += length[i]
+        width = max(width, length[i] + 1)
+    own_array, n_shared_array, n_own_array = np.empty(n_all, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    cdef int32_t[::1] own = own_array
+    cdef int32_t[::1] n_shared = n_shared_array
+    cdef int32_t[::1] n_own = n_own_array
+    cdef KeyTable keys = KeyTable(max(n_expected, 2 * width))
+    cdef Latest[CACHED] all_latest
+    cdef Latest* latest
+    cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Entry)), np.uint8)
+    cdef Entry* words
+    for t in range(CACHED):
+        all_latest[t] = Latest(0, 0, 0, 0, 0, 0)
+    i = 0
+    while i < n:
+        if keys.n + length[i] + 1 > keys.size:
+            keys.grow(4 * keys.size)
+        with nogil:
+            while i < n and keys.n + length[i] + 1 <= keys.size:
+                t = threads[i] & (CACHED - 1)
+                latest = &all_latest[t]
+                words = <Entry*>&buffer[t, 0]
+                end = start[i] + length[i]
+                same = 0
+                if latest.thread == threads[i] and latest.space == space[i]:
+                    before = latest.end
+                    most = min(latest.n_words, length[i])
+                    while same < most and chain[end - 1 - same] == chain[before - 1 - same]:
+                        same += 1
+                now = space[i]
+                exact = True
+                n_new = 0
+                w = length[i] - 1
+                while w >= 0:
+                    mode = now << 1 | exact
+                    if w < same and words[w].mode == mode:
+                        break
+                    words[w].mode = mode
+                    words[w].up_to = -n_new
+                    value = chain[end - 1 - w]
+                    w -= 1
+                    if value >= <uint64_t>MARKERS:
+                        now = 0 if value == <uint64_t>KERNEL else space[i] if value == <uint64_t>USER else 1
+                        exact = True
+                        continue
+                    if value == 0:
+                        continue
+                    if not exact:
+                        value -= 1
+                    exact = False
+                    own[n_used + n_new] = keys.of(now, value, times[i])
+                    n_new += 1
+                base = words[w].up_to if w >= 0 else 0
+                for d in range(w + 1, length[i]):
+                    words[d].up_to += base + n_new
+                same = length[i]
+                if base + n_new == 0 and ip[i]:
+                    own[n_used] = keys.of(ip_space[i], ip[i], times[i])
+                    n_new = 1
+                    same = 0
+                for d in range(base, latest.depth):
+                    key = words[d].key
+                    keys.last_ts[key] = max(keys.last_ts[key], latest.ts)
+                for d in range(n_new):
+                    words[base + d].key = own[n_used + n_new - 1 - d]
+                latest[0] = Latest(times[i], end, same, base + n_new, threads[i], space[i])
+                n_shared[i] = base
+                n_own[i] = n_new
+                n_used += n_new
+                i += 1
+    for t in range(CACHED):
+        words = <Entry*>&buffer[t, 0]
+        for d in range(all_latest[t].depth):
+            key = words[d].key
+            keys.last_ts[key] = max(keys.last_ts[key], all_latest[t].ts)
+    cdef Paths paths = Paths()
+    paths.thread, paths.ts, paths.longest = thread, ts, width
+    paths.n_shared, paths.n_own, paths.own = n_shared_array, n_own_array, own_array[:n_used]
+    paths.spaces, paths.addresses, paths.first_ts, paths.last_ts = [array[:keys.n] for array in keys.arrays]
+    return paths
+
+
+# Most keys always stand for one frame: then this one, so that nothing else of the key need be looked at; else -1. flags:
+# of its version, 1 if it is unknown, 2 if it is late.
+cdef struct Single:
+    int32_t frame
+    int32_t flags
+
+
+@cython.final
+cdef class StackComposer:
+    """Makes stacks of what keys stand for.
+
+    What a key stands for can change: its versions are rows first_version[key] to first_version[key + 1], each from
+    version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
+    first_frame[version + 1] of `frames`, outermost first and at most max_frames. Beyond max_frames, addresses at the
+    root are cut, each with all its frames: what is inlined stays with what it is inlined into.
+
+    prefix, frame: of each stack; n_cut: how many samples were cut; n_unknown, n_late: how many of their keys are of
+    is_unknown and is_late.
+    """
+
+    cdef const int64_t[::1] _first_version, _version_from, _first_frame
+    cdef const int32_t[::1] _frames
+    cdef const uint8_t[::1] _is_unknown, _is_late
+    cdef Py_ssize_t _max_frames
+    cdef uint8_t[::1] _single
+    cdef object _prefix_array, _frame_array
+    cdef int32_t[::1] _prefix, _frame, _slots
+    cdef Py_ssize_t _n_stacks
+    cdef readonly int64_t n_cut, n_unknown, n_late
+
+    def __cinit__(
+        self, const int64_t[::1] first_version not None, const int64_t[::1] version_from not None,
+        const int64_t[::1] first_frame not None, const int32_t[::1] frames not None,
+        const uint8_t[::1] is_unknown not None, const uint8_t[::1] is_late not None, Py_ssize_t max_frames
+    ):
+        cdef Py_ssize_t n_versions = version_from.shape[0]
+        cdef Py_ssize_t k
+        cdef int64_t v
+        cdef Single* single
+        if (
+            not len(first_version) or len(first_frame) != n_versions + 1 or len(is_unknown) != n_versions
+            or len(is_late) != n_versions or max_frames < 1
+        ):
+            raise ValueError("StackComposer: an array has the wrong length")
+        for k in range(n_versions):
+            if not 0 <= first_frame[k] <= first_frame[k + 1] <= frames.shape[0]:
+                raise ValueError("StackComposer: a version outside the frames")
+            if first_frame[k + 1] - first_frame[k] > max_frames:
+                raise ValueError("StackComposer: a version of more frames than a stack may have")
+        self._first_version, self._version_from, self._first_frame = first_version, version_from, first_frame
+        self._frames, self._is_unknown, self._is_late = frames, is_unknown, is_late
+        self._max_frames = max_frames
+        self._single = np.empty(len(first_version) * sizeof(Single), np.uint8)
+        single = <Single*>&self._single[0]
+        for k in range(first_version.shape[0] - 1):
+            v = first_version[k]
+            if not 0 <= v < first_version[k + 1] <= n_versions:
+                raise ValueError("StackComposer: a key without a version")
+            if first_version[k + 1] == v + 1 and first_frame[v + 1] == first_frame[v] + 1:
+                single[k] = Single(frames[first_frame[v]], (is_unknown[v] != 0) | (is_late[v] != 0) << 1)
+            else:
+                single[k] = Single(-1, 0)
+
+    @property
+    def prefix(self):
+        return self._prefix_array[:self._n_stacks]
+
+    @property
+    def frame(self):
+        return self._frame_array[:self._n_stacks]
+
+    def compose(self, Paths paths not None, prefix, frame, Py_ssize_t n_expected=1 << 15):
+        """Returns the stack of each sample, -1 for none. prefix, frame: of the stacks that there are; n_expected: for
+        how many stacks there is memory at first."""
+        cdef const int32_t[::1] threads = paths.thread
+        cdef const int64_t[::1] times = paths.ts
+        cdef const int32_t[::1] n_shared = paths.n_shared
+        cdef const int32_t[::1] n_own = paths.n_own
+        cdef const int32_t[::1] own = paths.own
+        cdef Py_ssize_t n = threads.shape[0]
+        cdef Py_ssize_t width = paths.longest
+        cdef Py_ssize_t n_keys = self._first_version.shape[0] - 1
+        cdef bint bad = False
+        stack_array = np.empty(n, np.int32)
+        cdef int32_t[::1] stack = stack_array
+        cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Step)), np.uint8)
+        cdef int32_t[CACHED] n_composed
+        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t used = 0
+        cdef Py_ssize_t t, d, j, k, depth, total
+        cdef Step* path
+        if {n} != {len(times), len(n_shared), len(n_own)}:
+            raise ValueError("compose: columns of several lengths")
+        for t in range(CACHED):
+            n_composed[t] = 0
+        self.n_cut = self.n_unknown = self.n_late = 0
+        self._prefix_array, self._frame_array, self._n_stacks = prefix, frame, len(prefix)
+        self._grow(max(n_expected, 2 * (len(prefix) + self._max_frames)))
+        while True:
+            with nogil:
+                while i < n:
+                    t = threads[i] & (CACHED - 1)
+                    path = <Step*>&buffer[t, 0]
+                    k = n_shared[i]
+                    depth = k + n_own[i]
+                    if k < 0 or depth < k or depth > width or n_own[i] > own.shape[0] - used:
+                        bad = True
+                        break
+                    for j in range(n_own[i]):
+                        path[depth - 1 - j].key = own[used + j]
+                    while k > 0 and path[k - 1].until <= times[i]:
+                        k -= 1
+                    for d in range(k, depth):
+                        if not 0 <= path[d].key < n_keys:
+                            bad = True
+                            break
+                        self._resolve(&path[d], times[i])
+                        if d > 0:
+                            path[d].until = min(path[d].until, path[d - 1].until)
+                            path[d].frames += path[d - 1].frames
+                            path[d].unknown += path[d - 1].unknown
+                            path[d].late += path[d - 1].late
+                    if bad:
+                        break
+                    n_composed[t] = min(n_composed[t], k)
+                    total = path[depth - 1].frames if depth else 0
+                    if self._n_stacks + min(total, self._max_frames) > self._prefix.shape[0]:
+                        break
+                    k = n_composed[t]
+                    n_composed[t] = depth
+                    if total > self._max_frames:
+                        k = 0
+                        while path[k].frames < total - self._max_frames:
+                            k += 1
+                        k += 1
+                        self.n_cut += 1
+                        n_composed[t] = 0
+                        stack[i] = self._enter(path, k, depth, -1)
+                    else:
+                        stack[i] = self._enter(path, k, depth, path[k - 1].stack if k else -1)
+                    if depth:
+                        self.n_unknown += path[depth - 1].unknown
+                        self.n_late += path[depth - 1].late
+                    used += n_own[i]
+                    i += 1
+            if bad:
+                raise ValueError("compose: keys that were not collected")
+            if i == n:
+                return stack_array
+            self._grow(4 * len(self._prefix))
+
+    cdef inline void _resolve(self, Step* step, int64_t ts) noexcept nogil:
+        """Finds what a key stands for at a time, and until when."""
+        cdef Single single = (<Single*>&self._single[0])[step.key]
+        cdef int64_t v, end
+        step.until = INT64_MAX
+        if single.frame >= 0:
+            step.version = -1 - single.frame
+            step.frames = 1
+            step.unknown = single.flags & 1
+            step.late = single.flags >> 1
+            return
+        v, end = self._first_version[step.key], self._first_version[step.key + 1]
+        v = max(v, last_at(self._version_from, v, end, ts))
+        if v + 1 < end:
+            step.until = self._version_from[v + 1]
+        step.version = v
+        step.frames = self._first_frame[v + 1] - self._first_frame[v]
+        step.unknown = self._is_unknown[v]
+        step.late = self._is_late[v]
+
+    cdef inline int32_t _enter(self, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t top) noexcept nogil:
+        """Returns the stack of the keys k to depth above the stack `top`. There must be space for them."""
+        cdef int32_t version
+        cdef Py_ssize_t d, j
+        for d in range(k, depth):
+            version = path[d].version
+            if version < 0:
+                top = self._intern(top, -1 - version)
+            else:
+                for j in range(self._first_frame[version], self._first_frame[version + 1]):
+                    top = self._intern(top, self._frames[j])
+            path[d].stack = top
+        return top
+
+    cdef inline int32_t _intern(self, int32_t prefix, int32_t frame) noexcept nogil:
+        cdef int32_t row = intern_next(self._prefix, self._frame, self._slots, self._n_stacks, prefix, frame)
+        self._n_stacks += row == self._n_stacks
+        return row
+
+    cdef _grow(self, Py_ssize_t size):
+        cdef Py_ssize_t i
+        self._prefix_array, self._frame_array = longer(self._prefix_array, size), longer(self._frame_array, size)
+        self._prefix, self._frame, self._slots = self._prefix_array, self._frame_array, slots_for(size)
+        for i in range(self._n_stacks):
+            intern_pair(self._prefix, self._frame, self._slots, i, self._prefix[i], self._frame[i])
