@@ -121,8 +121,8 @@ def aligned_lines(base: Lines, new: Lines, moved_to: Mapping[int, int]) -> list[
 
 
 def _description(base: Lines, new: Lines, pairs: Sequence[tuple[int, int]]) -> float:
-    """How much has to be said to tell the new side's lines by the base's, in nats: which of the base's are there, where
-    others are, and at which lines the offset changes by how much."""
+    """Returns how much has to be said to tell the new side's lines by the base's, in nats: which of the base's are
+    there, where others are, and at which lines the offset changes by how much."""
     n, m, same = len(base.numbers), len(new.numbers), len(pairs)
     reach = new.numbers[-1] - new.numbers[0] + 1
     offsets = [0, *(b - a for a, b in pairs)]

@@ -41,7 +41,7 @@ class Amounts:
 
 @dataclass(frozen=True)
 class LastTier:
-    """In which tier a function was last compiled, in each run; "" where it was not."""
+    """The tier in which a function was last compiled, in each run; "" where it was not."""
 
     function: Function
     base: tuple[str, ...]
@@ -68,7 +68,7 @@ class Sides:
             yield from (table for table in kind() if table.values.any())
 
     def whole(self) -> Amounts:
-        """What each run has in all."""
+        """Returns what each run has in all."""
         runs = self.runs
         sums = [run.totals.functions.amounts.reshape(-1, 5).sum(axis=0).tolist() for run in runs]
         sampled = np.array([of_run[3] * (run.sample_ns or 1) for of_run, run in zip(sums, runs, strict=True)])
@@ -83,7 +83,7 @@ class Sides:
         )  # fmt: skip
 
     def function_of(self, nth: int, function: Function) -> Function:
-        """What a function of the run of that number is called here."""
+        """Returns what a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
 
     def sample_rates(self) -> Array:
@@ -157,7 +157,7 @@ class Sides:
             yield Amounts(name, title, "ns", "measured", keys, values, counts)
 
     def last_tiers(self) -> list[LastTier]:
-        """Of the functions that both sides compiled in every run, those whose runs do not agree."""
+        """Returns those functions that both sides compiled in every run whose runs do not agree."""
         by_run = [self._last_tiers_of(nth, run) for nth, run in enumerate(self.runs)]
         n = len(self.base)
         found = []
@@ -168,7 +168,7 @@ class Sides:
         return found
 
     def _last_tiers_of(self, nth: int, run: Run) -> dict[Function, str]:
-        """By the code that was loaded last; without code, by where most samples are."""
+        """Returns the tiers by the code that was loaded last; without code, by where most samples are."""
         best: dict[Function, tuple[tuple[int, int], str]] = {}
         for (*function, tier), (objects, _, samples, loaded) in zip(
             run.totals.code.keys, run.totals.code.amounts.tolist(), strict=True
@@ -231,7 +231,7 @@ def _functions_of(run: Run) -> Iterator[Function]:
 
 
 def _events_of(run: Run) -> dict[str, tuple[float, ...]]:
-    """By the type of event, and by type and group: STATISTICS. Percentiles are known by type, to one 64th."""
+    """Returns STATISTICS by the type of event, and by type and group. Percentiles are known by type, to one 64th."""
     totals = run.totals
     buckets: dict[str, list[tuple[int, int]]] = {}
     for (name, bucket), (count,) in zip(totals.durations.keys, totals.durations.amounts.tolist(), strict=True):

@@ -75,7 +75,8 @@ def _table(table: Compared) -> Json:
 
 
 def _level(table: Compared) -> Json | None:
-    """How many times as much as the base the new side has, by the functions that tell it; null where none do."""
+    """Returns how many times as much as the base the new side has, by the functions that tell it; null where none
+    do."""
     if table.level is None:
         return None
     ratio, *interval = table.level.ratio

@@ -40,8 +40,8 @@ def rates(expected: Array) -> Array:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of rows whose runs agree within each side. counts: float64 [rows], of how many things a run has in the base, and
-    in the new side; n_varied: how many rows vary within a side; n_of_two: how many of these take two values."""
+    """Rows whose runs agree within each side. counts: float64 [rows], of how many things a run has in the base, and in
+    the new side; n_varied: how many rows vary within a side; n_of_two: how many of these take two values."""
 
     base: Array
     new: Array
@@ -57,13 +57,14 @@ class Agreement:
         return cls(counts[:, 0], counts[:, -1], int(np.count_nonzero(varies)), n_of_two)
 
     def p(self, n_base: int, n_new: int) -> Array:
-        """That things which are counted agree by chance in so many runs, by the part of rows that vary."""
+        """The probability that things which are counted agree by chance in so many runs, by the part of rows that
+        vary."""
         part = (self.n_varied + 1) / (len(self.base) + 1)
         found: Array = np.minimum(part * _of_counts(self.base, self.new, n_base, n_new), 1.0)
         return found
 
     def n_hidden(self, n_base: int, n_new: int) -> float:
-        """How many rows that take one of two values by chance are expected to look changed."""
+        """Returns how many rows that take one of two values by chance are expected to look changed."""
         return (self.n_of_two + (1 if self.n_varied else HIDES_ONE)) * odds_of_hiding(n_base, n_new)
 
     def runs_needed(self, threshold: float, alpha: float) -> Array:
@@ -77,7 +78,8 @@ class Agreement:
 
 
 def odds_of_hiding(n_base: int, n_new: int) -> float:
-    """Of the ways in which so many runs can have one of two values: how many follow the sides for each other one."""
+    """Returns how many of the ways in which so many runs can have one of two values follow the sides, for each other
+    one."""
     hidden = (2 if n_base == n_new else 1) / float(special().binom(n_base + n_new, n_base))
     return hidden / (1 - hidden)
 

@@ -79,7 +79,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """Of a function: its file and, of one without a name, its line."""
+        """The file of a function and, if it has no name, its line."""
         if len(self.key) < 4 or not self.key[1]:
             return ""
         return f"{self.key[1]}:{self.key[2]}" if self.key[2] else str(self.key[1])
@@ -117,12 +117,12 @@ class Compared:
 
     @property
     def changed(self) -> list[Row]:
-        """What is significant."""
+        """The rows that are significant."""
         return [row for row in self.rows if row.is_changed]
 
     @property
     def different(self) -> list[Row]:
-        """What changed, then what all runs of each side agree on."""
+        """The rows that changed, then those that all runs of each side agree on."""
         return [row for row in self.rows if row.is_changed or row.differs]
 
 
@@ -155,19 +155,21 @@ class Comparison:
 
     @property
     def sample_ns(self) -> float:
-        """How much time a sample stands for on average; 0 where it is not known of all runs."""
+        """The time that a sample stands for on average, in ns; 0 where it is not known of all runs."""
         known = [run.sample_ns for run in self.sides.runs]
         return sum(known) / len(known) if all(known) else 0.0
 
     def share_of(self, table: Compared, row: Row) -> float | None:
-        """Of the whole time or samples, in the side that has more of it; None where rows are not of these."""
+        """Returns a row's part of the whole time or samples, in the side that has more of it; None where rows are not
+        of these."""
         whole = self.whole_of(table) if table.name in ("self", "total") else None
         if whole is None or not all(whole):
             return None
         return max(row.base / whole[0], row.new / whole[1])
 
     def whole_of(self, table: Compared) -> tuple[float, float] | None:
-        """What the rows of a table are parts of, in base and new; None where they do not add up, as percentiles."""
+        """Returns what the rows of a table are parts of, in base and new; None where they do not add up, as
+        percentiles."""
         if table is self.whole or table.name.partition(".")[2] in ("p50", "p99", "max"):
             return None
         same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
@@ -234,7 +236,7 @@ def _whole(sides: Sides, options: Options) -> Compared:
 
 
 def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
-    """As in Comparison. Chance is told by the functions whose runs of one side differ."""
+    """Returns `tiers` as in Comparison. Chance is told by the functions whose runs of one side differ."""
     differ = sides.last_tiers()
     found = tuple(t for t in differ if not set(t.base) & set(t.new) and len(set(t.base)) == len(set(t.new)) == 1)
     n_base, n_new = len(sides.base), len(sides.new)
@@ -358,8 +360,8 @@ def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effect
 
 @dataclass(frozen=True)
 class _Tests:
-    """Of a table. p: nan without a test; hidden: how many rows are expected to look as each does by chance, 0 where
-    none can; runs: how many runs tell what one side has alone from chance, nan of what both have."""
+    """The tests of a table. p: nan without a test; hidden: how many rows are expected to look as each does by chance, 0
+    where none can; runs: how many runs tell what one side has alone from chance, nan of what both have."""
 
     p: Array
     hidden: Array
@@ -403,8 +405,8 @@ def _false_discovery(tests: _Tests, family: power.Family, alpha: float) -> Array
 
 
 def _is_exact(table: Amounts, n_base: int) -> Array:
-    """Which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such: then
-    equal runs are chance."""
+    """Returns which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such:
+    then equal runs are chance."""
     found = chance.is_constant(table.values, n_base)
     is_usual = table.model == "exact" and found.mean() >= DETERMINISTIC
     return found if is_usual else np.zeros(len(found), bool)

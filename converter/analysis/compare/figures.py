@@ -81,14 +81,14 @@ def difference(row: Row, table: Compared, comparison: Comparison) -> str:
 
 
 def shares(row: Row, table: Compared) -> str:
-    """Of the whole in base and new, "" where rows do not add up to it."""
+    """Returns the parts of the whole in base and new, "" where rows do not add up to it."""
     if table.whole is None or not all(table.whole):
         return ""
     return f"{100 * row.base / table.whole[0]:.2f}% → {100 * row.new / table.whole[1]:.2f}%"
 
 
 def level(table: Compared, comparison: Comparison) -> str:
-    """How runs of different length were brought to one level."""
+    """Returns a sentence on how runs of different length were brought to one level."""
     n_base = len(comparison.sides.base)
     before = "before that, a new run has {:.4g} times as much as a base run"
     if table.factors.method == "none":
@@ -111,7 +111,7 @@ def tiers(comparison: Comparison) -> str:
 
 
 def samples_model(comparison: Comparison) -> str:
-    """How sure the intervals of samples are, in a sentence."""
+    """Returns a sentence on how sure the intervals of samples are."""
     base, new = comparison.n_runs
     if min(base, new) > 1:
         alpha = comparison.options.alpha

@@ -89,7 +89,7 @@ class _Text:
             self.at += 1
 
     def matched(self, pattern: str) -> str:
-        """What follows of this form, "" if nothing does."""
+        """Returns the text that follows and has this form, "" if none does."""
         self.skip()
         match = re.compile(pattern).match(self.text, self.at)
         if match is None:
@@ -191,7 +191,7 @@ def _is_known(gate: Gate, comparison: Comparison) -> bool:
 
 
 def _nothing_of(gate: Gate, comparison: Comparison) -> str:
-    """What there is instead."""
+    """Returns a sentence on what there is instead."""
     tables = [table for table in (comparison.whole, *comparison.tables) if table.rows]
     if not gate.statistic and not comparison.tables_named(gate.metric):
         known = dict.fromkeys(table.name for table in tables if not table.name.startswith("event."))
@@ -312,7 +312,7 @@ def _check_unit(gate: Gate, tables: Iterable[Compared], comparison: Comparison) 
 def _value(
     gate: Gate, table: Compared, comparison: Comparison, change: float | None, difference: float
 ) -> float | None:
-    """In the unit of the threshold; None where there is no change as a part."""
+    """Returns the change in the unit of the threshold; None where there is no change as a part."""
     if gate.unit == "%":
         return change
     return difference * comparison.sample_ns if gate.unit == "ns" and table.amounts.unit == "samples" else difference

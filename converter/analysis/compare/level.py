@@ -58,7 +58,8 @@ class Level:
 
     @property
     def ratio(self) -> tuple[float, float, float]:
-        """How many times as much as the base the new side has: the likeliest, and the interval of confidence."""
+        """Returns how many times as much as the base the new side has: the likeliest, and the interval of
+        confidence."""
         levels = of_rows(self, [()])
         return tuple(float(np.exp(x[0])) for x in (levels.middle, levels.low, levels.high))  # type: ignore[return-value]
 
@@ -71,9 +72,9 @@ class Level:
 
 @dataclass(frozen=True)
 class RowLevels:
-    """Of each row: the level by the other functions. middle: what is taken for it; low, high: the interval of
-    confidence, infinite where nothing is known; steps: float64 [rows, PARTS + 1], equal in weight to the parts
-    between PARTS; none_right: as in Level."""
+    """The level of each row by the other functions. middle: what is taken for it; low, high: the interval of
+    confidence, infinite where nothing is known; steps: float64 [rows, PARTS + 1], equal in weight to the parts between
+    PARTS; none_right: as in Level."""
 
     middle: Array
     low: Array

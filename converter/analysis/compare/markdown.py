@@ -77,7 +77,7 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _losses(comparison: Comparison) -> Iterator[str]:
-    """What the recordings lost, by kind: how often in all runs of each side."""
+    """Yields lines on what the recordings lost, by kind: how often in all runs of each side."""
     counts: dict[str, list[int]] = {}
     for nth, runs in enumerate((comparison.sides.base, comparison.sides.new)):
         for run in runs:

@@ -25,7 +25,7 @@ def is_nameless(name: str) -> bool:
 
 
 class Renames:
-    """What is given as OLD=NEW. A * in OLD stands for any text, and the same * in NEW for that text."""
+    """The names that are given as OLD=NEW. A * in OLD stands for any text, and the same * in NEW for that text."""
 
     def __init__(self, given: Iterable[str] = ()) -> None:
         self._rules: list[tuple[re.Pattern[str], list[str]]] = []
@@ -49,9 +49,9 @@ class Renames:
 def matched(
     base: Iterable[Function], new: Iterable[Function], renames: Renames
 ) -> tuple[dict[Function, Function], dict[Function, Function]]:
-    """What each function of the base and of the new side is called here: two with the same value are one. The value is
-    the function as the new side has it, or as the base has it where the new side has none; lines of a name that is not
-    anonymous are left out."""
+    """Returns what each function of the base and of the new side is called here: two with the same value are one. The
+    value is the function as the new side has it, or as the base has it where the new side has none; lines of a name
+    that is not anonymous are left out."""
     renamed = {f: (renames(f[0]), *f[1:]) for f in sorted(set(base))}
     of_base = {f: _identity(r) for f, r in renamed.items()}
     of_new = {f: _identity(f) for f in sorted(set(new))}
@@ -77,7 +77,8 @@ def _is_in_file(function: Function) -> bool:
 
 
 def _apart(function: Function, taken: Collection[Function]) -> Function:
-    """What only the base has; where the new side has another one at its line, the file says which it is."""
+    """Returns a function that only the base has; where the new side has another one at its line, the file says which it
+    is."""
     name, file, line, kind = function
     return (name, f"{file} (base)", line, kind) if function in taken else function
 
@@ -128,7 +129,7 @@ def _pairs(
 def _anchors(
     of_base: Mapping[Function, Function], of_new: Mapping[Function, Function]
 ) -> dict[tuple[str, str], list[tuple[Function, Function]]]:
-    """By both files: functions with a name and a line that are the same."""
+    """Returns the functions whose name and line are the same, by both files."""
     back: dict[Function, list[Function]] = defaultdict(list)
     for function, identity in of_new.items():
         back[identity].append(function)

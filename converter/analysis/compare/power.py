@@ -62,9 +62,10 @@ def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshol
 
 
 def _distance_needed(freedom: Array, threshold: float, known_with: Array) -> Array:
-    """By how many standard errors something has to change for a t test to find it with a probability of POWER: the
-    noncentrality of Student's distribution, by Johnson's and Welch's approximation, to 0.002 of the power. known_with:
-    the degrees of freedom of the variance by which standard errors are told: it may be larger than was found."""
+    """Returns by how many standard errors something has to change for a t test to find it with a probability of POWER:
+    the noncentrality of Student's distribution, by Johnson's and Welch's approximation, to 0.002 of the power.
+    known_with: the degrees of freedom of the variance by which standard errors are told: it may be larger than was
+    found."""
     freedom = np.maximum(freedom, 1.0)
     bound = -special().stdtrit(freedom, threshold / 2)
     sure = float(special().ndtri(POWER))

@@ -66,7 +66,7 @@ class Run:
 
 
 def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[str, str, str, str] | None:
-    """By which a thread's amounts are told apart: the thread's name without numbers, and what is counted."""
+    """Returns what tells a thread's amounts apart: the thread's name without numbers, and what is counted."""
     if series.measure in (CALLS, OBJECTS, FREED) or not series.measure.is_timed or series.thread < 0:
         return None
     if series.measure not in (TIME, SAMPLES, ALLOCATED):

@@ -37,7 +37,7 @@ ALL = slice(None)
 
 
 class Distance(Protocol):
-    """How far both sides are apart."""
+    """The distance of both sides."""
 
     def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
         """float64 [rows, n], squared t values, if the new side has so many times as much of everything. levels: the
@@ -46,10 +46,11 @@ class Distance(Protocol):
 
 @dataclass(frozen=True)
 class Effects:
-    """Of each row. base, new: float64, what a run has on average, at the level of the base; change: the logarithm of
-    new / base; low, high: its interval of confidence; p: without correction for their number, nan where there is no
-    test; variance: of the logarithm of one run's amount; error: the standard error of the change, apart from the
-    level's; freedom: its degrees of freedom; is_level_open: bool, where the level is less sure than the change."""
+    """The change of each row. base, new: float64, what a run has on average, at the level of the base; change: the
+    logarithm of new / base; low, high: its interval of confidence; p: without correction for their number, nan where
+    there is no test; variance: of the logarithm of one run's amount; error: the standard error of the change, apart
+    from the level's; freedom: its degrees of freedom; is_level_open: bool, where the level is less sure than the
+    change."""
 
     base: Array
     new: Array
@@ -197,7 +198,7 @@ def _rates(counts: Array, scale: Array) -> Array:
 
 
 def _deviance(counts: Array, rate: Array, scale: Array) -> Array:
-    """Of Poisson counts from their means, summed over the runs."""
+    """Returns the deviance of Poisson counts from their means, summed over the runs."""
     mean = rate[:, None] * scale[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(counts > 0, counts * np.log(counts / mean), 0.0)
@@ -206,8 +207,8 @@ def _deviance(counts: Array, rate: Array, scale: Array) -> Array:
 
 
 def _excess(dispersion: Array, mean: Array, d: int) -> float:
-    """By how much the variance grows with the square of the mean: that of the speed of functions from run to run. At
-    it, half of the dispersions are above what is usual."""
+    """Returns by how much the variance grows with the square of the mean: that of the speed of functions from run to
+    run. At it, half of the dispersions are above what is usual."""
     used = mean >= FEWEST
     if not np.any(used):
         return 0.0
@@ -237,7 +238,7 @@ def _of_things(counts: Array, n_base: int) -> Array:
 
 
 def _usual(variance: Array, size: Array, d: int) -> Array:
-    """What variance functions of each size have: the median of neighbours in size."""
+    """Returns the variance that functions of each size have: the median of neighbours in size."""
     unbias = d / special().chdtri(d, 0.5)
     order = np.argsort(size, kind="stable")
     logs = np.log(variance[order])
@@ -278,14 +279,14 @@ def _prior(ratio: Array, d: int) -> tuple[float, float]:
 
 
 def p_of_squares(ratio: Array, freedom: Array) -> Array:
-    """Of a squared t; with infinite freedom, of a squared normal value."""
+    """Returns the p of a squared t; with infinite freedom, of a squared normal value."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     found: Array = np.where(np.isinf(freedom), special().chdtrc(1, ratio), special().fdtrc(1, finite, ratio))
     return found
 
 
 def reach_of(freedom: Array) -> Array:
-    """How many standard errors the interval reaches to each side."""
+    """Returns how many standard errors the interval reaches to each side."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     part = (1 + CONFIDENCE) / 2
     found: Array = np.where(np.isinf(freedom), special().ndtri(part), special().stdtrit(finite, part))

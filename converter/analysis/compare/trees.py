@@ -52,7 +52,7 @@ class DiffTree:
         return nodes, total
 
     def _totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
-        """As `total`, of several amounts of the same nodes."""
+        """Returns what `total` returns, for several amounts of the same nodes."""
         is_marked, found, place = self._scratch
         nodes = np.sort(found[: tree_kernel.mark_ancestors(self.parent, node, is_marked, found)])
         is_marked[nodes] = 0
@@ -69,7 +69,8 @@ class DiffTree:
 
     @cached_property
     def _scratch(self) -> tuple[Array, Array, Array]:
-        """For each node: whether it is marked, 0 before and after use; what is marked; its place among these."""
+        """Returns arrays with a row for each node: whether it is marked, 0 before and after use; what is marked; its
+        place among these."""
         n = len(self.parent)
         return np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
 
@@ -86,8 +87,8 @@ class DiffTree:
         return np.lexsort((np.arange(len(weight)), -weight))
 
     def largest(self, n: int) -> DiffTree:
-        """With the n nodes that have most in any measure; what others have is that of a node of their own below the
-        nearest one that is kept."""
+        """Returns the tree with the n nodes that have most in any measure; what others have is that of a node of their
+        own below the nearest one that is kept."""
         if len(self.parent) <= n:
             return self
         is_kept = np.zeros(len(self.parent), bool)
@@ -151,7 +152,7 @@ def _placed(nodes: Array, node: Array, value: Array) -> Array:
 
 
 def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:
-    """By what the sums of both sides are divided: the sums of the factors of their runs."""
+    """Returns what the sums of both sides are divided by: the sums of the factors of their runs."""
     n_base = len(comparison.sides.base)
     unit = TABLE_UNITS.get(label[3])
     of_run = np.ones(len(comparison.sides.runs))
@@ -163,15 +164,16 @@ def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:
 
 
 def _renamed(comparison: Comparison, nth: int, run: Run) -> Tree:
-    """With frames by what they are called here: without tiers and inlining, which are not the function's."""
+    """Returns the tree with frames by what they are called here: without tiers and inlining, which are not the
+    function's."""
     tree = run.trees
     frames = [(*comparison.sides.function_of(nth, frame[:4]), frame[4], "", 0) for frame in tree.frames]
     return Tree.of(frames, tree.parent, tree.frame, tree.measures, tree.own)
 
 
 def _paired(base: Sequence[Label], new: Sequence[Label]) -> dict[Label, Label]:
-    """What labels of the base are called on the new side: the only process or thread that one side has is the only one
-    that the other has, whatever its name."""
+    """Returns what labels of the base are called on the new side: the only process or thread that one side has is the
+    only one that the other has, whatever its name."""
     processes = _only({label[0] for label in base}, {label[0] for label in new})
     found: dict[Label, Label] = {}
     for process in {label[0] for label in base}:

@@ -59,7 +59,7 @@ def stack_names(trace: Trace, stack: int) -> list[str]:
 
 
 def heap_snapshots(trace: Trace, process: Process, top: int) -> list[Json]:
-    """At one time, the graphs of two are in memory: one, and the one before."""
+    """Returns each snapshot. The graphs of two are in memory at one time: one, and the one before."""
     found: list[Json] = []
     before: HeapGraph | None = None
     for snapshot in process.heap_snapshots:
@@ -114,7 +114,7 @@ def _live_sites(trace: Trace, graph: HeapGraph, top: int) -> list[Json]:
 
 
 def _root_kinds(trace: Trace, roots: Table) -> list[Json]:
-    """How many roots there are of each kind, the most first."""
+    """Returns how many roots there are of each kind, the most first."""
     kinds, counts = np.unique(roots["kind"], return_counts=True)
     named = [(trace.strings[kind] or None, n) for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
     return [{"kind": kind, "count": n} for kind, n in sorted(named, key=lambda item: (-item[1], item[0] or ""))]

@@ -38,7 +38,7 @@ def summarize(
 
 
 def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json:
-    """As `summarize`, of what was added up before. Loads each heap snapshot once."""
+    """Returns what `summarize` returns, of what was added up before. Loads each heap snapshot once."""
     trace = collected.trace
     processes = [
         {
@@ -85,7 +85,7 @@ def _thread(counts: ThreadCounts) -> Json:
 
 
 def _view(counts: ViewCounts) -> Json:
-    """Of a table of sizes that is shown as a thread: its samples are not time."""
+    """Describes a table of sizes that is shown as a thread: its samples are not time."""
     return {"name": counts.name, "unit": counts.unit, "samples": counts.samples, "total": counts.total}
 
 

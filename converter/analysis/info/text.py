@@ -17,7 +17,7 @@ ADDRESSES_FROM = 1 << 32
 
 
 def as_text(summary: Json) -> str:
-    """Of what `summarize` returns. Losses come last, next to the prompt."""
+    """Returns the text of what `summarize` returns. Losses come last, next to the prompt."""
     time = summary["time"]
     lines = [f"{i['path']}: {i['producer']}, {i['format']} {i['version']}" for i in summary["inputs"]]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
@@ -79,7 +79,7 @@ def _process(process: Json) -> list[str]:
 
 
 def _counters(counters: list[Json]) -> list[str]:
-    """Without those that stayed 0, of which a runtime has many."""
+    """Returns the lines of counters without those that stayed 0, of which a runtime has many."""
     shown = [counter for counter in counters if counter["min"] or counter["max"]]
     rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
     figures = [_figure(key) for key in ("last", "first", "min", "max")]

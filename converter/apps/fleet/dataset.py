@@ -48,7 +48,7 @@ def failures(url: str) -> list[tuple[str, str, str]]:
 
 
 def combinations(url: str) -> Iterator[Combination]:
-    """Of each file of the data set, those of the labels by which it was made. Raises FormatError if it is of another
+    """Yields the combinations of labels of each file of the data set. Raises FormatError if it is of another
     version."""
     numbers = storage.names_in(storage.joined(url, RECORDINGS))
     for name in numbers:

@@ -93,7 +93,7 @@ def _preload() -> None:
 
 @dataclass
 class Counts:
-    """How many recordings are done. reused: of those whose results were there."""
+    """Numbers of recordings that are done. reused: of those whose results were there."""
 
     done: int = 0
     failed: int = 0

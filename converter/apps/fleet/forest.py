@@ -100,7 +100,7 @@ def roots_of(forest: Tree) -> Array:
 
 
 def nodes_by_root(forest: Tree) -> Iterator[tuple[Group, Array]]:
-    """Of each root its frame, and int64, rising, the nodes below it."""
+    """Yields the frame of each root and the nodes below it, int64, rising."""
     roots = roots_of(forest)
     in_order = np.argsort(roots, kind="stable")
     starts = np.flatnonzero(np.diff(roots[in_order], prepend=-1))
@@ -110,8 +110,8 @@ def nodes_by_root(forest: Tree) -> Iterator[tuple[Group, Array]]:
 
 
 def functions_of(forest: Tree) -> Iterator[FunctionRow]:
-    """By group, function and tier. Allocations count to the function that allocated, not to their class, which is the
-    leaf of their call path. Left out: what has nothing."""
+    """Yields rows by group, function and tier. Allocations count to the function that allocated, not to their class,
+    which is the leaf of their call path. Left out: what has nothing."""
     n = len(forest.parent)
     if not n:
         return

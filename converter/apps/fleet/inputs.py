@@ -339,7 +339,7 @@ def _as_name(value: Any) -> Any:
 
 
 class _Listings:
-    """What is known of files; a folder is listed once, which is one question instead of one for each file."""
+    """Information on files; a folder is listed once, which is one question instead of one for each file."""
 
     def __init__(self) -> None:
         self._folders: dict[tuple[Any, str], dict[str, Info]] = {}

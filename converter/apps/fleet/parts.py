@@ -24,7 +24,7 @@ ROWS = [field.name for field in fields(Totals) if field.name != "tree"]
 
 @dataclass(frozen=True)
 class Share:
-    """What the recordings of one combination of labels add up to. rows: of the recordings, by name."""
+    """The sum of the recordings of one combination of labels. rows: of the recordings, by name."""
 
     labels: tuple[str, ...]
     totals: Totals
@@ -32,7 +32,7 @@ class Share:
 
 
 def joined(shares: Sequence[Share]) -> Share:
-    """Of equal labels; in any order."""
+    """Adds up those of equal labels, in any order."""
     if len(shares) == 1:
         return shares[0]
     rows = sorted((row for share in shares for row in share.rows), key=lambda row: str(row["recording"]))

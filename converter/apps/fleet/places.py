@@ -46,7 +46,8 @@ class SymbolFile(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What its symbols are kept under: the build id; without one, a hash of what identifies the content."""
+        """The name that its symbols are kept under: the build id; without one, a hash of what identifies the
+        content."""
         identified = json.dumps([self.path, self.size, self.identity]).encode()
         return self.build_id or f"content-{hashlib.sha256(identified).hexdigest()[:40]}"
 

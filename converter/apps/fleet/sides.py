@@ -38,7 +38,7 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
 
 
 def _tree(forest: Tree) -> Tree:
-    """Without the roots: what they say is in the measures, as a comparison wants them."""
+    """Returns the tree without the roots: what they say is in the measures, as a comparison wants them."""
     if not len(forest.parent):
         return Tree()
     nodes = np.flatnonzero(forest.parent >= 0)

@@ -142,7 +142,7 @@ def _info_here(path: str, real: str) -> Info:
 
 
 def identity_of(found: Info) -> str:
-    """What changes when the content does: the ETag, or a checksum, else size and time."""
+    """Returns a text that changes when the content does: the ETag, or a checksum, else size and time."""
     for key in ("ETag", "etag", "md5Hash", "content_md5", "crc32c", "CRC"):
         if found.get(key):
             return f"{key.lower()}:{found[key]}".replace('"', "")
@@ -189,7 +189,7 @@ def write(url: str, data: bytes) -> None:
 
 
 def put(source: Path, url: str) -> None:
-    """As `write`, from a file of this machine; which may then be gone."""
+    """Writes as `write` does, from a file of this machine, which may then be gone."""
     fs, path = filesystem_of(url)
     if is_local(url):
 
@@ -255,7 +255,7 @@ def _write_there(fs: Any, path: str, make: Callable[[str], object]) -> None:
 
 
 def identities(url: str) -> list[str]:
-    """What changes when a file, or one in a folder or below, does; [] where there is none."""
+    """Returns texts that change when a file, or one in a folder or below, does; [] where there is none."""
     fs, path = filesystem_of(url)
     if not retrying(lambda: fs.exists(path)):
         return []

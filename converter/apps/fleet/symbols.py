@@ -42,7 +42,7 @@ Note = tuple[str, int, int | None, str]  # of the report: kind, count, offset, d
 
 @dataclass(frozen=True)
 class _Opened:
-    """What is kept of a library. n_bytes: of the copy of its file, 0 for one of this machine; notes: for the report of
+    """A library, as it is kept. n_bytes: of the copy of its file, 0 for one of this machine; notes: for the report of
     each recording that uses it."""
 
     path: str
@@ -53,7 +53,7 @@ class _Opened:
     notes: tuple[Note, ...] = ()
 
     def anew(self) -> FoundSymbols:
-        """For one recording: the damage that look-ups meet is its own."""
+        """Returns the symbols for one recording: the damage that look-ups meet is its own."""
         symbols = self.symbols
         if isinstance(symbols, Gsym):
             symbols = symbols.anew()
@@ -125,7 +125,7 @@ class SymbolStore:
         return storage.joined(self.cache, f"gsym/{name}")
 
     def _cached(self, key: str) -> _Opened | None:
-        """What the cache has, if all of it is there."""
+        """Returns the library from the cache, if all of it is there."""
         try:
             about = _About.read(storage.read(self._url(f"{key}.zip")))
             return self._opened_gsym(self._url(f"{key}.gsym"), about) if about is not None else None
@@ -172,7 +172,7 @@ class SymbolStore:
             return self._kept(key, made, about)
 
     def _kept(self, key: str, made: Path, about: _About) -> _Opened | None:
-        """In the cache; where that cannot be written, the file itself."""
+        """Returns the library from the cache; where that cannot be written, from the file itself."""
         url = self._url(f"{key}.gsym")
         source = Source(url, open_source(str(made)).data)
         try:
@@ -231,7 +231,7 @@ def _convert(symbols: Symbols, source: Source, made: Path) -> None:
 
 
 def _functions(symbols: Symbols) -> list[Function]:
-    """Of several names of one function, the one that look-ups in the file itself give."""
+    """Returns the functions; of several names of one, the one that look-ups in the file itself give."""
     functions = list(symbols.functions())
     if not isinstance(symbols, ElfSymbols):
         return functions
@@ -244,8 +244,8 @@ def _functions(symbols: Symbols) -> list[Function]:
 
 @dataclass(frozen=True)
 class _About:
-    """What is kept beside GSYM, packed as a zip file. n_bytes: of the GSYM file; notes: what was lost when it was made;
-    members: skeletons of the binary and of its debug file."""
+    """The facts that are kept beside GSYM, packed as a zip file. n_bytes: of the GSYM file; notes: what was lost when
+    it was made; members: skeletons of the binary and of its debug file."""
 
     n_bytes: int
     notes: tuple[Note, ...]

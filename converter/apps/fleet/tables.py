@@ -240,7 +240,7 @@ def _json(value: Any) -> str:
 
 
 def _allocations(totals: Totals) -> Values:
-    """By class and site. What has no known site is the difference to the class's amounts."""
+    """Returns amounts by class and site. What has no known site is the difference to the class's amounts."""
     sites, classes = totals.sites, totals.classes
     rows = {
         key: np.array(amounts)

@@ -26,8 +26,8 @@ PARTS = "_parts"
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go, and what they are called by. output: URL of a folder; by: names of the labels that the tables
-    have, labels: of all."""
+    """The place of results, and what they are called by. output: URL of a folder; by: names of the labels that the
+    tables have, labels: of all."""
 
     output: str
     by: tuple[str, ...]
@@ -50,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Done:
-    """What a task came to. is_passing: whether a recording of it failed for a reason that may pass."""
+    """The outcome of a task. is_passing: whether a recording of it failed for a reason that may pass."""
 
     n_recordings: int = 0
     n_failed: int = 0

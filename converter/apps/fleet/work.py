@@ -49,9 +49,9 @@ PASSING = frozenset({MISSING, UNAVAILABLE, MEMORY, KILLED, FAILED})
 
 @dataclass(frozen=True)
 class Reading:
-    """How recordings are read: what `load` takes. symbols: files and folders, {label} stands for a recording's label;
-    symbol_cache: the folder in which each build's symbols are kept; symbols_identity: what changes when one of those
-    files does."""
+    """The options by which recordings are read: what `load` takes. symbols: files and folders, {label} stands for a
+    recording's label; symbol_cache: the folder in which each build's symbols are kept; symbols_identity: what changes
+    when one of those files does."""
 
     symbols: tuple[str, ...] = ()
     options: LoadOptions = field(default_factory=LoadOptions)
@@ -68,7 +68,7 @@ class Result:
 
 
 class Work(Protocol):
-    """What is done with each recording. It must be picklable; `description` is equal for equal results."""
+    """The work that is done with each recording. It must be picklable; `description` is equal for equal results."""
 
     @property
     def tables(self) -> Sequence[str]: ...
@@ -166,7 +166,7 @@ def result_of(work: Work, recording: Recording, labels: Sequence[str]) -> Result
 
 
 def killed(recording: Recording) -> Result:
-    """Of a recording whose workers were ended each time."""
+    """Returns the result of a recording whose workers were ended each time."""
     reason = "each worker that read it was ended; --worker-memory gives it more memory"
     return Result(row_of(recording) | {"status": KILLED, "reason": reason})
 
@@ -194,7 +194,7 @@ def row_of(recording: Recording) -> dict[str, Any]:
 
 
 def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -> dict[str, Any]:
-    """What the row says of a trace that was read to its end."""
+    """Returns what the row says of a trace that was read to its end."""
     losses: dict[str, int] = {}
     for issue in trace.report:
         if issue.severity != "info":
@@ -265,7 +265,7 @@ def _localized(recording: Recording, folder: Path) -> list[Path]:
 
 
 def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] | None:
-    """What copies a file of a name from beside the recording into the folder."""
+    """Returns a function that copies a file of a name from beside the recording into the folder."""
     if storage.is_local(recording.urls[0]):
         return None
     there = storage.folder_of(recording.urls[0])
@@ -318,7 +318,7 @@ def _has_build_ids(recording: Path, format_name: str | None) -> bool:
 
 @lru_cache(maxsize=8)
 def _store(places: tuple[str, ...], symbol_cache: str) -> SymbolStore:
-    """Of all recordings that this process reads."""
+    """Returns the store of all recordings that this process reads."""
     return SymbolStore(places, symbol_cache)
 
 
