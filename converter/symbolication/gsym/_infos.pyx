@@ -9,6 +9,7 @@ from traceferry.symbolication.gsym.layout import DamagedInfoError
 
 cimport cython
 from libc.stdint cimport INT32_MAX, UINT32_MAX, UINT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
 
 from traceferry.native.bytes cimport number
 from traceferry.native.cursor cimport Cursor
@@ -498,6 +499,13 @@ cdef class _InlineTree:
 
 # ---------------------------------------------------------------- look-ups
 
+# What is inlined at the nth address, and where it is called.
+cdef struct Call:
+    Py_ssize_t nth
+    uint64_t name
+    uint32_t file
+    int32_t line
+
 
 @cython.final
 cdef class Lookup:
@@ -524,8 +532,10 @@ cdef class Lookup:
     # The innermost node that holds the address, as far as nodes were read. A node holds an address only if its parent
     # does and no sibling before it.
     cdef uint64_t[::1] inside
-    # Bytes of infos that were decoded.
-    cdef uint64_t spent
+    # Those of each address from the outermost to the innermost.
+    cdef Call* calls
+    cdef Py_ssize_t n_calls
+    cdef Py_ssize_t most_calls
 
     def __cinit__(
         self, Decoder file not None, const uint64_t[::1] addresses, const int64_t[::1] infos,
@@ -537,13 +547,41 @@ cdef class Lookup:
         self.file, self.info, self.table, self.tree = file, Info(file), _LineTable(file), _InlineTree(file)
         self.addresses, self.infos, self.starts, self.damage = addresses, infos, starts, damage
         self.size = self.sizes = np.zeros(n, np.uint64)
-        self.count = self.counts = np.zeros(n, np.int32)
+        counts = np.zeros(n, np.int32)
+        self.count = counts
         self.name = np.zeros(n, np.uint64)
         self.files = np.zeros(n, np.uint32)
         self.lines = np.zeros(n, np.int32)
         self.inside = np.empty(n, np.uint64)
         with nogil:
-            self.count_all()
+            self.read_all()
+        # `frames` relies on its own.
+        self.counts = counts.copy()
+
+    def __dealloc__(self):
+        free(self.calls)
+
+    cdef int read_all(self) except -1 nogil:
+        cdef Py_ssize_t end, k, n_before
+        cdef Py_ssize_t i = 0
+        cdef int bad
+        cdef uint64_t spent = 0
+        while i < self.addresses.shape[0]:
+            end = self.end_of_function(i)
+            if self.infos[i] >= 0 and self.damage[i] == 0:
+                n_before = self.n_calls
+                bad = self.info.read(<uint64_t>self.infos[i], self.file.infos_end, &spent)
+                if bad == 0:
+                    bad = self.read_function(i, end)
+                if bad != 0:
+                    self.n_calls = n_before
+                for k in range(i, end):
+                    self.damage[k] = bad
+                    self.count[k] = self.count[k] + 1 if bad == 0 else 0
+                    self.size[k] = self.info.size if bad == 0 else 0
+                    self.name[k] = self.info.name
+            i = end
+        return 0
 
     cdef Py_ssize_t end_of_function(self, Py_ssize_t i) noexcept nogil:
         """Returns how far the addresses are of the function that the i-th is of."""
@@ -552,39 +590,23 @@ cdef class Lookup:
             end += 1
         return end
 
-    cdef void count_all(self) noexcept nogil:
-        cdef Py_ssize_t end, k
-        cdef Py_ssize_t i = 0
-        cdef int bad
-        self.spent = 0
-        while i < self.addresses.shape[0]:
-            end = self.end_of_function(i)
-            if self.infos[i] >= 0 and self.damage[i] == 0:
-                bad = self.count_function(i, end)
-                for k in range(i, end):
-                    if bad == 0:
-                        self.size[k] = self.info.size
-                        self.name[k] = self.info.name
-                        self.count[k] += 1
-                    else:
-                        self.damage[k] = bad
-                        self.count[k] = 0
-            i = end
-
-    cdef int count_function(self, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
-        """Counts the calls that are inlined around the addresses from i to `end`, which are of one function. Returns
-        what is damaged."""
-        cdef int bad = self.info.read(<uint64_t>self.infos[i], self.file.infos_end, &self.spent)
-        if bad == 0 and self.info.lines_end > self.info.lines:
+    cdef int read_function(self, Py_ssize_t i, Py_ssize_t end) except -1 nogil:
+        """Finds lines and inlined calls of the addresses from i to `end`, which are of one function. Returns what is
+        damaged."""
+        cdef int bad = 0
+        cdef Py_ssize_t k
+        if self.info.lines_end > self.info.lines:
             self.table.begin(self.info.lines, self.info.lines_end, self.starts[i])
-            bad = self.walk_lines(i, end)
+            bad = self.find_lines(i, end)
             if bad == 0 and self.info.inlines_end > self.info.inlines:
-                self.begin_inside(i, end)
+                for k in range(i, end):
+                    # What has no row is in no node.
+                    self.inside[k] = 0 if self.files[k] != 0 else UINT64_MAX
                 self.tree.begin(self.info.inlines, self.info.inlines_end, self.starts[i])
-                bad = self.count_calls(i, end)
+                bad = self.find_calls(i, end)
         return bad
 
-    cdef int walk_lines(self, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
+    cdef int find_lines(self, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
         """Finds the row of each address from i to `end`, the last before one that is behind the address. Returns what
         is damaged."""
         cdef const uint64_t[::1] addresses = self.addresses
@@ -603,13 +625,7 @@ cdef class Lookup:
             i += 1
         return self.table.cursor.damage
 
-    cdef void begin_inside(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        """No address is in a node yet, and none without a row will ever be."""
-        cdef Py_ssize_t i
-        for i in range(begin, end):
-            self.inside[i] = 0 if self.files[i] != 0 else UINT64_MAX
-
-    cdef int count_calls(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef int find_calls(self, Py_ssize_t begin, Py_ssize_t end) except -1 nogil:
         """Adds the calls that are inlined around each address from `begin` to `end`. Returns what is damaged."""
         cdef const uint64_t[::1] addresses = self.addresses
         cdef uint64_t[::1] inside = self.inside
@@ -620,105 +636,58 @@ cdef class Lookup:
                 while i < end and addresses[i] < self.tree.end:
                     if inside[i] == self.tree.parent:
                         inside[i] = self.tree.number
-                        self.count[i] += self.tree.is_call
+                        if self.tree.is_call:
+                            self.add_call(i)
                     i += 1
         return self.tree.cursor.damage
 
+    cdef int add_call(self, Py_ssize_t i) except -1 nogil:
+        cdef Call* calls
+        if self.n_calls == self.most_calls:
+            self.most_calls = max(1 << 10, 2 * self.most_calls)
+            calls = <Call*>realloc(self.calls, self.most_calls * sizeof(Call))
+            if calls == NULL:
+                self.most_calls = self.n_calls
+                raise MemoryError
+            self.calls = calls
+        self.count[i] += 1
+        self.calls[self.n_calls] = Call(
+            i, self.tree.name, <uint32_t>self.tree.call_file, line_of(self.tree.call_line)
+        )
+        self.n_calls += 1
+        return 0
+
     def frames(self, const int64_t[::1] first):
         """Returns the name, file and line of each frame, innermost first: those of the i-th address from first[i] on,
-        which together fill the columns.
-
-        Raises ValueError where the bytes are no longer what was counted.
-        """
-        n = int(self.counts.sum())
-        names, files, lines = np.empty(n, np.uint64), np.empty(n, np.uint32), np.empty(n, np.int32)
-        cdef _Frames frames = _Frames(names, files, lines, first)
-        if first.shape[0] != self.addresses.shape[0]:
+        which together fill the columns."""
+        cdef Py_ssize_t n = self.addresses.shape[0]
+        cdef int64_t n_frames = 0
+        cdef Py_ssize_t i, nth
+        if first.shape[0] != n:
             raise ValueError("frames: an array has the wrong length")
-        cdef bint good
+        for i in range(n):
+            n_frames += self.count[i]
+        for i in range(n):
+            if not 0 <= first[i] <= n_frames - self.count[i]:
+                raise ValueError("frames: a frame is outside")
+        names, files, lines = np.empty(n_frames, np.uint64), np.empty(n_frames, np.uint32), np.empty(n_frames, np.int32)
+        cdef uint64_t[::1] name_of = names
+        cdef uint32_t[::1] file_of = files
+        cdef int32_t[::1] line_of = lines
+        # Of each address the last frame of which the place was not written yet.
+        cdef int64_t[::1] outermost = np.add(first, self.count) - 1
+        cdef Call* call
         with nogil:
-            good = self.fill_all(frames)
-        if not good:
-            raise ValueError("frames: not what was counted")
+            for i in range(n):
+                if self.count[i] > 0:
+                    file_of[first[i]] = self.files[i]
+                    line_of[first[i]] = self.lines[i]
+                    name_of[outermost[i]] = self.name[i]
+            for nth in range(self.n_calls):
+                call = &self.calls[nth]
+                i = outermost[call.nth]
+                file_of[i] = call.file
+                line_of[i] = call.line
+                name_of[i - 1] = call.name
+                outermost[call.nth] = i - 1
         return names, files, lines
-
-    cdef bint fill_all(self, _Frames frames) noexcept nogil:
-        cdef Py_ssize_t end, k
-        cdef Py_ssize_t i = 0
-        cdef int32_t deepest
-        self.spent = 0
-        while i < self.addresses.shape[0]:
-            end = self.end_of_function(i)
-            deepest = 0
-            for k in range(i, end):
-                if not frames.begin(k, self.count[k]):
-                    return False
-                if self.count[k] > 0:
-                    deepest = max(deepest, self.count[k])
-                    frames.set_innermost(k, self.files[k], self.lines[k])
-                    frames.names[frames.outermost[k]] = self.name[k]
-            if deepest > 1 and not self.fill_function(frames, i, end):
-                return False
-            i = end
-        return True
-
-    cdef bint fill_function(self, _Frames frames, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
-        self.begin_inside(i, end)
-        if self.info.read(<uint64_t>self.infos[i], self.file.infos_end, &self.spent) != 0:
-            return False
-        self.tree.begin(self.info.inlines, self.info.inlines_end, self.starts[i])
-        return self.fill_calls(frames, i, end)
-
-    cdef bint fill_calls(self, _Frames frames, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        """Writes the calls that `count_calls` counted. Returns False where they are not what was counted."""
-        cdef const uint64_t[::1] addresses = self.addresses
-        cdef uint64_t[::1] inside = self.inside
-        cdef Py_ssize_t i
-        while self.tree.next():
-            while self.tree.next_range():
-                i = first_from(addresses, begin, end, self.tree.first)
-                while i < end and addresses[i] < self.tree.end:
-                    if inside[i] == self.tree.parent:
-                        inside[i] = self.tree.number
-                        if self.tree.is_call and not frames.add_call(
-                            i, self.tree.name, <uint32_t>self.tree.call_file, line_of(self.tree.call_line)
-                        ):
-                            return False
-                    i += 1
-        return self.tree.cursor.damage == 0
-
-
-@cython.final
-cdef class _Frames:
-    """Columns of frames, filled from the outermost to the innermost of each address."""
-
-    cdef uint64_t[::1] names
-    cdef uint32_t[::1] files
-    cdef int32_t[::1] lines
-    # Of each address: its innermost frame, and the last of which the place was not written yet.
-    cdef const int64_t[::1] first
-    cdef int64_t[::1] outermost
-
-    def __cinit__(self, uint64_t[::1] names, uint32_t[::1] files, int32_t[::1] lines, const int64_t[::1] first):
-        self.names, self.files, self.lines, self.first = names, files, lines, first
-        self.outermost = np.empty(first.shape[0], np.int64)
-
-    cdef inline bint begin(self, Py_ssize_t i, int32_t count) noexcept nogil:
-        """Whether so many frames from first[i] on are inside."""
-        self.outermost[i] = self.first[i] + count - 1
-        return 0 <= self.first[i] <= self.names.shape[0] - count
-
-    cdef inline void set_innermost(self, Py_ssize_t i, uint32_t file, int32_t line) noexcept nogil:
-        self.files[self.first[i]] = file
-        self.lines[self.first[i]] = line
-
-    cdef inline bint add_call(self, Py_ssize_t i, uint64_t name, uint32_t file, int32_t line) noexcept nogil:
-        """Enters what the function around calls, and where. Returns False where the frames have no space for it."""
-        cdef int64_t frame = self.outermost[i]
-        if frame <= self.first[i]:
-            return False
-        self.files[frame] = file
-        self.lines[frame] = line
-        self.names[frame - 1] = name
-        self.outermost[i] = frame - 1
-        return True
