@@ -35,13 +35,13 @@ ZLIB, ZSTD = 1, 2
 
 
 def stream_of(data: memoryview) -> Any:
-    """A file that pyelftools reads these bytes from, without a copy of them."""
+    """Returns a file that pyelftools reads these bytes from, without a copy of them."""
     owner = owner_of(data)
     return owner if isinstance(owner, mmap.mmap) else io.BytesIO(owner)
 
 
 def owner_of(data: memoryview) -> bytes | mmap.mmap:
-    """What holds these bytes and no others: a copy, if nothing does."""
+    """Returns what holds these bytes and no others: a copy, if nothing does."""
     if isinstance(data.obj, (bytes, mmap.mmap)) and len(data.obj) == len(data):
         return data.obj
     return bytes(data)
@@ -86,7 +86,7 @@ class Binary:
         self.base = min((segment.address for segment in self._loaded), default=0)
 
     def _header(self, read: Callable[[], Any]) -> Any:
-        """What pyelftools reads of the headers. Raises FormatError."""
+        """Returns what pyelftools reads of the headers. Raises FormatError."""
         try:
             return read()
         except HEADER_ERRORS as error:
@@ -114,7 +114,7 @@ class Binary:
 
     @property
     def machine(self) -> str:
-        """EM_*."""
+        """The processor: EM_*."""
         return str(self._elf["e_machine"])
 
     @property
@@ -129,7 +129,7 @@ class Binary:
 
     @cached_property
     def sections(self) -> list[SectionHeader]:
-        """By number; none where a header is damaged."""
+        """The sections by number; none where a header is damaged."""
         try:
             return self.section_headers
         except FormatError:
@@ -156,7 +156,7 @@ class Binary:
 
     @cached_property
     def _by_name(self) -> dict[str, SectionHeader]:
-        """Of several sections of one name, the last."""
+        """The sections by name; of several with one name, the last."""
         return {section.name: section for section in self.section_headers}
 
     @property
@@ -180,13 +180,13 @@ class Binary:
         return self._by_name.get(name)
 
     def section(self, name: str) -> tuple[int, memoryview] | None:
-        """(address, bytes) of a section, or None. Raises FormatError if it cannot be read."""
+        """Returns (address, bytes) of a section, or None. Raises FormatError if it cannot be read."""
         section = self.section_named(name)
         return None if section is None else (section.address, self.content(section))
 
     def content(self, section: SectionHeader) -> memoryview:
-        """Its bytes, decompressed if they are compressed. Raises FormatError if it ends beyond the file, is damaged, or
-        would hold more than a section of this size may."""
+        """Returns its bytes, decompressed if they are compressed. Raises FormatError if it ends beyond the file, is
+        damaged, or would hold more than a section of this size may."""
         if section.type == "SHT_NOBITS":
             return memoryview(b"")
         if section.offset + section.size > len(self.data):
@@ -203,8 +203,8 @@ class Binary:
         return self.data[offset : offset + size]
 
     def _compression(self, section: SectionHeader, packed: memoryview) -> tuple[int, int, int] | None:
-        """(ELFCOMPRESS_*, the decompressed size, where the compressed bytes begin); None of a section that is not
-        compressed. .zdebug sections begin with "ZLIB" and a u64 in big endian, others with an Elf*_Chdr."""
+        """Returns (ELFCOMPRESS_*, the decompressed size, where the compressed bytes begin); None of a section that is
+        not compressed. .zdebug sections begin with "ZLIB" and a u64 in big endian, others with an Elf*_Chdr."""
         if section.flags & SHF_COMPRESSED:
             order, form = "<" if self.little_endian else ">", "I4xQQ" if self.word_size == 8 else "III"
             if len(packed) < struct.calcsize(order + form):
@@ -239,7 +239,7 @@ class Binary:
         return bytes(found)
 
     def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
-        """Address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
+        """Returns address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
         relative = RELATIVE_RELOCATIONS.get(self.machine)
         if relative is None:
             return {}
@@ -257,14 +257,14 @@ class Binary:
         return addends
 
     def relative(self, offset: int) -> int | None:
-        """Where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
+        """Returns where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
         for segment in self._loaded:
             if segment.offset <= offset < segment.offset + segment.size:
                 return segment.address + offset - segment.offset - self.base
         return None
 
     def code(self, address: int, size: int) -> bytes:
-        """The bytes at an address relative to the lowest loaded segment, as far as the file has them."""
+        """Returns the bytes at an address relative to the lowest loaded segment, as far as the file has them."""
         at = address + self.base
         for segment in self._loaded:
             begin = at - segment.address
@@ -308,7 +308,7 @@ class Binary:
 
     @cached_property
     def build_id(self) -> str:
-        """In hex, "" where there is none."""
+        """The build id in hex, "" where there is none."""
         return build_id_of(self.data)
 
     @cached_property
@@ -317,7 +317,7 @@ class Binary:
         return debug_id_of(self.build_id or self._hash_of_code(), big_endian=not self.little_endian)
 
     def _hash_of_code(self) -> str:
-        """As Breakpad makes it: the first page of .text in pieces of 16 bytes, combined by XOR."""
+        """Returns Breakpad's hash: the first page of .text in pieces of 16 bytes, combined by XOR."""
         try:
             text = self.section(".text")
         except FormatError:
@@ -339,7 +339,7 @@ class Binary:
 
 
 def _name_at(texts: memoryview, at: int) -> str:
-    """Of a section; "" where there is none."""
+    """Returns the name of a section; "" where there is none."""
     text = bytes(texts[at : at + MAX_SECTION_NAME])
     return text[: max(text.find(b"\0"), 0)].decode("utf-8", "replace")
 

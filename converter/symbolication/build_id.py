@@ -62,7 +62,7 @@ def build_id_of(data: Bytes) -> str:
 
 
 def _notes(data: Bytes, order: str, table: _Table) -> Iterator[bytes]:
-    """No more bytes together than the file has: those of an undamaged file do not overlap."""
+    """Yields notes, no more bytes together than the file has: those of an undamaged file do not overlap."""
     left = len(data)
     for begin, size in _parts(data, order, table, table.note):
         size = min(size, left)
@@ -85,7 +85,7 @@ def _parts(data: Bytes, order: str, table: _Table, kind: int) -> Iterator[tuple[
 
 
 def has_code_at(data: memoryview, begin: int, end: int) -> bool:
-    """Does the code of an ELF file, or what follows it for unwinding, lie exactly there in the file?"""
+    """Whether the code of an ELF file, or what follows it for unwinding, lies exactly there in the file."""
     try:
         if bytes(data[:4]) != b"\x7fELF":
             return False
@@ -97,7 +97,7 @@ def has_code_at(data: memoryview, begin: int, end: int) -> bool:
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:
-    """The build id among some ELF notes, in hex; "" if there is none."""
+    """Returns the build id among some ELF notes, in hex; "" if there is none."""
     at = 0
     while at + 12 <= len(notes):
         name_size, size, kind = struct.unpack_from(byte_order + "III", notes, at)

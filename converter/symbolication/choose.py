@@ -60,7 +60,8 @@ def open_symbols(source: Source) -> Symbols:
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:
-    """A folder means the files in it that are recognised as symbols, in the order of their names."""
+    """Returns files of symbols. A folder means the files in it that are recognised as symbols, in the order of their
+    names."""
     files: list[str] = []
     for path in paths:
         folder = Path(path)
@@ -94,7 +95,7 @@ class SymbolIndex(Generic[Chosen]):
         return [one for one in found if is_same_build(one.build_id, build_id)]
 
     def matching(self, build_id: str, name: str) -> Chosen | None:
-        """The first of that build; where it or the library has no build id, the first of that name.
+        """Returns the first of that build; where it or the library has no build id, the first of that name.
 
         build_id: of the library, in hex, "" is unknown; name: of its file, without folders.
         Raises FormatError, with both ids, if only files of other builds have that name.
@@ -110,7 +111,7 @@ class SymbolIndex(Generic[Chosen]):
 
 
 def _build_key(build_id: str) -> str:
-    """Equal for the ids of one build."""
+    """Returns what is equal for the ids of one build."""
     return build_id[:DEBUG_ID_DIGITS].ljust(DEBUG_ID_DIGITS, "0") if build_id else ""
 
 
@@ -127,14 +128,14 @@ def note_problems(report: Report, symbols: Symbols) -> None:
 
 
 def refused_build(symbols: Identified, build_id: str, name: str) -> FormatError:
-    """The error for symbols of another build than the library's."""
+    """Returns the error for symbols of another build than the library's."""
     here = symbols.build_id or "unknown"
     message = f"as symbols of {name}: its build id is {here}, not {build_id or 'unknown'}"
     return FormatError(message, path=symbols.path)
 
 
 def library_name(name: str) -> str:
-    """Of a file of symbols: libc.so.6 of libc.so.6.debug."""
+    """Returns the library's name for a file of symbols: libc.so.6 for libc.so.6.debug."""
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
     return name

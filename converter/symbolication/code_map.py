@@ -100,7 +100,8 @@ class CodeMap:
 
     @cached_property
     def _by_library(self) -> tuple[Array, Array, Array]:
-        """(lib, address in it, row) of the code objects that have a symbol: of others only the size is recorded."""
+        """Columns (lib, address in it, row) of the code objects that have a symbol: of others only the size is
+        recorded."""
         trace = self._trace
         rows = np.flatnonzero(trace.code["symbol"] >= 0)
         symbol = trace.code["symbol"][rows]
@@ -110,7 +111,7 @@ class CodeMap:
 
     @cached_property
     def _by_process(self) -> dict[int, Array]:
-        """pid → rows of `code_mappings`."""
+        """Maps pid → rows of `code_mappings`."""
         return rows_by_key(self._trace.code["pid"][self._trace.code_mappings["code"]])
 
     # ------------------------------------------------------------ what is in it

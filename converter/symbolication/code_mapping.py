@@ -11,12 +11,12 @@ from traceferry.symbolication.jit_names.patterns import CATEGORY_COLORS, Tier
 
 
 def add_category(trace: Trace, name: str) -> int:
-    """A row of `categories` for one of CATEGORY_COLORS."""
+    """Returns a row of `categories` for one of CATEGORY_COLORS."""
     return trace.add_category(name, CATEGORY_COLORS[name])
 
 
 def add_tier(trace: Trace, tier: Tier) -> int:
-    """A row of `tiers`."""
+    """Returns a row of `tiers`."""
     intern = trace.strings.intern
     return trace.tiers.intern(name=intern(tier.name), family=intern(tier.family), color=intern(tier.color))
 
@@ -36,7 +36,7 @@ class CodeMappings:
         self._latest: dict[int, int] = {}
 
     def put(self, code: int, address: int, size: int, ts: int) -> None:
-        """The object is at this address from ts on, and no longer at its previous one."""
+        """Puts the object at this address from ts on, and no longer at its previous one."""
         before = self._latest.get(code)
         if before is not None:
             self._end[before] = ts
@@ -48,7 +48,7 @@ class CodeMappings:
         self._end.append(-1)
 
     def put_all(self, code: Array, address: Array, size: Array, ts: Array) -> None:
-        """Objects that had no address before and are not moved later."""
+        """Puts objects that had no address before and are not moved later."""
         order = np.argsort(ts, kind="stable")
         self._code += code[order].tolist()
         self._address += address[order].tolist()
@@ -57,11 +57,11 @@ class CodeMappings:
         self._end += [-1] * len(order)
 
     def address_of(self, code: int) -> int:
-        """The latest address of the object."""
+        """Returns the latest address of the object."""
         return self._address[self._latest[code]]
 
     def add_to(self, trace: Trace) -> None:
-        """Rows of the table `code_mappings`."""
+        """Adds rows to the table `code_mappings`."""
         if not self._code:
             return
         address, size = np.array(self._address, np.uint64), np.array(self._size, np.uint64)
@@ -70,7 +70,8 @@ class CodeMappings:
         trace.code_mappings.extend(code=self._code, address=address, start_ts=self._start, end_ts=self._end)
 
     def _end_overlapped(self, rows: list[int]) -> None:
-        """rows: mappings in the order of time that overlap each other only."""
+        """Ends mappings onto which others were put. rows: mappings in the order of time that overlap each other
+        only."""
         starts: list[int] = []
         alive: dict[int, int] = {}
         for row in rows:
@@ -89,7 +90,8 @@ class CodeMappings:
 
 
 def _overlapping(address: Array, size: Array) -> list[list[int]]:
-    """Groups of rows that touch each other's addresses, each in the order of rows; rows on their own are left out."""
+    """Returns groups of rows that touch each other's addresses, each in the order of rows; rows on their own are left
+    out."""
     order = np.argsort(address, kind="stable")
     order = order[size[order] > 0]
     if len(order) == 0:
@@ -107,7 +109,7 @@ def _overlapping(address: Array, size: Array) -> list[list[int]]:
 
 
 def live_bytes(start_ts: Array, end_ts: Array, size: Array) -> tuple[Array, Array]:
-    """(ts, bytes) of the code that is loaded, at each change; end_ts -1 is never."""
+    """Returns (ts, bytes) of the code that is loaded, at each change; end_ts -1 is never."""
     ended = end_ts >= 0
     ts = np.concatenate((start_ts, end_ts[ended]))
     change = np.concatenate((size, -size[ended]))

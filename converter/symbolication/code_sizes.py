@@ -22,8 +22,8 @@ class Weights(NamedTuple):
 
 
 def by_stretch(trace: Trace, reader: CodeReader, codes: Iterable[int], where: str) -> Weights:
-    """Of these code objects each stretch between two changes of its frames, at the time of the load. Beyond
-    MAX_INLINED_FRAMES the function alone. where: the input, for the report."""
+    """Returns weights of each stretch of these code objects between two changes of its frames, at the time of the load.
+    Beyond MAX_INLINED_FRAMES the function alone. where: the input, for the report."""
     ts: list[int] = []
     stacks: list[int] = []
     sizes: list[int] = []
@@ -51,7 +51,7 @@ def by_stretch(trace: Trace, reader: CodeReader, codes: Iterable[int], where: st
 
 
 def view_of(parts: Sequence[Weights], process: Process, tid: int, name: str) -> Thread:
-    """A thread of the process whose samples weigh bytes."""
+    """Returns a thread of the process whose samples weigh bytes."""
     ts, stack, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     samples = Table(SAMPLES, {"ts": ts, "stack": stack, "weight": weight})
     if np.any(ts[1:] < ts[:-1]):

@@ -56,7 +56,7 @@ class CodeSymbols:
 
     @property
     def problems(self) -> Sequence[tuple[int, str]]:
-        """Damage is in the trace's report."""
+        """No damage: it is in the trace's report."""
         return ()
 
     def lookup(self, addresses: Array) -> Frames:
@@ -167,7 +167,7 @@ class _Node:
     children: dict[Call, _Node] = field(default_factory=dict)
 
     def add(self, begin: int, end: int, frames: Sequence[Call]) -> None:
-        """frames: from this function on."""
+        """Adds what runs in [begin, end). frames: from this function on."""
         node = self
         for (_, source, line), (name, _, _) in pairwise(frames):
             node = node.children.setdefault((name, source, line), _Node())

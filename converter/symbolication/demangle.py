@@ -104,7 +104,7 @@ class Demangler:
             self._enter(name, "")
 
     def _enter(self, name: str, shown: str) -> None:
-        """shown: "" where there is none."""
+        """Keeps a result. shown: "" where there is none."""
         if not shown or len(shown) > MAX_GROWTH * len(name):
             self.kept.append(name)
             shown = name
@@ -112,7 +112,7 @@ class Demangler:
 
 
 def demangle(name: str) -> str:
-    """A name as people write it; any other name as it is."""
+    """Returns a name as people write it; any other name as it is."""
     return Demangler()(name)
 
 
@@ -135,7 +135,7 @@ def demangled(name: str) -> str:
 
 
 def _demangled_apart(names: Sequence[str]) -> list[str]:
-    """The first of these names, as far as the process came; "" is one that is too long."""
+    """Returns the first of these names, as far as the process came; "" is one that is too long."""
     import subprocess  # which few names need
 
     given = b"".join(name.encode("utf-8", "replace") + b"\0" for name in names)

@@ -143,7 +143,8 @@ class ElfSymbols:
 
     @cached_property
     def _answer_of_symbolic(self) -> Callable[[int], Answer]:
-        """What symbolic says of an address (as the linker wrote it): all but the size of the function, which is 0."""
+        """Returns what symbolic says of an address (as the linker wrote it): all but the size of the function, which is
+        0."""
         from symbolic.exceptions import SymbolicError
 
         base, symcache = self.base, self.binary.symcache
@@ -165,8 +166,8 @@ class ElfSymbols:
         return answer
 
     def names_at(self, starts: Array) -> list[str]:
-        """What look-ups call the functions that start there, of several names one; "" where none starts. starts:
-        uint64."""
+        """Returns what look-ups call the functions that start there, of several names one; "" where none starts.
+        starts: uint64."""
         if self.embedded is not None:
             return [""] * len(starts)
         found = self.lookup(starts) if has_symbolic() else self.table.lookup(starts)
@@ -183,5 +184,5 @@ def has_symbolic() -> bool:
 
 
 def _line(number: int | None) -> int:
-    """What damaged debug information makes too large is unknown."""
+    """Returns 0, unknown, for what damaged debug information makes too large."""
     return number if number is not None and number < 1 << 31 else 0

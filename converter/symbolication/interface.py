@@ -65,7 +65,7 @@ class Symbols(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the file, without folders."""
+        """The file's name, without folders."""
 
     @property
     def base(self) -> int:
@@ -73,17 +73,17 @@ class Symbols(Protocol):
 
     @property
     def build_id(self) -> str:
-        """In lower-case hex; "" is unknown."""
+        """The build id in lower-case hex; "" is unknown."""
 
     @property
     def problems(self) -> Sequence[tuple[int, str]]:
-        """(offset in the file, what is damaged there) of what was looked at so far."""
+        """The damage: (offset in the file, what is damaged there) of what was looked at so far."""
 
     def lookup(self, addresses: Array) -> Frames:
-        """addresses: uint64, in any order. Never raises: damaged parts have no frames."""
+        """Returns the frames at addresses (uint64, in any order). Never raises: damaged parts have no frames."""
 
     def functions(self) -> Iterator[Function]:
-        """By address; equal addresses in the file's order."""
+        """Yields functions by address; equal addresses in the file's order."""
 
 
 @dataclass(frozen=True)

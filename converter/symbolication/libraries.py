@@ -28,7 +28,7 @@ class LibraryFile:
     binary: Binary | None
 
     def lookup(self, addresses: Array) -> Frames:
-        """addresses: uint64; so are the starts of functions. There must be symbols."""
+        """Returns the frames at addresses (uint64; so are the starts of functions). There must be symbols."""
         assert self.symbols is not None
         if self._stubs is None:
             return _relative(self.symbols, addresses)
@@ -40,7 +40,8 @@ class LibraryFile:
 
     @cached_property
     def _stubs(self) -> ElfSymbols | None:
-        """What knows the stubs of the procedure linkage table, where the symbols, being in another file, do not."""
+        """Symbols that know the stubs of the procedure linkage table, where the symbols, being in another file, do
+        not."""
         is_own = isinstance(self.symbols, ElfSymbols) and self.symbols.binary is self.binary
         return ElfSymbols(self.binary) if self.binary is not None and not is_own else None
 
@@ -69,7 +70,7 @@ class LibraryFiles:
         return binary.code(address, size) if binary is not None else b""
 
     def holder_of(self, pid: int, ts: int, address: int) -> tuple[int, int] | None:
-        """Not recorded."""
+        """Returns None: it is not recorded."""
         return None
 
 

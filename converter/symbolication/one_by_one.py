@@ -24,13 +24,13 @@ NOTHING = Answer(0, 0, ())
 
 
 def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
-    """addresses: uint64, in any order."""
+    """Returns the frames at addresses (uint64, in any order)."""
     distinct, which = np.unique(np.asarray(addresses, np.uint64), return_inverse=True)
     return taken(frames_of([answer_of(address) for address in distinct.tolist()]), which)
 
 
 def frames_of(answers: Sequence[Answer]) -> Frames:
-    """The frames of one address for each answer."""
+    """Returns the frames of one address for each answer."""
     texts: dict[str, int] = {"": -1}
     rows = [_row(texts, *frame) for answer in answers for frame in answer.frames]
     name, source, line = np.ascontiguousarray(np.array(rows, np.int32).reshape(-1, 3).T)
@@ -41,7 +41,7 @@ def frames_of(answers: Sequence[Answer]) -> Frames:
 
 
 def taken(found: Frames, which: Array) -> Frames:
-    """The frames of len(which) addresses; which: int64, for each of them its row in `found`."""
+    """Returns the frames of len(which) addresses; which: int64, for each of them its row in `found`."""
     n_frames = np.diff(found.first)[which]
     first = np.concatenate(([0], np.cumsum(n_frames)))
     at = np.arange(first[-1]) + np.repeat(found.first[which] - first[:-1], n_frames)
@@ -51,7 +51,8 @@ def taken(found: Frames, which: Array) -> Frames:
 
 
 def with_answers(others: Frames, which: Array, found: Frames) -> Frames:
-    """The frames of all addresses: those that `which` (bool) names are in `found`, the others in `others`, in order."""
+    """Returns the frames of all addresses: those that `which` (bool) names are in `found`, the others in `others`, in
+    order."""
     n_frames = np.empty(len(which), np.int64)
     begin = np.empty(len(which), np.int64)
     start, size = np.empty((2, len(which)), np.uint64)

@@ -121,7 +121,7 @@ def _relocations(binary: Binary, machine: _Machine, tables: tuple[str, ...]) -> 
 
 
 def _entries(binary: Binary, section: SectionHeader) -> Array:
-    """Elf*_Rel or Elf*_Rela: offset, info, addend, each a uint64."""
+    """Returns Elf*_Rel or Elf*_Rela: offset, info, addend, each a uint64."""
     word = ("<" if binary.little_endian else ">") + f"u{binary.word_size}"
     names = ("offset", "info", "addend")[: 3 if section.type == "SHT_RELA" else 2]
     entry = np.dtype([(name, word) for name in names])
@@ -131,7 +131,7 @@ def _entries(binary: Binary, section: SectionHeader) -> Array:
 
 
 def _addends(binary: Binary, entries: Array, is_rela: bool) -> Array:
-    """Without addends in the entries they are in the slots."""
+    """Returns addends; where the entries have none, they are in the slots."""
     if is_rela:
         addends: Array = entries["addend"]
         return addends

@@ -9,7 +9,7 @@ Ranges = list[tuple[int, int]]
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """By address; what touches is one range. Empty ones go."""
+    """Returns ranges by address; what touches is one range. Empty ones go."""
     joined: Ranges = []
     for begin, end in sorted(ranges):
         if begin >= end:
@@ -22,6 +22,6 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def holder(ranges: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int] | None:
-    """The one of merged ranges that holds [begin, end)."""
+    """Returns the one of merged ranges that holds [begin, end)."""
     nth = bisect_right(ranges, begin, key=lambda held: held[0]) - 1
     return ranges[nth] if nth >= 0 and end <= ranges[nth][1] else None

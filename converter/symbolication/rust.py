@@ -65,13 +65,13 @@ def rust_name(name: str) -> str | None:
 
 
 def _suffix(text: str) -> str:
-    """As LLVM writes it behind names of C++: ` (.cold)`."""
+    """Returns a suffix as LLVM writes it behind names of C++: ` (.cold)`."""
     text = LLVM_SUFFIX.sub("", text)
     return f" ({text})" if text else ""
 
 
 def _parts(path: str) -> list[str]:
-    """Each with its length in front; none if the path does not consist of these."""
+    """Returns the parts, each of which has its length in front; none if the path does not consist of these."""
     parts: list[str] = []
     at = 0
     while length := PART_LENGTH.match(path, at):
@@ -182,7 +182,7 @@ class _Size:
             self._number()
 
     def _identifier(self) -> None:
-        """[disambiguator] [u] length [_] bytes"""
+        """Reads [disambiguator] [u] length [_] bytes"""
         self._disambiguator()
         self._takes("u")
         length = 0
@@ -194,7 +194,7 @@ class _Size:
             raise NotRustError
 
     def _number(self) -> int:
-        """In base 62: `_` is 0, `0_` is 1."""
+        """Reads a number in base 62: `_` is 0, `0_` is 1."""
         value = -1
         while (digit := self._byte()) != "_":
             if digit not in DIGITS_62 or value > 1 << 64:

@@ -9,12 +9,12 @@ from traceferry.symbolication.interface import Frames
 
 
 def shown_path(path: str) -> str:
-    """Without "." and "..": providers leave them in, or take them out."""
+    """Returns a path without "." and "..": providers leave them in, or take them out."""
     return posixpath.normpath(path) if "/." in path else path
 
 
 def shown_frames(found: Frames, demangle: Demangler) -> list[tuple[str, str, int]]:
-    """(name, source, line) of every frame, names demangled; "" and 0 are unknown."""
+    """Returns (name, source, line) of every frame, names demangled; "" and 0 are unknown."""
     linkage_names = {nth: found.texts[nth] for nth in set(found.name.tolist()) if nth >= 0}
     demangle.learn(linkage_names.values())
     names = {nth: demangle(name) for nth, name in linkage_names.items()}

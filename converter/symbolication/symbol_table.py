@@ -43,7 +43,7 @@ class Texts:
         self._known: dict[int, str] = {}
 
     def at(self, place: int) -> str:
-        """The text that begins there; "" where it does not end."""
+        """Returns the text that begins there; "" where it does not end."""
         if place not in self._known:
             end = max(self._data.find(b"\0", place, place + MAX_NAME), place)
             self._left -= end - place
@@ -110,8 +110,8 @@ class SymbolTable:
     def _stub_columns(
         self, tables: list[Array], texts: list[bytes], indirect: Array, indirect_name: Array
     ) -> tuple[Array, ...]:
-        """The stubs with the columns of functions: value, size, name, is_named, is_dynamic. indirect, indirect_name:
-        where the resolvers of indirect functions are, and their names."""
+        """Returns the stubs with the columns of functions: value, size, name, is_named, is_dynamic. indirect,
+        indirect_name: where the resolvers of indirect functions are, and their names."""
         stubs = self._stubs
         name = np.full(len(stubs.start), len(self._texts), np.uint64)
         for nth, (table, own) in enumerate(zip(tables, texts, strict=True)):
@@ -126,12 +126,12 @@ class SymbolTable:
         return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
 
     def rows(self, addresses: Array) -> Array:
-        """int64: the function that holds each address (uint64), -1 where none does."""
+        """Returns (int64) the function that holds each address (uint64), -1 where none does."""
         found: Array = self._holder[np.searchsorted(self._bounds, addresses, "right")]
         return found
 
     def surroundings(self, addresses: Array) -> tuple[Array, Array]:
-        """(first, end), uint64: what is between these has the same answer as the address."""
+        """Returns (first, end), uint64: what is between these has the same answer as the address."""
         bounds = np.concatenate((FIRST, self._bounds, LAST))
         nth = np.searchsorted(self._bounds, addresses, "right")
         return bounds[nth], bounds[nth + 1]
@@ -146,7 +146,7 @@ class SymbolTable:
         return [self._stub_name(at, start) if is_stub else self._text(at) for at, is_stub, start in columns]
 
     def _stub_name(self, at: int, start: int) -> str:
-        """As objdump calls it."""
+        """Returns the name that objdump gives it."""
         if at < len(self._texts):
             return f"{self._text(at)}@plt"
         nth = int(np.searchsorted(self._stubs.start, np.uint64(start)))
@@ -159,7 +159,7 @@ class SymbolTable:
         return found
 
     def stubs(self) -> Iterator[tuple[str, int, int]]:
-        """(name, start, size) of each."""
+        """Yields (name, start, size) of each."""
         rows = np.flatnonzero(self._is_stub & (self._holder[np.searchsorted(self._bounds, self._start) + 1] >= 0))
         for row in rows.tolist():
             yield self.name(row), *self.extent(row)
@@ -172,17 +172,18 @@ class SymbolTable:
         return found
 
     def extent(self, row: int) -> tuple[int, int]:
-        """(start, size) of a function."""
+        """Returns (start, size) of a function."""
         return int(self._start[row]), int(self.sizes_at(self._start[row : row + 1])[0])
 
     def sizes_at(self, starts: Array) -> Array:
-        """The sizes of the functions that start there, 0 where none is known. starts: uint64."""
+        """Returns the sizes of the functions that start there, 0 where none is known. starts: uint64."""
         nth = np.searchsorted(np.concatenate((self._value, LAST)), starts)
         is_there = np.concatenate((self._value, LAST))[nth] == starts
         return np.where(is_there, np.concatenate((self._size, FIRST))[nth], np.uint64(0))
 
     def lookup(self, addresses: Array) -> Frames:
-        """addresses: uint64, in any order. Where a function holds one, it has a frame that knows its name alone."""
+        """Returns the frames at addresses (uint64, in any order). Where a function holds one, it has a frame that knows
+        its name alone."""
         rows = self.rows(addresses)
         known = rows >= 0
         used, name = np.unique(rows[known], return_inverse=True)
@@ -202,7 +203,8 @@ class SymbolTable:
 
 
 def with_stubs(lookup: Callable[[Array], Frames], table: SymbolTable, addresses: Array) -> Frames:
-    """The frames at addresses (uint64) by a look-up in symbols that know nothing of stubs; stubs are the table's."""
+    """Returns the frames at addresses (uint64) by a look-up in symbols that know nothing of stubs; stubs are the
+    table's."""
     are_stubs = table.are_stubs(addresses)
     if not are_stubs.any():
         return lookup(addresses)
@@ -210,13 +212,13 @@ def with_stubs(lookup: Callable[[Array], Frames], table: SymbolTable, addresses:
 
 
 def _largest(values: Array, groups: Array) -> Array:
-    """Of each group of values, which begins there."""
+    """Returns the largest of each group of values, which begins there."""
     largest: Array = np.maximum.reduceat(values, groups) if len(groups) else values[:0]
     return largest
 
 
 def symbols_of(binary: Binary, table: str) -> Array:
-    """Those of a table by number, with the fields of FIELDS."""
+    """Returns the symbols of a table by number, with the fields of FIELDS."""
     order = "<" if binary.little_endian else ">"
     fields = (field.split(":") for field in FIELDS[binary.word_size].split())
     entry = np.dtype([(name, order + code) for name, code in fields])
@@ -225,7 +227,7 @@ def symbols_of(binary: Binary, table: str) -> Array:
 
 
 def content_of(binary: Binary, section: str) -> bytes:
-    """No bytes where the section is missing or damaged."""
+    """Returns the bytes of a section, none where it is missing or damaged."""
     try:
         found = binary.section(section)
     except FormatError:

@@ -41,7 +41,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The records from `offset` on, one per line."""
+    """Yields the records from `offset` on, one per line."""
     from traceferry.importers.jitdump.records import records
 
     yield from records(source, offset)

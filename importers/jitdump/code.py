@@ -87,7 +87,8 @@ class Code:
     # ------------------------------------------------------------ frames
 
     def _frames(self, nth: int, offset: int, address: int) -> tuple[int, ...]:
-        """The frames of a byte, outermost first; with the library's address -1, only their functions and places."""
+        """Returns the frames of a byte, outermost first; with the library's address -1, only their functions and
+        places."""
         load = self.dump.loads[nth]
         stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
         if stack:
@@ -104,7 +105,7 @@ class Code:
         return self._frame(nth, base, source, place.line, place.column, address, depth)
 
     def _meaning(self, nth: int, place: Place) -> tuple[Base, int]:
-        """(what its frames share, its source), for all bytes of the code object that have the place."""
+        """Returns (what its frames share, its source), for all bytes of the code object that have the place."""
         load, of = self.dump.loads[nth], self.bases[nth]
         func, own = add_function(self.trace, self.texts, place.function, load.nth, self.names[nth])
         found = self._meanings[nth, place] = Base(func, of.category, of.tier, own), self.texts.row(place.file, load.nth)
@@ -126,7 +127,7 @@ class Code:
 
 
 def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | None) -> Code:
-    """Rows for every load: its function, symbol, tier, code object and mappings."""
+    """Adds rows for every load: its function, symbol, tier, code object and mappings."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
@@ -173,7 +174,7 @@ class Times:
     offset_ns: int
 
     def to_ns(self, timestamps: Sequence[int]) -> Array:
-        """int64 ns on the trace's clock."""
+        """Returns int64 ns on the trace's clock."""
         if self.counter is not None:
             return self.counter.to_ns(np.array(timestamps, np.uint64)) + self.offset_ns
         return np.array(timestamps, np.int64) + self.offset_ns
@@ -229,7 +230,8 @@ def _recorded_tier(trace: Trace, tier: TierRecord) -> int:
 
 
 def _function(load: Load, name: Name, file: str) -> Function:
-    """As the inline records name it, else as the load does; file: of the name, or the line table's first."""
+    """Returns the function as the inline records name it, else as the load does; file: of the name, or the line table's
+    first."""
     if load.inlines is not None:
         stacks = (load.inlines.stack_at(offset) for offset in load.inlines.boundaries())
         outermost = next((stack[0].function for stack in stacks if stack), None)
@@ -239,8 +241,8 @@ def _function(load: Load, name: Name, file: str) -> Function:
 
 
 def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int, of: Name) -> tuple[int, int]:
-    """(the func, its source). nth: the number of the load's record; of: the code object's name, which tells what the
-    function alone does not."""
+    """Returns (the func, its source). nth: the number of the load's record; of: the code object's name, which tells
+    what the function alone does not."""
     source = texts.row(function.file, nth)
     func = trace.funcs.intern(
         name=trace.strings.intern(function.name or of.function),
@@ -257,7 +259,8 @@ def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int,
 
 
 def _lib(dump: Dump, trace: Trace) -> int:
-    """samply's conventions, so that its server finds the code of our profiles: an id made of pid and time stamp."""
+    """Returns the library by samply's conventions, so that its server finds the code of our profiles: an id made of pid
+    and time stamp."""
     intern = trace.strings.intern
     return trace.libs.intern(
         name=intern(dump.name),
@@ -272,12 +275,12 @@ def _identity(header: Header) -> bytes:
 
 
 def debug_id(header: Header) -> str:
-    """The identity as samply's server expects it."""
+    """Returns the identity as samply's server expects it."""
     return debug_id_of(_identity(header).hex())
 
 
 def _add_mappings(code: Code, trace: Trace) -> None:
-    """Loads and moves in the order of time."""
+    """Adds loads and moves in the order of time."""
     dump = code.dump
     by_index: dict[int, int] = {}
     at_address: dict[int, int] = {}

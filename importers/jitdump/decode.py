@@ -112,8 +112,8 @@ class Dump:
         return self.source.name
 
     def unwinding_of(self, load: Load) -> tuple[memoryview, int] | None:
-        """(the record's data, how many bytes of it are `.eh_frame`): the rest is `.eh_frame_hdr`. None where there is
-        no record, or one that V8 writes where it has nothing to tell: zeros."""
+        """Returns (the record's data, how many bytes of it are `.eh_frame`): the rest is `.eh_frame_hdr`. None where
+        there is no record, or one that V8 writes where it has nothing to tell: zeros."""
         at = self.unwinding_at.get(load.nth)
         if at is None:
             return None
@@ -147,7 +147,8 @@ def checked_header(source: Source) -> Header:
 
 
 def scan(data: memoryview, header: Header, start: int) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """Pieces of (id uint32, offset int64, size uint32, time stamp uint64) of the whole records from `start` on."""
+    """Yields pieces of (id uint32, offset int64, size uint32, time stamp uint64) of the whole records from `start`
+    on."""
     at = start
     while True:
         ids, offsets, sizes, timestamps = _records.scan(data, at, header.byte_order == ">", PIECE)
@@ -158,7 +159,7 @@ def scan(data: memoryview, header: Header, start: int) -> Iterator[tuple[Array, 
 
 
 def source_parts(record: memoryview, layout: Structs) -> tuple[bytes, bytes] | None:
-    """(path, text) of an EMBEDDED_SOURCE_FILE in either layout, or None."""
+    """Returns (path, text) of an EMBEDDED_SOURCE_FILE in either layout, or None."""
     payload = bytes(record)
     path_size, text_size = layout.pair32.unpack_from(payload) if len(payload) >= 8 else (0, 0)
     padding = len(payload) - 8 - path_size - text_size
@@ -208,7 +209,7 @@ class _Decoder:
     # ------------------------------------------------------------ the records
 
     def _piece(self, ids: Array, begins: Array, ends: Array, timestamps: Array) -> None:
-        """Some records in their order: loads come out of a kernel, what describes them is read one by one."""
+        """Reads some records in their order: loads together, what describes them is read one by one."""
         chosen = np.flatnonzero((ids != Id.UNWINDING_INFO) & (ids != Id.CLOSE))
         rows = (column[chosen].tolist() for column in (ids, begins, ends, timestamps))
         self._place_unwinding(ids, begins)
@@ -225,7 +226,7 @@ class _Decoder:
                 self._note("unknown_record", begin, f"id {record_id}")
 
     def _place_unwinding(self, ids: Array, begins: Array) -> None:
-        """UNWINDING_INFO is of the next load."""
+        """Notes where UNWINDING_INFO is: it is of the next load."""
         loads, infos = np.flatnonzero(ids == Id.LOAD), np.flatnonzero(ids == Id.UNWINDING_INFO)
         if self._pending_unwinding >= 0 and len(loads):
             self._dump.unwinding_at[self._dump.n_records + int(loads[0])] = self._pending_unwinding
@@ -238,7 +239,7 @@ class _Decoder:
             self._pending_unwinding = int(begins[infos[-1]])
 
     def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """(tid, address, size, index, size of the name, place of the code) of each."""
+        """Yields (tid, address, size, index, size of the name, place of the code) of each."""
         fields = _records.loads(self._data, self._dump.header.byte_order == ">", begins, ends)
         return zip(*(column.tolist() for column in fields), strict=True)
 
@@ -256,7 +257,7 @@ class _Decoder:
         self._dump.loads.append(load)
 
     def _attach(self, load: Load) -> None:
-        """What described the next load describes this one."""
+        """Gives the load what described the next one."""
         if self._pending_lines is not None:
             load.lines = len(self._line_records)
             self._line_records.append(Record(*self._pending_lines, load.address, load.size, load.name))

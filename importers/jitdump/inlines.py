@@ -50,13 +50,13 @@ class InlineTable(Protocol):
     n_cycles: int
 
     def stack_at(self, offset: int) -> Stack:
-        """The places of that byte, the outermost function first; () where the record says nothing."""
+        """Returns the places of that byte, the outermost function first; () where the record says nothing."""
 
     def boundaries(self) -> list[int]:
-        """The offsets at which the stack may change, rising."""
+        """Returns the offsets at which the stack may change, rising."""
 
     def functions(self) -> Sequence[str]:
-        """The names of the inlined functions, each once."""
+        """Returns the names of the inlined functions, each once."""
 
 
 # ---------------------------------------------------------------- variant A: DEBUG_INFO2
@@ -120,7 +120,7 @@ class TableA:
 
 
 def parse_a(payload: memoryview, layout: Structs) -> TableA | None:
-    """None where the counts do not fit the payload or an index is outside its list."""
+    """Returns None where the counts do not fit the payload or an index is outside its list."""
     fixed = layout.info2_a.size
     if len(payload) < fixed:
         return None
@@ -165,7 +165,7 @@ def parse_a(payload: memoryview, layout: Structs) -> TableA | None:
 
 
 def _call_tree(calls: list[tuple[int, ...]], ranges: list[tuple[int, ...]]) -> _Calls | None:
-    """The tree whose depth-first order the list is; None where depths jump or ranges run out."""
+    """Returns the tree whose depth-first order the list is; None where depths jump or ranges run out."""
     outermost = _Calls()
     path: list[_Call] = []
     every = [outermost]
@@ -187,7 +187,7 @@ def _call_tree(calls: list[tuple[int, ...]], ranges: list[tuple[int, ...]]) -> _
 
 
 def _from_zero(line: int, column: int) -> int:
-    """Variant A counts columns from 0; without a line there is no column."""
+    """Returns (line, column): variant A counts columns from 0; without a line there is no column."""
     return _i32(column + 1) if line else 0
 
 
@@ -218,7 +218,7 @@ class TableC:
 
 
 def is_variant_b(payload: memoryview, layout: Structs) -> bool:
-    """TIER and variant B share a number: this decides by the structure, without reading the lists."""
+    """Whether it is variant B, which shares a number with TIER: decides by the structure, without reading the lists."""
     if len(payload) < layout.info2_b.size:
         return False
     _, n_offsets, n_positions, n_strings = layout.info2_b.unpack_from(payload)
@@ -227,7 +227,7 @@ def is_variant_b(payload: memoryview, layout: Structs) -> bool:
 
 
 def _ends_exactly(text: memoryview, n_strings: int) -> bool:
-    """n_strings NULs end the strings, and only zeros follow."""
+    """Whether n_strings NULs end the strings, and only zeros follow."""
     data = bytes(text)
     if data.count(0) < n_strings:
         return False
@@ -262,7 +262,7 @@ class TableB:
         return tuple(reversed(places))
 
     def _read(self, at: int) -> tuple[int, Place]:
-        """(the position of the caller, what is at this one), which many stacks share."""
+        """Returns (the position of the caller, what is at this one), which many stacks share."""
         caller, name, file_index, start_line, start_column, line, column = self.positions[at].item()
         file = self.strings[file_index] if file_index >= 0 else ""
         function = Function(self.strings[name], file, _i32(start_line), _i32(start_column))
@@ -285,7 +285,7 @@ class TableB:
 
 
 def parse_b(payload: memoryview, layout: Structs) -> TableB | None:
-    """Of a payload that `is_variant_b`; None where an index is outside its list."""
+    """Reads a payload that `is_variant_b`; None where an index is outside its list."""
     order = layout.info2_b.format[0]
     _, n_offsets, n_positions, n_strings = layout.info2_b.unpack_from(payload)
     at = layout.info2_b.size
@@ -317,13 +317,13 @@ def _never_ends(callers: Array) -> Array:
 
 
 def parse_c(records: Sequence[tuple[int, Stack]], address: int) -> TableC:
-    """records: (address, stack) of the records of one code object."""
+    """Joins stacks. records: (address, stack) of the records of one code object."""
     known = sorted(((start - address, stack) for start, stack in records if stack), key=lambda record: record[0])
     return TableC([offset for offset, _ in known], [stack for _, stack in known])
 
 
 def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | None:
-    """(address, stack) of one record, or None where it does not parse exactly."""
+    """Returns (address, stack) of one record, or None where it does not parse exactly."""
     if len(payload) < layout.pair64.size:
         return None
     address, n_entries = layout.pair64.unpack_from(payload)

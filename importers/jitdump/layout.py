@@ -67,7 +67,7 @@ class Structs:
 
 @cache
 def structs(byte_order: str) -> Structs:
-    """byte_order: "<" or ">"."""
+    """Returns the structures. byte_order: "<" or ">"."""
     layouts = ("IIIIIIQQ", "IIQ", "IIQQQQ", "IIQQQQQ", "QQ", "QQQ", "II", "8I", "5I", "5I", "4I", "QQQQ", "iIiIIII")
     return Structs(*(struct.Struct(byte_order + layout) for layout in layouts))
 
@@ -87,7 +87,7 @@ class Header:
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, or None if it is not a supported one."""
+    """Returns the header, or None if it is not a supported one."""
     if len(data) < HEADER_SIZE:
         return None
     for byte_order in "<>":

@@ -62,7 +62,7 @@ class Lines:
         return self.offsets[int(self.starts[record]) : int(self.stops[record])]
 
     def at(self, record: int, offset: int) -> tuple[int, int, int]:
-        """(file, line, column) of a byte; (-1, 0, 0) before the first entry."""
+        """Returns (file, line, column) of a byte; (-1, 0, 0) before the first entry."""
         begin, end = int(self.starts[record]), int(self.stops[record])
         # numpy's own would make a copy of all offsets, as 64-bit numbers, for each look-up.
         row = bisect_right(self.offsets, offset, begin, end) - 1
@@ -110,7 +110,7 @@ def _is_of_bytecode(record: Record, header: Header) -> bool:
 
 
 def _first_files(table: Lines) -> list[str]:
-    """Of each record the first file that has a name; "" where none of the first entries has."""
+    """Returns for each record the first file that has a name; "" where none of the first entries has."""
     names = table.file_names
     found: list[str] = []
     for start, stop in zip(table.starts.tolist(), table.stops.tolist(), strict=True):
@@ -120,7 +120,8 @@ def _first_files(table: Lines) -> list[str]:
 
 
 def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], note: Note) -> None:
-    """V8's baseline compiler hands out the bytecode's table for its own: seen by comparing with --print-bytecode."""
+    """Drops tables of bytecode: V8's baseline compiler hands out the bytecode's table for its own: seen by comparing
+    with --print-bytecode."""
     table.stops[of_bytecode] = table.starts[of_bytecode]
     if len(of_bytecode):
         note("bytecode_lines", len(of_bytecode), records[int(of_bytecode[0])].begin, "")
@@ -194,7 +195,8 @@ def _is_overwritten(name: bytes) -> bool:
 def _with_name_of_load(
     data: memoryview, header: Header, record: Record
 ) -> tuple[bytes, tuple[Array, Array, Array]] | None:
-    """(file name, (offsets, lines, columns)) if the entries have the one length that the load's file name gives them.
+    """Returns (file name, (offsets, lines, columns)) if the entries have the one length that the load's file name gives
+    them.
 
     The name's first bytes are overwritten; the rest must be the load's.
     """
@@ -219,7 +221,7 @@ def _with_name_of_load(
 
 
 def _files_of(name: str) -> list[bytes]:
-    """What the file may be in `JS:*function file:line:column`, where both may have spaces in them."""
+    """Returns what the file may be in `JS:*function file:line:column`, where both may have spaces in them."""
     place = NAMED_PLACE.search(name)
     if place is None:
         return []
@@ -231,7 +233,8 @@ def _files_of(name: str) -> list[bytes]:
 
 
 def _sort(table: Lines, is_sorted: Array) -> None:
-    """By offset within each record; of entries at one address the last stays last, which is the one that holds."""
+    """Sorts by offset within each record; of entries at one address the last stays last, which is the one that
+    holds."""
     for r in np.flatnonzero(is_sorted == 0).tolist():
         rows = slice(int(table.starts[r]), int(table.stops[r]))
         order = np.argsort(table.offsets[rows], kind="stable")
@@ -240,7 +243,8 @@ def _sort(table: Lines, is_sorted: Array) -> None:
 
 
 def _remove_bias(table: Lines, header: Header, records: Sequence[Record], note: Note) -> None:
-    """V8 and LLVM count from 0x40 bytes before the code: no entry is below that, and some point beyond their code."""
+    """Corrects that V8 and LLVM count from 0x40 bytes before the code: no entry is below that, and some point beyond
+    their code."""
     has_rows = np.flatnonzero(table.stops > table.starts)
     if len(has_rows) == 0:
         return

@@ -24,7 +24,7 @@ MAX_TEXT = 80
 
 
 def records(source: Source, offset: int) -> Iterator[str]:
-    """A line for the header and for each record from `offset` on."""
+    """Yields a line for the header and for each record from `offset` on."""
     header = checked_header(source)
     if offset < header.total_size:
         yield (
@@ -146,7 +146,7 @@ def _close(payload: memoryview, layout: Structs) -> str:
 
 
 def _text(data: bytes) -> str:
-    """Printable and of a bearable length."""
+    """Returns printable text of a bearable length."""
     text = data[: MAX_TEXT * 4].decode("utf-8", "replace")
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:MAX_TEXT])
     return shown + ("..." if len(text) > MAX_TEXT else "")

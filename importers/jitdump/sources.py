@@ -45,17 +45,17 @@ class SourceTexts:
         return dict(self._rows), set(self._read_paths), self._listed, self._n_characters
 
     def cut(self, mark: tuple[dict[str, int], set[str], str, int]) -> tuple[dict[str, int], set[str], str, int]:
-        """See `model.Grown`: files that were read since are read again."""
+        """Does what `model.Grown` says: files that were read since are read again."""
         rest = self._rows, self._read_paths, self._listed, self._n_characters
         self.put_back((dict(mark[0]), set(mark[1]), *mark[2:]))
         return rest
 
     def put_back(self, rest: tuple[dict[str, int], set[str], str, int]) -> None:
-        """See `model.Grown`."""
+        """Does what `model.Grown` says."""
         self._rows, self._read_paths, self._listed, self._n_characters = rest
 
     def row(self, path: str, nth: int) -> int:
-        """The source of that name for code whose record has the number nth; -1 for no name."""
+        """Returns the source of that name for code whose record has the number nth; -1 for no name."""
         embedded = self._embedded.get(path)
         if embedded is not None:
             numbers, rows = embedded
@@ -71,7 +71,7 @@ class SourceTexts:
         )
 
     def _read(self, path: str) -> str | None:
-        """The first of the candidates that lies in a folder of the user's, all links resolved."""
+        """Returns the first of the candidates that lies in a folder of the user's, all links resolved."""
         report = self._trace.report
         for candidate in self._candidates(path):
             real = real_file(candidate)
@@ -92,7 +92,8 @@ class SourceTexts:
         return found[1]
 
     def _note_read(self, path: str, n_characters: int) -> None:
-        """Files are read until the last thread is loaded: each time the note is replaced by one of all."""
+        """Notes a file. Files are read until the last thread is loaded: each time the note is replaced by one of
+        all."""
         if path in self._read_paths:
             return
         self._read_paths.add(path)
@@ -102,7 +103,8 @@ class SourceTexts:
         self._trace.report.note("sources_embedded", len(self._read_paths), where=self._dump.name, detail=detail)
 
     def _candidates(self, path: str) -> Iterator[str]:
-        """The file at its path, from each folder if that is not absolute; then the file of its name beside the dump."""
+        """Yields the file at its path, from each folder if that is not absolute; then the file of its name beside the
+        dump."""
         if not self._folders:
             return
         local = local_path(path)

@@ -63,7 +63,7 @@ class Processes:
         self.retiered = _Retiered(trace)
 
     def of(self, pid: int, name: str, start: int, end: int) -> Process:
-        """At least from start to end."""
+        """Returns the process, which lasts at least from start to end."""
         process = self._by_pid.get(pid)
         if process is None:
             process = self._by_pid[pid] = Process(pid, name, start, end)
@@ -72,7 +72,7 @@ class Processes:
         return process
 
     def add_thread(self, process: Process, thread: Thread, markers: _LoadMarkers) -> None:
-        """Of several dumps with one thread, and of what else is known of it, it gets all markers."""
+        """Adds a thread; of several dumps with one thread, and of what else is known of it, it gets all markers."""
         known = self._threads_of(process).setdefault(thread.tid, thread)
         earlier = self._markers.setdefault((process.pid, thread.tid), markers)
         if known is thread:
@@ -87,7 +87,7 @@ class Processes:
         known.load = lambda: others().with_markers_of(markers())
 
     def free_tid(self, process: Process) -> tuple[int, bool]:
-        """The number of a view of the process, and whether it is its first."""
+        """Returns the number of a view of the process, and whether it is its first."""
         first = CODE_SIZE_TID + process.pid
         tid = self._view_tids.get(process.pid, first)
         threads = self._threads_of(process)
@@ -97,7 +97,7 @@ class Processes:
         return tid, tid == first
 
     def _threads_of(self, process: Process) -> dict[int, Thread]:
-        """By their numbers, of several with one number the first."""
+        """Returns threads by their numbers, of several with one number the first."""
         found = self._threads.get(process.pid)
         if found is None:
             found = self._threads[process.pid] = {thread.tid: thread for thread in reversed(process.threads)}
@@ -177,7 +177,7 @@ class _LoadMarkers:
 
 
 def _texts(trace: Trace, strings: Array) -> Array:
-    """The strings of these indices as a column; "" for none."""
+    """Returns the strings of these indices as a column; "" for none."""
     column = np.empty(len(strings), object)
     column[:] = [trace.strings[index] for index in strings.tolist()]
     return column
@@ -207,7 +207,7 @@ class _Retiered:
 
 
 def _counters(trace: Trace, mine: Table) -> list[Counter]:
-    """Live bytes of code in these mappings: all of it, then each tier's, by their names."""
+    """Returns counters of live bytes of code in these mappings: all of it, then each tier's, by their names."""
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
     names = np.append(trace.tiers["family"], -1)[tier]
@@ -228,14 +228,14 @@ def _counter(name: str, doc: str, color: str, mappings: Table, size: Array) -> C
 
 
 def _code_size(code: Code, trace: Trace, process: Process, tid: int, is_first: bool) -> Thread:
-    """A thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
+    """Returns a thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
     inlined = [row for row, load in zip(code.rows, code.dump.loads, strict=True) if load.inlines is not None]
     parts = (_of_lines(code, trace), by_stretch(trace, code, inlined, code.dump.name))
     return view_of(parts, process, tid, "code size" if is_first else f"code size of {code.dump.name}")
 
 
 def _of_lines(code: Code, trace: Trace) -> Weights:
-    """Of the code objects that have a plain line table, or none."""
+    """Returns the weights of the code objects that have a plain line table, or none."""
     loads, lines = code.dump.loads, code.dump.lines
     record = np.array([load.lines if load.inlines is None else -1 for load in loads], np.int64)
     starts, stops = np.append(lines.starts, 0), np.append(lines.stops, 0)

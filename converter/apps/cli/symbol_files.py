@@ -37,8 +37,8 @@ Shown = tuple[str, str, int]  # a frame: name, source, line
 
 
 def open_any(source: Source, at_ns: int | None) -> Symbols:
-    """A file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose code
-    counts; None: what was loaded last. Raises FormatError for anything else."""
+    """Returns a file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start
+    whose code counts; None: what was loaded last. Raises FormatError for anything else."""
     try:
         symbols = open_symbols(source)
         if at_ns is not None:
@@ -60,7 +60,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
 
 
 def describe(symbols: Symbols, source: Source) -> Iterator[str]:
-    """Text: build id, numbers of functions and lines, sizes."""
+    """Yields text: build id, numbers of functions and lines, sizes."""
     n_functions = n_lines = n_inlined = 0
     for function in symbols.functions():
         n_functions += 1
@@ -81,7 +81,7 @@ def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
 
 
 def debug_bytes(binary: Binary) -> int:
-    """How many bytes of an ELF file are debug information; 0 where its sections are unreadable."""
+    """Returns how many bytes of an ELF file are debug information; 0 where its sections are unreadable."""
     return sum(section.size for section in binary.sections if section.name.startswith(DEBUG_SECTIONS))
 
 
@@ -105,7 +105,7 @@ def make_gsym(symbols: Symbols, source: Source, output: str) -> str:
 
 
 def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
-    """What of the input says the same, and in how many bytes."""
+    """Returns what of the input says the same, and in how many bytes."""
     if isinstance(symbols, ElfSymbols):
         return "DWARF has", debug_bytes(symbols.binary)
     return ("", 0) if isinstance(symbols, CodeSymbols) else (f"{symbols.name} has", len(source.data))
@@ -115,7 +115,7 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 
 
 def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler) -> Iterator[str]:
-    """For each address its frames as text, the innermost first, a line each; in pieces of many addresses."""
+    """Yields the frames of each address as text, the innermost first, a line each; in pieces of many addresses."""
     with_merged = _gsym_with(MERGED, symbols, source)
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
@@ -146,7 +146,7 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], dema
 def lookup_data(
     symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler
 ) -> Iterator[dict[str, Any]]:
-    """What `lookup_text` says of each address as plain data, which JSON can hold:
+    """Returns what `lookup_text` says of each address as plain data, which JSON can hold:
 
     {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
      "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...],
@@ -184,8 +184,8 @@ def lookup_data(
 
 
 def _gsym_with(part: str, symbols: Symbols, source: Source) -> Gsym | None:
-    """The symbols, if they are a GSYM file that holds data of that type. Sizes are read by another reader: damage
-    elsewhere in the file does not concern the look-ups."""
+    """Returns the symbols, if they are a GSYM file that holds data of that type. Sizes are read by another reader:
+    damage elsewhere in the file does not concern the look-ups."""
     return symbols if isinstance(symbols, Gsym) and Gsym(source).sizes()[part] else None
 
 
@@ -197,7 +197,7 @@ def _call(site: CallSite) -> dict[str, Any]:
 
 
 def _names_of(frames: Frames) -> list[str]:
-    """Of functions."""
+    """Returns the names of functions."""
     return [frames.texts[name] for name in np.unique(frames.name).tolist() if name >= 0]
 
 
@@ -206,8 +206,8 @@ def _outermost(frames: Frames) -> str:
 
 
 def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str], list[str], list[str]]:
-    """(for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal frames,
-    which are most, share a number."""
+    """Returns (for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal
+    frames, which are most, share a number."""
     texts = [*frames.texts, ""]
     place_row, place = _distinct(frames.source, frames.line)
     row, number = _distinct(frames.name, place)
@@ -223,21 +223,21 @@ def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str]
 
 
 def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
-    """Of pairs of int32: (a row of each different one, for each row which one it is)."""
+    """Returns of pairs of int32 (a row of each different one, for each row which one it is)."""
     keys = one.astype(np.int64) << 32 | other.astype(np.int64) & 0xFFFF_FFFF
     _, row, which = np.unique(keys, return_index=True, return_inverse=True)
     return row, which.ravel()
 
 
 def as_text(address: int, found: Sequence[Shown]) -> str:
-    """The frames of one address."""
+    """Returns the frames of one address."""
     lead = f"{address:#x}: "
     lines = [shown(f"{name} at {source}:{line}" if source else name) for name, source, line in found]
     return lead + ("\n" + " " * len(lead)).join(lines or ["no symbol"])
 
 
 def frames_by_address(frames: Frames) -> Iterator[list[Shown]]:
-    """The frames of each address, the innermost first."""
+    """Yields the frames of each address, the innermost first."""
     texts = [*frames.texts, ""]
     names, sources = ([texts[i] for i in column.tolist()] for column in (frames.name, frames.source))
     rows = list(zip(names, sources, frames.line.tolist(), strict=True))
@@ -259,7 +259,8 @@ class Difference:
 
 
 def verify(symbols: Symbols, other: Symbols, demangle: Demangler) -> tuple[int, list[Difference]]:
-    """Compares both at the start, middle and end of each function of `symbols`: (how many addresses, differences)."""
+    """Compares both at the start, middle and end of each function of `symbols`. Returns (how many addresses,
+    differences)."""
     n_compared, differences = 0, list[Difference]()
     functions = symbols.functions()
     while bunch := list(islice(functions, AT_ONCE)):
@@ -271,8 +272,8 @@ def verify(symbols: Symbols, other: Symbols, demangle: Demangler) -> tuple[int, 
 
 
 def _differences(symbols: Symbols, other: Symbols, addresses: Array, demangle: Demangler) -> Iterator[Difference]:
-    """Names are compared as people write them: of a constructor's two symbols at one address, each file keeps one.
-    Paths are compared without what goes up again: a/../b is b."""
+    """Yields differences. Names are compared as people write them: of a constructor's two symbols at one address, each
+    file keeps one. Paths are compared without what goes up again: a/../b is b."""
     found = symbols.lookup(addresses), other.lookup(addresses)
     demangle.learn(name for frames in found for name in _names_of(frames))
     both = zip(*(frames_by_address(frames) for frames in found), strict=True)

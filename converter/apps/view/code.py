@@ -130,11 +130,11 @@ class TraceCode:
         return Listing(arch, begin, len(data), disassemble(data, "thumb" if is_thumb else arch, begin, names))
 
     def _names_in(self, lib: int, begin: int, end: int) -> Names:
-        """Of targets that are not inside the function."""
+        """Returns a function that names targets that are not inside the function."""
         return lambda targets: self._names_in_library(lib, [t for t in targets if not begin < t < end])
 
     def _names_in_library(self, lib: int, addresses: Sequence[int]) -> dict[int, str]:
-        """Of the functions around whatever is inlined there."""
+        """Returns names of the functions around whatever is inlined there."""
         functions = self._functions_of_library(lib, addresses)
         return {
             address: with_offset(function.frames[0][0], address - function.start)

@@ -59,7 +59,8 @@ Names = Callable[[Sequence[int]], dict[int, str]]
 
 
 def disassemble(code: bytes | memoryview, arch: str, address: int, names: Names) -> list[Instruction]:
-    """address: of the first byte; names: asked once, with all addresses that the code refers to.
+    """Returns the instructions. address: of the first byte; names: asked once, with all addresses that the code refers
+    to.
 
     Raises UsageError where the processor is not supported, or capstone is not installed.
     """
@@ -77,7 +78,7 @@ def disassemble(code: bytes | memoryview, arch: str, address: int, names: Names)
 
 
 def _decoded(code: bytes, machine: Machine, arch: str, address: int) -> Iterator[tuple[int, int, str, str]]:
-    """(address, size, mnemonic, operands)"""
+    """Yields (address, size, mnemonic, operands)."""
     yield from _capstone(arch).disasm_lite(code, address)
 
 
@@ -95,7 +96,7 @@ def _capstone(arch: str) -> Any:
 
 
 def _target(machine: Machine, at: int, mnemonic: str, operands: str) -> int | None:
-    """The absolute address that an instruction names."""
+    """Returns the absolute address that an instruction names."""
     is_branch = machine.branches.fullmatch(mnemonic) is not None
     if not is_branch and not LOADED.fullmatch(mnemonic):
         return None

@@ -29,7 +29,7 @@ class SymbolServer:
         self._source_roots = source_roots
 
     def answer(self, question: str, body: bytes) -> Answer:
-        """The answer, or `{"error": ...}` with a sentence. question: a key of QUESTIONS."""
+        """Returns the answer, or `{"error": ...}` with a sentence. question: a key of QUESTIONS."""
         import orjson
 
         try:

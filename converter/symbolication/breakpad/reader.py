@@ -34,8 +34,8 @@ LAST = np.uint64((1 << 64) - 1)
 
 
 def build_id_of_debug_id(debug_id: str) -> str:
-    """The first 16 bytes of the build id, in lower-case hex: a GUID of Microsoft has its first three numbers the other
-    way round. "" where the id is too short to be one, or all zeros."""
+    """Returns the first 16 bytes of the build id, in lower-case hex: a GUID of Microsoft has its first three numbers
+    the other way round. "" where the id is too short to be one, or all zeros."""
     if len(debug_id) < GUID_DIGITS or not int(debug_id[:GUID_DIGITS], 16):
         return ""
     raw = bytes.fromhex(debug_id[:GUID_DIGITS])
@@ -56,7 +56,7 @@ class _Pieces:
         self.rows = rows[order]
 
     def at(self, addresses: Array) -> Array:
-        """The row of the piece that holds each address, int64, -1 where none does."""
+        """Returns the row of the piece that holds each address, int64, -1 where none does."""
         nth = np.searchsorted(self.start, addresses, "right") - 1
         found = np.full(len(addresses), -1, np.int64)
         near = np.flatnonzero(nth >= 0)
@@ -125,7 +125,7 @@ class Breakpad:
 
     @cached_property
     def build_id(self) -> str:
-        """Of INFO CODE_ID; else of the debug id, which has only the first 16 bytes of it."""
+        """The build id of INFO CODE_ID; else of the debug id, which has only the first 16 bytes of it."""
         found = CODE_ID.search(self.source.data)
         return found[1].decode("ascii").lower() if found is not None else build_id_of_debug_id(self.debug_id)
 
@@ -170,7 +170,7 @@ class Breakpad:
         return Frames(first, name, source, line.astype(np.int32), start, size, texts)
 
     def _code_at(self, addresses: Array) -> Array:
-        """The row of the FUNC or PUBLIC record that holds each address, -1 where none does."""
+        """Returns the row of the FUNC or PUBLIC record that holds each address, -1 where none does."""
         held_by = self._functions.at(addresses)
         public = self._publics.at(addresses)
         others = np.flatnonzero((held_by < 0) & (public >= 0))
@@ -178,14 +178,15 @@ class Breakpad:
         return held_by
 
     def _lines_at(self, addresses: Array, held_by: Array) -> tuple[Array, Array]:
-        """(which of the addresses have a line record of the function that holds them, its row)."""
+        """Returns (which of the addresses have a line record of the function that holds them, its row)."""
         row = self._line_pieces.at(addresses)
         found = np.flatnonzero(row >= 0)
         found = found[self._lines.function[row[found]] == held_by[found]]
         return found, row[found]
 
     def _inlines_at(self, addresses: Array, held_by: Array) -> Iterator[tuple[Array, Array]]:
-        """For each nest level (which of the addresses are in an inlined function there, its row), until none is."""
+        """Yields for each nest level (which of the addresses are in an inlined function there, its row), until none
+        is."""
         within = np.flatnonzero(held_by >= 0)
         for pieces in self._inline_pieces:
             row = pieces.at(addresses[within])
@@ -200,7 +201,8 @@ class Breakpad:
     # ------------------------------------------------------------ whole functions
 
     def functions(self) -> Iterator[Function]:
-        """PUBLIC records only where no function is. A function that is hidden behind another has its name only."""
+        """Yields functions, of PUBLIC records only where no function is. A function that is hidden behind another has
+        its name only."""
         code, rows = self._code, np.arange(len(self._code.address))
         shown = np.flatnonzero((rows < code.n_functions) | (self._code_at(code.address) == rows))
         lines, inlines = self._rows_of_lines(), self._inline_trees()
@@ -210,13 +212,14 @@ class Breakpad:
             yield Function(self._text(int(code.name[row])), start, size, table, inlines.get(row, ()))
 
     def _rows_of_lines(self) -> list[Array]:
-        """Of each row of the code, the rows of its line records, by address."""
+        """Returns for each row of the code the rows of its line records, by address."""
         lines = self._lines
         order = np.lexsort((lines.address, lines.function))
         return np.split(order, np.searchsorted(lines.function[order], np.arange(1, len(self._code.address))))
 
     def _line_table(self, rows: Array, start: int, end: int) -> list[tuple[int, str, int]]:
-        """Line records end; where none follows, a line of 0 says that there is none."""
+        """Returns (address, source, line) of a function. Line records end; where none follows, a line of 0 says that
+        there is none."""
         table: list[tuple[int, str, int]] = []
         lines, reached = self._lines, start
         columns = (lines.address, lines.size, lines.source, lines.line)
@@ -231,7 +234,8 @@ class Breakpad:
         return table
 
     def _inline_trees(self) -> dict[int, list[Inline]]:
-        """By row of the code. A record belongs into the one of the level above that holds its first byte."""
+        """Returns the inlined calls by row of the code. A record belongs into the one of the level above that holds its
+        first byte."""
         inlines = self._inlines
         first = np.searchsorted(inlines.range_of, np.arange(len(inlines.level) + 1)).tolist()
         ranges = list(
@@ -261,7 +265,7 @@ class Breakpad:
         return trees
 
     def _parents(self) -> Array:
-        """Of each INLINE record the row of the one around it, -1 where none is."""
+        """Returns for each INLINE record the row of the one around it, -1 where none is."""
         inlines = self._inlines
         begin = inlines.range_address[np.searchsorted(inlines.range_of, np.arange(len(inlines.level)))]
         parents = np.full(len(begin), -1, np.int64)
@@ -281,7 +285,7 @@ class Breakpad:
 
     @cached_property
     def _spans(self) -> Array:
-        """Where names begin and end: of FILE, INLINE_ORIGIN, FUNC and PUBLIC records. A *text* is a row of these."""
+        """The bounds of the names of FILE, INLINE_ORIGIN, FUNC and PUBLIC records. A *text* is a row of these."""
         records = self._records
         return np.concatenate(
             (records.files[:, 1:], records.origins[:, 1:], records.functions[:, 2:], records.publics[:, 2:])
@@ -301,7 +305,8 @@ class Breakpad:
 
     @cached_property
     def _publics(self) -> _Pieces:
-        """Each until the next address that a FUNC or PUBLIC record names; none that only names a function again."""
+        """The PUBLIC records, each until the next address that a FUNC or PUBLIC record names; none that only names a
+        function again."""
         code = self._code
         functions, publics = np.split(code.address, [code.n_functions])
         rows = code.n_functions + np.flatnonzero(~np.isin(publics, functions))
@@ -311,13 +316,13 @@ class Breakpad:
 
     @cached_property
     def _is_found(self) -> Array:
-        """Of each row of the code, whether a look-up of its address finds it: else nothing of it counts."""
+        """Whether for each row of the code a look-up of its address finds it: else nothing of it counts."""
         found: Array = self._functions.at(self._code.address) == np.arange(len(self._code.address))
         return found
 
     @cached_property
     def _lines(self) -> _Lines:
-        """Without those that are outside their function."""
+        """The line records without those that are outside their function."""
         lines, code = self._records.lines, self._code
         function = lines[:, 4].astype(np.int64)
         inside = lines[:, 0] - code.address[function] < code.size[function]
@@ -360,7 +365,7 @@ class Breakpad:
     # ------------------------------------------------------------ texts
 
     def _text(self, row: int) -> str:
-        """Held once, however many records refer to it."""
+        """Returns the text, which is held once, however many records refer to it."""
         if row < 0:
             return ""
         if row not in self._texts:
@@ -369,7 +374,7 @@ class Breakpad:
         return self._texts[row]
 
     def _used_texts(self, *columns: Array) -> tuple[list[str], list[Array]]:
-        """(texts, the columns as int32 indices of these); -1 for an invalid or empty text."""
+        """Returns (texts, the columns as int32 indices of these); -1 for an invalid or empty text."""
         used, which = np.unique(np.concatenate(columns), return_inverse=True)
         texts = [self._text(row) for row in used.tolist()]
         indices = np.where(np.array([bool(text) for text in texts], bool), np.arange(len(texts)), -1).astype(np.int32)
@@ -377,7 +382,8 @@ class Breakpad:
 
 
 def _rows_of(numbers: Array, named: Array) -> Array:
-    """The rows of the FILE or INLINE_ORIGIN records with those numbers, the last of several; int64, -1 is none."""
+    """Returns the rows of the FILE or INLINE_ORIGIN records with those numbers, the last of several; int64, -1 is
+    none."""
     order = np.argsort(named[:, 0], kind="stable")
     known = named[order, 0]
     nth = np.searchsorted(known, numbers, "right") - 1
@@ -389,5 +395,5 @@ def _rows_of(numbers: Array, named: Array) -> Array:
 
 
 def _line_numbers(column: Array) -> Array:
-    """int64; an invalid line number is unknown."""
+    """Returns line numbers, int64; an invalid line number is unknown."""
     return np.where(column <= MAX_LINE, column, 0).astype(np.int64)

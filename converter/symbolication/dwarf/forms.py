@@ -129,7 +129,7 @@ class Sections:
             raise FormatError("the debug information refers to the same bytes too often", None, ".debug_info")
 
     def text(self, section: str, offset: int) -> str:
-        """The zero-terminated text at `offset` of debug_str or debug_line_str."""
+        """Returns the zero-terminated text at `offset` of debug_str or debug_line_str."""
         key = (section, offset)
         if key not in self._decoded:
             self.spend(1)
@@ -140,7 +140,7 @@ class Sections:
 
 
 def sections_of(binary: Binary) -> Sections | None:
-    """None where there is no debug information. Raises FormatError if a section cannot be read."""
+    """Returns None where there is no debug information. Raises FormatError if a section cannot be read."""
     if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
         return None
     held = {name: _section(binary, name) for name in SECTIONS}
@@ -149,7 +149,7 @@ def sections_of(binary: Binary) -> Sections | None:
 
 
 def _section(binary: Binary, name: str) -> Section:
-    """Not copied, unless it is compressed."""
+    """Returns a section's bytes, not copied, unless it is compressed."""
     section = binary.section_named(f".debug_{name}") or binary.section_named(f".zdebug_{name}")
     return Section(f".debug_{name}", binary.content(section) if section is not None else memoryview(b""))
 
@@ -161,7 +161,7 @@ def number_at(data: Section, at: int, size: int, order: Order) -> int:
 
 
 def text_at(data: Section, at: int) -> tuple[str, int]:
-    """(the text, where the next byte is). Raises FormatError if it has no end."""
+    """Returns (the text, where the next byte is). Raises FormatError if it has no end."""
     size = TEXT_PIECE
     while 0 <= at < len(data):
         piece = bytes(data.bytes[at : at + size])
@@ -175,7 +175,7 @@ def text_at(data: Section, at: int) -> tuple[str, int]:
 
 
 def uleb_at(data: Section, at: int) -> tuple[int, int]:
-    """(the ULEB128 number, where the next byte is)"""
+    """Returns (the ULEB128 number, where the next byte is)."""
     view = data.bytes
     if 0 <= at < len(view) and view[at] < 0x80:
         return view[at], at + 1
@@ -190,7 +190,7 @@ def uleb_at(data: Section, at: int) -> tuple[int, int]:
 
 
 def sleb_at(data: Section, at: int) -> tuple[int, int]:
-    """(the SLEB128 number, where the next byte is)"""
+    """Returns (the SLEB128 number, where the next byte is)."""
     value, end = uleb_at(data, at)
     bits = 7 * (end - at)
     return value - (1 << bits) if value >> (bits - 1) else value, end
@@ -207,7 +207,8 @@ class Coding:
     offset_size: int
 
     def value_at(self, form: int, at: int, constant: int = 0) -> tuple[str, Any, int]:
-        """(meaning, the value as it stands there, where the next byte is). constant: what the abbreviation holds."""
+        """Returns (meaning, the value as it stands there, where the next byte is). constant: what the abbreviation
+        holds."""
         known = form_of(form, at, self.data)
         if form == IMPLICIT_CONST:
             return "number", constant, at
@@ -228,7 +229,8 @@ class Coding:
         return known.meaning, None, self._after_block(str(known.size), at)
 
     def skipping(self, form: int, at: int, abbrev: Section) -> int | Skip:
-        """The size of a value of this form, or what finds the byte behind it. at: where the form stands in `abbrev`."""
+        """Returns the size of a value of this form, or what finds the byte behind it. at: where the form stands in
+        `abbrev`."""
         size = form_of(form, at, abbrev).size
         fixed = self._fixed(size)
         if fixed is not None:

@@ -74,8 +74,8 @@ Lost = Callable[[FormatError], None]
 
 
 def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Function]:
-    """All functions, by address, the smaller first. Those of the same address and size are all there, in the file's
-    order; but a symbol is not, where the debug information has such a function.
+    """Yields all functions, by address, the smaller first. Those of the same address and size are all there, in the
+    file's order; but a symbol is not, where the debug information has such a function.
 
     lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
     """
@@ -93,12 +93,12 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
 
 
 def code_ranges(binary: Binary) -> Ranges:
-    """Where there are sections of code, those that adjoin as one."""
+    """Returns the sections of code, those that adjoin as one."""
     return merged(binary.code_ranges)
 
 
 def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
-    """In the order of .symtab, or of .dynsym where a file has no other."""
+    """Yields functions in the order of .symtab, or of .dynsym where a file has no other."""
     clear = ~1 if binary.machine == "EM_ARM" else ~0  # the lowest bit says that it is Thumb code
     table = next((name for name in TABLES if any(section.name == name for section in binary.sections)), "")
     if not table:
@@ -119,14 +119,14 @@ def is_code(text: Ranges, address: int) -> bool:
 
 
 def stub_functions(binary: Binary) -> Iterator[Function]:
-    """The stubs of the procedure linkage table that have no symbol."""
+    """Yields the stubs of the procedure linkage table that have no symbol."""
     if any(section.name in PLT_SECTIONS for section in binary.sections):
         yield from (Function(*stub) for stub in SymbolTable(binary).stubs())
 
 
 def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Function]:
-    """The functions, which rise by address; one of size 0 that is the last of its section with the size that reaches to
-    the section's end."""
+    """Yields the functions, which rise by address; one of size 0 that is the last of its section with the size that
+    reaches to the section's end."""
     starts = [function.start for function in found]
     for function in found:
         if not function.size:
@@ -138,8 +138,9 @@ def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Fun
 
 
 def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[Function]:
-    """Compilers leave out the linkage names of functions that only one file sees; the symbol of the same bytes has it,
-    if it holds the name as mangled names do: with its length in front."""
+    """Yields the functions with their linkage names. Compilers leave out the linkage names of functions that only one
+    file sees; the symbol of the same bytes has it, if it holds the name as mangled names do: with its length in
+    front."""
     mangled = {(s.start, s.size): s.name for s in symbols if s.name.startswith("_Z")}
     named = []
     for function in found:
@@ -154,7 +155,7 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
 
 
 def debug_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Function]:
-    """In the order of the units and their entries."""
+    """Yields functions in the order of the units and their entries."""
     try:
         sections = sections_of(binary)
     except FormatError as error:
@@ -196,7 +197,7 @@ class DebugInfo:
                     yield function
 
     def code_of(self, unit: Unit) -> Iterator[Piece]:
-        """The pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
+        """Yields the pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
         if unit.kind in (UT_TYPE, UT_SPLIT_TYPE):
             return
         try:
@@ -221,7 +222,7 @@ class DebugInfo:
                         yield Piece(begin, end, entry)
 
     def function(self, piece: Piece) -> Function | None:
-        """A function for each piece of code; None without a name."""
+        """Yields a function for each piece of code; None without a name."""
         try:
             name = self._name_of(piece.entry)
             if not name:
@@ -237,7 +238,7 @@ class DebugInfo:
     # ------------------------------------------------ lines
 
     def _lines_in(self, entry: Entry, begin: int, end: int) -> list[tuple[int, str, int]]:
-        """Rows that say the same as the one before are left out."""
+        """Returns a function's rows; those that say the same as the one before are left out."""
         table = self._lines_of(entry.unit)
         lines: list[tuple[int, str, int]] = []
         for address, file, line in table.rows(begin, end):
@@ -275,7 +276,7 @@ class DebugInfo:
     # ------------------------------------------------ inlined calls
 
     def _inlined_in(self, entry: Entry, within: Ranges, depth: int) -> tuple[Inline, ...]:
-        """The calls inlined directly into the entry whose ranges lie in `within`, which are merged."""
+        """Returns the calls inlined directly into the entry whose ranges lie in `within`, which are merged."""
         found: list[Inline] = []
         for call in self._calls_in(entry) if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges() if holder(within, *r))
@@ -288,7 +289,7 @@ class DebugInfo:
         return tuple(found)
 
     def _calls_in(self, entry: Entry) -> Iterator[Entry]:
-        """The inlined calls directly below an entry; lexical blocks are looked through."""
+        """Yields the inlined calls directly below an entry; lexical blocks are looked through."""
         pending = entry.children[::-1]
         while pending:
             self._sections.spend(1)
@@ -301,7 +302,8 @@ class DebugInfo:
     # ------------------------------------------------ names
 
     def _name_of(self, entry: Entry) -> str:
-        """The linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is none."""
+        """Returns the linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is
+        none."""
         for origin in self._origins(entry):
             name = origin.text(AT_MIPS_LINKAGE_NAME) or origin.text(AT_LINKAGE_NAME)
             if name:
@@ -316,7 +318,7 @@ class DebugInfo:
         return qualified
 
     def _contexts(self, entry: Entry) -> Iterator[str]:
-        """The names of what is around the entry, the innermost first; of unnamed ones nothing."""
+        """Returns the names of what is around the entry, the innermost first; of unnamed ones nothing."""
         around = self._context(entry)
         for _ in range(MAX_CONTEXTS):
             if around is None:
@@ -327,7 +329,7 @@ class DebugInfo:
             around = self._context(around)
 
     def _context(self, entry: Entry) -> Entry | None:
-        """What is around the declaration, not around the place where it is inlined."""
+        """Returns what is around the declaration, not around the place where it is inlined."""
         for origin in reversed(list(self._origins(entry))):
             parent = origin.parent
             while parent is not None and parent.tag == TAG_LEXICAL_BLOCK:
@@ -338,7 +340,7 @@ class DebugInfo:
         return None
 
     def _origins(self, entry: Entry) -> Iterator[Entry]:
-        """The entry itself, then what it specifies or instantiates."""
+        """Yields the entry itself, then what it specifies or instantiates."""
         origin: Entry | None = entry
         for _ in range(MAX_ORIGINS):
             if origin is None:

@@ -77,12 +77,12 @@ class LineTable:
         return [sequence.end for sequence in self.sequences]
 
     def file(self, number: int | None) -> str:
-        """The path of a file; "" where there is none of this number."""
+        """Returns the path of a file; "" where there is none of this number."""
         return self.files[number] if number is not None and 0 <= number < len(self.files) else ""
 
     def rows(self, start: int, end: int) -> list[Row]:
-        """(address, file number, line) of [start, end): from `start` on, each until the next. [] where no sequence
-        holds `start`."""
+        """Returns (address, file number, line) of [start, end): from `start` on, each until the next. [] where no
+        sequence holds `start`."""
         rows: list[Row] = []
         nth = bisect_right(self._ends, start)
         while nth < len(self.sequences) and self.sequences[nth].addresses[0] < end:
@@ -102,7 +102,7 @@ class LineTable:
 
 
 def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
-    """The program at `at` in .debug_line. Raises FormatError if its header is invalid."""
+    """Returns the program at `at` in .debug_line. Raises FormatError if its header is invalid."""
     header = header_at(sections, at, comp_dir)
     table = LineTable(sections, header.files)
     try:
@@ -179,7 +179,7 @@ def _run(header: Header, sequences: list[Sequence]) -> None:
 
 
 def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
-    """The header at `at` in .debug_line. Relative paths begin in comp_dir."""
+    """Returns the header at `at` in .debug_line. Relative paths begin in comp_dir."""
     data, order = sections.line, sections.order
     length, at, offset_size = length_at(data, at, order)
     sections.spend(length)
@@ -219,7 +219,7 @@ class _Names:
     comp_dir: str
 
     def lists_at(self, at: int) -> list[str]:
-        """Of versions 2 to 4: both lists begin with 1; directory 0 is comp_dir."""
+        """Returns directories and files of versions 2 to 4: both lists begin with 1; directory 0 is comp_dir."""
         directories = [""]
         name, at = text_at(self.coding.data, at)
         while name:
@@ -237,7 +237,7 @@ class _Names:
         return files
 
     def tables_at(self, at: int) -> list[str]:
-        """Of version 5: directory 0 is comp_dir itself, file 0 the unit's own."""
+        """Returns directories and files of version 5: directory 0 is comp_dir itself, file 0 the unit's own."""
         rows, at = self._table_at(at)
         directories = [str(row.get(LNCT_PATH, "")) for row in rows]
         rows, at = self._table_at(at)
@@ -268,7 +268,7 @@ class _Names:
         return rows, at
 
     def _path(self, directories: list[str], directory: int, name: str) -> str:
-        """The whole path of a file, as the names say it: nothing is resolved."""
+        """Returns the whole path of a file, as the names say it: nothing is resolved."""
         folder = directories[directory] if directory < len(directories) else ""
         is_in_folder_0 = self.coding.version >= 5 and directory == 0
         path = ""

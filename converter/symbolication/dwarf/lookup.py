@@ -51,7 +51,7 @@ class Spans(Generic[Held]):
 
 
 def code_of_units(binary: Binary) -> Ranges | None:
-    """Where units of the debug information have code; None where one does not tell, or is damaged."""
+    """Returns where units of the debug information have code; None where one does not tell, or is damaged."""
     ranges: Ranges = []
     try:
         sections = sections_of(binary)
@@ -98,7 +98,7 @@ class DwarfLookup:
 
     @cached_property
     def _units(self) -> tuple[Spans[Unit], list[Unit]]:
-        """(the units that say where their code is, those that do not)"""
+        """Returns (the units that say where their code is, those that do not)."""
         spans: list[tuple[int, int, Unit]] = []
         others: list[Unit] = []
         for unit in self._info.units if self._info else ():
@@ -133,7 +133,7 @@ class DwarfLookup:
 
 
 def frames_at(function: Function, name: str, address: int) -> list[tuple[str, str, int]]:
-    """The frames of an address of the function, the innermost first: (name, source, line)."""
+    """Returns the frames of an address of the function, the innermost first: (name, source, line)."""
     rows = function.lines
     nth = bisect_right(rows, address, key=lambda row: row[0]) - 1
     _, source, line = rows[nth] if nth >= 0 else (0, "", 0)

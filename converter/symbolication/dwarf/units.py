@@ -99,7 +99,7 @@ class Shape:
 
 
 def shapes_at(sections: Sections, at: int, coding: Coding) -> dict[int, Shape]:
-    """Code → abbreviation, of the table at `at` in .debug_abbrev; of equal codes the first."""
+    """Returns code → abbreviation of the table at `at` in .debug_abbrev; of equal codes the first."""
     shapes: dict[int, Shape] = {}
     for code, shape in _shapes_from(sections, at, coding):
         shapes.setdefault(code, shape)
@@ -107,7 +107,7 @@ def shapes_at(sections: Sections, at: int, coding: Coding) -> dict[int, Shape]:
 
 
 def shape_of(sections: Sections, at: int, coding: Coding, code: int) -> Shape | None:
-    """One abbreviation of the table at `at`; that of a unit's first entry mostly is the first."""
+    """Returns one abbreviation of the table at `at`; that of a unit's first entry mostly is the first."""
     return next((shape for one, shape in _shapes_from(sections, at, coding) if one == code), None)
 
 
@@ -180,14 +180,14 @@ class Entry:
         return self.unit.address(meaning, value)
 
     def reference(self, name: int) -> int | None:
-        """Where in .debug_info the entry is that the attribute refers to."""
+        """Returns where in .debug_info the entry is that the attribute refers to."""
         meaning, value = self._value(name)
         if meaning == "unit reference":
             return self.unit.offset + int(value)
         return int(value) if meaning == "reference" else None
 
     def ranges(self) -> Ranges:
-        """The (first address, end) of its code; [] where it has none."""
+        """Returns the (first address, end) of its code; [] where it has none."""
         low = self.address(AT_LOW_PC)
         if self._value(AT_HIGH_PC)[0] and low is not None:
             high = self.address(AT_HIGH_PC)
@@ -246,7 +246,7 @@ class Unit:
 
     @cached_property
     def entries(self) -> dict[int, Entry]:
-        """Offset → kept entry, in the order of the file; those in front of the damage where there is some."""
+        """Maps offset → kept entry, in the order of the file; those in front of the damage where there is some."""
         entries: dict[int, Entry] = {}
         try:
             self._walk(entries)
@@ -303,7 +303,7 @@ class Unit:
         return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
 
     def text(self, meaning: str, value: Any) -> str:
-        """The text of a value of this meaning; "" if it is not a text."""
+        """Returns the text of a value of this meaning; "" if it is not a text."""
         if meaning == "string index":
             size = self.coding.offset_size
             base = self.root.number(AT_STR_OFFSETS_BASE)
@@ -326,7 +326,7 @@ class Unit:
     # ------------------------------------------------ ranges
 
     def ranges(self, meaning: str, value: Any) -> Ranges:
-        """The ranges of the list that a value of DW_AT_ranges means."""
+        """Returns the ranges of the list that a value of DW_AT_ranges means."""
         if meaning == "range index":
             base, size = self._base(AT_RNGLISTS_BASE), self.coding.offset_size
             value = base + number_at(self.sections.rnglists, base + value * size, size, self.coding.order)
@@ -341,7 +341,8 @@ class Unit:
         return self.root.address(AT_LOW_PC) or 0
 
     def _range_list(self, at: int) -> Iterator[tuple[int, int]]:
-        """Of .debug_ranges: pairs relative to a base; the largest address says that a new base follows."""
+        """Yields ranges of .debug_ranges: pairs relative to a base; the largest address says that a new base
+        follows."""
         data, size, order = self.sections.ranges, self.coding.address_size, self.coding.order
         base, largest = self._low, (1 << 8 * size) - 1
         while True:
@@ -356,7 +357,7 @@ class Unit:
                 yield base + begin, base + end
 
     def _rnglist(self, at: int) -> Iterator[tuple[int, int]]:
-        """Of .debug_rnglists (DWARF 5, section 7.25)."""
+        """Yields ranges of .debug_rnglists (DWARF 5, section 7.25)."""
         data, order = self.sections.rnglists, self.coding.order
         size = self.coding.address_size
         base = self._low
@@ -393,7 +394,7 @@ class Unit:
 
 
 def length_at(data: Section, at: int, order: Order) -> tuple[int, int, int]:
-    """(unit_length, where it begins to count, the size of offsets): 64-bit DWARF has 12 bytes for it."""
+    """Returns (unit_length, where it begins to count, the size of offsets): 64-bit DWARF has 12 bytes for it."""
     length, begin, size = number_at(data, at, 4, order), at + 4, 4
     if length == 0xFFFFFFFF:
         length, begin, size = number_at(data, begin, 8, order), begin + 8, 8
@@ -407,7 +408,7 @@ def undeclared(code: int, at: int) -> FormatError:
 
 
 def units_of(sections: Sections) -> Iterator[Unit]:
-    """In order. Raises FormatError at an invalid header, after which no unit can be found."""
+    """Yields the units in order. Raises FormatError at an invalid header, after which no unit can be found."""
     tables: dict[tuple[int, ...], dict[int, Shape]] = {}
     at = 0
     while at < len(sections.info):

@@ -39,7 +39,7 @@ class Infos:
         self._decoder = Decoder(tables.data, tables.layout)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        """(start of the function, offset of its info), for each whose offset is inside."""
+        """Yields (start of the function, offset of its info), for each whose offset is inside."""
         layout, order = self._tables.layout, self._tables.order
         n = layout.n_addresses
         starts = np.frombuffer(self._tables.data, f"{order}u{layout.address_size}", n, layout.addresses)
@@ -60,7 +60,7 @@ class Infos:
         return info
 
     def function(self, info: Info | None, at: int, start: int) -> Iterator[Function]:
-        """The function that starts at `start`, unless its info, which is at `at`, is damaged."""
+        """Yields the function that starts at `start`, unless its info, which is at `at`, is damaged."""
         if info is None:
             return
         try:
@@ -87,8 +87,8 @@ class Infos:
         return tuple(roots) if roots and roots[0].call_source else tuple(c for root in roots for c in root.children)
 
     def merged(self, info: Info | None) -> Iterator[tuple[int, int]]:
-        """(offset, end) of the infos of the functions that were merged with the one of this info: u32 count; for each
-        u32 bytes, then that many of an info."""
+        """Yields (offset, end) of the infos of the functions that were merged with the one of this info: u32 count; for
+        each u32 bytes, then that many of an info."""
         if info is None or info.merged_end - info.merged < 4:
             return
         word = struct.Struct(self._tables.order + "I")
@@ -105,7 +105,8 @@ class Infos:
             child += size
 
     def call_sites(self, at: int, start: int) -> Iterator[CallSite]:
-        """u32 count; for each u64 return offset, u8 flags, u32 number of callees and as many string offsets; packed."""
+        """Yields calls: u32 count; for each u64 return offset, u8 flags, u32 number of callees and as many string
+        offsets; packed."""
         info = self.info(at)
         if info is None or info.call_sites_end - info.call_sites < 4:
             return

@@ -64,15 +64,15 @@ class Gsym:
     # ------------------------------------------------------------ look-ups
 
     def lookup(self, addresses: Array) -> Frames:
-        """addresses: uint64, in any order. Of functions that start at one address it is the first that holds the
-        address. An address without a row in the line table has the function alone."""
+        """Returns the frames at addresses (uint64, in any order). Of functions that start at one address it is the
+        first that holds the address. An address without a row in the line table has the function alone."""
         asked = np.ascontiguousarray(addresses, np.uint64)
         order = np.argsort(asked)
         return self._frames(self._decoder, self._find(asked[order]), order)
 
     def merged(self, address: int) -> list[Frames]:
-        """What runs at an address, once for each function that was merged with the one there: first the one that
-        `lookup` gives. [] where nothing is found."""
+        """Returns what runs at an address, once for each function that was merged with the one there: first the one
+        that `lookup` gives. [] where nothing is found."""
         found = self._find(np.array([address], np.uint64))
         if found.infos[0] < 0 or found.damage[0]:
             return []
@@ -86,7 +86,7 @@ class Gsym:
         return [frames for frames in answers if _holds(frames, address)]
 
     def call_sites(self, address: int) -> list[CallSite]:
-        """The calls, as far as they were written down, of the function that holds the address."""
+        """Returns the calls, as far as they were written down, of the function that holds the address."""
         found = self._find(np.array([address], np.uint64))
         if found.infos[0] < 0 or found.damage[0]:
             return []
@@ -96,11 +96,11 @@ class Gsym:
         return Infos(self._tables, self._problems)
 
     def _find(self, addresses: Array) -> Found:
-        """addresses: sorted."""
+        """Returns what holds the addresses, which are sorted."""
         return Found(addresses, *self._decoder.find(addresses))
 
     def _frames(self, decoder: Decoder, found: Found, order: Array) -> Frames:
-        """order: which of the asked addresses each found one is."""
+        """Returns the frames in the order asked. order: which of the asked addresses each found one is."""
         n = len(order)
         lookup = Lookup(decoder, found.addresses, found.infos, found.starts, found.damage)
         self._note_damage(found)
@@ -121,7 +121,8 @@ class Gsym:
     # ------------------------------------------------------------ whole functions
 
     def functions(self) -> Iterator[Function]:
-        """By address; equal addresses in the file's order, a function that was merged into another after that one."""
+        """Yields functions by address; equal addresses in the file's order, a function that was merged into another
+        after that one."""
         infos = self._infos()
         for start, at in infos.entries():
             info = infos.info(at)
@@ -130,8 +131,8 @@ class Gsym:
                 yield from infos.function(infos.info(child, end), child, start)
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each part. "other" is what sizes and names of functions need, the sections of version 2, and
-        alignment; a string table of the ELF file's counts nothing."""
+        """Returns the bytes of each part. "other" is what sizes and names of functions need, the sections of version 2,
+        and alignment; a string table of the ELF file's counts nothing."""
         tables, layout, infos = self._tables, self._tables.layout, self._infos()
         sizes = {
             "header": struct.calcsize("<" + (HEADER_V1 if tables.version == 1 else HEADER_V2)),

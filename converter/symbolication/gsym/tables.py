@@ -52,7 +52,7 @@ class Tables:
 
     @property
     def order(self) -> str:
-        """Of bytes in numbers: "<" or ">"."""
+        """The order of bytes in numbers: "<" or ">"."""
         return ">" if self.layout.big else "<"
 
 
@@ -192,7 +192,7 @@ def _sections_v2(container: Container, order: str) -> dict[int, Section]:
 
 
 def _section(data: memoryview, sections: dict[int, Section], type_: int, least: int = 0) -> Section:
-    """A section that has to be there. least: how many bytes it needs."""
+    """Returns a section that has to be there. least: how many bytes it needs."""
     name = SECTION_NAMES[type_]
     if type_ not in sections:
         raise FormatError(f"no section of {name}", None, "sections")
@@ -210,7 +210,7 @@ def _address_size(header: HeaderV1 | HeaderV2) -> int:
 
 
 def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
-    """(the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
+    """Returns (the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
     if any(begin == offset and size <= length for begin, length in container.string_tables):
         return memoryview(container.whole[offset : offset + size]), False
     _inside(container.data, offset, size, "string table")
@@ -230,7 +230,8 @@ def _aligned(at: int) -> int:
 
 
 def _in_elf(whole: memoryview) -> Container:
-    """The section .gsym, or the first that begins like a GSYM file. Raises FormatError where there is neither."""
+    """Returns the section .gsym, or the first that begins like a GSYM file. Raises FormatError where there is
+    neither."""
     from traceferry.symbolication.binary import Binary
 
     sections = Binary(Source("", whole)).section_headers

@@ -34,23 +34,23 @@ class Texts:
         self._paths: dict[int, str] = {}
 
     def name(self, offset: int) -> str:
-        """The string at an offset of the string table; "" where there is none."""
+        """Returns the string at an offset of the string table; "" where there is none."""
         if offset not in self._names:
             self._names[offset] = self._kept(self._string(offset))
         return self._names[offset]
 
     def path(self, file: int) -> str:
-        """Directory and name of a file of the file table; "" where it has neither."""
+        """Returns directory and name of a file of the file table; "" where it has neither."""
         if file not in self._paths:
             self._paths[file] = self._kept(self._path(file))
         return self._paths[file]
 
     def names_of(self, offsets: Array) -> Array:
-        """Which of `all` the strings at these offsets are: int32, -1 is unknown."""
+        """Returns which of `all` the strings at these offsets are: int32, -1 is unknown."""
         return self._indices(offsets, self.name)
 
     def paths_of(self, files: Array) -> Array:
-        """Which of `all` the paths of these files are: int32, -1 is unknown."""
+        """Returns which of `all` the paths of these files are: int32, -1 is unknown."""
         return self._indices(files, self.path)
 
     def _indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
@@ -81,7 +81,7 @@ class Texts:
             size *= 4
 
     def _path(self, file: int) -> str:
-        """As LLVM joins them: with the directory's own separator."""
+        """Returns the path as LLVM joins it: with the directory's own separator."""
         layout = self._tables.layout
         if file >= layout.n_files:
             return ""

@@ -97,7 +97,7 @@ def write(
 
 
 def distinct(functions: Iterable[Function]) -> list[Function]:
-    """By address: of each range one, the richest."""
+    """Returns functions by address: of each range one, the richest."""
     kept: list[Function] = []
     for function in sorted(functions, key=richness):
         last = kept[-1] if kept else None
@@ -111,7 +111,7 @@ def distinct(functions: Iterable[Function]) -> list[Function]:
 
 
 def richness(function: Function) -> tuple[int, int, int, int]:
-    """By range first, and the more debug information the later."""
+    """Returns what sorts functions by range, and the more debug information the later."""
     return function.start, function.size, len(function.inlines), len(function.lines)
 
 
@@ -147,8 +147,8 @@ class Tables:
         return self._numbers[path]
 
     def row_file(self, path: str) -> int:
-        """Of a row. llvm-gsymutil takes file 0 for an address that is not in the line table at all, and then says
-        nothing of the function: a row without a source has an empty file of another number."""
+        """Returns the file number of a row. llvm-gsymutil takes file 0 for an address that is not in the line table at
+        all, and then says nothing of the function: a row without a source has an empty file of another number."""
         if path:
             return self.file(path)
         if not self._unknown:
@@ -192,7 +192,7 @@ class Infos:
         self.data += struct.pack(self.order + "II", kind, len(data)) + data
 
     def _inline_tree(self, function: Function) -> bytes:
-        """The function itself is the root of what is inlined into it; b"" if nothing is."""
+        """Returns the inline tree. The function itself is the root of what is inlined into it; b"" if nothing is."""
         whole = ((function.start, function.start + function.size),)
         children = self._nodes(function.inlines, whole, 1)
         if not children:
@@ -200,7 +200,8 @@ class Infos:
         return self._node(Inline(function.name, whole, "", 0), whole, function.start, children)
 
     def _nodes(self, calls: Sequence[Inline], around: Sequence[tuple[int, int]], depth: int) -> bytes:
-        """Those of the calls that are inside the ranges around them, whose first address is their base."""
+        """Returns the nodes of those of the calls that are inside the ranges around them, whose first address is their
+        base."""
         nodes = b""
         for call in calls if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges if holder(around, *r))
@@ -222,7 +223,7 @@ Row = tuple[int, int, int]
 
 
 def rows_of(function: Function, tables: Tables) -> list[Row]:
-    """(address, file, line), the first at the function's start: readers give up where an address has no row."""
+    """Returns (address, file, line), the first at the function's start: readers give up where an address has no row."""
     end = function.start + function.size if function.size else MAX_ADDRESS
     rows: list[Row] = []
     for address, source, line in function.lines:
@@ -233,7 +234,8 @@ def rows_of(function: Function, tables: Tables) -> list[Row]:
 
 
 def line_table(start: int, rows: Sequence[Row]) -> bytes:
-    """The opcodes that make the rows, with the smallest and the largest difference of lines that one byte holds."""
+    """Returns the opcodes that make the rows, with the smallest and the largest difference of lines that one byte
+    holds."""
     low, high = special_lines([b[2] - a[2] for a, b in pairwise(rows)])
     n_lines = high - low + 1
     address, file, line = start, FIRST_FILE, rows[0][2]
@@ -258,7 +260,7 @@ def line_table(start: int, rows: Sequence[Row]) -> bytes:
 
 
 def special_lines(changes: Sequence[int]) -> tuple[int, int]:
-    """(smallest, largest): the range of at most 15 lines that holds most of the changes."""
+    """Returns (smallest, largest): the range of at most 15 lines that holds most of the changes."""
     counts = sorted(Counter(changes).items())
     best = (0, 0, 0)
     first = held = 0
@@ -296,7 +298,7 @@ def sleb(value: int) -> bytes:
 
 
 def file_v1(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
-    """Header, address offsets, info offsets (in the file), files, strings, infos."""
+    """Returns header, address offsets, info offsets (in the file), files, strings, infos."""
     if len(uuid) > MAX_UUID_V1:
         raise UsageError(f"a build id of {len(uuid)} bytes does not fit into GSYM version 1, which holds at most 20")
     size = address_size(offsets)
@@ -320,7 +322,7 @@ def file_v1(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
 
 
 def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
-    """Header, list of sections, sections. Info offsets count from the first info."""
+    """Returns header, list of sections, sections. Info offsets count from the first info."""
     size = address_size(offsets)
     sections = [
         *([(UUID, 1, uuid)] if uuid else []),
@@ -341,7 +343,7 @@ def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
 
 
 def address_size(offsets: Sequence[int]) -> int:
-    """The smallest that holds the last offset."""
+    """Returns the smallest that holds the last offset."""
     return next(size for size in ADDRESS_SIZES if not offsets or offsets[-1] < 1 << 8 * size)
 
 

@@ -93,7 +93,7 @@ _SYMBOL = re.compile(r"[\w.$@?]+")
 
 
 def producer_of(names: Sequence[str]) -> Producer:
-    """The producer of a file with these names, or with these among others.
+    """Returns the producer of a file with these names, or with these among others.
 
     LLVM's are the names of any symbols: so is called what has nothing else but such.
     """
@@ -112,5 +112,5 @@ def producer_of(names: Sequence[str]) -> Producer:
 
 @cache
 def _own_patterns() -> dict[Pattern, str]:
-    """The producer of each pattern that only one has."""
+    """Returns the producer of each pattern that only one has."""
     return {p: name for name, patterns in PATTERNS.items() if name != "unknown" for p in patterns if p.own}

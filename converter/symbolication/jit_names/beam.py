@@ -19,7 +19,7 @@ _MODULE_PART = re.compile(rf"{_ATOM}::code(?:Header|Footer)")
 
 
 def _erlang_function(text: str) -> Parts | None:
-    """`module:function/arity`; what breakpoints patch in front of it is an object of its own."""
+    """Parses `module:function/arity`; what breakpoints patch in front of it is an object of its own."""
     return (text.removesuffix(_PROLOGUE), "", 0, 0) if _ERLANG.fullmatch(text) else None
 
 

@@ -6,7 +6,7 @@ from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern
 
 
 def _python_place(text: str) -> Parts:
-    """`qualified name:file`; a qualified name has no colon."""
+    """Parses `qualified name:file`; a qualified name has no colon."""
     function, _, file = text.partition(":")
     return function, file, 0, 0
 

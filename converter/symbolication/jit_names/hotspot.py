@@ -18,7 +18,7 @@ _JAVA_WORDS = {
 
 
 def _java_method(text: str) -> Parts | None:
-    """`pkg/Class;method(descriptor)result` (the L before it is the pattern's) in Java's words."""
+    """Returns `pkg/Class;method(descriptor)result` (the L before it is the pattern's) in Java's words."""
     owner, _, method = text.partition(";")
     name, bracket, descriptor = method.partition("(")
     arguments, end, result = descriptor.partition(")")

@@ -14,7 +14,7 @@ _ACCESSORS = ("get ", "set ")
 
 
 def _before_file(text: str) -> int:
-    """The space between function and file in `get f /my files/x.js`; -1 without any space.
+    """Returns where the space is between function and file in `get f /my files/x.js`; -1 without any space.
 
     Both may contain spaces, and either may be empty. The file begins with the first piece that looks like a path or
     URL. A bare file name is taken to begin behind the first word, or the second after get and set.
@@ -32,7 +32,7 @@ def _before_file(text: str) -> int:
 
 
 def js_place(text: str) -> Parts:
-    """V8's `function file:line:column`. A script without a position is ` file`."""
+    """Parses V8's `function file:line:column`. A script without a position is ` file`."""
     placed = position(text)
     if placed is None:
         return ("", text[1:], 0, 0) if text.startswith(" ") else (text, "", 0, 0)

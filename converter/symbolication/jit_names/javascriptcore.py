@@ -17,13 +17,14 @@ from traceferry.symbolication.jit_names.patterns import (
 
 
 def _without_hash(function: str) -> str:
-    """JavaScriptCore's `name#hash`, where the hash has six letters and digits; private names begin with # too."""
+    """Returns the name of JavaScriptCore's `name#hash`, where the hash has six letters and digits; private names begin
+    with # too."""
     name, hash_mark, digest = function.rpartition("#")
     return name if hash_mark and len(digest) == 6 and digest.isalnum() else function
 
 
 def _jsc_place(text: str) -> Parts:
-    """`name#hash`, `name[Call (StrictMode)]`, and either of them with ` file:line:column` behind it."""
+    """Parses `name#hash`, `name[Call (StrictMode)]`, and either of them with ` file:line:column` behind it."""
     bracket = text.find("[Call")
     if bracket < 0:
         bracket = text.find("[Construct")

@@ -59,12 +59,12 @@ Split = Callable[[str], Parts | None]  # None: not of this pattern
 
 
 def number(digits: str) -> int:
-    """-1 for anything but up to nine digits."""
+    """Returns -1 for anything but up to nine digits."""
     return int(digits) if len(digits) <= 9 and digits.isascii() and digits.isdecimal() else -1
 
 
 def position(text: str) -> tuple[str, int, int] | None:
-    """`file:12:3` as file, 12 and 3."""
+    """Returns `file:12:3` as file, 12 and 3."""
     pieces = text.rsplit(":", 2)
     if len(pieces) < 3:
         return None

@@ -10,13 +10,13 @@ _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\")
 
 
 def _php_function(text: str) -> Parts:
-    """A function, or the file of which the code outside of functions runs; PHP calls that {main}."""
+    """Returns a function, or the file of which the code outside of functions runs; PHP calls that {main}."""
     # PHP's own names have no slashes: namespaces are separated by backslashes.
     return ("{main}", text, 0, 0) if "/" in text or _WINDOWS_PATH.match(text) else (text, "", 0, 0)
 
 
 def _php_trace(text: str) -> Parts | None:
-    """`number$function$line`, where the line is that of the trace's first operation."""
+    """Parses `number$function$line`, where the line is that of the trace's first operation."""
     nth, dollar, rest = text.partition("$")
     named, second, digits = rest.rpartition("$")
     line = number(digits)

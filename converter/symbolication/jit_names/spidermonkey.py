@@ -28,8 +28,8 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _sm_place(text: str) -> Parts:
-    """`function (file:line:column)`; `*` is a script or a function without a name, and whatever is beyond ASCII in a
-    function's name is written as \\xFC or \\u30E1."""
+    """Parses `function (file:line:column)`; `*` is a script or a function without a name, and whatever is beyond ASCII
+    in a function's name is written as \xFC or \u30E1."""
     head, line, column = (position(text[:-1]) if text.endswith(")") else None) or ("", 0, 0)
     function, bracket, file = head.partition(" (")
     if not bracket:
@@ -40,13 +40,13 @@ def _sm_place(text: str) -> Parts:
 
 
 def _sm_ion_ic(text: str) -> Parts | None:
-    """`type : function (file:line:column)`."""
+    """Parses `type : function (file:line:column)`."""
     _, colon, function = text.partition(" : ")
     return _sm_place(function) if colon else None
 
 
 def _sm_wasm(text: str) -> Parts | None:
-    """`file:bytecode offset: Function name`."""
+    """Parses `file:bytecode offset: Function name`."""
     file, infix, function = text.partition(": Function ")
     if not infix:
         return None

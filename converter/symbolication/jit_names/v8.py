@@ -18,7 +18,7 @@ from traceferry.symbolication.jit_names.patterns import (
 
 
 def _v8_wasm(tier: str) -> Split:
-    """`name-index-tier` as samply writes it."""
+    """Parses `name-index-tier` as samply writes it."""
 
     def split(text: str) -> Parts | None:
         if not text.endswith(tier):
@@ -30,13 +30,13 @@ def _v8_wasm(tier: str) -> Split:
 
 
 def _v8_wrapper(text: str) -> Parts | None:
-    """`wasm-to-js-<anonymous>-none`: code of a WebAssembly module that is not one of its functions."""
+    """Parses `wasm-to-js-<anonymous>-none`: code of a WebAssembly module that is not one of its functions."""
     name, infix, tier = text.rpartition("-<anonymous>-")
     return (name, "", 0, 0) if infix and tier in ("none", "liftoff", "turbofan") else None
 
 
 def _v8_regexp(text: str) -> Parts:
-    """`(a|b)' flags: 'g'`, what is between the quotes written as JavaScript does."""
+    """Parses `(a|b)' flags: 'g'`, what is between the quotes written as JavaScript does."""
     source, between, flags = text.removesuffix("'").rpartition("' flags: '")
     return (f"/{source}/{flags}" if between else text), "", 0, 0
 
