@@ -109,7 +109,7 @@ def redrawn(n_trials: int) -> dict[str, Any]:
 
 def drawn_from(trace: Any, rng: np.random.Generator) -> Callable[[], Run]:
     """What draws a run with the functions and stacks of a recording."""
-    threads = [t.load().samples["stack"] for _, t in trace.threads if not t.sample_unit]
+    threads = [t.load(trace).samples["stack"] for _, t in trace.threads if not t.sample_unit]
     stacks = np.concatenate([column[column >= 0] for column in threads])
     names = [trace.func_name(func) for func in range(len(trace.funcs))]
 

@@ -41,7 +41,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     trace = load(decompressed(RECORDING, WORK / RECORDING.stem))
     thread: Thread = max((t for p in trace.processes for t in p.threads), key=lambda t: t.n_records)
-    data: ThreadData = thread.load()
+    data: ThreadData = thread.load(trace)
     calls = next(iter(data.calls.pieces()))
     ts, frame = calls["ts"], calls["frame"]
     print(f"\n{len(ts):,} events of {RECORDING.stem}; median of {rounds}")

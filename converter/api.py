@@ -11,7 +11,7 @@ from traceferry.common.errors import within_limits
 from traceferry.common.report import Report
 from traceferry.files.output import open_output
 from traceferry.loading import load_inputs, narrowed
-from traceferry.model import Trace
+from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import LoadOptions, Paths
 from traceferry.timeline import advice
 
@@ -94,8 +94,8 @@ def save(
     path = str(output)
     exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
     write = exporter.writer(without)
-    with trace.as_loaded(), open_output(path) as out:
-        write(trace, out, progress or (lambda _: None))
+    with open_output(path) as out:
+        write(TraceBuilder(trace), out, progress or (lambda _: None))
     if out.n_bytes > exporter.viewer_limit:
         trace.report.note(
             "output_too_large",

@@ -16,7 +16,7 @@ from traceferry.files.beside import paths_beside
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source, open_source
-from traceferry.model import Trace
+from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
 from traceferry.timeline.select import select_lasting, select_range, select_threads
 
@@ -44,7 +44,7 @@ def load_inputs(
     limit = limit_of(options.decompress_limit)
     sources = [replace(open_source(path, limit), bring=bring) for path in paths]
     context = _context(_as_list(symbols), options, limit, find_symbols)
-    trace = Trace()
+    trace = TraceBuilder()
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:
         groups = _groups(sources, options.format)
@@ -60,9 +60,7 @@ def load_inputs(
                 readings[importer].add_to(trace, replace(context, counter=counter))
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
-    trace.sort()
-    trace.mark_loaded()
-    return trace
+    return trace.done()
 
 
 def narrowed(trace: Trace, options: LoadOptions) -> Trace:

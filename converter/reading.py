@@ -11,7 +11,7 @@ from traceferry.files.decompress import DEFAULT_LIMIT, Limit
 from traceferry.files.source import Source
 
 if TYPE_CHECKING:
-    from traceferry.model import Trace
+    from traceferry.model import TraceBuilder
     from traceferry.symbolication.interface import FindSymbols
     from traceferry.timeline.counter import Counter
 
@@ -102,5 +102,5 @@ class Reading(Protocol):
     def counter(self) -> Counter | None:
         """How to convert the processor's counter into ns, where these files tell."""
 
-    def add_to(self, trace: Trace, context: ImportContext) -> None:
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""

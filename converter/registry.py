@@ -13,12 +13,12 @@ from traceferry.reading import Reading
 
 if TYPE_CHECKING:
     from traceferry.analysis.compare.comparison import Comparison
-    from traceferry.model import Trace
+    from traceferry.model import TraceBuilder
 
 HEAD_SIZE = 256
 GB = 10**9
 # Writes a trace and calls the last argument with numbers of records that are done. Losses go into the trace's report.
-Write = Callable[["Trace", Output, Callable[[int], None]], None]
+Write = Callable[["TraceBuilder", Output, Callable[[int], None]], None]
 WriteComparison = Callable[["Comparison", Output], None]
 
 

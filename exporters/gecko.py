@@ -22,7 +22,7 @@ from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, mar
 from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, pids_of, threads_of
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
-from traceferry.model import Array, Process, Thread, ThreadData, Trace, distinct
+from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, distinct
 from traceferry.timeline.paths import CallPaths
 
 # The viewer refuses samples without an event delay.
@@ -31,7 +31,7 @@ FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", 
                 "subcategory")  # fmt: skip
 
 
-def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile, a thread at a time. progress: called with the number of records done."""
     json = JsonWriter(out)
     schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
@@ -41,7 +41,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
         with json.array("threads"):
             for process, thread in threads_of(trace) or [_nobody()]:
                 pid = pids.get(id(process), "0")
-                data = thread.load()
+                data = thread.load(trace)
                 for part, part_data in parts(thread, data):
                     activities.append(Activity.of(part, part_data))
                     _write_thread(json, trace, process, pid, part, part_data, frames, schemas, categories)
@@ -55,7 +55,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
 
 def _nobody() -> tuple[Process, Thread]:
     """The viewer refuses a profile without threads."""
-    return Process(0, "empty recording", 0, 0), Thread(0, "empty recording", True, 0, 0, ThreadData)
+    return Process(0, "empty recording", 0, 0), Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
 
 
 def _meta(trace: Trace, activities: list[Activity], categories: Categories, schemas: Schemas) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _without_fields(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _note_losses(trace: Trace, activities: list[Activity]) -> None:
     trace.report.note("weights_dropped", sum(a.calls > 0 or a.in_bytes for a in activities), where="gecko")
-    frames = trace.frames.table()
+    frames = trace.frames
     elsewhere = (frames["source"] >= 0) & (frames["line"] > 0)
     dropped = {
         "addresses and libraries of functions": len(trace.libs),
@@ -206,7 +206,7 @@ class Frames:
     def rows(self, used: Array, strings: ThreadStrings) -> list[list[Any]]:
         """Of these frames. Only when a thread is written they are all there."""
         self._categories.update()
-        frames = self._trace.frames.table().take(used)
+        frames = self._trace.frames.take(used)
         elsewhere = frames["source"] >= 0
         line, column = (np.where(elsewhere, 0, frames[name]) for name in ("line", "column"))
         category, subcategory = self._categories.of_frames(frames)
@@ -222,7 +222,7 @@ class Frames:
         return [strings.index(location), False, 0, None, line or None, column or None, category, subcategory]
 
     def _location(self, func: int, lib: int) -> str:
-        trace, funcs = self._trace, self._trace.funcs.table()
+        trace, funcs = self._trace, self._trace.funcs
         name = trace.func_name(func)
         source = int(funcs["source"][func])
         if funcs["is_js"][func] and source >= 0:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 import atheris
 
 if TYPE_CHECKING:
-    from traceferry.model import Trace
+    from traceferry.model import Trace, TraceBuilder
     from traceferry.registry import ImporterModule
     from traceferry.symbolication.interface import Frames, Function, Inline, Symbols
 
@@ -186,17 +186,16 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     from traceferry.common.errors import FormatError
     from traceferry.files.output import Output
     from traceferry.files.source import Source
-    from traceferry.model import Trace
     from traceferry.model.laws import check
     from traceferry.reading import ImportContext
     from traceferry.registry import exporter_named
 
-    trace = Trace()
+    builder = TraceBuilder()
     try:
-        importer.read([Source("fuzz.bin", memoryview(data))]).add_to(trace, ImportContext())
+        importer.read([Source("fuzz.bin", memoryview(data))]).add_to(builder, ImportContext())
     except FormatError as error:
         return f"FormatError {error.message} {error.offset}", []
-    trace.sort()
+    trace = builder.done()
     _look_up(trace)
     broken = check(trace)
     assert not broken, broken
@@ -204,7 +203,7 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     for name in OUTPUTS:
         sink = io.BytesIO()
         out = Output(sink, gzip=False)
-        exporter_named(name).writer()(trace, out, lambda _: None)
+        exporter_named(name).writer()(trace.opened(), out, lambda _: None)
         out.finish()
         exports.append(sink.getvalue())
     issues = "\n".join(issue.as_text() for issue in trace.report)
@@ -213,12 +212,13 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
 
 def _look_up(trace: Trace) -> None:
     """Some places of jitted code, as samples would."""
+    opened = trace.opened()
     for reader in trace.code_readers:
         for code in reader.rows[:8]:
             size = int(trace.code["size"][code])
             reader.bytes_of(code)
             for offset in {0, 1, size // 2, max(size - 1, 0)}:
-                assert reader.frames_at(code, offset)
+                assert reader.frames_at(opened, code, offset)
 
 
 # ---------------------------------------------------------------- symbols

@@ -13,7 +13,7 @@ from conftest import NEITHER, REPO, SHARED
 from support import as_python, data_of, lawful
 
 from traceferry.files.source import Source
-from traceferry.model import Trace
+from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
@@ -58,7 +58,7 @@ def content(name: str) -> bytes:
 
 def read(*dumps: bytes) -> Trace:
     """Straight from memory; raises FormatError."""
-    trace = Trace()
+    trace = TraceBuilder()
     sources = [Source(f"jit-{nth + 1}.dump", memoryview(data)) for nth, data in enumerate(dumps)]
     importer_named("jitdump").module.read(sources).add_to(trace, ImportContext())
     trace.sort()
@@ -75,7 +75,7 @@ def strings_of(trace: Trace, table: str, column: str, row: int) -> str:
 
 def frame_text(trace: Trace, frame: int) -> str:
     """`f@/a.js:3:5`, without what is not known."""
-    frames, funcs = trace.frames.table(), trace.funcs.table()
+    frames, funcs = trace.frames, trace.funcs
     func, source = int(frames["func"][frame]), int(frames["source"][frame])
     file = strings_of(trace, "sources", "path", source if source >= 0 else int(funcs["source"][func]))
     line, column = int(frames["line"][frame]), int(frames["column"][frame])
@@ -86,7 +86,7 @@ def frame_text(trace: Trace, frame: int) -> str:
 def stack_text(trace: Trace, code: int, offset: int) -> str:
     """The frames of a byte, outermost first: `f@/a.js:3:5 > g`."""
     (reader,) = (reader for reader in trace.code_readers if code in reader.rows)
-    return " > ".join(frame_text(trace, frame) for frame in reader.frames_at(code, offset))
+    return " > ".join(frame_text(trace, frame) for frame in reader.frames_at(trace, code, offset))
 
 
 def func_text(trace: Trace, code: int) -> str:
@@ -110,7 +110,7 @@ def symbol_text(trace: Trace, code: int) -> str:
 
 def places_of(trace: Trace, code: int) -> list[tuple[int, int, int]]:
     """(address, from, to) of a code object; to is -1 where it lives on."""
-    mappings = trace.code_mappings.table()
+    mappings = trace.code_mappings
     mine = mappings.take(mappings["code"] == code)
     return [tuple(row) for row in zip(*(mine[c].tolist() for c in ("address", "start_ts", "end_ts")), strict=True)]
 
@@ -134,7 +134,7 @@ def code_sizes(trace: Trace) -> dict[str, int]:
     total: dict[str, int] = {}
     for _, thread in trace.threads:
         if thread.name == CODE_SIZE:
-            samples = thread.load().samples
+            samples = thread.load(trace).samples
             for stack, weight in zip(samples["stack"].tolist(), samples["weight"].tolist(), strict=True):
                 text = _call_path(trace, stack)
                 total[text] = total.get(text, 0) + weight

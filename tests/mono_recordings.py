@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import zstandard
 from conftest import NEITHER, REPO, SHARED
-from support import load_checked
+from support import load_opened
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import Table, Thread, ThreadData, Trace
+from traceferry.model import Table, Thread, ThreadData, Trace, TraceBuilder
 
 ROOTS = [SHARED / "captures" / "mono", REPO / "fixtures" / "mono"]
 NO_FILES = NEITHER.format("fixtures/mono")
@@ -62,8 +62,8 @@ def expected_of(name: str) -> dict[str, Any]:
 
 
 @cache
-def trace_of(name: str) -> Trace:
-    return load_checked(path_of(name))
+def trace_of(name: str) -> TraceBuilder:
+    return load_opened(path_of(name))
 
 
 @cache
@@ -74,7 +74,8 @@ def summary_of(name: str) -> dict[str, Any]:
 
 @cache
 def threads_of(name: str) -> list[tuple[Thread, ThreadData]]:
-    return [(thread, thread.load()) for _, thread in trace_of(name).threads]
+    trace = trace_of(name)
+    return [(thread, thread.load(trace)) for _, thread in trace.threads]
 
 
 def markers_of(name: str, marker_type: str) -> list[tuple[Thread, Table]]:

@@ -31,6 +31,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
 )
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -76,7 +77,7 @@ HOSTILE = MARKUP + "\u2028\u2029\x00\x1b\r\n]]>-->"
 
 def named(text: str, n_functions: int = 3) -> Trace:
     """A trace with calls, samples, allocations, markers, counters and a source, in which everything has this name."""
-    trace = Trace()
+    trace = TraceBuilder()
     trace.clock = Clock("monotonic", 0)
     word = trace.strings.intern(text)
     trace.inputs.append(Input(text, text, text, text))
@@ -105,25 +106,25 @@ def named(text: str, n_functions: int = 3) -> Trace:
     markers = Table(kind.spec, {"ts": [3], "dur": [4], "why": [text]})
     samples = Table(SAMPLES, {"ts": [20, 90], "stack": [stack, stack], "weight": [1, 1]})
     data = ThreadData(calls=calls, samples=samples, allocations=allocations, markers={kind: markers})
-    process.threads.append(Thread(7, text, True, 0, 100, lambda: data))
+    process.threads.append(Thread(7, text, True, 0, 100, lambda _: data))
     trace.processes.append(process)
     trace.report.note("files_read", 1, where=text, detail=text)
     return trace
 
 
 def one_sample() -> Trace:
-    trace = Trace()
+    trace = TraceBuilder()
     func = trace.funcs.intern(name=trace.strings.intern("only"))
     stack = trace.stacks.intern(frame=trace.frames.intern(func=func))
     samples = Table(SAMPLES, {"ts": [5], "stack": [stack], "weight": [1]})
-    thread = Thread(1, "main", True, 5, 5, lambda: ThreadData(samples=samples))
+    thread = Thread(1, "main", True, 5, 5, lambda _: ThreadData(samples=samples))
     trace.processes.append(Process(1, "app", 5, 5, [thread]))
     return trace
 
 
 def many_threads(n: int) -> Trace:
     """Each with two samples of a function of its own below `main`."""
-    trace = Trace()
+    trace = TraceBuilder()
     frames = [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{i % 500}"))) for i in range(n)]
     main = trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern("main")))
     top = trace.stacks.intern(frame=main)
@@ -141,7 +142,7 @@ def many_threads(n: int) -> Trace:
 def many_paths(n: int, depth: int = 60) -> Trace:
     """Random call paths, of which most are small; deeper than they are wide."""
     random = np.random.default_rng(5)
-    trace = Trace()
+    trace = TraceBuilder()
     frames = [
         trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"function_{i}"))) for i in range(300)
     ]
@@ -150,7 +151,7 @@ def many_paths(n: int, depth: int = 60) -> Trace:
         prefix = stacks[int(random.integers(max(0, i - depth), i))] if i else -1
         stacks.append(trace.stacks.intern(prefix=prefix, frame=frames[int(random.integers(300))]))
     samples = Table(SAMPLES, {"ts": np.arange(4 * n), "stack": random.choice(stacks, 4 * n), "weight": np.ones(4 * n)})
-    thread = Thread(1, "main", True, 0, 4 * n, lambda: ThreadData(samples=samples))
+    thread = Thread(1, "main", True, 0, 4 * n, lambda _: ThreadData(samples=samples))
     trace.processes.append(Process(1, "app", 0, 4 * n, [thread]))
     return trace
 

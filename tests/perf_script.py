@@ -145,7 +145,7 @@ def own_samples(trace: Trace) -> Iterator[tuple[int, int, Own]]:
     for process, thread in trace.threads:
         if thread.sample_unit:
             continue
-        data = thread.load()
+        data = thread.load(trace)
         since, names = data.states["ts"].tolist(), [trace.strings[value] for value in data.states["value"].tolist()]
         for ts, stack in zip(data.samples["ts"].tolist(), data.samples["stack"].tolist(), strict=True):
             nth = bisect_right(since, ts) - 1

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
     laws,
 )
 
@@ -70,7 +71,10 @@ class Call(NamedTuple):
     args: tuple[int, ...] = ()
 
 
-def lawful(trace: Trace) -> Trace:
+AnyTrace = TypeVar("AnyTrace", bound=Trace)
+
+
+def lawful(trace: AnyTrace) -> AnyTrace:
     """The trace, which obeys the laws."""
     broken = laws.check(trace)
     assert not broken, broken
@@ -83,13 +87,18 @@ def load_checked(inputs: Any, symbols: Any = (), find_symbols: Any = None, **opt
     return lawful(traceferry.load(inputs, symbols=symbols, options=chosen, find_symbols=find_symbols))
 
 
+def load_opened(inputs: Any, **options: Any) -> TraceBuilder:
+    """The same, opened: it has all that is added when threads are loaded."""
+    return lawful(load_checked(inputs, **options).opened())
+
+
 def thread_of(trace: Trace, tid: int) -> Thread:
     (found,) = (thread for _, thread in trace.threads if thread.tid == tid)
     return found
 
 
 def data_of(trace: Trace, tid: int) -> ThreadData:
-    return thread_of(trace, tid).load()
+    return thread_of(trace, tid).load(trace)
 
 
 def frame_names(trace: Trace) -> list[str]:
@@ -98,13 +107,13 @@ def frame_names(trace: Trace) -> list[str]:
 
 def calls_of(trace: Trace, data: ThreadData) -> list[Call]:
     """In the order of their enters."""
-    names = frame_names(trace)
+    rows = list(zip(*(data.calls[column].tolist() for column in ("ts", "frame", "flags")), strict=True))
+    names = frame_names(data.trace)
     args: dict[int, list[int]] = {}
     for row, value in zip(data.arguments["call"].tolist(), data.arguments["value"].tolist(), strict=True):
         args.setdefault(row, []).append(value)
     calls: list[Call] = []
     open_calls: list[int] = []
-    rows = zip(*(data.calls[column].tolist() for column in ("ts", "frame", "flags")), strict=True)
     for row, (ts, frame, flags) in enumerate(rows):
         if flags & LEAVE:
             nth = open_calls.pop()
@@ -119,7 +128,7 @@ def calls_of(trace: Trace, data: ThreadData) -> list[Call]:
 
 def all_calls(trace: Trace) -> list[list[Call]]:
     """Of every thread."""
-    return [calls_of(trace, thread.load()) for _, thread in trace.threads]
+    return [calls_of(trace, thread.load(trace)) for _, thread in trace.threads]
 
 
 def drawn(trace: Trace, data: ThreadData) -> str:
@@ -149,6 +158,7 @@ def events_of(data: ThreadData) -> dict[str, list[dict[str, Any]]]:
 
 def states_of(trace: Trace, data: ThreadData) -> list[tuple[int, str, str]]:
     """(ts, track, value)"""
+    trace = data.trace
     states = data.states
     columns = (states[name].tolist() for name in ("ts", "track", "value"))
     return [(ts, trace.strings[track], trace.strings[value]) for ts, track, value in zip(*columns, strict=True)]
@@ -161,7 +171,7 @@ def as_python(value: Any) -> Any:
 def report_of(trace: Trace) -> dict[str, int]:
     """Kind → count. Loads every thread first: some losses are found only there."""
     for _, thread in trace.threads:
-        thread.load()
+        thread.load(trace)
     return {issue.kind: issue.count for issue in trace.report}
 
 

@@ -17,7 +17,7 @@ from support import all_calls, load_checked
 import traceferry
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.model import Trace, laws
+from traceferry.model import Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
@@ -27,7 +27,7 @@ quietly = examples(150)
 
 def checked(data: bytes) -> Trace | None:
     """The trace, or None for a FormatError. Straight from memory: writing thousands of files takes longer."""
-    trace = Trace()
+    trace = TraceBuilder()
     try:
         importer_named("xray").module.read([Source("bad.xray", memoryview(data))]).add_to(trace, ImportContext())
     except FormatError:

@@ -166,14 +166,14 @@ def test_any_stream_gives_balanced_calls(load: Load, streams: list[str], version
     found = [len(calls) for calls in all_calls(trace)]
     tokens = [[token for token in stream.split() if token.strip("~").isalpha()] for stream in streams]
     # A call for each enter, and one for each leave that found none.
-    flags = [thread.load().calls["flags"] for _, thread in trace.threads]
+    flags = [thread.load(trace).calls["flags"] for _, thread in trace.threads]
     orphans = sum(int(np.count_nonzero(f & (OPEN_AT_START | ENTRY_LOST))) for f in flags)
     enters = sum(token.isupper() for stream in tokens for token in stream)
     assert sum(found) == enters + orphans
     assert orphans == sum(n_orphans(stream) for stream in tokens)
     # Every record is there, in its order.
     for thread, stream in zip(sorted(trace.threads, key=lambda t: t[1].tid), with_records(tokens), strict=True):
-        assert recorded(trace, thread[1].load()) == stream
+        assert recorded(trace, thread[1].load(trace)) == stream
 
 
 def with_records(streams: list[list[str]]) -> list[list[str]]:
@@ -281,7 +281,7 @@ def test_a_step_is_what_the_notation_says(load: Load) -> None:
     trace = load(fdr("A a"))
     thread = thread_of(trace, 1)
     assert thread.end_ts - thread.start_ts == STEP
-    assert calls_of(trace, thread.load())[0].end == thread.end_ts
+    assert calls_of(trace, thread.load(trace))[0].end == thread.end_ts
 
 
 # ---------------------------------------------------------------- pieces
@@ -310,7 +310,7 @@ def test_long_threads_are_balanced_anew_for_each_reader(
 
     def loaded() -> tuple[Any, ...]:
         trace = load(log)
-        data = [thread.load() for _, thread in trace.threads]
+        data = [thread.load(trace) for _, thread in trace.threads]
         columns = [[d.calls[name].tolist() for name in ("ts", "frame", "flags")] for d in data]
         lengths = [len(d.calls) for d in data]
         return columns, lengths, [d.arguments["call"].tolist() for d in data], report_of(trace)

@@ -24,7 +24,7 @@ ORIGINAL = "fdr-c19-pie-pool-tsc.xray"
 @pytest.mark.parametrize("log", LOGS)
 def test_every_log_obeys_the_laws(log: str) -> None:
     trace = loaded(log)
-    assert sum(len(thread.load().calls) for _, thread in trace.threads) > 0
+    assert sum(len(thread.load(trace).calls) for _, thread in trace.threads) > 0
     assert not kinds(trace.report) & {"bad_buffer", "bad_record", "truncated", "clock_frequency_unusable"}
     assert "no_symbols" not in kinds(trace.report)
 
@@ -76,7 +76,7 @@ def test_threads_as_expected(name: str) -> None:
     frequency = int(expected["header"]["cycle_frequency"])
     for wanted in expected["threads"]:
         thread = found[wanted["pid"], wanted["tid"]]
-        mine = thread_summary(trace, thread.load())
+        mine = thread_summary(trace, thread.load(trace))
         wanted["enters"] = wanted["enter"] + wanted["enter_arg"]
         assert mine == {key: wanted[key] for key in mine}
         first, last = (int(wanted[key]) * 10**9 // frequency for key in ("first_tsc", "last_tsc"))
@@ -120,7 +120,7 @@ def test_events_as_expected(name: str) -> None:
     types: Counter[str] = Counter()
     size = 0
     for _, thread in trace.threads:
-        events = events_of(thread.load())
+        events = events_of(thread.load(trace))
         rows = [("custom", row) for row in events.get("Custom event", [])]
         rows += [("typed", row) for row in events.get("Typed event", [])]
         size += sum(len(payload_of(row["data"])) for _, row in rows)
@@ -219,10 +219,10 @@ def test_records_as_llvm_xray_reads_them(name: str) -> None:
     mine = {thread.tid: thread for _, thread in trace.threads}
     assert mine.keys() == wanted.keys()
     first = min(record.tsc for records in wanted.values() for record in records) * 10**9 // frequency
-    zero = min(int(thread.load().calls["ts"][0]) for thread in mine.values())
+    zero = min(int(thread.load(trace).calls["ts"][0]) for thread in mine.values())
     for tid, records in wanted.items():
         in_ns = [record._replace(tsc=record.tsc * 10**9 // frequency - first) for record in records]
-        assert recorded(trace, mine[tid].load(), zero) == in_ns
+        assert recorded(trace, mine[tid].load(trace), zero) == in_ns
 
 
 # ---------------------------------------------------------------- where llvm-xray is wrong
@@ -234,7 +234,7 @@ def test_llvm_xray_cuts_binary_payloads() -> None:
     lines = [line for line in content(name).decode(errors="replace").splitlines() if "custom-event" in line]
     in_yaml = [re.search(r"data: (.*) \}", line)[1] for line in lines]  # type: ignore[index]
     trace = loaded(log_of_yaml(name))
-    rows = [row for _, t in trace.threads for row in events_of(t.load()).get("Custom event", [])]
+    rows = [row for _, t in trace.threads for row in events_of(t.load(trace)).get("Custom event", [])]
     assert len(in_yaml) == len(rows) == 12
     binary = [row for row in rows if re.fullmatch("[0-9a-f]{96}", row["data"])]
     assert len(binary) == 1
@@ -265,7 +265,7 @@ def test_llvm_xray_cannot_resolve_shared_objects() -> None:
 def test_llvm_xray_reads_wrapped_rings_in_file_order() -> None:
     """Section 7: in file order this one has 7 exits without entry and 2 open calls, in order of time 5 and none."""
     trace = loaded("fdr-c19-pie-pool-ring.xray")
-    flags = np.concatenate([thread.load().calls["flags"] for _, thread in trace.threads])
+    flags = np.concatenate([thread.load(trace).calls["flags"] for _, thread in trace.threads])
     assert count(flags, OPEN_AT_START) + count(flags, ENTRY_LOST) == 5
     assert count(flags, OPEN_AT_END) == 0
     assert trace.report.lossy
@@ -274,7 +274,7 @@ def test_llvm_xray_reads_wrapped_rings_in_file_order() -> None:
 def test_llvm_xray_reads_stale_tails() -> None:
     """Section 6: of the version 1 log with stale tails it reads 9,702 records; 2,718 are real."""
     trace = loaded("fdr-c19-pie-pool-tsc.v1stale.xray")
-    data = [thread.load() for _, thread in trace.threads]
+    data = [thread.load(trace) for _, thread in trace.threads]
     assert sum(len(d.calls) for d in data) == 2718
 
 
@@ -286,8 +286,8 @@ def without_names_of_processes(trace: Trace) -> dict[int, tuple[list[Call], list
     zero = trace.start_ts
     return {
         thread.tid: (
-            [c._replace(start=c.start - zero, end=c.end - zero) for c in calls_of(trace, thread.load())],
-            [(ts - zero, track, value) for ts, track, value in states_of(trace, thread.load())],
+            [c._replace(start=c.start - zero, end=c.end - zero) for c in calls_of(trace, thread.load(trace))],
+            [(ts - zero, track, value) for ts, track, value in states_of(trace, thread.load(trace))],
         )
         for _, thread in trace.threads
     }

@@ -25,7 +25,7 @@ from traceferry.importers.perf.regions import (
     regions_of,
 )
 from traceferry.importers.perf.stacks import MAX_FRAMES
-from traceferry.model import CodeReader, Trace
+from traceferry.model import CodeReader, TraceBuilder
 from traceferry.symbolication.code_mapping import CodeMappings, live_bytes
 from traceferry.symbolication.code_sizes import by_stretch
 
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 def placed(puts: list[tuple[int, Put]]) -> list[Place]:
     """puts: (ts, what) in the order of time."""
-    mappings, trace = CodeMappings(), Trace()
+    mappings, trace = CodeMappings(), TraceBuilder()
     for ts, put in puts:
         mappings.put(put.code, put.address, put.size, ts)
     mappings.add_to(trace)
@@ -284,13 +284,13 @@ def test_code_sizes_of_any_reader(
 ) -> None:
     """(stack, bytes, time) of each stretch; beyond the limit, the function weighs all that is left."""
     monkeypatch.setattr("traceferry.symbolication.code_sizes.MAX_INLINED_FRAMES", limit)
-    trace = Trace()
+    trace = TraceBuilder()
     trace.code.extend(
         func=[0] * 3, symbol=[-1] * 3, tier=[-1] * 3, pid=[1] * 3, tid=[1] * 3, size=[20, 12, 0], loaded_at=[5, 6, 7],
         bytes_at=[-1] * 3,
     )  # fmt: skip
     weights = by_stretch(trace, cast(CodeReader, Halves()), range(3), "a dump")
-    stacks = trace.stacks.table()
+    stacks = trace.stacks
     found = []
     for ts, stack, n_bytes in zip(*(column.tolist() for column in weights), strict=True):
         frames: list[int] = []

@@ -5,7 +5,7 @@ import pytest
 from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content, dumps, read, strings_of
 
-from traceferry.model import Trace
+from traceferry.model import Trace, TraceBuilder
 from traceferry.symbolication import Frames, Inline
 from traceferry.symbolication.code_symbols import MAX_DEPTH, CodeSymbols
 
@@ -173,7 +173,7 @@ def test_code_of_two_recordings_has_no_build_id() -> None:
 
 
 def test_no_code() -> None:
-    symbols = CodeSymbols(Trace())
+    symbols = CodeSymbols(TraceBuilder())
     found = symbols.lookup(np.array([1, 2], np.uint64))
     assert (found.first.tolist(), symbols.base, symbols.build_id, list(symbols.functions())) == ([0, 0, 0], 0, "", [])
 
@@ -183,7 +183,7 @@ def test_real_dumps(dump: str) -> None:
     """The first, middle and last byte of every code object that lies there at the end have its frames."""
     trace = read(content(dump))
     symbols = CodeSymbols(trace)
-    last = trace.code_mappings.table().take(trace.code_mappings["end_ts"] < 0)
+    last = trace.code_mappings.take(trace.code_mappings["end_ts"] < 0)
     size = trace.code["size"][last["code"]]
     last, size = last.take(size > 0), size[size > 0].astype(np.uint64)
     for offset in (np.uint64(0), size // np.uint64(2), size - np.uint64(1)):

@@ -21,7 +21,7 @@ from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.trees import diff_tree
 from traceferry.exporters.html.comparison import write_comparison
 from traceferry.files.output import open_output
-from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, TraceBuilder
 from traceferry.registry import EXPORTERS
 
 SUFFIXES = {"firefox": "diff.json.gz", "perfetto": "diff.pftrace", "html": "diff.html"}
@@ -173,7 +173,7 @@ NAMED = [("constructor", "a.c", 1), ("toString", "a.c", 1), ("__proto__", "a.c",
 
 def named_run(is_slow: bool, nth: int) -> Run:
     """A call of each function; `same` of a.c may take twice as long."""
-    trace = Trace()
+    trace = TraceBuilder()
     columns: dict[str, list[int]] = {"ts": [0], "frame": [], "flags": []}
     for name, file, weight in NAMED:
         source = trace.sources.intern(path=trace.strings.intern(file))
@@ -184,7 +184,7 @@ def named_run(is_slow: bool, nth: int) -> Run:
         columns["flags"] += [0, LEAVE]
     end = columns["ts"].pop()
     data = ThreadData(calls=Table(CALLS, columns))
-    trace.processes.append(Process(1, "app", 0, end, [Thread(1, "main", True, 0, end, lambda: data)]))
+    trace.processes.append(Process(1, "app", 0, end, [Thread(1, "main", True, 0, end, lambda _: data)]))
     trace.bounds = (0, end)
     return Run.of(f"{nth}", trace, with_trees=True)
 

@@ -20,7 +20,7 @@ import traceferry
 from traceferry.apps import cli
 from traceferry.apps.view.conversion import title_of
 from traceferry.common.shown_text import encodable
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 
 STRANGE, SEEN = os.fsdecode(b"caf\xe9\xff"), "caf\\xe9\\xff"
 
@@ -151,6 +151,6 @@ def test_only_surrogates_are_escaped() -> None:
 
 
 def test_names_of_a_trace_can_be_written() -> None:
-    trace = Trace()
+    trace = TraceBuilder()
     assert trace.strings[trace.strings.intern(STRANGE)] == SEEN
     assert trace.strings.intern(STRANGE) == trace.strings.intern(SEEN) == 0

@@ -21,7 +21,7 @@ import traceferry
 from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.counters import MANY, shown_counters
 from traceferry.exporters.firefox.tables import Stacks
-from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, ThreadData, Trace
+from traceferry.model import COUNTER_VALUES, LEAVE, Counter, Process, Table, ThreadData, Trace, TraceBuilder
 
 Load = Callable[..., Trace]
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -214,7 +214,7 @@ def test_samples_are_the_calls(both: Both, name: str) -> None:
             if lasting and lasting[-1][0] == time:
                 lasting.pop()
             lasting.append((time, () if stack is None else paths[stack]))
-        assert lasting == states_by_time(trace, thread.load())
+        assert lasting == states_by_time(trace, thread.load(trace))
         # The viewer draws a sample until the next one: the thread ends with a null sample.
         assert samples["stack"][-1:] in ([None], [])
 
@@ -226,7 +226,7 @@ def test_every_function_called_is_seen(both: Both, name: str) -> None:
     paths = paths_of(profile)
     for (_, thread), written in zip(trace.threads, profile["threads"], strict=False):
         seen = {paths[stack][-1] for stack in written["samples"]["stack"] if stack is not None}
-        calls = calls_of(trace, thread.load())
+        calls = calls_of(trace, thread.load(trace))
         leaves = {c.name for c, after in with_next(calls) if after is None or after.depth <= c.depth}
         assert seen >= leaves
 
@@ -297,7 +297,7 @@ def markers_of_type(profile: dict[str, Any], thread: int, wanted: str) -> list[t
 def test_calls_with_arguments_are_markers(both: Both, name: str) -> None:
     trace, profile = both(name)
     for nth, (_, thread) in enumerate(trace.threads):
-        calls = [call for call in calls_of(trace, thread.load()) if call.args]
+        calls = [call for call in calls_of(trace, thread.load(trace)) if call.args]
         found = markers_of_type(profile, nth, "Call")
         assert [(start, end) for start, end, _ in found] == [
             (call.start - trace.start_ts, call.end - trace.start_ts) for call in calls
@@ -315,7 +315,7 @@ def test_events_are_markers(both: Both, name: str) -> None:
     trace, profile = both(name)
     for nth, (_, thread) in enumerate(trace.threads):
         for kind in ("Custom event", "Typed event"):
-            rows = events_of(thread.load()).get(kind, [])
+            rows = events_of(thread.load(trace)).get(kind, [])
             found = markers_of_type(profile, nth, kind)
             assert [(start, d.get("type"), d["data"], d["size"]) for start, _, d in found] == [
                 (row["ts"] - trace.start_ts, kind, row["data"], row["size"]) for row in rows
@@ -337,7 +337,7 @@ def test_cpus_are_a_marker_track(both: Both, name: str) -> None:
     """One after the other without gaps, to the end."""
     trace, profile = both(name)
     for nth, (_, thread) in enumerate(trace.threads):
-        states = states_of(trace, thread.load())
+        states = states_of(trace, thread.load(trace))
         found = markers_of_type(profile, nth, "CPU")
         assert [(start, data["value"]) for start, _, data in found] == [
             (ts - trace.start_ts, value) for ts, _, value in states
@@ -452,7 +452,7 @@ def test_profiler_cli_loads_and_walks(load: Load, tmp_path: Path, name: str, suf
         threads = cli.threads()
         assert len(threads) == max(len(trace.threads), 1)
         for handle, (process, thread) in zip(threads, trace.threads, strict=False):
-            data = thread.load()
+            data = thread.load(trace)
             assert (str(handle["pid"]), str(handle["tid"])) == (str(process.pid), str(thread.tid))
             # A raw profile's main thread is known by this name, and shown by its process's.
             assert handle["name"] == ("GeckoMain" if is_gecko and thread.is_main else thread.name)
@@ -472,7 +472,7 @@ def test_profiler_cli_loads_and_walks(load: Load, tmp_path: Path, name: str, suf
 
 
 def test_of_many_counters_those_that_never_change_are_left_out() -> None:
-    trace = Trace()
+    trace = TraceBuilder()
     values = {"same": [5, 5, 5], "falls": [5, 4, 4], "grows": [0, 0, 1]}
     counters = [
         Counter(f"{name} {nth}", "count", "", Table(COUNTER_VALUES, {"ts": [1, 2, 3], "value": values[name]}))
@@ -486,7 +486,7 @@ def test_of_many_counters_those_that_never_change_are_left_out() -> None:
 
 def test_stacks_that_are_added_while_calls_are_written_keep_their_frames() -> None:
     """Samples of threads that are made after the first calls: several times, each time some more."""
-    trace = Trace()
+    trace = TraceBuilder()
     stacks = Stacks(trace)
     list(stacks.of_calls(ThreadData().calls, 1))
     for n in (2, 5, 9):

@@ -37,7 +37,7 @@ from traceferry.model import (
     Table,
     Thread,
     ThreadData,
-    Trace,
+    TraceBuilder,
 )
 from traceferry.model.laws import check
 from traceferry.timeline.paths import CallPaths, SampleTimes
@@ -51,7 +51,7 @@ class Recording:
     """One process. Frames and stacks are named: a stack by its frames, root first, with a blank between them."""
 
     def __init__(self) -> None:
-        self.trace = Trace()
+        self.trace = TraceBuilder()
         self.trace.join_clock(Clock("monotonic"))
         self.process = Process(7, "app.exe", START, START + END * MS)
         self.trace.processes.append(self.process)
@@ -97,10 +97,16 @@ class Recording:
     def samples(self, ms: list[int], stacks: list[str]) -> Table:
         return Table(SAMPLES, {"ts": START + np.array(ms) * MS, "stack": [self.stack(path) for path in stacks]})
 
-    def thread(self, name: str, **tables: Any) -> Thread:
+    def thread(self, name: str, adding: bool = False, **tables: Any) -> Thread:
+        """adding: while its pieces are made, more is added to the trace that it is loaded into."""
         tid = 70 + len(self.process.threads)
-        load = lambda: ThreadData(**tables)  # noqa: E731
-        thread = Thread(tid, name, tid == 70, START, START + END * MS, load, 1)
+
+        def make(trace: TraceBuilder) -> ThreadData:
+            if adding:
+                self.trace = trace
+            return ThreadData(**tables)
+
+        thread = Thread(tid, name, tid == 70, START, START + END * MS, make, 1)
         self.process.threads.append(thread)
         return thread
 
@@ -218,7 +224,7 @@ def test_functions_may_be_named_while_pieces_are_made(recording: Recording, tmp_
         late.stack("root late later")
 
     note = Table(NOTE.spec, {"ts": [START + MS], "stack": [early]})
-    late.thread("main", calls=StreamedTable(CALLS, pieces), markers={NOTE: note})
+    late.thread("main", adding=True, calls=StreamedTable(CALLS, pieces), markers={NOTE: note})
     profile = json.loads(saved(late.trace, tmp_path / "out.json").read_bytes())
     paths = paths_of(profile)
     main = thread_named(profile, "main")
@@ -349,7 +355,7 @@ def test_the_raw_format_has_allocations_as_markers(recording: Recording, tmp_pat
 def snapshot(recording: Recording) -> HeapSnapshot:
     """A Node of 100 bytes, alive by a static, holds a String of 50."""
 
-    def load() -> HeapGraph:
+    def load(_: TraceBuilder) -> HeapGraph:
         objects = {
             "object": [1, 2],
             "address": [0x1000, 0x2000],

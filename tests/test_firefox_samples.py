@@ -36,6 +36,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
 )
 from traceferry.model.laws import check
 
@@ -77,7 +78,7 @@ class Recording:
     """names: of frames and stacks → their indices."""
 
     def __init__(self) -> None:
-        self.trace = trace = Trace()
+        self.trace = trace = TraceBuilder()
         self.names: dict[str, int] = {}
         trace.join_clock(Clock("monotonic"))
         trace.sampling = Sampling("cpu-clock", "ns", MS)
@@ -193,7 +194,7 @@ class Recording:
 
     def thread(self, tid: int, name: str, data: ThreadData, end: int = START + END * MS, **options: Any) -> Thread:
         options.setdefault("is_main", False)
-        return Thread(tid, name, start_ts=START, end_ts=end, load=lambda: data, **options)
+        return Thread(tid, name, start_ts=START, end_ts=end, make=lambda _: data, **options)
 
     def samples(self, at_ms: list[int], stacks: list[str], **columns: Any) -> Table:
         ts = START + np.array(at_ms, np.int64) * MS
@@ -282,7 +283,7 @@ def test_tables_are_whole_and_indices_in_range(profile: dict[str, Any]) -> None:
 
 def test_names_that_are_missing_are_empty_texts(tmp_path: Path) -> None:
     """The format has no none for them."""
-    trace = Trace()
+    trace = TraceBuilder()
     trace.join_clock(Clock("monotonic"))
     lib = trace.libs.intern()
     symbol = trace.symbols.intern(lib=lib, address=1)
@@ -334,7 +335,7 @@ def test_tiers_are_categories_and_their_varieties_subcategories(recording: Recor
 
 def test_at_most_256_categories(tmp_path: Path) -> None:
     """Stacks keep theirs in a byte. The rest counts as "Other", and the report says so."""
-    trace = Trace()
+    trace = TraceBuilder()
     trace.join_clock(Clock("monotonic"))
     for i in range(300):
         name = trace.strings.intern(f"tier {i}")

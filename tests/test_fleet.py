@@ -536,7 +536,7 @@ def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
     got: Counter[Any] = Counter()
     for process, thread in trace.threads:
         program = re.match(r"program=(\S+) ", process.name)[1]  # type: ignore[index]
-        data = thread.load()
+        data = thread.load(trace)
         if len(data.calls):
             got[program, "ns"] += thread.end_ts
         got[program, thread.sample_unit] += int(data.samples["weight"].sum())
@@ -620,8 +620,9 @@ def test_the_most_expensive_functions_are_those_of_info(data_set: Path, infos: d
 def test_the_99th_percentile_is_that_of_all_durations(data_set: Path) -> None:
     durations: dict[str, list[int]] = {}
     for row in parquet.read_table(data_set / "recordings").to_pylist():
-        for _, thread in traceferry.load(row["recording"]).threads:
-            for marker_type, table in thread.load().markers.items():
+        trace = traceferry.load(row["recording"])
+        for _, thread in trace.threads:
+            for marker_type, table in thread.load(trace).markers.items():
                 durations.setdefault(marker_type.name, []).extend(table["dur"].tolist())
     rows = asked(QUERIES[2].replace("stats/", f"{data_set}/"))
     assert {marker for marker, _ in rows} == {name for name, of in durations.items() if of}

@@ -81,7 +81,7 @@ def test_samples_are_the_calls(both: Both, name: str) -> None:
                 lasting.pop()
             path = () if sample["stack"] is None else paths[sample["stack"]]
             lasting.append((time, tuple(function.split(" (in ")[0] for function in path)))
-        assert lasting == states_by_time(trace, thread.load())
+        assert lasting == states_by_time(trace, thread.load(trace))
 
 
 @EVERY
@@ -89,7 +89,7 @@ def test_markers(both: Both, name: str) -> None:
     trace, profile = both(name)
     types = {schema["name"] for schema in profile["meta"]["markerSchema"]}
     for (_, thread), written in zip(trace.threads, profile["threads"], strict=False):
-        data = thread.load()
+        data = thread.load(trace)
         found = rows(written["markers"])
         n_calls = sum(bool(call.args) for call in calls_of(trace, data))
         assert len(found) == n_calls + sum(map(len, events_of(data).values())) + len(data.states)

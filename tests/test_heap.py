@@ -30,6 +30,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
     laws,
 )
 
@@ -48,7 +49,7 @@ def edges_of(text: str) -> list[tuple[str, str]]:
 
 
 def graph_of(text: str, trace: Trace | None = None, sites: dict[str, int] | None = None) -> HeapGraph:
-    intern = (trace or Trace()).strings.intern
+    intern = (trace or TraceBuilder()).strings.intern
     rows = objects_of(text)
     edges = [(rows[a], rows[b]) for a, b in edges_of(text) if a not in KINDS]
     held = [(intern(a), rows[b]) for a, b in edges_of(text) if a in KINDS]
@@ -175,7 +176,7 @@ def test_dominators_are_what_nothing_is_reached_without(edges: list[tuple[str, s
 
 def tree_text(text: str) -> str:
     """Path and bytes of each row that has objects of its own."""
-    trace = Trace()
+    trace = TraceBuilder()
     tree = by_class(trace, graph_of(text, trace))
     paths: list[str] = []
     for parent, class_name in zip(tree.parent.tolist(), tree.class_name.tolist(), strict=True):
@@ -211,7 +212,7 @@ def test_by_class(text: str, wanted: str) -> None:
 
 def test_a_tree_is_cut_at_its_depth() -> None:
     """Two classes in turn: with the top, 256 rows are the deepest path, and what is below counts for the last."""
-    trace = Trace()
+    trace = TraceBuilder()
     n = 400
     classes = [trace.strings.intern("AB"[nth % 2]) for nth in range(n)]
     objects = Table(HEAP_OBJECTS, {"class_name": classes, "size": np.ones(n)})
@@ -222,7 +223,7 @@ def test_a_tree_is_cut_at_its_depth() -> None:
     assert (len(tree.parent) - len(tree.tops) + 1, tree.n_cut) == (256, n - 255)
     assert tree.objects.tolist()[-2:] == [1, n - 254]
     trace.processes = [process_with(graph)]
-    views_of(trace, trace.processes[0])[0].load()
+    views_of(trace, trace.processes[0])[0].load(trace)
     assert [(issue.kind, issue.count) for issue in trace.report] == [("heap_depth_cut", n - 255)]
 
 
@@ -231,15 +232,15 @@ def test_a_tree_is_cut_at_its_depth() -> None:
 
 def process_with(*graphs: HeapGraph, tids: tuple[int, ...] = ()) -> Process:
     process = Process(7, "app", 0, 1000)
-    process.threads = [Thread(tid, "main", True, 0, 1000, ThreadData) for tid in tids]
+    process.threads = [Thread(tid, "main", True, 0, 1000, lambda _: ThreadData()) for tid in tids]
     for nth, graph in enumerate(graphs, 1):
-        process.heap_snapshots.append(HeapSnapshot(100 * nth, 100 * nth + 5, lambda graph=graph: graph))  # type: ignore[misc]
+        process.heap_snapshots.append(HeapSnapshot(100 * nth, 100 * nth + 5, lambda _, graph=graph: graph))  # type: ignore[misc]
     return process
 
 
 def samples_text(trace: Trace, thread: Thread) -> list[str]:
     """Root first, and bytes."""
-    samples = thread.load().samples
+    samples = thread.load(trace).samples
     lines = []
     for stack, weight in zip(samples["stack"].tolist(), samples["weight"].tolist(), strict=True):
         names: list[str] = []
@@ -252,7 +253,7 @@ def samples_text(trace: Trace, thread: Thread) -> list[str]:
 
 def a_trace_with_sites() -> tuple[Trace, Process]:
     """a was allocated by Main, b1 and b2 by Work, called by Main; c is not known."""
-    trace = Trace()
+    trace = TraceBuilder()
     trace.clock = Clock("monotonic")
     intern = trace.strings.intern
     frames = {n: trace.frames.intern(func=trace.funcs.intern(name=intern(n))) for n in ("Main", "Work")}
@@ -278,7 +279,7 @@ def test_views() -> None:
     assert samples_text(trace, views[0]) == ["[stack]/A 1"]
     assert samples_text(trace, views[1]) == ["[static]/A 1", "[static]/A/B 6", "[static]/A/B/C 8"]
     assert samples_text(trace, views[2]) == ["Main/A 1", "Main/Work/B 6", "[no recorded site]/C 8"]
-    assert views[1].load().samples["ts"].tolist() == [200, 200, 200]
+    assert views[1].load(trace).samples["ts"].tolist() == [200, 200, 200]
 
 
 def test_views_obey_the_laws() -> None:
@@ -290,22 +291,22 @@ def test_views_obey_the_laws() -> None:
 def test_views_add_nothing_when_they_are_loaded_again() -> None:
     trace, process = a_trace_with_sites()
     views = views_of(trace, process)
-    first = [view.load().samples.columns for view in views]
+    first = [view.load(trace).samples.columns for view in views]
     sizes = [len(table) for table in trace.global_tables()]
-    second = [view.load().samples.columns for view in views_of(trace, process)]
+    second = [view.load(trace).samples.columns for view in views_of(trace, process)]
     assert [len(table) for table in trace.global_tables()] == sizes
     assert all(np.array_equal(a[name], b[name]) for a, b in zip(first, second, strict=True) for name in a)
 
 
 def test_views_of_no_snapshots() -> None:
-    trace = Trace()
+    trace = TraceBuilder()
     assert views_of(trace, process_with(graph_of(""))) != []
     assert views_of(trace, process_with()) == []
 
 
 def test_frames_tell_classes_from_roots() -> None:
     trace, process = a_trace_with_sites()
-    stack = views_of(trace, process)[0].load().samples["stack"][0]
+    stack = views_of(trace, process)[0].load(trace).samples["stack"][0]
     frames = [trace.stacks["frame"][s] for s in (trace.stacks["prefix"][stack], stack)]
     assert [trace.strings[trace.categories["name"][trace.frames["category"][f]]] for f in frames] == [
         "Roots", "Objects",
@@ -317,7 +318,7 @@ def test_frames_tell_classes_from_roots() -> None:
 
 def test_growth() -> None:
     """Sizes: a1 1, a2 2, b 4 before; a1 1, c 2, d1 4, d2 8 after."""
-    trace = Trace()
+    trace = TraceBuilder()
     before, after = graph_of("static>a1,a2,b", trace), graph_of("static>a1,c,d1,d2", trace)
     rows = growth(trace, before, after)
     assert [(row.class_name, row.objects, row.bytes) for row in rows] == [
@@ -327,14 +328,14 @@ def test_growth() -> None:
 
 
 def test_growth_of_equal_bytes_goes_by_name() -> None:
-    trace = Trace()
+    trace = TraceBuilder()
     graph = graph_of("static>b,a,c", trace)
     assert [(row.class_name, row.bytes) for row in growth(trace, graph, graph)] == [("A", 0), ("B", 0), ("C", 0)]
 
 
 def test_live_sites() -> None:
     trace, process = a_trace_with_sites()
-    without, with_sites = (snapshot.load() for snapshot in process.heap_snapshots)
+    without, with_sites = (snapshot.load(trace) for snapshot in process.heap_snapshots)
     found = live_sites(trace, with_sites)
     frames = [trace.stacks["frame"][row.stack] for row in found]
     assert [trace.func_name(int(trace.frames["func"][frame])) for frame in frames] == ["Work", "Main"]
@@ -404,10 +405,10 @@ def test_allocations_are_added_up(rows: list[tuple[int, int]]) -> None:
 def broken_laws(**changes: object) -> list[str]:
     trace, process = a_trace_with_sites()
     snapshot = process.heap_snapshots[1]
-    graph = snapshot.load()
+    graph = snapshot.load(trace)
     parts = {"objects": graph.objects, "offsets": graph.offsets, "references": graph.references, "roots": graph.roots}
     changed = HeapGraph(**{**parts, **changes})  # type: ignore[arg-type]
-    process.heap_snapshots[1] = HeapSnapshot(snapshot.start_ts, snapshot.end_ts, lambda: changed)
+    process.heap_snapshots[1] = HeapSnapshot(snapshot.start_ts, snapshot.end_ts, lambda _: changed)
     return laws.check(trace)
 
 
@@ -483,7 +484,7 @@ def test_laws_of_allocations(rows: list[tuple[int, ...]], wanted: list[str]) -> 
     trace, process = a_trace_with_sites()
     names = ("ts", "size", "class_name", "stack", "object")
     table = Table(ALLOCATIONS, dict(zip(names, zip(*rows, strict=True), strict=True)))
-    process.threads = [Thread(1, "main", True, 0, 1000, lambda: ThreadData(allocations=table))]
+    process.threads = [Thread(1, "main", True, 0, 1000, lambda _: ThreadData(allocations=table))]
     assert laws.check(trace) == [f"thread 7/1: {law}" for law in wanted]
 
 
@@ -492,6 +493,6 @@ def test_pieces_are_as_many_rows_as_the_table_says_and_none_is_empty() -> None:
     piece = Table(ALLOCATIONS, {"ts": [1, 2], "size": [8, 8], "stack": [0, 0]})
     for pieces, n_rows in (([piece], 3), ([piece, piece.take(slice(0))], 2)):
         table = StreamedTable(ALLOCATIONS, lambda made=pieces: iter(made), n_rows)  # type: ignore[misc]
-        process.threads = [Thread(1, "main", True, 0, 1000, lambda of=table: ThreadData(allocations=of))]  # type: ignore[misc]
+        process.threads = [Thread(1, "main", True, 0, 1000, lambda _, of=table: ThreadData(allocations=of))]  # type: ignore[misc]
         sizes = [len(made) for made in pieces]
         assert f"thread 7/1: allocations: {n_rows} rows in pieces of {sizes}" in laws.check(trace)

@@ -31,7 +31,7 @@ from traceferry.model import (
     Table,
     Thread,
     ThreadData,
-    Trace,
+    TraceBuilder,
 )
 from traceferry.timeline.select import select_range
 
@@ -47,7 +47,7 @@ LOAD = MarkerType("Load", "an image was loaded", (MarkerField("size", "Size", "b
 NOTE = MarkerType("Note", "a text", (MarkerField("text", "Text", "text"),))
 
 
-class Built(Trace):
+class Built(TraceBuilder):
     """A process with two threads, the functions main < work < String, and main < Object."""
 
     def __init__(self, *threads: ThreadData) -> None:
@@ -68,7 +68,7 @@ class Built(Trace):
     def thread(self, name: str = "main", **tables: Any) -> "Built":
         data = ThreadData(**tables)
         tid = len(self.process.threads) + 1
-        self.process.threads.append(Thread(tid, name, tid == 1, 0, END, lambda: data))
+        self.process.threads.append(Thread(tid, name, tid == 1, 0, END, lambda _: data))
         return self
 
     def allocations(self, *rows: tuple[int, int, str, int]) -> Table:
@@ -107,7 +107,7 @@ def amounts(count: int, n_bytes: int, freed_count: int = 0, freed_bytes: int = 0
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 5)), max_size=30))
 def test_samples_count_for_each_function_on_their_stacks_once(rows: list[tuple[int, int, int]]) -> None:
     """Of a random tree of stacks: (prefix, function, samples)."""
-    trace = Trace()
+    trace = TraceBuilder()
     frames = [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{i}"))) for i in range(4)]
     paths: list[list[int]] = []
     counts = []
@@ -316,7 +316,7 @@ def with_snapshots() -> Built:
         [(0, "stack"), (1, "static"), (2, "static")],
     )
     trace.process.heap_snapshots = [
-        HeapSnapshot(100, 110, lambda: before), HeapSnapshot(500, 520, lambda: after),
+        HeapSnapshot(100, 110, lambda _: before), HeapSnapshot(500, 520, lambda _: after),
     ]  # fmt: skip
     return trace
 

@@ -64,7 +64,7 @@ def _loaded(name: str, embed_sources: bool) -> Trace:
 
 def _sampled(dump: Path) -> Trace:
     alone = load_checked(dump)
-    places, size = alone.code_mappings.table(), alone.code["size"].tolist()
+    places, size = alone.code_mappings, alone.code["size"].tolist()
     (pid,) = set(alone.code["pid"].tolist())
     data = PerfData(start=alone.start_ts).event()
     for code, address, ts in zip(*(places[c].tolist() for c in ("code", "address", "start_ts")), strict=True):
@@ -172,7 +172,7 @@ def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
     numbers = numbers_of(trace)
     with ProfilerCli(path) as cli:
         for (process, thread), shown, in_file in zip(shown_threads(trace), cli.threads(), written, strict=True):
-            data = thread.load()
+            data = thread.load(trace)
             # What weighs bytes stands in a process of its own.
             number = numbers[id(process)]
             pid, tid = (f"{number} sizes", thread.name) if thread.sample_unit else (number, thread.tid)
@@ -206,7 +206,7 @@ def handle_of(shown: list[dict[str, Any]], trace: Trace, wanted: Thread) -> str:
 def busiest(trace: Trace) -> Thread:
     """The thread with the most samples; without sampling, the view of sizes."""
     sampled = [t for _, t in trace.threads if not t.sample_unit] if trace.sampling else [sizes(trace)]
-    return max(sampled, key=lambda thread: len(thread.load().samples))
+    return max(sampled, key=lambda thread: len(thread.load(trace).samples))
 
 
 def sizes(trace: Trace) -> Thread:
@@ -227,7 +227,7 @@ def test_firefox_shows_only_javascript(folder: str, tmp_path: Path) -> None:
     kinds = {trace.strings[int(trace.funcs["kind"][func])] for func in trace.code["func"].tolist() if is_js[func]}
     assert "function" in kinds <= JAVASCRIPT
     paths, thread = Paths(trace), busiest(trace)
-    weights = weights_of(thread, thread.load().samples)
+    weights = weights_of(thread, thread.load(trace).samples)
     path = saved(trace, tmp_path / "out.json")
     table = json.loads(path.read_bytes())["shared"]["funcTable"]
     used = {func for stack in weights for func in paths.funcs(stack)}
@@ -246,13 +246,13 @@ Place = tuple[int, int]  # source and line
 
 def lines_of(trace: Trace, thread: Thread) -> Sums:
     """Place → (self, total). The front-end puts a frame of which no line is known to its function's first one."""
-    frames, funcs = trace.frames.table(), trace.funcs.table().take(trace.frames["func"])
+    frames, funcs = trace.frames, trace.funcs.take(trace.frames["func"])
     own = funcs["source"]
     source = np.where((frames["source"] >= 0) & (frames["line"] > 0), frames["source"], own)
     line = np.where(frames["line"] > 0, frames["line"], funcs["line"])
     places = list(zip(source.tolist(), line.tolist(), strict=True))
     paths = Paths(trace)
-    return sums(weights_of(thread, thread.load().samples), lambda stack: [places[f] for f in paths.frames(stack)])
+    return sums(weights_of(thread, thread.load(trace).samples), lambda stack: [places[f] for f in paths.frames(stack)])
 
 
 def check_annotations(cli: ProfilerCli, trace: Trace, thread: Thread) -> int:
@@ -302,7 +302,7 @@ def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) 
     trace = loaded(name)
     paths, thread = Paths(trace), busiest(trace)
     depth = trace.frames["inline_depth"].tolist()
-    weights = weights_of(thread, thread.load().samples)
+    weights = weights_of(thread, thread.load(trace).samples)
     inlined: dict[tuple[int, ...], set[bool]] = defaultdict(set)
 
     def call_paths(stack: int) -> list[tuple[int, ...]]:
@@ -439,7 +439,7 @@ def test_gecko_has_every_sample(name: str, tmp_path: Path) -> None:
     profile = json.loads(saved(trace, tmp_path / "out.gecko.json").read_bytes())
     numbers = numbers_of(trace)
     for (process, thread), written in zip(shown_threads(trace), profile["threads"], strict=True):
-        data = thread.load()
+        data = thread.load(trace)
         assert (str(written["pid"]), written["tid"]) == (numbers[id(process)], thread.tid)
         assert len(rows(written["markers"])) == n_markers(data)
         n_stacks = Counter(sample["stack"] is not None for sample in rows(written["samples"]))
@@ -454,10 +454,10 @@ def test_gecko_is_loaded(name: str, tmp_path: Path) -> None:
     with ProfilerCli(saved(trace, tmp_path / "out.gecko.json")) as cli:
         shown = cli.threads()
         markers = [thread["markerCount"] for thread in shown]
-        assert markers == [n_markers(thread.load()) for _, thread in shown_threads(trace)]
+        assert markers == [n_markers(thread.load(trace)) for _, thread in shown_threads(trace)]
         thread = busiest(trace)
         tree = cli.call_tree(handle_of(shown, trace, thread), include_idle=True)
-        assert tree["totalSamples"] == int((thread.load().samples["stack"] >= 0).sum())
+        assert tree["totalSamples"] == int((thread.load(trace).samples["stack"] >= 0).sum())
 
 
 # ---------------------------------------------------------------- Perfetto: the independent reader
@@ -476,7 +476,7 @@ def samples_of(trace: Trace) -> dict[str, Counter[Sample]]:
     paths = Paths(trace)
     found: dict[str, Counter[Sample]] = defaultdict(Counter)
     for process, thread in trace.threads:
-        table = thread.load().samples
+        table = thread.load(trace).samples
         columns = (table[column].tolist() for column in ("ts", "weight", "stack"))
         found[source_of(trace, thread)].update(
             (process.pid, 0 if thread.sample_unit else thread.tid, ts, weight, paths.names(stack))
@@ -487,7 +487,7 @@ def samples_of(trace: Trace) -> dict[str, Counter[Sample]]:
 
 def texts_of(trace: Trace) -> list[tuple[str, str]]:
     """Of the embedded sources, path and text."""
-    table = trace.sources.table()
+    table = trace.sources
     columns = zip(table["path"].tolist(), table["text"].tolist(), strict=True)
     return sorted((trace.strings[path], trace.texts[text]) for path, text in columns if text >= 0)
 
@@ -525,7 +525,7 @@ def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None
     # A thread that has only states has this event, so that the viewer lists it.
     instants = [instant for instant in read.instants if instant.name != "first record"]
     assert len(read.slices) + len(instants) == sum(
-        map(len, (table for _, thread in trace.threads for table in thread.load().markers.values()))
+        map(len, (table for _, thread in trace.threads for table in thread.load(trace).markers.values()))
     )
     threads = [read.threads[t.uuid] for t in read.tracks.values() if t.uuid in read.threads]
     names = {t.name or f"thread {t.tid}" for t in threads}
@@ -559,7 +559,7 @@ def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_p
     flows: Counter[int] = Counter()
     n_rows = 0
     for process, thread in trace.threads:
-        data = thread.load()
+        data = thread.load(trace)
         for stack, n in Counter(data.samples["stack"].tolist()).items():
             if stack >= 0:
                 tid = 0 if thread.sample_unit else thread.tid
@@ -598,7 +598,7 @@ SWITCHES = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec contex
 
 def switches_of(trace: Trace) -> Counter[tuple[int, int, int]]:
     """(tid, ts, state)"""
-    tables = [(thread.tid, thread.load().scheduling) for _, thread in trace.threads]
+    tables = [(thread.tid, thread.load(trace).scheduling) for _, thread in trace.threads]
     return Counter(
         (tid, ts, state)
         for tid, table in tables

@@ -38,7 +38,7 @@ def checked(data: bytes) -> Trace | None:
     for reader in trace.code_readers:
         for code in list(reader.rows)[:20]:
             for offset in (0, 1, 7, int(trace.code["size"][code])):
-                assert len(reader.frames_at(code, offset)) > 0
+                assert len(reader.frames_at(trace, code, offset)) > 0
             assert len(reader.bytes_of(code)) in (0, int(trace.code["size"][code]))
     assert laws.check(trace) == []
     return trace
@@ -235,7 +235,7 @@ def test_any_entries(v8: bool, address: int, entries: list, freed: bytes, size: 
     trace = checked(dump.bytes())
     assert trace is not None
     if v8 and tier == "^":
-        (frame,) = trace.code_readers[0].frames_at(0, size // 2)
+        (frame,) = trace.code_readers[0].frames_at(trace, 0, size // 2)
         assert (trace.frames["line"][frame], trace.frames["column"][frame]) == (0, 0)
 
 
@@ -264,14 +264,14 @@ def test_no_two_places_overlap(events: list[tuple[int, int, int, bool]]) -> None
         alive[code] = (1000 + address, size)
     trace = checked(dump.bytes())
     assert trace is not None
-    places = trace.code_mappings.table()
+    places = trace.code_mappings
     now = np_alive(trace)
     assert now == {code: begin for code, (begin, _) in alive.items()}
     assert all(end < 0 or end >= start for start, end in zip(places["start_ts"], places["end_ts"], strict=True))
 
 
 def np_alive(trace: Trace) -> dict[int, int]:
-    places = trace.code_mappings.table()
+    places = trace.code_mappings
     rows = zip(places["code"].tolist(), places["address"].tolist(), places["end_ts"].tolist(), strict=True)
     return {code: address for code, address, end in rows if end < 0}
 
@@ -434,7 +434,7 @@ def test_a_hostile_chain_takes_no_more_than_its_depth(looked_up: list[int]) -> N
 
 def shown_bytes(trace: Trace) -> int:
     """In the tree of code sizes."""
-    return sum(int(t.load().samples["weight"].sum()) for _, t in trace.threads if t.name == CODE_SIZE)
+    return sum(int(t.load(trace).samples["weight"].sum()) for _, t in trace.threads if t.name == CODE_SIZE)
 
 
 def test_a_hostile_chain_takes_no_more_memory_than_its_frames() -> None:

@@ -135,10 +135,10 @@ def test_what_is_counted_agrees(name: str) -> None:
     total = int(trace.code["size"].sum())
     assert sum(code_sizes(trace).values()) == total
     threads = [thread for _, thread in trace.threads if thread.name != CODE_SIZE]
-    tables = [table for thread in threads for table in thread.load().markers.values()]
+    tables = [table for thread in threads for table in thread.load(trace).markers.values()]
     assert sum(map(len, tables)) == len(trace.code)
     assert sum(int(table["size"].sum()) for table in tables) == total
-    mappings = trace.code_mappings.table()
+    mappings = trace.code_mappings
     alive = mappings["code"][mappings["end_ts"] < 0]
     counters = {counter: values[-1][1] for counter, values in live_bytes(trace).items()}
     assert counters.pop("JIT code") == int(trace.code["size"][alive].sum())
@@ -255,7 +255,7 @@ def test_every_line(name: str) -> None:
         n_overwritten += entries is None
         if is_of_bytecode(load, name):
             n_of_bytecode += 1
-            frames = [reader.frames_at(code, offset) for offset in range(0, len(load.code), 7)]
+            frames = [reader.frames_at(trace, code, offset) for offset in range(0, len(load.code), 7)]
             assert len(set(frames)) == len(frames)
             for (frame,) in frames:
                 assert (trace.frames["line"][frame], trace.frames["column"][frame]) == (0, 0)
@@ -266,7 +266,7 @@ def test_every_line(name: str) -> None:
         for offset, (line, column, file) in at.items():
             if 0 <= offset < len(load.code):
                 place = f"@{file}:{line}:{column}" if column else f"@{file}:{line}"
-                (frame,) = reader.frames_at(code, offset)
+                (frame,) = reader.frames_at(trace, code, offset)
                 assert frame_text(trace, frame).endswith(place) if line else not trace.frames["line"][frame]
                 n_checked += 1
     assert n_overwritten == count_of(trace, "file_name_repaired")
@@ -303,7 +303,7 @@ def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
     inlined another, inside that one. Tables that were read out of step would show lines of anywhere."""
     trace = trace_of(name)
     text = path_of("tiers.js").read_text().split("\n")
-    funcs, sources = trace.funcs.table(), trace.sources.table()
+    funcs, sources = trace.funcs, trace.sources
     ranges: dict[int, tuple[tuple[int, int], tuple[int, int]]] = {}
     for code in range(len(trace.code)):
         func = int(trace.code["func"][code])
@@ -320,7 +320,7 @@ def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
             continue
         inside = [ranges[func], *(ranges.values() if name_of_code[3] in "+*o" else ())]
         for offset in range(0, int(trace.code["size"][code]), 4):
-            (frame,) = trace.code_readers[0].frames_at(code, offset)
+            (frame,) = trace.code_readers[0].frames_at(trace, code, offset)
             place = int(trace.frames["line"][frame]), int(trace.frames["column"][frame])
             if place != (0, 0):
                 n["own" if inside[0][0] <= place <= inside[0][1] else "inlined"] += 1
@@ -374,7 +374,7 @@ def test_repaired_files_are_those_of_the_names(name: str) -> None:
         if load.n_entries and entries_of(load, order) is None:
             n_repaired += 1
             words, _, _ = load.name.rsplit(":", 2)
-            frames = [trace.code_readers[0].frames_at(code, offset)[0] for offset in range(0, len(load.code), 8)]
+            frames = [trace.code_readers[0].frames_at(trace, code, offset)[0] for offset in range(0, len(load.code), 8)]
             files = {seen_place(trace, frame)[1] for frame in frames}
             assert len(files) == 1
             assert words.endswith(f" {files.pop()}")
@@ -492,7 +492,7 @@ class TestExtended:
         n = 0
         for row, code in self.codes(name):
             for probe in code.probes:
-                frames = trace.code_readers[0].frames_at(row, probe.offset)
+                frames = trace.code_readers[0].frames_at(trace, row, probe.offset)
                 assert len(frames) == len(probe.stack), (code.name, probe)
                 for frame, place in zip(frames, probe.stack, strict=True):
                     if place.file is not None:
@@ -514,7 +514,7 @@ class TestExtended:
                 source = int(trace.sources["text"][texts.row(path, code.record)])
                 assert (trace.texts[source] if source >= 0 else None) == text
             for probe in code.probes:
-                frames = trace.code_readers[0].frames_at(row, probe.offset)
+                frames = trace.code_readers[0].frames_at(trace, row, probe.offset)
                 for frame, place in zip(frames, probe.stack, strict=True):
                     if place.file:
                         assert text_of(trace, frame) == wanted[place.file]
@@ -533,7 +533,7 @@ class TestExtended:
 
 
 def seen_place(trace: Trace, frame: int) -> tuple[str, str, int | None, int | None]:
-    frames, funcs = trace.frames.table(), trace.funcs.table()
+    frames, funcs = trace.frames, trace.funcs
     func, own = int(frames["func"][frame]), int(frames["source"][frame])
     file = strings_of(trace, "sources", "path", own if own >= 0 else int(funcs["source"][func]))
     line, column = int(frames["line"][frame]), int(frames["column"][frame])

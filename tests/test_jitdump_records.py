@@ -44,7 +44,7 @@ from traceferry.files.source import Source
 from traceferry.importers import jitdump
 from traceferry.importers.jitdump.inlines import parse_b
 from traceferry.importers.jitdump.layout import structs
-from traceferry.model import Trace, laws
+from traceferry.model import Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 
 CODE = 0x7F00_0000_1000
@@ -229,7 +229,7 @@ def test_addresses_in_the_library_follow_each_other(new: New) -> None:
     trace = read(new().load("f", CODE, 16).load("g", CODE - 4096, 5).load("h", CODE + 4096, 1))
     assert trace.symbols["address"].tolist() == [0, 16, 21]
     assert trace.symbols["size"].tolist() == [16, 5, 1]
-    (frame,) = trace.code_readers[0].frames_at(1, 3)
+    (frame,) = trace.code_readers[0].frames_at(trace, 1, 3)
     assert trace.frames["address"][frame] == 19
     assert (trace.frames["code"][frame], trace.frames["symbol"][frame], trace.frames["lib"][frame]) == (1, 1, 0)
 
@@ -902,7 +902,7 @@ def test_tiers(new: New, case: str) -> None:
     trace = read(dump)
     assert [tier_text(trace, code) for code in range(len(trace.code))] == wanted
     for code, tier in enumerate(trace.code["tier"].tolist()):
-        (frame,) = trace.code_readers[0].frames_at(code, 0)
+        (frame,) = trace.code_readers[0].frames_at(trace, code, 0)
         assert trace.frames["tier"][frame] == tier
 
 
@@ -965,7 +965,7 @@ def test_embedded_sources(new: New, case: str) -> None:
     dump = new()
     make(dump)
     trace = read(dump, reported=reported)
-    frames = [trace.code_readers[0].frames_at(code, 0)[0] for code in range(len(trace.code))]
+    frames = [trace.code_readers[0].frames_at(trace, code, 0)[0] for code in range(len(trace.code))]
     assert [text_of(trace, frame) for frame in frames] == wanted
 
 
@@ -1119,7 +1119,7 @@ def test_inlined_frames_share_their_address(new: New, nth: int) -> None:
     else:
         dump.inline_info_c(CODE, [(line, column, name, file) for name, file, line, column in reversed(places)])
     trace = read(dump.tier(1, 5, "Fast").load("f", CODE))
-    frames = trace.code_readers[0].frames_at(1, 5)
+    frames = trace.code_readers[0].frames_at(trace, 1, 5)
     columns = ("address", "symbol", "lib", "code", "tier", "inline_depth")
     assert {c: trace.frames[c][list(frames)].tolist() for c in columns} == {
         "address": [15] * 3, "symbol": [1] * 3, "lib": [0] * 3, "code": [1] * 3, "tier": [0] * 3,
@@ -1133,7 +1133,7 @@ def test_functions_of_variant_a_begin_somewhere(new: New) -> None:
     """And say whether they belong into the JavaScript-only view, whatever the load's name says."""
     tree = [Inlined(Function("g", "/b.js", 10, 4, flags=1), (2, 0), [(0, 4)])]
     trace = read(new().inline_tree_a(Function("f", "/a.js", 3, 0, flags=6), [], tree).load(V8_NAME, CODE))
-    funcs = [int(trace.frames["func"][frame]) for frame in trace.code_readers[0].frames_at(0, 0)]
+    funcs = [int(trace.frames["func"][frame]) for frame in trace.code_readers[0].frames_at(trace, 0, 0)]
     assert [(trace.func_name(f), *(int(trace.funcs[c][f]) for c in ("line", "column", "is_js"))) for f in funcs] == [
         ("f", 3, 1, 0), ("g", 10, 5, 1),
     ]  # fmt: skip
@@ -1411,7 +1411,7 @@ def test_inlined_calls_of_variant_a_are_followed_128_deep(new: New, n: int) -> N
     kept = min(n, 128)
     calls = [f"f@/a.js:{depth + 2}:1" for depth in range(kept)]
     assert stacks(trace, 0, 15) == [" > ".join([*calls, "f@/a.js:7777:1"])] * 2
-    depths = [int(trace.frames["inline_depth"][frame]) for frame in trace.code_readers[0].frames_at(0, 0)]
+    depths = [int(trace.frames["inline_depth"][frame]) for frame in trace.code_readers[0].frames_at(trace, 0, 0)]
     assert depths == list(range(kept + 1))
 
 
@@ -1615,7 +1615,7 @@ def test_code_sizes_of_tiers_are_apart(new: New) -> None:
     dump = new(v8=True).load("JS:~f /a.js:1:1", CODE, 10, ts=START).load("JS:*f /a.js:1:1", CODE + 64, 30, ts=START + 5)
     trace = read(dump)
     (thread,) = [thread for _, thread in trace.threads if thread.name == CODE_SIZE]
-    samples = thread.load().samples
+    samples = thread.load(trace).samples
     rows = trace.frames["tier"][trace.stacks["frame"][samples["stack"]]]
     tiers = [strings_of(trace, "tiers", "name", row) for row in rows.tolist()]
     assert list(zip(samples["ts"].tolist(), tiers, samples["weight"].tolist(), strict=True)) == [
@@ -1681,7 +1681,7 @@ def test_dumps_of_several_processes(new: New) -> None:
     assert [process.pid for process in trace.processes] == [5, 6]
     assert [places_of(trace, code) for code in range(2)] == [[(CODE, START, -1)], [(CODE, START + 9, -1)]]
     assert [stack_text(trace, code, 0) for code in range(2)] == ["f@/a.c:1", "g@/a.c:1"]
-    frames = [reader.frames_at(code, 0)[0] for code, reader in enumerate(trace.code_readers)]
+    frames = [reader.frames_at(trace, code, 0)[0] for code, reader in enumerate(trace.code_readers)]
     assert [text_of(trace, frame) for frame in frames] == ["one", "two"]
     assert len(trace.libs) == 2
     tids = [thread.tid for _, thread in trace.threads]
@@ -1693,11 +1693,11 @@ def test_many_dumps_of_one_process_and_thread() -> None:
     n = 1200
     dumps = [JitDump(pid=5).load(f"f{k}", CODE, ts=START + (k * 7) % n).bytes() for k in range(n)]
     sources = [Source(f"jit-{k}.dump", memoryview(data)) for k, data in enumerate(dumps)]
-    trace = Trace()
+    trace = TraceBuilder()
     jitdump.read(sources).add_to(trace, ImportContext())
     (process,) = trace.processes
     compiling, *views = process.threads
-    (markers,) = compiling.load().markers.values()
+    (markers,) = compiling.load(trace).markers.values()
     assert markers["function"].tolist() == [f"f{k}" for k in sorted(range(n), key=lambda k: (k * 7) % n)]
     assert len({view.tid for view in views}) == len({view.name for view in views}) == n
 

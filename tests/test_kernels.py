@@ -151,7 +151,7 @@ def mono_log(version: int) -> bytes:
 def use_mono_log(version: int) -> None:
     log = mono_log(version)
     use_trace({"mono": log})
-    trace = traceferry.Trace()
+    trace = traceferry.TraceBuilder()
     importer_named("mono").module.read([Source("app.mlpd", memoryview(log))]).add_to(
         trace, ImportContext(LoadOptions(adds_calls=True))
     )
@@ -160,7 +160,7 @@ def use_mono_log(version: int) -> None:
 
 
 def use_trace(inputs: dict[str, bytes]) -> None:
-    trace = traceferry.Trace()
+    trace = traceferry.TraceBuilder()
     for name, data in inputs.items():
         importer_named(name).module.read([Source(f"app.{name}", memoryview(data))]).add_to(trace, ImportContext())
     trace.sort()
@@ -177,7 +177,7 @@ def use_trace(inputs: dict[str, bytes]) -> None:
     summarize(select_lasting(trace, 15))
     summarize(select_range(trace, trace.start_ts + 15, trace.end_ts - 15))
     for _, thread in trace.threads:
-        count_lasting(thread.load().calls, np.array([5, 15], np.int64), 1 << 20)
+        count_lasting(thread.load(trace).calls, np.array([5, 15], np.int64), 1 << 20)
 
 
 TWINS = {name: interpreted(name) for name in KERNELS}

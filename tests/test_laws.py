@@ -53,7 +53,7 @@ def with_counter(ts: int, value: float) -> Built:
 def with_threads(*lives: tuple[int, int, int]) -> Built:
     trace = Built()
     for tid, start_ts, end_ts in lives:
-        trace.process.threads.append(Thread(tid, "", False, start_ts, end_ts, ThreadData))
+        trace.process.threads.append(Thread(tid, "", False, start_ts, end_ts, lambda _: ThreadData()))
     return trace
 
 

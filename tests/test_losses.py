@@ -225,7 +225,7 @@ def forked() -> tuple[_Log, _Log]:
 def test_buffers_that_a_forked_child_inherited(load: Load, order: int) -> None:
     trace = load(*forked()[::order])
     assert len(trace.threads) == 2
-    found = {(p.pid, t.tid): [c.name for c in calls_of(trace, t.load())] for p, t in trace.threads}
+    found = {(p.pid, t.tid): [c.name for c in calls_of(trace, t.load(trace))] for p, t in trace.threads}
     assert found == {(1, 1): ["function 1", "function 2", "function 3"], (2, 2): ["function 4"]}
     assert losses(trace) == {"duplicate_buffer": 1}
 

@@ -22,7 +22,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
-from traceferry.model import Trace, laws
+from traceferry.model import Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 from traceferry.registry import exporter_named
 
@@ -52,7 +52,7 @@ LOGS = st.sampled_from(list(WHOLE.values()))
 
 
 def read(data: bytes) -> Trace:
-    trace = Trace()
+    trace = TraceBuilder()
     importer.read([Source("app.mlpd", memoryview(data))]).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
@@ -198,7 +198,7 @@ def three_buffers(**damage: Any) -> tuple[bytes, list[int]]:
 
 def calls_by_thread(data: bytes) -> dict[int, int]:
     trace = read(data)
-    return {thread.tid: len(thread.load().calls) // 2 for _, thread in trace.threads}
+    return {thread.tid: len(thread.load(trace).calls) // 2 for _, thread in trace.threads}
 
 
 def test_a_buffer_that_is_none_is_skipped() -> None:
@@ -560,4 +560,4 @@ def test_a_file_of_beginnings_of_buffers() -> None:
     """Each may be one, none is."""
     data = Log().bytes() + b"\x01LPM" * 30_000
     trace = read(data)
-    assert trace.threads == [] or all(len(thread.load().calls) == 0 for _, thread in trace.threads)
+    assert trace.threads == [] or all(len(thread.load(trace).calls) == 0 for _, thread in trace.threads)

@@ -440,7 +440,7 @@ def test_heap_shots(name: str) -> None:
         assert len(mine["classes"]) == shot["classes"]
         top = [(row["cls"], Amount(row["bytes"], row["objects"])) for row in shot["top_classes"]]
         assert list(alive_of(mine).items())[: len(top)] == top
-    held = [len(np.unique(snapshot.load().roots["object"])) for snapshot in process.heap_snapshots]
+    held = [len(np.unique(snapshot.load(trace_of(name)).roots["object"])) for snapshot in process.heap_snapshots]
     assert held == [shot["distinct_root_objects"] for shot in wanted]
 
 
@@ -483,7 +483,7 @@ def test_objects_keep_their_identity(name: str) -> None:
     lives = lives_of(name)
     (process,) = trace_of(name).processes
     for snapshot in process.heap_snapshots:
-        objects = snapshot.load().objects
+        objects = snapshot.load(trace_of(name)).objects
         listed = dict(zip(objects["object"].tolist(), objects["class_name"].tolist(), strict=True))
         assert len(listed) == len(objects)
         assert {number: lives[number].class_name for number in listed} == listed
@@ -535,7 +535,7 @@ def ordered(rows: Iterable[Allocated]) -> list[Allocated]:
 
 def graphs(name: str) -> list[HeapGraph]:
     (process,) = trace_of(name).processes
-    return [snapshot.load() for snapshot in process.heap_snapshots]
+    return [snapshot.load(trace_of(name)) for snapshot in process.heap_snapshots]
 
 
 def objects_in(name: str, graph: HeapGraph) -> list[tuple[Allocated, str, int, tuple[str, ...]]]:

@@ -17,7 +17,7 @@ from clients.firefox import ProfilerCli
 from mono_recordings import LARGE, names, path_of, trace_of
 from outputs import saved
 from readers import perfetto
-from support import calls_of, load_checked
+from support import calls_of, load_opened
 from test_heap import dominators, retained_sizes
 from test_jit_clients import Paths, Sums, functions_of, needs_client, sums
 from test_perfetto import NOTES, STATS
@@ -27,7 +27,7 @@ from test_perfetto_samples import CALLSITES
 from traceferry.exporters.counters import shown_counters
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.heap.views import NO_SITE
-from traceferry.model import LEAVE, HeapGraph, MarkerType, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import LEAVE, HeapGraph, MarkerType, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.model import Counter as ModelCounter
 
 # In this one each of the viewers' programs takes ten seconds; the others have its events.
@@ -50,8 +50,8 @@ MOST = 3  # threads of each kind whose functions are asked for; of logs that are
 TraceProcessor = Callable[[Path], Any]
 
 
-def loaded(name: str) -> Trace:
-    return load_checked(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
+def loaded(name: str) -> TraceBuilder:
+    return load_opened(path_of(name), time_range=PART_NS) if name.startswith(LARGE) else trace_of(name)
 
 
 # ---------------------------------------------------------------- what a trace says
@@ -122,7 +122,7 @@ def views_of(trace: Trace) -> Iterator[View]:
     """What has calls and samples is two threads; heap shots come after the threads of their process."""
     for process in trace.processes:
         for thread in process.threads:
-            data = thread.load()
+            data = thread.load(trace)
             tables = {"calls": data.calls, "samples": data.samples, "allocations": data.allocations}
             tables = {kind: table for kind, table in tables.items() if len(table)}
             sampled = {"samples": tables.pop("samples")} if {"calls", "samples"} <= tables.keys() else {}
@@ -130,7 +130,7 @@ def views_of(trace: Trace) -> Iterator[View]:
             if sampled:
                 yield View(f"{thread.name} (samples)", 0, sampled)
         for number, snapshot in enumerate(process.heap_snapshots, 1):
-            graph = snapshot.load()
+            graph = snapshot.load(trace)
             yield View(f"heap shot {number}", 0, {"heap shot": graph})
             if np.any(graph.objects["site"] >= 0):
                 yield View(f"heap shot {number} by allocation site", 0, {"sites": graph})
@@ -277,7 +277,7 @@ def converted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     path = saved(trace, tmp_path_factory.mktemp("mono") / "out.pftrace")
     read = perfetto.read(path)
     numbers = {(thread.pid, thread.tid): read.tracks[uuid].rank for uuid, thread in read.threads.items()}
-    threads = [(process, thread, thread.load()) for process, thread in trace.threads]
+    threads = [(process, thread, thread.load(trace)) for process, thread in trace.threads]
     return Converted(trace, threads, path, read, numbers)
 
 
@@ -385,7 +385,7 @@ def test_perfetto_heap_profile_is_the_allocations(converted: Converted) -> None:
 
 def graphs_of(trace: Trace) -> list[tuple[int, int, HeapGraph]]:
     """(pid, ts, graph)"""
-    return [(p.pid, snapshot.start_ts, snapshot.load()) for p in trace.processes for snapshot in p.heap_snapshots]
+    return [(p.pid, snapshot.start_ts, snapshot.load(trace)) for p in trace.processes for snapshot in p.heap_snapshots]
 
 
 def test_perfetto_heap_graphs_are_the_heap_shots(converted: Converted) -> None:

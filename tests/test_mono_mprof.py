@@ -39,7 +39,7 @@ from support import frame_names, lawful
 
 from traceferry.apps.cli import main
 from traceferry.files.source import Source
-from traceferry.model import LEAVE, Trace
+from traceferry.model import LEAVE, Trace, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
 
@@ -81,7 +81,7 @@ def mprof_of(name: str, *options: str) -> mprof.Report:
 
 
 def read(log: Log) -> Trace:
-    trace = Trace()
+    trace = TraceBuilder()
     source = Source("app.mlpd", memoryview(log.bytes()))
     importer_named("mono").module.read([source]).add_to(trace, ImportContext())
     trace.sort()
@@ -127,7 +127,7 @@ def recursive_methods(name: str) -> set[str]:
     of_frame = frame_names(trace)
     for _, thread in trace.threads:
         n_open: Counter[str] = Counter()
-        for piece in thread.load().calls.pieces():
+        for piece in thread.load(trace).calls.pieces():
             for frame, flags in zip(piece["frame"].tolist(), piece["flags"].tolist(), strict=True):
                 method = of_frame[frame]
                 n_open[method] += -1 if flags & LEAVE else 1
@@ -500,10 +500,11 @@ def test_it_skips_a_field_that_is_not_there() -> None:
     done = run(log.bytes())
     assert done.returncode == 0
     theirs = mprof.parse(done.stdout).collections
+    trace = read(log)
     (collections,) = (
         table
-        for _, thread in read(log).threads
-        for kind, table in thread.load().markers.items() if kind.name == "GC collection"
+        for _, thread in trace.threads
+        for kind, table in thread.load(trace).markers.items() if kind.name == "GC collection"
     )  # fmt: skip
     assert len(collections) == 4
     assert theirs.get(1, mprof.Collections(0, 0, 0)).number < 4
@@ -521,8 +522,9 @@ def test_it_calls_domains_threads() -> None:
     """Section 6, 10. In its list of events."""
     log = Log(17).buffer(tid=7).domain(0).domain(0x5)
     assert "loaded thread 0x5 at" in run(log.bytes(), "--debug").stdout
-    ((_, thread),) = read(log).threads
-    (table,) = thread.load().markers.values()
+    trace = read(log)
+    ((_, thread),) = trace.threads
+    (table,) = thread.load(trace).markers.values()
     assert [(what, event) for what, event in zip(table["what"], table["event"], strict=True)] == [
         ("domain", "loaded")
     ] * 2

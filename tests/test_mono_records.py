@@ -16,7 +16,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
 from traceferry.importers.mono import walks
-from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, laws
+from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, HeapGraph, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 from traceferry.timeline import balance
 
@@ -52,7 +52,7 @@ def layout_of(log: Log) -> int:
 def read(*logs: Log) -> Trace:
     """The logs in one trace."""
     sources = [Source(f"app{nth}.mlpd", memoryview(log.bytes())) for nth, log in enumerate(logs)]
-    trace = Trace()
+    trace = TraceBuilder()
     importer.read(sources).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
@@ -717,7 +717,7 @@ def test_a_contention_that_is_given_up_for_another(new: New) -> None:
 
 
 def shots_of(trace: Trace) -> list[HeapGraph]:
-    return [snapshot.load() for snapshot in trace.processes[0].heap_snapshots]
+    return [snapshot.load(trace) for snapshot in trace.processes[0].heap_snapshots]
 
 
 def objects_of(trace: Trace, graph: HeapGraph) -> list[tuple[int, str, int, list[str]]]:
@@ -749,7 +749,7 @@ def test_a_heap_shot(new: New) -> None:
     trace = read(log.heap_end())
     (snapshot,) = trace.processes[0].heap_snapshots
     assert (snapshot.start_ts, snapshot.end_ts) == (start, log.now)
-    graph = snapshot.load()
+    graph = snapshot.load(trace)
     assert objects_of(trace, graph) == [(0x10000, "App.Node", 48, []), (0x20000, "System.String", 32, [])]
     assert references_of(graph) == {0x10000: [0x20000, 0x10000], 0x20000: []}
     assert markers(trace, "Heap shot") == [{"ts": start, "dur": log.now - start}]
@@ -1196,7 +1196,7 @@ def test_a_thread_id_that_is_used_again(new: New) -> None:
     log.leave(RUN, ts=at(5)).thread_unload(OTHER, ts=at(6))
     log.buffer(OTHER).enter(WORK, ts=at(8)).thread(OTHER, ts=at(9)).thread_name(OTHER, "second", ts=at(10))
     log.thread_unload(OTHER, ts=at(13)).leave(WORK, ts=at(15))
-    lives = [(t.name, t.start_ts, t.end_ts, [c.name for c in calls_of(trace, t.load())])
+    lives = [(t.name, t.start_ts, t.end_ts, [c.name for c in calls_of(trace, t.load(trace))])
              for trace in (read(log),) for _, t in trace.threads if t.tid == OTHER]  # fmt: skip
     assert lives == [
         ("first", at(1), at(6), ["App:Run ()"]), ("second", at(8), at(15), ["App:Work (int)"]),
@@ -1219,7 +1219,7 @@ def test_samples_of_a_thread_id_that_is_used_again(new: New) -> None:
     log.thread(OTHER, ts=at(9)).thread_unload(OTHER, ts=at(13))
     log.sample(OTHER, [0x1234], [RUN], ts=at(5)).sample(OTHER, [0x1234], [WORK], ts=at(8))
     trace = read(log)
-    threads = [thread.load().samples["ts"].tolist() for _, thread in trace.threads if thread.tid == OTHER]
+    threads = [thread.load(trace).samples["ts"].tolist() for _, thread in trace.threads if thread.tid == OTHER]
     assert threads == [[at(5)], [at(8)]]
 
 
@@ -1296,7 +1296,7 @@ def test_two_logs_on_one_clock(new: New) -> None:
     first = with_names(new(pid=5)).enter(RUN, ts=at(10)).leave(RUN, ts=at(20))
     second = with_names(new(pid=6, startup_ms=1_790_000_001_000)).enter(WORK, ts=at(30)).leave(WORK, ts=at(40))
     trace = read(first, second)
-    found = [(process.pid, [(c.name, c.start, c.end) for c in calls_of(trace, thread.load())])
+    found = [(process.pid, [(c.name, c.start, c.end) for c in calls_of(trace, thread.load(trace))])
              for process, thread in trace.threads]  # fmt: skip
     assert found == [(5, [("App:Run ()", at(10), at(20))]), (6, [("App:Work (int)", at(30), at(40))])]
 
@@ -1311,7 +1311,7 @@ def test_names_of_one_log_do_not_count_in_another() -> None:
     first = Log(pid=5).buffer().jit(RUN, "First").enter(RUN).leave(RUN)
     second = Log(15, 4, pid=6).buffer().jit(RUN, "Second").enter(RUN).leave(RUN)
     trace = read(first, second)
-    assert [calls_of(trace, thread.load())[0].name for _, thread in trace.threads] == ["First", "Second"]
+    assert [calls_of(trace, thread.load(trace))[0].name for _, thread in trace.threads] == ["First", "Second"]
 
 
 @versions()
@@ -1356,4 +1356,4 @@ def test_threads_whose_methods_have_no_names_are_gone_through_in_turn() -> None:
     for nth in range(400):
         log.enter(0xA000 + nth)
     trace = read(log.alloc(TEXT, 0x10040, 24))
-    assert [len(thread.load().allocations) for _, thread in trace.threads] == [2, 1]
+    assert [len(thread.load(trace).allocations) for _, thread in trace.threads] == [2, 1]

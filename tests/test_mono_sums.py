@@ -10,7 +10,7 @@ from test_mono_records import START
 from traceferry.analysis.info.summary import summarize
 from traceferry.files.source import Source
 from traceferry.importers import mono as importer
-from traceferry.model import StreamedTable, Trace
+from traceferry.model import StreamedTable, Trace, TraceBuilder
 from traceferry.reading import ImportContext, LoadOptions
 from traceferry.timeline import running
 from traceferry.timeline.balance import CallTotals
@@ -21,7 +21,7 @@ LATE = 1 << 62
 
 
 def loaded(log: Log, adds_calls: bool) -> Trace:
-    trace = Trace()
+    trace = TraceBuilder()
     context = ImportContext(LoadOptions(adds_calls=adds_calls))
     importer.read([Source("app0.mlpd", memoryview(log.bytes()))]).add_to(trace, context)
     trace.sort()
@@ -30,7 +30,7 @@ def loaded(log: Log, adds_calls: bool) -> Trace:
 
 def totals_known(trace: Trace) -> list[bool]:
     """For each thread with calls."""
-    calls = [thread.load().calls for _, thread in trace.threads]
+    calls = [thread.load(trace).calls for _, thread in trace.threads]
     return [table.totals() is not None for table in calls if isinstance(table, StreamedTable)]
 
 
@@ -119,4 +119,4 @@ def test_only_who_asks_gets_sums() -> None:
     whole = loaded(log, adds_calls=False)
     assert totals_known(whole) == [False]
     _, thread = whole.threads[0]
-    assert CallTotals(whole.frames, whole.funcs).add(thread.load().calls) == 1
+    assert CallTotals(whole.frames, whole.funcs).add(thread.load(whole).calls) == 1

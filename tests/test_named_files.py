@@ -250,7 +250,7 @@ def dump_of(folder: Path, *files: str) -> Path:
 
 def texts_in(trace: Trace) -> set[str]:
     for _, thread in trace.threads:
-        thread.load()
+        thread.load(trace)
     return {trace.texts[text] for text in trace.sources["text"].tolist() if text >= 0}
 
 

@@ -18,7 +18,7 @@ import traceferry
 from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.html import embed, page
-from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace
+from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace, TraceBuilder
 
 FIXTURES = REPO / "fixtures"
 POOL = (FIXTURES / "xray/clang-19/fdr-c19-pie-pool-tsc.xray", FIXTURES / "xray/clang-19/pool-pie.zst")
@@ -127,7 +127,7 @@ def test_lines_have_what_the_stacks_have(tmp_path: Path) -> None:
     assert all(0 <= own <= total for own, total in heat.values())
     trace = RECORDINGS["jit"]()
     view = next(thread for _, thread in trace.threads if thread.name == "code size")
-    samples, frames = view.load().samples, trace.frames
+    samples, frames = view.load(trace).samples, trace.frames
     leaf = trace.stacks["frame"][samples["stack"]]
     path = trace.sources["path"][trace.funcs["source"][frames["func"][leaf]]]
     on_line_6 = (frames["line"][leaf] == 6) & (path == trace.strings.intern(hottest["path"]))
@@ -258,7 +258,7 @@ def test_times_beyond_64_bits(tmp_path: Path) -> None:
     assert "sums_saturated" in [issue.kind for issue in trace.report]
 
 
-@pytest.mark.parametrize("trace", [Trace(), one_sample()], ids=["empty", "one sample"])
+@pytest.mark.parametrize("trace", [TraceBuilder(), one_sample()], ids=["empty", "one sample"])
 def test_next_to_nothing(trace: Trace, tmp_path: Path) -> None:
     assert data_of(saved(trace, tmp_path))["info"]["issues"] == []
 

@@ -13,7 +13,7 @@ from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packe
 from test_page import RECORDINGS, saved
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import Sampling, Trace
+from traceferry.model import Sampling, Trace, TraceBuilder
 from traceferry.timeline.select import select_range
 
 TABS = ["flame", "functions", "memory", "events", "code", "source", "threads", "report"]
@@ -154,7 +154,7 @@ def test_a_range_of_time_narrows(pages: dict[str, Path], open_page: Any) -> None
 
 def test_one_thread_by_thread_and_callers(pages: dict[str, Path], open_page: Any) -> None:
     trace = RECORDINGS["perf"]()
-    counts = {f"{t.name} {t.tid}": len(t.load().samples) for _, t in trace.threads if not t.sample_unit}
+    counts = {f"{t.name} {t.tid}": len(t.load(trace).samples) for _, t in trace.threads if not t.sample_unit}
     shown = open_page(pages["perf"])
     shown.go(by="thread")
     amount = "[page.flame.tree.nameOf(each.node), page.flame.tree.totalOf(each.node)]"
@@ -277,7 +277,9 @@ def test_names_that_every_object_has_are_names(tmp_path: Path, open_page: Any) -
         assert shown.problems == []
 
 
-@pytest.mark.parametrize("trace", [Trace(), one_sample(), named("n" * 1_000_000)], ids=["empty", "one sample", "long"])
+@pytest.mark.parametrize(
+    "trace", [TraceBuilder(), one_sample(), named("n" * 1_000_000)], ids=["empty", "one sample", "long"]
+)
 def test_next_to_nothing_and_long_names(trace: Trace, tmp_path: Path, open_page: Any) -> None:
     shown = open_page(saved(trace, tmp_path, without=["firefox", "perfetto"]))
     for tab in shown.page.eval_on_selector_all(".tabs a", "links => links.map(link => link.dataset.tab)"):

@@ -41,7 +41,7 @@ from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.importers import perf
 from traceferry.importers.perf import spaces
-from traceferry.model import Trace, laws
+from traceferry.model import Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 from traceferry.registry import exporter_named, importer_named
 
@@ -100,7 +100,7 @@ DUMPS = [dump(), dump(">")]
 
 def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
     """The trace, or None for a FormatError."""
-    trace = Trace()
+    trace = TraceBuilder()
     with suppress(FormatError):
         importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, ImportContext())
     try:
@@ -116,7 +116,7 @@ def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
 
 def n_samples(trace: Trace | None) -> int:
     threads = [thread for _, thread in trace.threads if not thread.sample_unit] if trace is not None else []
-    return sum(len(thread.load().samples) for thread in threads)
+    return sum(len(thread.load(trace).samples) for thread in threads)
 
 
 # ---------------------------------------------------------------- cuts

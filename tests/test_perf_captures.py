@@ -64,7 +64,7 @@ class Ours(NamedTuple):
 def frames_of(name: str) -> list[Ours | None]:
     """Of the trace's frames; None for what is inlined."""
     trace = loaded(name)
-    frames, symbols = trace.frames.table(), trace.symbols.table()
+    frames, symbols = trace.frames, trace.symbols
 
     def text(table: Any, row: int, column: str = "name") -> str:
         return trace.strings[int(table[column][row])] if row >= 0 else ""
@@ -86,7 +86,7 @@ def samples_of(trace: Trace) -> Iterator[tuple[int, int, int, int]]:
     """(ts, pid, tid, stack) of every sample, thread by thread."""
     for process, thread in trace.threads:
         if not thread.sample_unit:
-            table = thread.load().samples
+            table = thread.load(trace).samples
             for ts, stack in zip(table["ts"].tolist(), table["stack"].tolist(), strict=True):
                 yield ts, process.pid, thread.tid, stack
 
@@ -321,7 +321,7 @@ class Nowhere:
 def test_every_recording(name: str) -> None:
     """It obeys the laws, holds perf's number of samples, and every exporter writes it."""
     trace = loaded(name)
-    n_samples = sum(len(t.load().samples) for _, t in trace.threads if not t.sample_unit)
+    n_samples = sum(len(t.load(trace).samples) for _, t in trace.threads if not t.sample_unit)
     assert n_samples == SAMPLES[name]
     assert {issue.kind for issue in trace.report if issue.severity != "info"} <= {"names_missing"}
     for exporter in EXPORTERS:
@@ -393,7 +393,7 @@ def test_context_switches() -> None:
     for _, thread in trace.threads:
         if thread.sample_unit:
             continue
-        data = thread.load()
+        data = thread.load(trace)
         n += len(data.scheduling)
         cpu, ts = data.samples["cpu_ns"][1:], data.samples["ts"]
         assert (cpu <= np.diff(ts)).all()
@@ -407,6 +407,6 @@ def test_context_switches() -> None:
 def test_cpu_time_adds_up() -> None:
     """The main thread's CPU time is close to what its samples say: each is 1/997 s of it."""
     trace = loaded("node24-switch")
-    (data,) = (t.load() for p, t in trace.threads if t.tid == p.pid)
+    (data,) = (t.load(trace) for p, t in trace.threads if t.tid == p.pid)
     cpu_ns = int(data.samples["cpu_ns"][1:].sum())
     assert 0.9 < cpu_ns / (len(data.samples) * 1e9 / 997) < 1.1

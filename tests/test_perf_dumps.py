@@ -42,10 +42,10 @@ def recorded(data: PerfData, n: int, dump: bytes, pids: tuple[int, ...] = (7,)) 
 def chains(path: Path) -> list[tuple[int, int, list[int]]]:
     """(tid, ts, addresses of the frames in their library, the leaf's first) of each sample."""
     trace = traceferry.load([str(path)])
-    stacks, frames = trace.stacks.table(), trace.frames.table()
+    stacks, frames = trace.stacks, trace.frames
     found = []
     for _, thread in trace.threads:
-        for piece in thread.load().samples.pieces():
+        for piece in thread.load(trace).samples.pieces():
             for ts, at in zip(piece["ts"].tolist(), piece["stack"].tolist(), strict=True):
                 addresses = []
                 while at >= 0:

@@ -48,7 +48,7 @@ from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
-from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, laws
+from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
 
@@ -77,7 +77,7 @@ def read(
     data: PerfData | bytes, *dumps: JitDump | bytes, path: str = "perf.data", context: ImportContext | None = None
 ) -> Trace:
     """Straight from memory, with dumps named jit-7.dump, or as their process is."""
-    trace = Trace()
+    trace = TraceBuilder()
     context = context or ImportContext()
     sources = [
         Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps
@@ -114,7 +114,7 @@ def path_text(trace: Trace, stack: int) -> str:
 
 def stacks(trace: Trace, tid: int = PID) -> list[str]:
     """Of all threads of this number, one after the other."""
-    threads = [thread.load() for _, thread in trace.threads if thread.tid == tid and not thread.sample_unit]
+    threads = [thread.load(trace) for _, thread in trace.threads if thread.tid == tid and not thread.sample_unit]
     return [path_text(trace, stack) for thread in threads for stack in thread.samples["stack"].tolist()]
 
 
@@ -848,7 +848,7 @@ def test_a_dump_of_a_container() -> None:
 def test_a_dump_that_a_thread_mapped() -> None:
     """Bun calls its dumps jit-TID-PID.dump; the mapping identifies the process."""
     data = recorded().mmap2(PID, 9, X, 4096, 0, "/tmp/jit-9-7.dump", ts=START).sample(PID, PID, START + SECOND, CODE)
-    trace = Trace()
+    trace = TraceBuilder()
     dump = jitdump().load("f", CODE, tid=9).bytes()
     importer_named("jitdump").module.read([Source("jit-9-7.dump", memoryview(dump))]).add_to(trace, ImportContext())
     importer_named("perf").module.read([Source("perf.data", memoryview(data.bytes()))]).add_to(trace, ImportContext())
@@ -1323,12 +1323,12 @@ def test_a_compiling_thread_is_one_thread() -> None:
 
 def test_recordings_of_one_thread_go_together() -> None:
     """Two recordings, one after the other: none hides the other."""
-    trace = Trace()
+    trace = TraceBuilder()
     sources = [Source(f"{ts}.data", memoryview(recorded().sample(PID, PID, START + ts, A).bytes())) for ts in (100, 50)]
     importer_named("perf").module.read(sources).add_to(trace, ImportContext())
     trace.sort()
     assert laws.check(trace) == []
-    found = [ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load().samples["ts"].tolist()]
+    found = [ts for _, thread in trace.threads if thread.tid == PID for ts in thread.load(trace).samples["ts"].tolist()]
     assert sorted(found) == [START + 50, START + 100]
 
 
@@ -1516,8 +1516,9 @@ def test_a_folder_of_one_file_for_each_thread(tmp_path: Path) -> None:
 
 def test_tables_are_made_anew() -> None:
     """Exporters load threads as often as they like."""
-    thread = thread_of(read(story(), jitdump().load("f", CODE, ts=START + 50)), PID)
-    first, second = thread.load(), thread.load()
+    trace = read(story(), jitdump().load("f", CODE, ts=START + 50))
+    thread = thread_of(trace, PID)
+    first, second = thread.load(trace), thread.load(trace)
     assert first.samples.spec is SAMPLES
     assert all(np.array_equal(first.samples[c.name], second.samples[c.name]) for c in SAMPLES.columns)
 

@@ -41,7 +41,7 @@ Steps = Callable[[PerfData], PerfData]
 
 def sampled(trace: Trace) -> list[tuple[int, str, int, str, int]]:
     """Process, its name, thread, its name, number of samples."""
-    return [(p.pid, p.name, t.tid, t.name, len(t.load().samples)) for p, t in trace.threads]
+    return [(p.pid, p.name, t.tid, t.name, len(t.load(trace).samples)) for p, t in trace.threads]
 
 
 def chain() -> PerfData:
@@ -58,7 +58,11 @@ def test_each_program_is_a_process() -> None:
     trace = read(chain())
     assert sampled(trace) == [(PID, "app", PID, "app", 1), (PID, "one", PID, "one", 1), (PID, "two", PID, "last", 3)]
     assert [(start, end) for *_, start, end in lives(trace)] == [(10, 20), (20, 40), (40, 100)]
-    states = [(ts - START, value) for _, thread in trace.threads for ts, _, value in states_of(trace, thread.load())]
+    states = [
+        (ts - START, value)
+        for _, thread in trace.threads
+        for ts, _, value in states_of(trace, thread.load(trace))
+    ]
     assert states == [(40, "two"), (60, "renamed"), (80, "last")]
     (issue,) = (issue for issue in trace.report if issue.kind == "thread_renamed")
     assert (issue.count, issue.details) == (2, (f"thread {PID}: two, renamed, last",))
@@ -166,7 +170,7 @@ def test_names_that_nothing_was_sampled_under_are_not_told(ts: int, is_told: boo
     """A new thread names itself before it does much else."""
     data = recorded().fork(PID, 9, PID, PID, START + 10).comm(PID, 9, "worker", START + 20)
     trace = read(data.sample(PID, 9, START + ts, A))
-    assert [len(thread.load().states) for _, thread in trace.threads] == [0, 2 * is_told]
+    assert [len(thread.load(trace).states) for _, thread in trace.threads] == [0, 2 * is_told]
     assert ("thread_renamed" in report_of(trace)) == is_told
 
 

@@ -90,7 +90,7 @@ def test_slices_are_the_calls(both: Both, name: str) -> None:
     for one in read.slices:
         slices[one.pid, one.tid].append(one)
     for process, thread in trace.threads:
-        data = thread.load()
+        data = thread.load(trace)
         wanted = [
             (call.name, call.start, call.end - call.start, call.depth, call.args)
             for call in kept(calls_of(trace, data))
@@ -108,7 +108,7 @@ def test_notes_on_calls_without_records_of_their_own(both: Both, name: str) -> N
     wanted = Counter(
         (call.name, note)
         for process, thread in trace.threads
-        for call in kept(calls_of(trace, thread.load()))
+        for call in kept(calls_of(trace, thread.load(trace)))
         for flag, note in NOTES.items()
         if call.flags & flag
     )
@@ -123,7 +123,7 @@ def test_instants_are_the_events(both: Both, name: str) -> None:
     wanted = sorted(
         (thread.tid, row["ts"], kind, sorted((names[k], v) for k, v in row.items() if k in names))
         for _, thread in trace.threads
-        for kind, rows in events_of(thread.load()).items()
+        for kind, rows in events_of(thread.load(trace)).items()
         for row in rows
     )
     assert found == wanted
@@ -147,7 +147,7 @@ def test_states_are_the_cpus(both: Both, name: str) -> None:
     trace, read, _ = both(name)
     wanted = []
     for _, thread in trace.threads:
-        states = [(thread.tid, ts, value) for ts, _, value in states_of(trace, thread.load())]
+        states = [(thread.tid, ts, value) for ts, _, value in states_of(trace, thread.load(trace))]
         wanted += [*states, (thread.tid, thread.end_ts, "")] if states else []
     assert sorted((s.tid, s.ts, s.value) for s in read.states) == sorted(wanted)
 
@@ -289,6 +289,6 @@ def test_trace_processor_reads_small5m(tmp_path: Path, trace_processor: Callable
     with trace_processor(path) as processor:
         assert [(row.name, row.value) for row in processor.query(STATS)] == []
         (row,) = processor.query("SELECT count(*) AS n, min(dur) AS least FROM slice")
-        assert row.n == sum(len(thread.load().calls) // 2 for _, thread in trace.threads)
+        assert row.n == sum(len(thread.load(trace).calls) // 2 for _, thread in trace.threads)
         assert row.least >= 0
     assert "depth_cut" not in kinds(trace.report)

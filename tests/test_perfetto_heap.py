@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
 )
 
 START, END = 10**15, 10**15 + 10**9
@@ -48,7 +49,7 @@ class Built:
     """A trace under construction."""
 
     def __init__(self) -> None:
-        self.trace = Trace()
+        self.trace = TraceBuilder()
         self.trace.clock = Clock("monotonic", 5)
 
     def text(self, value: str) -> int:
@@ -82,8 +83,17 @@ class Built:
         )
 
 
-def thread(process: Process, data: ThreadData, tid: int = 1, name: str = "main") -> Thread:
-    process.threads.append(Thread(tid, name, not process.threads, START, END, lambda: data))
+def thread(
+    process: Process, data: ThreadData, tid: int = 1, name: str = "main", *, adding: Built | None = None
+) -> Thread:
+    """adding: adds to the trace that the thread is loaded into, while its pieces are made."""
+
+    def make(trace: TraceBuilder) -> ThreadData:
+        if adding is not None:
+            adding.trace = trace
+        return data
+
+    process.threads.append(Thread(tid, name, not process.threads, START, END, make))
     return process.threads[-1]
 
 
@@ -121,7 +131,7 @@ def test_calls_in_pieces_are_those_in_one(tmp_path: Path) -> None:
     pieces, whole = Built(), Built()
     made: list[str] = []
     table = streamed(pieces, PIECES, made)
-    thread(pieces.process(), ThreadData(calls=table))
+    thread(pieces.process(), ThreadData(calls=table), adding=pieces)
     thread(whole.process(), ThreadData(calls=whole.calls(" ".join(PIECES), 0)))
     assert slices_of(read_back(pieces.trace, tmp_path)) == slices_of(read_back(whole.trace, tmp_path))
     assert made == list(PIECES)
@@ -130,7 +140,7 @@ def test_calls_in_pieces_are_those_in_one(tmp_path: Path) -> None:
 
 def test_each_name_is_written_once(tmp_path: Path) -> None:
     built = Built()
-    thread(built.process(), ThreadData(calls=streamed(built, PIECES * 3, [])))
+    thread(built.process(), ThreadData(calls=streamed(built, PIECES * 3, [])), adding=built)
     data = saved(built.trace, tmp_path / "out.pftrace").read_bytes()
     assert [data.count(b"\x12\x01" + name) for name in (b"A", b"B", b"C", b"D", b"E")] == [1] * 5
 
@@ -138,7 +148,7 @@ def test_each_name_is_written_once(tmp_path: Path) -> None:
 def test_arguments_stay_with_their_calls_in_pieces(tmp_path: Path) -> None:
     built = Built()
     arguments = Table(ARGUMENTS, {"call": [0, 3, 3, 9], "position": [0, 0, 1, 0], "value": [10, 30, 31, 90]})
-    thread(built.process(), ThreadData(calls=streamed(built, PIECES, []), arguments=arguments))
+    thread(built.process(), ThreadData(calls=streamed(built, PIECES, []), arguments=arguments), adding=built)
     found = [(s.name, list(s.args.values())) for s in read_back(built.trace, tmp_path).slices if s.args]
     assert found == [("A", [10]), ("B", [30, 31]), ("E", [90])]
 
@@ -146,7 +156,7 @@ def test_arguments_stay_with_their_calls_in_pieces(tmp_path: Path) -> None:
 def test_depth_is_cut_across_pieces(tmp_path: Path) -> None:
     built = Built()
     deep = ("A " * 300, "A " * 300, "a " * 600)
-    thread(built.process(), ThreadData(calls=streamed(built, deep, [])))
+    thread(built.process(), ThreadData(calls=streamed(built, deep, [])), adding=built)
     assert len(read_back(built.trace, tmp_path).slices) == 512
     assert {issue.kind: issue.count for issue in built.trace.report} == {"depth_cut": 88}
 
@@ -326,7 +336,7 @@ def test_stacks_that_come_with_a_later_piece(tmp_path: Path) -> None:
         for nth in range(5):
             yield allocations_of((nth, 10 + nth, built.stack("Main", *"ABCDE"[: nth + 1]), nth))
 
-    thread(built.process(), ThreadData(allocations=StreamedTable(ALLOCATIONS, make)))
+    thread(built.process(), ThreadData(allocations=StreamedTable(ALLOCATIONS, make)), adding=built)
     (profile,) = read_back(built.trace, tmp_path).heap_profiles
     assert {("".join(str(name) for name in s.names), s.allocated) for s in profile.samples} == {
         ("AMain", 10), ("BAMain", 11), ("CBAMain", 12), ("DCBAMain", 13), ("EDCBAMain", 14),
@@ -397,7 +407,7 @@ def with_heap(*graphs: Callable[[Built], HeapGraph]) -> tuple[Trace, list[HeapGr
     process = built.process()
     made = [graph(built) for graph in graphs]
     process.heap_snapshots = [
-        HeapSnapshot(START + 1000 * nth, START + 1000 * nth + 500, partial(copy, graph))
+        HeapSnapshot(START + 1000 * nth, START + 1000 * nth + 500, lambda _, graph=graph: copy(graph))  # type: ignore[misc]
         for nth, graph in enumerate(made)
     ]
     return built.trace, made
@@ -581,7 +591,7 @@ def test_a_packet_that_is_missing(tmp_path: Path, tag: bytes, nth: int, error: s
     built, _ = with_allocations()
     trace = built.trace
     graph = graph_of(built, [8, 8], [[1], [0]], [(0, "static")])
-    trace.processes[0].heap_snapshots = [HeapSnapshot(START, END, lambda: graph)]
+    trace.processes[0].heap_snapshots = [HeapSnapshot(START, END, lambda _: graph)]
     data = saved(trace, tmp_path / "out.pftrace").read_bytes()
     packets = list(perfetto._packets(data))
     del packets[[n for n, packet in enumerate(packets) if tag in packet][nth]]

@@ -28,6 +28,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
 )
 from traceferry.model import (
     Counter as CounterTrack,
@@ -48,7 +49,7 @@ class Built:
     """A trace under construction: rows by name."""
 
     def __init__(self) -> None:
-        self.trace = Trace()
+        self.trace = TraceBuilder()
         self.trace.clock = Clock("monotonic", 5)
         self.trace.sampling = Sampling("cpu-clock", "ns", 1_000_000)
         self.threads: dict[int, ThreadData] = {}
@@ -109,7 +110,7 @@ class Built:
         return stack
 
     def thread(self, process: Process, tid: int, name: str, data: ThreadData, unit: str = "") -> None:
-        thread = Thread(tid, name, tid == process.pid, START, END, lambda: data, sample_unit=unit)
+        thread = Thread(tid, name, tid == process.pid, START, END, lambda _: data, sample_unit=unit)
         process.threads.append(thread)
 
 
@@ -240,7 +241,7 @@ def samples_of_model(trace: Trace, unit: str) -> list[Row]:
         (process.pid, 0 if unit else thread.tid, ts, names_of(trace, stack), weight)
         for process, thread in trace.threads
         if thread.sample_unit == unit
-        for table in [thread.load().samples]
+        for table in [thread.load(trace).samples]
         for ts, stack, weight in zip(*(table[name].tolist() for name in ("ts", "stack", "weight")), strict=True)
     )
 
@@ -412,7 +413,7 @@ def test_frames_and_stacks_that_come_while_threads_are_loaded(tmp_path: Path) ->
         return ThreadData(samples=samples_of((1, built.stack(outer, inner), 1, -1, -1)))
 
     for number in (1, 2):
-        process.threads.append(Thread(number, "", number == 1, START, END, lambda n=number: load(n)))
+        process.threads.append(Thread(number, "", number == 1, START, END, lambda _, n=number: load(n)))
     read = perfetto.read(saved(built.trace, tmp_path / "out.pftrace"))
     assert read.errors == []
     assert sorted(tuple(map(str, s.names)) for s in read.samples) == [("own1", "shared"), ("own2", "shared")]
@@ -441,7 +442,7 @@ def test_a_thread_that_has_only_states_has_an_event(tmp_path: Path, trace_proces
     process = Process(1, "app", START, END)
     built.trace.processes.append(process)
     data = ThreadData(scheduling=scheduling_of((0, RUNNING, -1), (10, WAITING, -1)))
-    process.threads.append(Thread(2, "idler", False, START, END, lambda: data))
+    process.threads.append(Thread(2, "idler", False, START, END, lambda _: data))
     path = saved(built.trace, tmp_path / "out.pftrace")
     read = perfetto.read(path)
     assert [(i.name, i.ts, i.tid) for i in read.instants] == [("first record", START, 2)]
@@ -460,7 +461,7 @@ def test_a_thread_number_that_is_used_again(tmp_path: Path) -> None:
     built.trace.processes.append(process)
     for start, end in ((0, 50), (60, 100)):
         data = ThreadData(scheduling=scheduling_of((start, RUNNING, 0)))
-        process.threads.append(Thread(1, "again", True, START + start, START + end, lambda data=data: data))
+        process.threads.append(Thread(1, "again", True, START + start, START + end, lambda _, data=data: data))
     read = perfetto.read(saved(built.trace, tmp_path / "out.pftrace"))
     assert read.errors == []
     assert [(run.ts - START, run.dur) for run in read.runs] == [(0, 50), (60, 40)]
@@ -487,7 +488,7 @@ def test_markers_keep_stacks_and_flows(converted: Converted) -> None:
     trace, read, _ = converted
     intervals = {(s.ts - START, s.dur, s.args["size_bytes"], s.flows, tuple(perfetto.names_of(s.callstack)))
                  for s in read.slices}  # fmt: skip
-    compiled = trace.threads[0][1].load().markers[COMPILED]
+    compiled = trace.threads[0][1].load(trace).markers[COMPILED]
     rows = zip(*(compiled[name].tolist() for name in ("ts", "dur", "size", "flow", "stack")), strict=True)
     assert intervals == {
         (ts - START, dur, size, (flow,) if flow else (), names_of(trace, stack)) for ts, dur, size, flow, stack in rows

@@ -2,13 +2,19 @@
 
 import hashlib
 import random
+import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import fleets
 import pytest
 from conftest import REPO, SHARED
+from hypothesis import given
+from hypothesis import strategies as st
 from support import for_each
 
 import traceferry
@@ -17,9 +23,8 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.apps.view.conversion import Conversion
 from traceferry.apps.view.viewers import FIREFOX, PERFETTO
 from traceferry.common.report import Report
-from traceferry.model import Trace
+from traceferry.model import StreamedTable, Trace, TraceBuilder
 from traceferry.timeline.select import select_range
-from traceferry.timeline.stacks import StackTable
 
 FORMATS = (".json", ".gecko.json", ".pftrace", ".html")
 ORDERS = (FORMATS, FORMATS[::-1], (".pftrace", ".json", ".html", ".gecko.json"))
@@ -39,30 +44,61 @@ def saved(trace: Trace, folder: Path, suffix: str) -> str:
 
 def used(trace: Trace) -> Trace:
     """As `info` and `view` use it: all is loaded, the last thread first, and the code of JIT compilers looked up."""
+    opened = trace.opened()
     for _, thread in reversed(trace.threads):
-        data = thread.load()
-        for table in data.tables():
+        for table in thread.load(opened).tables():
             for _ in table.pieces():
                 pass
     for process in trace.processes:
         for snapshot in process.heap_snapshots:
-            snapshot.load()
+            snapshot.load(opened)
     for reader in trace.code_readers:
         for code in reversed(reader.rows[:50]):
             for offset in reader.boundaries(code)[:5]:
-                reader.frames_at(code, offset)
+                reader.frames_at(opened, code, offset)
     summarize(trace)
     return trace
 
 
+def content(trace: Trace) -> list[Any]:
+    """Of all of its tables."""
+    tables = [[column.tolist() for column in table.columns.values()] for table in trace.global_tables()]
+    return [list(trace.strings), list(trace.texts), *tables, [issue.as_json() for issue in trace.report]]
+
+
 def check(load: Callable[[], Trace], folder: Path, again: int = 2) -> None:
+    """Saves in three orders, after everything was loaded, and from two threads at once."""
     wanted = {suffix: saved(load(), folder, suffix) for suffix in FORMATS}
+    trace = load()
+    before = content(trace)
     for order in ORDERS:
-        trace = load()
         for nth, suffix in enumerate(order * again):
             assert saved(trace, folder, suffix) == wanted[suffix], (order, nth)
-    trace = used(load())
+    used(trace)
+    # The report alone has more: what was found since.
+    assert content(trace)[:-1] == before[:-1]
     assert {suffix: saved(used(trace), folder, suffix) for suffix in FORMATS} == wanted
+    assert at_once(load(), folder) == [wanted, wanted]
+
+
+def at_once(trace: Trace, folder: Path) -> list[dict[str, str]]:
+    """What two threads save, in different orders, each in a folder of its own; threads of the interpreter take turns
+    as often as they can."""
+    begin = Barrier(2)
+
+    def run(nth: int) -> dict[str, str]:
+        mine = folder / f"thread {nth}"
+        mine.mkdir(exist_ok=True)
+        begin.wait()
+        return dict(sorted((suffix, saved(used(trace), mine, suffix)) for suffix in FORMATS[:: 1 - 2 * nth]))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(run, range(2)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 BUILT: Mapping[str, Callable[[random.Random], bytes]] = {
@@ -110,28 +146,27 @@ def test_a_view_shows_what_convert_writes(tmp_path: Path) -> None:
         for viewer in viewers:
             made = shown.file_for(viewer)
             assert made.read_bytes() == (tmp_path / made.name.replace("trace", "out", 1)).read_bytes()
-            used(shown.trace or Trace())
+            used(shown.trace or TraceBuilder())
 
 
 def test_what_was_loaded_before_stays_valid(tmp_path: Path) -> None:
-    """The rows to which it refers are there again after a save, which adds others."""
+    """Also while the trace is saved, and read by others."""
     trace = traceferry.load(FIXTURES / "mono/mono-6.8/heap.mlpd.zst")
-    n_strings = len(trace.strings)
+    data = [thread.load(trace) for _, thread in trace.threads]
 
     def names() -> list[list[str]]:
+        stacks = [(of.trace, of.allocations["stack"]) for of in data]
         return [
-            [trace.func_name(int(trace.frames["func"][frame])) for frame in trace.stacks["frame"][stacks].tolist()]
-            for stacks in held
+            [of.func_name(int(of.frames["func"][frame])) for frame in of.stacks["frame"][rows].tolist()]
+            for of, rows in stacks
         ]
 
-    held = [data.allocations["stack"] for _, thread in trace.threads if len((data := thread.load()).allocations)]
-    before, sizes = names(), {table.spec.name: len(table) for table in trace.global_tables()}
-    assert len(held) > 1
+    before = names()
+    assert sum(map(bool, before)) > 1
     for suffix in FORMATS:
         saved(trace, tmp_path, suffix)
-        assert {table.spec.name: len(table) for table in trace.global_tables()} == sizes
         assert names() == before
-    assert trace.strings.intern(trace.strings[n_strings - 1]) == n_strings - 1
+    assert names() == before
 
 
 def test_a_part_of_a_trace_shares_what_was_loaded(tmp_path: Path) -> None:
@@ -142,47 +177,85 @@ def test_a_part_of_a_trace_shares_what_was_loaded(tmp_path: Path) -> None:
     assert saved(part, tmp_path, ".json") == alone
 
 
-def test_tables_go_back_and_return() -> None:
-    """Also where they grow in between, and what follows them."""
-    trace = Trace()
-
-    def add(*names: str) -> list[int]:
-        return [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(name))) for name in names]
-
-    add("a", "b")
-    stacks = StackTable(trace)
-    trace.stacks.intern(frame=0)
-    trace.mark_loaded()
-    assert add("b", "c", "d") == [1, 2, 3]
-    trace.frames.extend(func=[3, 3])
-    trace.stacks.intern(prefix=0, frame=3)
-    stacks.refresh()
-    for _ in range(2):
-        with trace.as_loaded():
-            assert (list(trace.strings), len(trace.frames), len(trace.stacks)) == (["a", "b"], 2, 1)
-            assert add("x", "c") == [2, 3]
-            trace.stacks.intern(prefix=0, frame=2)
-            stacks.refresh()
-            assert stacks.key.tolist() == [0, 2]
-        assert list(trace.strings) == ["a", "b", "c", "d"]
-        assert trace.frames["func"].tolist() == [0, 1, 2, 3, 3, 3]
-        assert add("b", "c", "d") == [1, 2, 3]
-        stacks.refresh()
-        assert stacks.key.tolist() == trace.stacks["frame"].tolist() == [0, 3]
-    with suppress(KeyError), trace.as_loaded():
-        add("y")
-        raise KeyError
-    assert list(trace.strings) == ["a", "b", "c", "d"]
+# ---------------------------------------------------------------- what is read-only, and its continuation
 
 
-def test_a_report_keeps_what_is_noted_in_between() -> None:
+@cache
+def real_trace() -> Trace:
+    return traceferry.load(FIXTURES / "mono/mono-6.8/heap.mlpd.zst")
+
+
+WRITES: Mapping[str, Callable[[Any], Any]] = {
+    "an attribute": lambda trace: setattr(trace, "clock", None),
+    "a new attribute": lambda trace: setattr(trace, "other", 1),
+    "a process": lambda trace: trace.processes.append(None),
+    "a process's attribute": lambda trace: setattr(trace.processes[0], "name", "x"),
+    "a process's thread": lambda trace: trace.processes[0].threads.append(None),
+    "a thread's attribute": lambda trace: setattr(trace.threads[0][1], "start_ts", 0),
+    "a string": lambda trace: trace.strings.intern("a text that it does not have"),
+    "a row": lambda trace: trace.funcs.intern(name=0, line=12345),
+    "rows": lambda trace: trace.stacks.extend(prefix=[-1], frame=[0]),
+    "provenance": lambda trace: trace.attributes.update(a="b"),
+    "a reader": lambda trace: trace.code_readers.append(None),
+}  # fmt: skip
+
+
+@for_each("write", WRITES)
+def test_writing_is_an_error(write: Callable[[Any], Any]) -> None:
+    for trace in (real_trace(), select_range(real_trace(), 0, 1 << 62)):
+        before = content(trace)
+        with pytest.raises((TypeError, AttributeError)):
+            write(trace)
+        assert content(trace) == before
+
+
+def test_arrays_are_not_writeable() -> None:
+    trace = real_trace()
+    data = [thread.load(trace) for _, thread in trace.threads]
+    tables = [*trace.global_tables(), *(c.values for p in trace.processes for c in p.counters)]
+    tables += [table for of in data for table in of.tables() if not isinstance(table, StreamedTable)]
+    assert not [table.spec.name for table in tables for column in table.columns.values() if column.flags.writeable]
+    with pytest.raises(ValueError, match="read-only"):
+        trace.stacks["frame"][0] = 1
+
+
+Row = tuple[int, int]
+ROWS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3)), max_size=12)
+
+
+@given(ROWS, ROWS, ROWS)
+def test_tables_intern_as_a_dictionary_does(first: list[Row], second: list[Row], third: list[Row]) -> None:
+    """And so does a continuation, of one or of another continuation, which does not change what it continues."""
+    trace = TraceBuilder()
+    known: dict[Row, int] = {}
+    sealed: list[tuple[Trace, list[Row], list[str]]] = []
+    for rows in (first, second, third):
+        for prefix, frame in rows:
+            row = known.setdefault((prefix, frame), len(known))
+            assert trace.stacks.intern(prefix=prefix, frame=frame) == row
+            assert trace.strings.intern(f"{prefix} {frame}") == row
+        assert trace.stacks.intern_all(len(rows), prefix=[p for p, _ in rows], frame=[f for _, f in rows]) == [
+            known[row] for row in rows
+        ]
+        found = list(zip(trace.stacks["prefix"].tolist(), trace.stacks["frame"].tolist(), strict=True))
+        assert found == list(known)
+        sealed.append((trace.done(), found, list(trace.strings)))
+        trace = sealed[-1][0].opened()
+    for before, stacks, strings in sealed:
+        assert list(zip(before.stacks["prefix"].tolist(), before.stacks["frame"].tolist(), strict=True)) == stacks
+        assert list(before.strings) == strings
+
+
+def test_what_is_noted_in_a_continuation() -> None:
+    """It begins with what was noted until the trace was loaded; what it notes is noted in the trace's report, too."""
     report = Report()
     report.note("truncated", where="loaded")
-    mark = report.mark()
+    report.seal()
     report.note("truncated", where="before")
     report.note("lost_samples", where="before")
-    with report.as_at(mark):
-        assert [(issue.kind, issue.count) for issue in report] == [("truncated", 1)]
-        report.note("truncated", 5, where="in between")
-        report.note("lost_samples", 0, where="before")
+    other = Report(report)
+    assert [(issue.kind, issue.count) for issue in other] == [("truncated", 1)]
+    other.note("truncated", 5, where="in between")
+    other.note("lost_samples", 0, where="before")
+    assert [(issue.kind, issue.count) for issue in other] == [("truncated", 6)]
     assert [(issue.kind, issue.count) for issue in report] == [("truncated", 7)]

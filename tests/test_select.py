@@ -34,6 +34,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
     laws,
 )
 from traceferry.timeline.balance import CallTotals, count_lasting
@@ -61,18 +62,18 @@ def in_pieces(table: Table, size: int) -> StreamedTable:
 
 
 def trace_of(data: ThreadData, *others: Thread, **process: Any) -> Trace:
-    trace = Trace()
+    trace = TraceBuilder()
     trace.clock = Clock("monotonic")
     for n in range(3):
         trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{n}")))
     trace.stacks.intern(frame=0)
-    thread = Thread(7, "main", True, 0, END, lambda: data)
+    thread = Thread(7, "main", True, 0, END, lambda _: data)
     trace.processes.append(Process(1, "app", 0, END, [thread, *others], **process))
     return trace
 
 
 def data_of(trace: Trace) -> ThreadData:
-    return trace.processes[0].threads[0].load()
+    return trace.processes[0].threads[0].load(trace)
 
 
 @st.composite
@@ -293,9 +294,9 @@ def test_a_duration_without_calls_is_reported() -> None:
     """Once all threads are loaded: the first ones may have none."""
     calling = ThreadData(calls=calls_table([(0, 0, 0), (9, 0, LEAVE)]))
     for data, wanted in ((ThreadData(), ["min_duration_unused"]), (calling, [])):
-        part = select_lasting(trace_of(ThreadData(), Thread(8, "", False, 0, END, lambda data=data: data)), 5)  # type: ignore[misc]
+        part = select_lasting(trace_of(ThreadData(), Thread(8, "", False, 0, END, lambda _, data=data: data)), 5)  # type: ignore[misc]
         for _, thread in part.threads:
-            thread.load()
+            thread.load(part)
         assert [issue.kind for issue in part.report] == wanted
 
 
@@ -316,7 +317,7 @@ CHOICES = {
 
 
 def with_threads(**process: Any) -> Trace:
-    others = [Thread(tid, name, False, 0, END, ThreadData) for tid, name in THREADS[1:]]
+    others = [Thread(tid, name, False, 0, END, lambda _: ThreadData()) for tid, name in THREADS[1:]]
     return trace_of(ThreadData(), *others, **process)
 
 
@@ -343,7 +344,7 @@ def test_the_processes_of_the_threads_keep_what_is_theirs() -> None:
     snapshot = HeapSnapshot(1, 2, NotImplemented)
     counter = Counter("heap", "bytes", "", Table(COUNTER_VALUES, {"ts": [0], "value": [1]}))
     trace = with_threads(heap_snapshots=[snapshot], counters=[counter])
-    trace.processes.append(Process(2, "other", 0, 2 * END, [Thread(70, "other", True, 0, END, ThreadData)]))
+    trace.processes.append(Process(2, "other", 0, 2 * END, [Thread(70, "other", True, 0, END, lambda _: ThreadData())]))
     part = select_threads(trace, ["main"])
     (process,) = part.processes
     assert (process.heap_snapshots, [c.name for c in process.counters]) == ([snapshot], ["heap"])

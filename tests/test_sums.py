@@ -17,7 +17,7 @@ from test_kernels import interpreted
 from traceferry.analysis.info.summary import summarize
 from traceferry.common.report import Report
 from traceferry.heap.classes import by_class
-from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, Trace, sums
+from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, TraceBuilder, sums
 from traceferry.symbolication.code_mapping import live_bytes
 
 LARGEST = 2**63 - 1
@@ -91,7 +91,7 @@ def test_allocations_and_markers_and_code() -> None:
 
 def test_sizes_of_classes() -> None:
     """Three objects of one class, held by a root."""
-    trace = Trace()
+    trace = TraceBuilder()
     objects = Table(HEAP_OBJECTS, {"size": [2**62] * 3})
     graph = HeapGraph(objects, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), Table(HEAP_ROOTS, {"object": [0]}))
     assert by_class(trace, graph).bytes.max() == LARGEST

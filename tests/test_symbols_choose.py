@@ -176,7 +176,7 @@ def sym() -> SymFile:
 
 def functions_of(trace: Trace) -> list[tuple[str, str, int]]:
     assert laws.check(trace) == []
-    funcs = trace.funcs.table()
+    funcs = trace.funcs
     return [
         (trace.func_name(nth), trace.strings[int(trace.sources["path"][source])] if source >= 0 else "", int(line))
         for nth, (source, line) in enumerate(zip(funcs["source"].tolist(), funcs["line"].tolist(), strict=True))
@@ -268,7 +268,7 @@ def test_names_and_lines_of_gsym_are_those_of_the_binary(log: str, tmp_path: Pat
 
 
 def lines_of(trace: Trace) -> list[tuple[str, str, int, int, int]]:
-    frames = trace.frames.table()
+    frames = trace.frames
     columns = zip(*(frames[c].tolist() for c in ("func", "line", "address", "inline_depth")), strict=True)
     names = functions_of(trace)
     return [(*names[func][:2], line, address, depth) for func, line, address, depth in columns]

@@ -182,7 +182,7 @@ def test_stacks_of_a_trace(name: str) -> None:
     frames, prefix = physical_frames(trace), trace.stacks["prefix"].tolist()
     stacks: dict[tuple[int, int], list[list[tuple[str, int]]]] = defaultdict(list)
     for _, thread in trace.threads:
-        samples = thread.load().samples
+        samples = thread.load(trace).samples
         for ts, stack in zip(samples["ts"].tolist(), samples["stack"].tolist(), strict=True):
             path = []
             while stack >= 0:
@@ -261,7 +261,7 @@ def test_frames_of_jitted_code_are_named_by_its_dump() -> None:
     of_stack, prefix = trace.stacks["frame"].tolist(), trace.stacks["prefix"].tolist()
     found: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
     for _, thread in trace.threads:
-        samples = thread.load().samples
+        samples = thread.load(trace).samples
         for ts, stack in zip(samples["ts"].tolist(), samples["stack"].tolist(), strict=True):
             path = []
             while stack >= 0:

@@ -34,7 +34,7 @@ def test_firefox_adds_up_the_same_functions(name: str, tmp_path: Path) -> None:
     thread = busiest(trace)
     with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
         functions = functions_of(cli, handle_of(cli.threads(), trace, thread))
-    assert functions == sums(weights_of(thread, thread.load().samples), Paths(trace).funcs)
+    assert functions == sums(weights_of(thread, thread.load(trace).samples), Paths(trace).funcs)
 
 
 @recordings

@@ -349,7 +349,7 @@ def test_names_of_jitted_code_have_their_inlined_functions() -> None:
             # The old form, without "jobs".
             (result,) = asked(server, "/symbolicate/v5", job)["results"]
             for offset, frame in zip(offsets, result["stacks"][0], strict=True):
-                rows = reader.frames_at(code, offset)
+                rows = reader.frames_at(trace, code, offset)
                 names = [trace.func_name(int(trace.frames["func"][row])) for row in rows]
                 assert [*(one["function"] for one in frame.get("inlines", [])), frame["function"]] == names[::-1]
                 n_inlined += len(names) > 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -493,9 +492,15 @@ class Report:
     Noting the same kind at the same place again replaces the count, so a thread that is loaded twice is counted once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, base: Report | None = None) -> None:
+        """base: the issues begin with those that it began with, or had when it was sealed, and it gets those that are
+        noted here."""
+        self._base = base
+        self._first: Notes | None = None
         self._notes: Notes = {}
-        self._withdrawn: set[tuple[str, str]] = set()
+        if base is not None:
+            self._first = base._notes if base._first is None else base._first
+            self._notes |= self._first
 
     def note(
         self,
@@ -528,29 +533,21 @@ class Report:
             raise KeyError(f"undeclared kind of issue: {kind}")
         if count > 0:
             self._notes[kind, where] = (count, offset, encodable(detail), advice)
-            self._withdrawn.discard((kind, where))
         else:
             self._notes.pop((kind, where), None)
-            self._withdrawn.add((kind, where))
+        if self._base is not None:
+            self._base.note(kind, count, offset=offset, where=where, detail=detail, advice=advice)
 
-    def mark(self) -> Notes:
-        """Returns the issues of now, for `as_at`."""
-        return dict(self._notes)
-
-    @contextmanager
-    def as_at(self, mark: Notes) -> Iterator[None]:
-        """The issues are those at the mark; then those of before, with what was noted and withdrawn in between."""
-        before, self._notes, self._withdrawn = self._notes, dict(mark), set()
-        try:
-            yield
-        finally:
-            kept = {key: note for key, note in before.items() if key not in self._withdrawn}
-            self._notes = kept | self._notes
+    def seal(self) -> None:
+        """Reports that are based on this one begin with the issues of now."""
+        if self._first is None:
+            self._first = dict(self._notes)
 
     def __iter__(self) -> Iterator[Issue]:
         """Yields the issues in the order of their declaration, each kind once."""
+        noted = list(self._notes.items())  # at once: another thread may note something
         for kind, declared in KINDS.items():
-            notes = [note for (of, _), note in self._notes.items() if of == kind]
+            notes = [note for (of, _), note in noted if of == kind]
             if notes:
                 offsets = [offset for _, offset, _, _ in notes if offset is not None]
                 yield Issue(

@@ -9,14 +9,14 @@ from itertools import count
 import numpy as np
 
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassTree, by_class, counted
-from traceferry.model import SAMPLES, Array, HeapSnapshot, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import SAMPLES, Array, HeapSnapshot, Process, Table, Thread, ThreadData, TraceBuilder
 
 NO_SITE = "[no recorded site]"
 OBJECTS = ("Objects", "green")
 ROOTS = ("Roots", "grey")
 
 
-def views_of(trace: Trace, process: Process) -> list[Thread]:
+def views_of(trace: TraceBuilder, process: Process) -> list[Thread]:
     """A thread for each heap snapshot whose samples are the tree of classes and weigh bytes; and one of the stacks that
     allocated the objects, where they are known. Loads each snapshot once, to see if they are."""
     for category in (OBJECTS, ROOTS):
@@ -25,27 +25,27 @@ def views_of(trace: Trace, process: Process) -> list[Thread]:
     used = {thread.tid for thread in process.threads}
     free = (tid for tid in count(1) if tid not in used)
 
-    def add(name: str, snapshot: HeapSnapshot, load: Callable[[], ThreadData]) -> None:
+    def add(name: str, snapshot: HeapSnapshot, make: Callable[[TraceBuilder], ThreadData]) -> None:
         start, end = snapshot.start_ts, snapshot.end_ts
-        threads.append(Thread(next(free), name, False, start, end, load, sample_unit="bytes"))
+        threads.append(Thread(next(free), name, False, start, end, make, sample_unit="bytes"))
 
     for nth, snapshot in enumerate(process.heap_snapshots, 1):
         name = f"heap shot {nth}"
-        add(name, snapshot, partial(_tree_samples, trace, name, snapshot))
-        if np.any(snapshot.load().objects["site"] >= 0):
-            add(f"{name} by allocation site", snapshot, partial(_site_samples, trace, snapshot))
+        add(name, snapshot, partial(_tree_samples, name, snapshot))
+        if np.any(snapshot.load(trace).objects["site"] >= 0):
+            add(f"{name} by allocation site", snapshot, partial(_site_samples, snapshot))
     return threads
 
 
-def _tree_samples(trace: Trace, name: str, snapshot: HeapSnapshot) -> ThreadData:
-    tree = by_class(trace, snapshot.load())
+def _tree_samples(name: str, snapshot: HeapSnapshot, trace: TraceBuilder) -> ThreadData:
+    tree = by_class(trace, snapshot.load(trace))
     trace.report.note("heap_depth_cut", tree.n_cut, where=name, detail=name)
     stacks = _stacks(trace, tree)
     held = tree.objects > 0
     return _samples(snapshot, stacks[held], tree.bytes[held])
 
 
-def _stacks(trace: Trace, tree: ClassTree) -> Array:
+def _stacks(trace: TraceBuilder, tree: ClassTree) -> Array:
     """A stack of the trace for each row; -1 for tops that hold nothing."""
     is_used = tree.objects > 0
     is_used[tree.parent[len(tree.tops) :]] = True
@@ -61,9 +61,9 @@ def _stacks(trace: Trace, tree: ClassTree) -> Array:
     return np.array(stacks, np.int32)
 
 
-def _site_samples(trace: Trace, snapshot: HeapSnapshot) -> ThreadData:
+def _site_samples(snapshot: HeapSnapshot, trace: TraceBuilder) -> ThreadData:
     """What lives by the stack that allocated it; by class where that is not known."""
-    objects = snapshot.load().objects
+    objects = snapshot.load(trace).objects
     site, size, class_name = objects["site"], objects["size"], objects["class_name"]
     stacks, group = np.unique(site[site >= 0], return_inverse=True)
     classes, class_group = np.unique(class_name[site < 0], return_inverse=True)
@@ -80,12 +80,12 @@ def _samples(snapshot: HeapSnapshot, stacks: Array, sizes: Array) -> ThreadData:
     return ThreadData(samples=Table(SAMPLES, {"ts": ts, "stack": stacks, "weight": sizes}))
 
 
-def class_frame(trace: Trace, class_name: int) -> int:
+def class_frame(trace: TraceBuilder, class_name: int) -> int:
     """The frame that stands for a class's objects, in stacks of allocations and of heaps. class_name: a string of the
     trace, -1 is unknown."""
     return _frame(trace, trace.strings[class_name] or UNKNOWN_CLASS, OBJECTS)
 
 
-def _frame(trace: Trace, name: str, category: tuple[str, str]) -> int:
+def _frame(trace: TraceBuilder, name: str, category: tuple[str, str]) -> int:
     func = trace.funcs.intern(name=trace.strings.intern(name))
     return trace.frames.intern(func=func, category=trace.add_category(*category))

@@ -88,22 +88,6 @@ class Nodes:
     def grow(self, size: int) -> None:
         self._table.grow(self.n, size)
 
-    def mark(self) -> Any:
-        return self.n
-
-    def cut(self, mark: Any) -> Any:
-        """Leaves the first nodes only. Returns the others, None if there are none."""
-        if mark == self.n:
-            return None
-        rest = self.parent[mark:].copy(), self.key[mark:].copy()
-        self._table.grow(mark, self.capacity)
-        self.n = mark
-        return rest
-
-    def put_back(self, rest: Any) -> None:
-        """Adds what was cut off."""
-        self.append(*rest)
-
     def append(self, parent: Array, key: Array) -> None:
         """Adds other pairs than there are, as they are."""
         first = self.n

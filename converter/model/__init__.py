@@ -74,6 +74,7 @@ from traceferry.model.trace import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
 )  # fmt: skip
 
 __all__ = [
@@ -138,6 +139,7 @@ __all__ = [
     "Thread",
     "ThreadData",
     "Trace",
+    "TraceBuilder",
     "containing_interval",
     "describe",
     "distinct",

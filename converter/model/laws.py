@@ -22,6 +22,7 @@ from traceferry.model import (
     Table,
     ThreadData,
     Trace,
+    TraceBuilder,
 )
 
 
@@ -30,9 +31,9 @@ def check(trace: Trace) -> list[str]:
     the global tables are checked: loading may add to them."""
     if trace.clock is None:
         return ["the trace has no clock"]
-    broken: list[str] = []
+    trace, broken = trace.opened(), []
     for process, thread in trace.threads:
-        broken += _check_thread(trace, thread.load(), f"thread {process.pid}/{thread.tid}")
+        broken += _check_thread(trace, thread.load(trace), f"thread {process.pid}/{thread.tid}")
     for process in trace.processes:
         broken += _check_lifetimes(process)
         for nth, snapshot in enumerate(process.heap_snapshots, 1):
@@ -60,7 +61,7 @@ def _sizes(trace: Trace) -> dict[str, int]:
 def _check_global_tables(trace: Trace) -> list[str]:
     broken: list[str] = []
     for growing in trace.global_tables():
-        broken += _check_table(growing.table(), _sizes(trace), growing.spec.name)
+        broken += _check_table(growing, _sizes(trace), growing.spec.name)
     prefix = trace.stacks["prefix"]
     if np.any(prefix >= np.arange(len(prefix))):
         broken.append("stacks: a prefix is not smaller than its stack")
@@ -83,7 +84,7 @@ def _check_inlined(trace: Trace) -> list[str]:
 
 def _check_code_mappings(trace: Trace) -> list[str]:
     """A mapping ends after it starts, and of one process no two are at one address at one time."""
-    mappings = trace.code_mappings.table()
+    mappings = trace.code_mappings
     start, end, address = mappings["start_ts"], mappings["end_ts"], mappings["address"]
     if np.any((end >= 0) & (end < start)):
         return ["code_mappings: one ends before it starts"]
@@ -217,8 +218,8 @@ def _check_allocations(allocations: Table) -> list[str]:
     return broken
 
 
-def _check_snapshot(trace: Trace, process: Process, snapshot: HeapSnapshot, where: str) -> list[str]:
-    graph = snapshot.load()
+def _check_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot, where: str) -> list[str]:
+    graph = snapshot.load(trace)
     sizes = _sizes(trace) | {"heap_objects": len(graph.objects)}
     broken: list[str] = []
     for table in (graph.objects, graph.roots):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.model.schema import Array, TableSpec
+
+READ_ONLY = "a trace that was loaded does not change; what is opened of it can be added to"
 
 
 class Table:
@@ -37,6 +39,11 @@ class Table:
         """The rows in tables one after the other; none is empty. Here it is one."""
         if len(self):
             yield self
+
+    def seal(self) -> None:
+        """Makes its arrays read-only."""
+        for column in self.columns.values():
+            column.flags.writeable = False
 
     def totals(self) -> Array | None:
         """For a consumer that only adds rows up, where they are known without making these; None: they are not. int64,
@@ -90,6 +97,9 @@ class StreamedTable(Table):
     def pieces(self) -> Iterator[Table]:
         return self._make()
 
+    def seal(self) -> None:
+        """Leaves the pieces as they are: they are made again each time."""
+
     def totals(self) -> Array | None:
         return self._totals()
 
@@ -126,141 +136,124 @@ def rows_by_key(keys: Array) -> dict[int, Array]:
     return {int(keys[rows[0]]): rows for rows in np.split(order, begins)} if len(order) else {}
 
 
-class Grown(Protocol):
-    """What grows when threads are loaded and a trace is saved, beyond what it was when the trace was loaded."""
+class GrowingTable(Table):
+    """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once.
 
-    def mark(self) -> Any:
-        """Returns what says how large it is now."""
+    base: its rows come first; it must not grow as long as this table is used.
+    """
 
-    def cut(self, mark: Any) -> Any:
-        """Makes it as large as it was at a mark. Returns the rest, None if there is none."""
-
-    def put_back(self, rest: Any) -> None:
-        """Makes it what it was before a `cut`. It is as large as at the mark."""
-
-
-class GrowingTable:
-    """A global table while importers add to it: rows one by one, of which equal ones are one row, or many at once."""
-
-    def __init__(self, spec: TableSpec) -> None:
+    def __init__(self, spec: TableSpec, base: GrowingTable | None = None) -> None:
         self.spec = spec
+        self._base = base
         self._index: dict[tuple[Any, ...], int] = {}
         self._defaults = [c.default for c in spec.columns]
         self._places = {c.name: place for place, c in enumerate(spec.columns)}
-        self._parts: list[Table] = []
+        self._parts: list[dict[str, Array]] = [base.columns] if base is not None else []
         self._pending: list[tuple[Any, ...]] = []
-        self._n = 0
+        self._n = len(base) if base is not None else 0
+        self._is_sealed = False
 
     def __len__(self) -> int:
         return self._n
 
     def intern(self, **values: Any) -> int:
-        """The index of the row with these values; columns not named take their default."""
+        """Returns the index of the row with these values; columns not named take their default."""
         cells = self._defaults.copy()
         for name, value in values.items():
             cells[self._places[name]] = value
         row = tuple(cells)
-        index = self._index.setdefault(row, self._n)
-        if index == self._n:
-            self._pending.append(row)
-            self._n += 1
-        return index
+        index = self._index.get(row)
+        return self._added(row) if index is None else index
 
     def intern_all(self, n: int, **columns: Any) -> list[int]:
-        """As `intern` for n rows in turn. columns: a list of n values, or one value for all."""
+        """Returns the indices of n rows in turn. columns: a list of n values, or one value for all."""
         given = {name: values if isinstance(values, list) else repeat(values, n) for name, values in columns.items()}
         cells = (given.get(name, repeat(self._defaults[place], n)) for name, place in self._places.items())
-        indices: list[int] = []
-        for row in zip(*cells, strict=True):
-            index = self._index.setdefault(row, self._n)
-            if index == self._n:
-                self._pending.append(row)
-                self._n += 1
-            indices.append(index)
-        return indices
+        known = self._index.get
+        return [self._added(row) if (index := known(row)) is None else index for row in zip(*cells, strict=True)]
 
     def extend(self, **columns: Any) -> int:
         """Appends rows without looking for equal ones; returns the index of the first."""
+        self._check_open()
         part = Table(self.spec, columns)
         self._flush()
-        self._parts.append(part)
+        self._parts.append(part.columns)
         self._n += len(part)
         return self._n - len(part)
 
-    def table(self) -> Table:
+    @property
+    def columns(self) -> dict[str, Array]:  # type: ignore[override]  # joined when they are asked for
         self._flush()
         if len(self._parts) != 1:
-            names = [c.name for c in self.spec.columns]
-            joined = {n: np.concatenate([p[n] for p in self._parts]) for n in names} if self._parts else {}
-            self._parts = [Table(self.spec, joined)]
+            parts = [part for part in self._parts if len(next(iter(part.values())))] or [Table(self.spec).columns]
+            self._parts = [{name: np.concatenate([part[name] for part in parts]) for name in self._places}]
         return self._parts[0]
 
-    def __getitem__(self, name: str) -> Array:
-        return self.table()[name]
+    def seal(self) -> None:
+        super().seal()
+        self._is_sealed = True
 
-    def mark(self) -> int:
-        return self._n
+    def _added(self, row: tuple[Any, ...]) -> int:
+        """Returns the index of a row that is not in the index of this table."""
+        index = self._base._find(row) if self._base is not None else None
+        if index is None:
+            self._check_open()
+            index = self._n
+            self._pending.append(row)
+            self._n += 1
+        self._index[row] = index
+        return index
 
-    def cut(self, mark: int) -> tuple[Table, list[tuple[tuple[Any, ...], int]]] | None:
-        """See `Grown`."""
-        if mark == self._n:
-            return None
-        whole = self.table()
-        self._parts, self._n = [whole.take(slice(0, mark))], mark
-        return whole.take(slice(mark, None)), _cut_index(self._index, mark)
+    def _find(self, row: tuple[Any, ...]) -> int | None:
+        index = self._index.get(row)
+        return self._base._find(row) if index is None and self._base is not None else index
 
-    def put_back(self, rest: tuple[Table, list[tuple[tuple[Any, ...], int]]]) -> None:
-        """See `Grown`."""
-        self.extend(**rest[0].columns)
-        self._index.update(rest[1])
+    def _check_open(self) -> None:
+        if self._is_sealed:
+            raise TypeError(f"{self.spec.name}: {READ_ONLY}")
 
     def _flush(self) -> None:
         if self._pending:
-            names = [c.name for c in self.spec.columns]
-            self._parts.append(Table(self.spec, dict(zip(names, zip(*self._pending, strict=True), strict=True))))
+            columns = dict(zip(self._places, zip(*self._pending, strict=True), strict=True))
+            self._parts.append(Table(self.spec, columns).columns)
             self._pending = []
 
 
-def _cut_index(index: dict[Any, int], mark: int) -> list[tuple[Any, int]]:
-    """Takes away what stands for the rows from `mark` on, which were entered last, and returns it."""
-    rest = []
-    while index and next(reversed(index.values())) >= mark:
-        rest.append(index.popitem())
-    return rest[::-1]
-
-
 class Strings:
-    """All short texts, each once, as UTF-8 can hold them; index -1 is none."""
+    """All short texts, each once, as UTF-8 can hold them; index -1 is none. base: its texts come first."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: Strings | None = None) -> None:
+        self._base = base
         self._index: dict[str, int] = {}
-        self._list: list[str] = []
+        # The base's own list, until one is added.
+        self._list: list[str] = base._list if base is not None else []
+        self._is_sealed = False
 
     def intern(self, text: str) -> int:
+        """Returns the text's index."""
         index = self._index.get(text)
         if index is None:
             text = encodable(text)
-            index = self._index.setdefault(text, len(self._list))
-            if index == len(self._list):
-                self._list.append(text)
+            index = self._find(text)
+            if index is None:
+                index = self._added(text)
+            self._index[text] = index
         return index
 
-    def mark(self) -> int:
-        return len(self._list)
+    def seal(self) -> None:
+        self._is_sealed = True
 
-    def cut(self, mark: int) -> list[str] | None:
-        """See `Grown`."""
-        if mark == len(self._list):
-            return None
-        rest = self._list[mark:]
-        del self._list[mark:]
-        _cut_index(self._index, mark)
-        return rest
+    def _find(self, text: str) -> int | None:
+        index = self._index.get(text)
+        return self._base._find(text) if index is None and self._base is not None else index
 
-    def put_back(self, rest: list[str]) -> None:
-        """See `Grown`."""
-        for text in rest:
-            self.intern(text)
+    def _added(self, text: str) -> int:
+        if self._is_sealed:
+            raise TypeError(f"strings: {READ_ONLY}")
+        if self._base is not None and self._list is self._base._list:
+            self._list = self._list.copy()
+        self._list.append(text)
+        return len(self._list) - 1
 
     def __len__(self) -> int:
         return len(self._list)

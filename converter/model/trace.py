@@ -1,43 +1,33 @@
 """The objects of a trace: processes, threads, counters, heap snapshots, and the trace that holds them and the tables.
 
-Heavy tables belong to a thread and exist only while they are used: `Thread.load()` makes them, and they go when
+Heavy tables belong to a thread and exist only while they are used: `Thread.load` makes them, and they go when
 the caller drops them.
 """
 
 from __future__ import annotations
 
-import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
-from traceferry.common.report import Notes, Report
+from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.model.schema import (
     ALLOCATIONS,
     ARGUMENTS,
     CALLS,
-    CATEGORIES,
-    CODE,
-    CODE_MAPPINGS,
-    COVERAGE,
-    FRAMES,
-    FUNCS,
-    LIBS,
+    GLOBAL_TABLES,
     SAMPLES,
     SCHEDULING,
-    SOURCES,
-    STACKS,
     STATES,
-    SYMBOLS,
-    TIERS,
     Array,
     MarkerType,
-)  # fmt: skip
-from traceferry.model.tables import GrowingTable, Grown, Strings, Table
+)
+from traceferry.model.tables import READ_ONLY, GrowingTable, Strings, Table
 
+Kept = TypeVar("Kept")
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 
 
@@ -61,9 +51,34 @@ class Sampling(NamedTuple):
     interval_ns: int
 
 
+class Sealed:
+    """An object that can be written to until it belongs to a trace that was loaded. After that it is a TypeError."""
+
+    _is_sealed = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_sealed:
+            raise TypeError(f"{type(self).__name__}.{name}: {READ_ONLY}")
+        object.__setattr__(self, name, value)
+
+    def seal(self) -> None:
+        object.__setattr__(self, "_is_sealed", True)
+
+
+class SealedList(list[Any]):
+    """A list of a trace that was loaded."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(READ_ONLY)
+
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+
 @dataclass
 class ThreadData:
-    """The heavy tables of one thread; each is there only if the recording has it."""
+    """The heavy tables of one thread; each is there only if the recording has it. trace: has the rows that they refer
+    to."""
 
     calls: Table = field(default_factory=lambda: Table(CALLS))
     arguments: Table = field(default_factory=lambda: Table(ARGUMENTS))
@@ -72,13 +87,14 @@ class ThreadData:
     states: Table = field(default_factory=lambda: Table(STATES))
     scheduling: Table = field(default_factory=lambda: Table(SCHEDULING))
     markers: dict[MarkerType, Table] = field(default_factory=dict)
+    trace: TraceBuilder = field(init=False, repr=False, compare=False)
 
     def tables(self) -> Iterator[Table]:
         yield from (self.calls, self.arguments, self.samples, self.allocations, self.states, self.scheduling)
         yield from self.markers.values()
 
     def with_markers_of(self, other: ThreadData) -> ThreadData:
-        """These tables, and the other's markers with them."""
+        """Returns these tables, and the other's markers with them."""
         markers = dict(self.markers)
         for marker_type, table in other.markers.items():
             markers[marker_type] = markers[marker_type].merged(table) if marker_type in markers else table
@@ -86,12 +102,13 @@ class ThreadData:
 
 
 @dataclass
-class Thread:
+class Thread(Sealed):
     """One thread over its lifetime: a reused thread id is another Thread.
 
-    start_ts, end_ts: its first and last time stamp; load: makes its tables again at every call;
-    n_records: how much it holds, for the progress bar; sample_unit: what its samples weigh, where that is not what the
-    trace's samples weigh: "bytes" makes a view of sizes, "ns" and "samples" are of many recordings together.
+    start_ts, end_ts: its first and last time stamp; make: makes its tables at every call, and adds what they refer to
+    and the trace does not have; n_records: how much it holds, for the progress bar; sample_unit: what its samples
+    weigh, where that is not what the trace's samples weigh: "bytes" makes a view of sizes, "ns" and "samples" are of
+    many recordings together.
     """
 
     tid: int
@@ -99,16 +116,26 @@ class Thread:
     is_main: bool
     start_ts: int
     end_ts: int
-    load: Callable[[], ThreadData]
+    make: Callable[[TraceBuilder], ThreadData]
     n_records: int = 0
     sample_unit: str = ""
 
     def __post_init__(self) -> None:
         self.name = encodable(self.name)
 
+    def load(self, trace: Trace) -> ThreadData:
+        """Makes the tables again at every call. What they refer to and the trace does not have is added to `trace`, or
+        where that is read-only to a continuation of its own: see `ThreadData.trace`."""
+        into = trace.opened()
+        data = self.make(into)
+        data.trace = into
+        for table in data.tables():
+            table.seal()
+        return data
+
 
 @dataclass
-class Counter:
+class Counter(Sealed):
     """values: a table of COUNTER_VALUES; unit: "bytes", "count"...; color: one of the Firefox Profiler's names."""
 
     name: str
@@ -116,6 +143,10 @@ class Counter:
     doc: str
     values: Table
     color: str = "blue"
+
+    def seal(self) -> None:
+        self.values.seal()
+        super().seal()
 
 
 class HeapGraph(NamedTuple):
@@ -129,16 +160,16 @@ class HeapGraph(NamedTuple):
 
 
 class HeapSnapshot(NamedTuple):
-    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph again at every
-    call."""
+    """The heap at one moment. start_ts, end_ts: when the recorder walked it; load: makes its graph at every call, and
+    adds what it refers to and the trace does not have."""
 
     start_ts: int
     end_ts: int
-    load: Callable[[], HeapGraph]
+    load: Callable[[TraceBuilder], HeapGraph]
 
 
 @dataclass
-class Process:
+class Process(Sealed):
     pid: int
     name: str
     start_ts: int
@@ -150,6 +181,13 @@ class Process:
     def __post_init__(self) -> None:
         self.name = encodable(self.name)
 
+    def seal(self) -> None:
+        for part in (*self.threads, *self.counters):
+            part.seal()
+        for name in ("threads", "counters", "heap_snapshots"):
+            object.__setattr__(self, name, SealedList(getattr(self, name)))
+        super().seal()
+
 
 class CodeReader(Protocol):
     """Reads the code objects of one input. rows: which rows of `code` are its own; opened_ts: ns, the time in the
@@ -160,14 +198,15 @@ class CodeReader(Protocol):
     @property
     def opened_ts(self) -> int | None: ...
 
-    def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
-        """The frames of a byte of a code object, the outermost function first; never empty."""
+    def frames_at(self, trace: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
+        """Returns the frames of a byte of a code object, the outermost function first; never empty. Those that the
+        trace does not have are added to it."""
 
-    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
-        """As frames_at, but without the byte's address: the bytes of one place in the sources have the same frames."""
+    def lines_at(self, trace: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
+        """Returns the same without the byte's address: the bytes of one place in the sources have the same frames."""
 
-    def function_of(self, code: int) -> int:
-        """The frame of its function alone, without place and address."""
+    def function_of(self, trace: TraceBuilder, code: int) -> int:
+        """Returns the frame of its function alone, without place and address."""
 
     def boundaries(self, code: int) -> Sequence[int]:
         """The offsets in a code object at which the frames may change, rising; the first is 0."""
@@ -200,7 +239,8 @@ class LibraryReader(Protocol):
         """The library's machine code, as far as its file is available and has it."""
 
     def holder_of(self, pid: int, ts: int, address: int) -> tuple[int, int] | None:
-        """(library, address in it) of an absolute address in a process, at a time on the trace's clock."""
+        """Returns the library and the address in it of an absolute address in a process, at a time on the trace's
+        clock. A library that the trace does not have has a number that only this reader knows."""
 
 
 class Input(NamedTuple):
@@ -214,39 +254,58 @@ class Input(NamedTuple):
 
 
 class Trace:
-    """A whole recording. Importers intern into the global tables and append processes; exporters read.
+    """A whole recording, as it was loaded: nothing changes it. Writing to it, or adding to its tables, is a TypeError.
+
+    What is added when threads are loaded or a trace is saved goes into a continuation of it: see `opened`. Its report
+    alone grows by what is found then.
 
     start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, as text;
     code_readers: for each input with code objects, what reads them; library_readers: for each input with libraries of
     which files are here, what reads those.
     """
 
-    def __init__(self) -> None:
-        self.clock: Clock | None = None
-        self.sampling: Sampling | None = None
-        self.strings = Strings()
-        self.texts = Strings()
-        self.sources = GrowingTable(SOURCES)
-        self.libs = GrowingTable(LIBS)
-        self.symbols = GrowingTable(SYMBOLS)
-        self.categories = GrowingTable(CATEGORIES)
-        self.tiers = GrowingTable(TIERS)
-        self.funcs = GrowingTable(FUNCS)
-        self.code = GrowingTable(CODE)
-        self.code_mappings = GrowingTable(CODE_MAPPINGS)
-        self.frames = GrowingTable(FRAMES)
-        self.stacks = GrowingTable(STACKS)
-        self.coverage = GrowingTable(COVERAGE)
-        self.code_readers: list[CodeReader] = []
-        self.library_readers: list[LibraryReader] = []
-        self.processes: list[Process] = []
-        self.inputs: list[Input] = []
-        self.attributes: dict[str, str] = {}
-        self.report = Report()
-        self.bounds: tuple[int, int] | None = None
-        self._grown: list[weakref.ref[Grown]] = []
-        self._marks: list[tuple[Grown, Any]] = []
-        self._noted: list[Notes] = []
+    clock: Clock | None
+    sampling: Sampling | None
+    strings: Strings
+    texts: Strings
+    sources: Table
+    libs: Table
+    symbols: Table
+    categories: Table
+    tiers: Table
+    funcs: Table
+    code: Table
+    code_mappings: Table
+    frames: Table
+    stacks: Table
+    coverage: Table
+    code_readers: Sequence[CodeReader]
+    library_readers: Sequence[LibraryReader]
+    processes: Sequence[Process]
+    inputs: Sequence[Input]
+    attributes: Mapping[str, str]
+    report: Report
+    bounds: tuple[int, int] | None
+
+    def __init__(self, like: Trace, **others: Any) -> None:
+        """Makes a trace with the content of one that is complete. others: attributes that have other values."""
+        content = {name: vars(like)[name] for name in Trace.__annotations__} | others
+        for name in ("code_readers", "library_readers", "processes", "inputs"):
+            content[name] = SealedList(content[name])
+        content["attributes"] = MappingProxyType(dict(content["attributes"]))
+        vars(self).update(content)
+        parts: tuple[Strings | Table | Process | Report, ...]
+        parts = (self.strings, self.texts, *self.global_tables(), *self.processes, self.report)
+        for part in parts:
+            part.seal()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError(f"Trace.{name}: {READ_ONLY}")
+
+    def opened(self) -> TraceBuilder:
+        """Returns a continuation of the trace that can be added to: rows from the length of a table of the trace on are
+        those that only the continuation has."""
+        return TraceBuilder(self)
 
     @property
     def threads(self) -> list[tuple[Process, Thread]]:
@@ -268,9 +327,90 @@ class Trace:
         return self.clock.unix_zero_ns + self.start_ts
 
     def code_reader(self, code: int) -> CodeReader:
-        """Of a row of `code`. Importers add readers in the order of their rows."""
+        """Returns what reads a row of `code`. Importers add readers in the order of their rows."""
         nth = bisect_right(self.code_readers, code, key=lambda reader: reader.rows.start) - 1
         return self.code_readers[nth]
+
+    def func_name(self, func: int) -> str:
+        return self.strings[int(self.funcs["name"][func])]
+
+    def global_tables(self) -> Sequence[Table]:
+        return (
+            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code,
+            self.code_mappings, self.frames, self.stacks, self.coverage,
+        )  # fmt: skip
+
+
+class TraceBuilder(Trace):
+    """A trace while it is made: importers intern into the global tables and append processes. Of another trace, its
+    continuation: its tables begin with the other's rows, and what is noted in its report is noted in the other's, too.
+    """
+
+    sources: GrowingTable
+    libs: GrowingTable
+    symbols: GrowingTable
+    categories: GrowingTable
+    tiers: GrowingTable
+    funcs: GrowingTable
+    code: GrowingTable
+    code_mappings: GrowingTable
+    frames: GrowingTable
+    stacks: GrowingTable
+    coverage: GrowingTable
+    code_readers: list[CodeReader]
+    library_readers: list[LibraryReader]
+    processes: list[Process]
+    inputs: list[Input]
+    attributes: dict[str, str]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def __init__(self, of: Trace | None = None) -> None:
+        self._of = of
+        self.clock = of.clock if of else None
+        self.sampling = of.sampling if of else None
+        self.bounds = of.bounds if of else None
+        self.strings = Strings(of.strings if of else None)
+        self.texts = Strings(of.texts if of else None)
+        for spec in GLOBAL_TABLES:
+            setattr(self, spec.name, GrowingTable(spec, getattr(of, spec.name, None)))
+        self.code_readers = list(of.code_readers) if of else []
+        self.library_readers = list(of.library_readers) if of else []
+        self.processes = list(of.processes) if of else []
+        self.inputs = list(of.inputs) if of else []
+        self.attributes = dict(of.attributes) if of else {}
+        self.report = Report(of.report if of else None)
+        self._kept: dict[int, tuple[object, Any]] = {}
+
+    def done(self) -> Trace:
+        """Returns the trace that was made. This builder, whose tables it has, is read-only from now on."""
+        self.sort()
+        return Trace(self)
+
+    def sort(self) -> None:
+        """Brings processes into the order of their start; threads with the main one first, then by start. Ties go by
+        number. Fixes the bounds: exporters ask for them with every thread."""
+        for process in self.processes:
+            process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
+        self.processes.sort(key=lambda p: (p.start_ts, p.pid))
+        self.bounds = self.start_ts, self.end_ts
+
+    def opened(self) -> TraceBuilder:
+        return self
+
+    def again(self) -> TraceBuilder:
+        """Returns another continuation of what this one continues. What is noted there is noted here, too."""
+        other = TraceBuilder(self._of)
+        other.report = Report(self.report)
+        return other
+
+    def kept(self, owner: object, make: Callable[[], Kept]) -> Kept:
+        """Returns what `owner` keeps about this trace, made at the first call: as which rows it has added."""
+        if id(owner) not in self._kept:
+            self._kept[id(owner)] = owner, make()
+        found: Kept = self._kept[id(owner)][1]
+        return found
 
     def join_clock(self, clock: Clock, within_ns: int = 0) -> int:
         """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns: 0 for
@@ -286,53 +426,6 @@ class Trace:
             self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
         return 0
 
-    def sort(self) -> None:
-        """Processes by their start; threads with the main one first, then by start. Ties go by number. Fixes the
-        bounds: exporters ask for them with every thread."""
-        for process in self.processes:
-            process.threads.sort(key=lambda t: (not t.is_main, t.start_ts, t.tid))
-        self.processes.sort(key=lambda p: (p.start_ts, p.pid))
-        self.bounds = self.start_ts, self.end_ts
-
-    def grows(self, grown: Grown) -> None:
-        """Says that something holds rows of the trace's tables, and adds to them when threads are loaded."""
-        if not self._marks:
-            self._grown.append(weakref.ref(grown))
-
-    def mark_loaded(self) -> None:
-        """Importers have added what they add when a trace is loaded: each `as_loaded` begins here."""
-        kept = [grown for ref in self._grown if (grown := ref()) is not None]
-        tables: list[Grown] = [self.strings, self.texts, *self.global_tables()]
-        # Lists that the parts of this trace share: see `select`.
-        self._marks[:] = [(grown, grown.mark()) for grown in (*tables, *kept)]
-        self._noted[:] = [self.report.mark()]
-
-    @contextmanager
-    def as_loaded(self) -> Iterator[None]:
-        """The tables and the report are as they were when the trace was loaded, whatever has been loaded or saved
-        since; then as they were before, and the report has what was noted in between, too. Not for several threads at
-        once."""
-        if not self._marks:
-            self.mark_loaded()
-        rests = [(grown, mark, grown.cut(mark)) for grown, mark in self._marks]
-        try:
-            with self.report.as_at(self._noted[0]):
-                yield
-        finally:
-            for grown, mark, rest in rests:
-                grown.cut(mark)
-                if rest is not None:
-                    grown.put_back(rest)
-
     def add_category(self, name: str, color: str) -> int:
-        """A row of `categories`."""
+        """Returns the row of `categories`."""
         return self.categories.intern(name=self.strings.intern(name), color=self.strings.intern(color))
-
-    def func_name(self, func: int) -> str:
-        return self.strings[int(self.funcs["name"][func])]
-
-    def global_tables(self) -> Sequence[GrowingTable]:
-        return (
-            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code,
-            self.code_mappings, self.frames, self.stacks, self.coverage,
-        )  # fmt: skip

@@ -36,7 +36,7 @@ class Snapshot:
 
     def __init__(self, trace: Trace, rows: Array) -> None:
         """rows: of the trace's `code_mappings`."""
-        mappings = trace.code_mappings.table().take(rows)
+        mappings = trace.code_mappings.take(rows)
         mappings = mappings.take(np.argsort(mappings["address"], kind="stable"))
         self.start: Array = mappings["address"]
         self.code: Array = mappings["code"]
@@ -57,7 +57,8 @@ class CodeMap:
     """The code objects of a trace: by address and time, and by library and address."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+        # Frames are made when they are asked for.
+        self._trace = trace.opened()
 
     # ------------------------------------------------------------ which code object
 
@@ -118,7 +119,7 @@ class CodeMap:
 
     def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
         """Returns rows of the trace's frames, the outermost first."""
-        return self._trace.code_reader(code).frames_at(code, offset)
+        return self._trace.code_reader(code).frames_at(self._trace, code, offset)
 
     def boundaries(self, code: int) -> Sequence[int]:
         """Returns the offsets at which the frames may change."""
@@ -129,7 +130,7 @@ class CodeMap:
 
     def calls(self, stacks: Iterable[Iterable[int]]) -> dict[int, Call]:
         """Returns name, source and line of each frame."""
-        trace, frames = self._trace, self._trace.frames.table()
+        trace, frames = self._trace, self._trace.frames
         rows = np.array(sorted({frame for stack in stacks for frame in stack}), np.int64)
         func, source = frames["func"][rows], frames["source"][rows]
         source = np.where(source >= 0, source, trace.funcs["source"][func])

@@ -6,16 +6,16 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from traceferry.model import Array, Trace, sums
+from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.jit_names.patterns import CATEGORY_COLORS, Tier
 
 
-def add_category(trace: Trace, name: str) -> int:
+def add_category(trace: TraceBuilder, name: str) -> int:
     """Returns a row of `categories` for one of CATEGORY_COLORS."""
     return trace.add_category(name, CATEGORY_COLORS[name])
 
 
-def add_tier(trace: Trace, tier: Tier) -> int:
+def add_tier(trace: TraceBuilder, tier: Tier) -> int:
     """Returns a row of `tiers`."""
     intern = trace.strings.intern
     return trace.tiers.intern(name=intern(tier.name), family=intern(tier.family), color=intern(tier.color))
@@ -60,7 +60,7 @@ class CodeMappings:
         """Returns the latest address of the object."""
         return self._address[self._latest[code]]
 
-    def add_to(self, trace: Trace) -> None:
+    def add_to(self, trace: TraceBuilder) -> None:
         """Adds rows to the table `code_mappings`."""
         if not self._code:
             return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import SAMPLES, Array, CodeReader, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import SAMPLES, Array, CodeReader, Process, Table, Thread, ThreadData, TraceBuilder
 
 MAX_INLINED_FRAMES = 1 << 20  # of one input
 
@@ -21,7 +21,7 @@ class Weights(NamedTuple):
     n_bytes: Array
 
 
-def by_stretch(trace: Trace, reader: CodeReader, codes: Iterable[int], where: str) -> Weights:
+def by_stretch(trace: TraceBuilder, reader: CodeReader, codes: Iterable[int], where: str) -> Weights:
     """Returns weights of each stretch of these code objects between two changes of its frames, at the time of the load.
     Beyond MAX_INLINED_FRAMES the function alone. where: the input, for the report."""
     ts: list[int] = []
@@ -37,7 +37,7 @@ def by_stretch(trace: Trace, reader: CodeReader, codes: Iterable[int], where: st
         for begin, until in pairwise([*reader.boundaries(code), end]):
             is_left_out = n_frames >= MAX_INLINED_FRAMES
             stack = -1
-            for frame in (reader.function_of(code),) if is_left_out else reader.lines_at(code, begin):
+            for frame in (reader.function_of(trace, code),) if is_left_out else reader.lines_at(trace, code, begin):
                 stack = trace.stacks.intern(prefix=stack, frame=frame)
                 n_frames += 1
             ts.append(int(loaded_at[code]))
@@ -57,6 +57,6 @@ def view_of(parts: Sequence[Weights], process: Process, tid: int, name: str) -> 
     if np.any(ts[1:] < ts[:-1]):
         samples = samples.take(np.argsort(ts, kind="stable"))
     return Thread(
-        tid, name, False, process.start_ts, process.end_ts, lambda: ThreadData(samples=samples), len(samples),
+        tid, name, False, process.start_ts, process.end_ts, lambda _: ThreadData(samples=samples), len(samples),
         sample_unit="bytes",
     )  # fmt: skip

@@ -109,7 +109,7 @@ class CodeSymbols:
 
 def _chosen(trace: Trace, code_map: CodeMap, at_ts: int | None) -> Array:
     """Returns rows of the trace's mappings that do not overlap."""
-    mappings = trace.code_mappings.table()
+    mappings = trace.code_mappings
     rows = np.flatnonzero(trace.code["size"][mappings["code"]] > 0)
     if at_ts is not None:
         rows = rows[code_map.are_alive(rows, at_ts)]

@@ -23,7 +23,7 @@ def what_would_fit(trace: Trace, size: int, limit: int) -> str:
     limits = np.array([0, *CANDIDATES_NS], np.int64)
     counts, rows = np.zeros(len(limits), np.int64), np.zeros(SLICES)
     for _, thread in trace.threads:
-        data = thread.load()
+        data = thread.load(trace)
         counts += count_lasting(data.calls, limits, ROWS_LOOKED_AT)
         rows += _rows_by_slice(trace, data)
     by_range = f"--range 0,{format_duration(_end_of_share(trace, rows, share))}"

@@ -14,7 +14,6 @@ from traceferry.model import (
     ENTRY_LOST,
     OPEN_AT_START,
     Array,
-    GrowingTable,
     StreamedTable,
     Table,
     sums,
@@ -145,7 +144,7 @@ class CallTotals:
     frames, funcs: of the trace; both may grow while the pieces of a thread are made.
     """
 
-    def __init__(self, frames: GrowingTable, funcs: GrowingTable) -> None:
+    def __init__(self, frames: Table, funcs: Table) -> None:
         self._frames = frames
         self._funcs = funcs
         self._func_of_frame = np.zeros(0, np.int32)

@@ -22,7 +22,6 @@ cdef class MethodTable:
     cdef int32_t n_defined
     cdef int32_t n_named
     cdef object nameless
-    cdef object __weakref__
 
     cdef inline int32_t find(self, uint64_t pointer) noexcept nogil:
         """Returns the number of a pointer; -1: it has none."""

@@ -78,26 +78,14 @@ cdef class MethodTable:
         self.name()
         return np.asarray(found)
 
-    def mark(self):
-        return self.n_named
-
-    def cut(self, mark):
-        """See `model.Grown`: the pointers that were named since are unknown."""
-        if mark == self.n_named:
-            return None
-        rest = [column[mark:self.n_named].copy() for column in self.columns()]
-        self.count[0] = self.n_named = mark
-        self.resize(self.last.shape[0])
-        return rest
-
-    def put_back(self, rest):
-        """See `model.Grown`."""
-        cdef int32_t first = self.n_named
-        cdef int32_t n = first + len(rest[0])
-        for column, values in zip(self.columns(), rest, strict=True):
-            column[first:n] = values
-        self.count[0] = self.n_named = n
-        self.enter(first)
+    def continued(self, nameless):
+        """Returns a copy, in which pointers that are not defined get their frames from another function."""
+        none = [column[:0] for column in self.columns()]
+        cdef MethodTable other = MethodTable(none[1], none[4], none[2], nameless)
+        other.nth, other.pointer, other.frame, other.last, other.defined_ts = [c.copy() for c in self.columns()]
+        other.slots, other.count = np.array(self.slots), np.array(self.count)
+        other.n_defined, other.n_named = self.n_defined, self.n_named
+        return other
 
     cdef list columns(self):
         return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,14 +9,14 @@ import numpy as np
 
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
-from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace
+from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.balance import Part, calls_lasting, calls_within
 
 THREADS_LISTED = 30
 
 LATEST = (1 << 63) - 1
 
-Change = Callable[[ThreadData], ThreadData]
+Change = Callable[[TraceBuilder, ThreadData], ThreadData]
 
 
 def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
@@ -26,9 +25,8 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
     start_ts = max(start_ts, trace.start_ts)
     stop_ts = max(start_ts, min(end_ts, trace.end_ts + 1, LATEST))
     end_ts = max(start_ts, min(end_ts, trace.end_ts))
-    selected = _changed(trace, lambda data: _cut(data, start_ts, stop_ts))
-    selected.bounds = (start_ts, end_ts)
-    for process in selected.processes:
+    processes = _changed(trace, lambda _, data: _cut(data, start_ts, stop_ts))
+    for process in processes:
         process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
         for thread in process.threads:
             thread.start_ts, thread.end_ts = _clamp(thread.start_ts, thread.end_ts, start_ts, end_ts)
@@ -37,7 +35,7 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
         process.heap_snapshots = [
             s._replace(end_ts=min(s.end_ts, end_ts)) for s in process.heap_snapshots if start_ts <= s.start_ts < stop_ts
         ]
-    return selected
+    return Trace(trace, processes=processes, bounds=(start_ts, end_ts))
 
 
 def select_lasting(trace: Trace, min_ns: int) -> Trace:
@@ -45,7 +43,7 @@ def select_lasting(trace: Trace, min_ns: int) -> Trace:
     the report says so once all are loaded."""
     some_thread_has_calls = False
 
-    def change(data: ThreadData) -> ThreadData:
+    def change(trace: TraceBuilder, data: ThreadData) -> ThreadData:
         nonlocal some_thread_has_calls
         # To count the rows of a streamed table is to make them all; importers stream only what is there.
         has_calls = type(data.calls) is StreamedTable or len(data.calls) > 0
@@ -53,21 +51,19 @@ def select_lasting(trace: Trace, min_ns: int) -> Trace:
         trace.report.note("min_duration_unused", int(not some_thread_has_calls))
         return _with_calls(data, lambda calls: calls_lasting(calls, min_ns))
 
-    return _changed(trace, change)
+    return Trace(trace, processes=_changed(trace, change))
 
 
 def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
     """Only the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex; else
     the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
     chosen = {id(thread) for text in wanted for thread in _threads_called(trace, text)}
-    selected = copy.copy(trace)
-    selected.bounds = (trace.start_ts, trace.end_ts)
-    selected.processes = [
+    processes = [
         replace(process, threads=threads)
         for process in trace.processes
         if (threads := [thread for thread in process.threads if id(thread) in chosen])
     ]
-    return selected
+    return Trace(trace, processes=processes, bounds=(trace.start_ts, trace.end_ts))
 
 
 def _threads_called(trace: Trace, text: str) -> list[Thread]:
@@ -94,10 +90,8 @@ def _number(text: str) -> int | None:
         return None
 
 
-def _changed(trace: Trace, change: Change) -> Trace:
-    selected = copy.copy(trace)
-    selected.processes = [_changed_process(process, change) for process in trace.processes]
-    return selected
+def _changed(trace: Trace, change: Change) -> list[Process]:
+    return [_changed_process(process, change) for process in trace.processes]
 
 
 def _changed_process(process: Process, change: Change) -> Process:
@@ -109,8 +103,8 @@ def _changed_process(process: Process, change: Change) -> Process:
 
 
 def _changed_thread(thread: Thread, change: Change) -> Thread:
-    load = thread.load
-    return replace(thread, load=lambda: change(load()))
+    make = thread.make
+    return replace(thread, make=lambda trace: change(trace, make(trace)))
 
 
 def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from traceferry.kernels import tables_kernel
 from traceferry.kernels.tables import Nodes
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 
 FIRST_NODES = 1 << 10
 
@@ -14,10 +14,9 @@ FIRST_NODES = 1 << 10
 class StackTable(Nodes):
     """The trace's stacks: pairs of a prefix and a frame."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         super().__init__()
         self._stacks = trace.stacks
-        trace.grows(self)
         self.refresh()
 
     def refresh(self) -> None:
@@ -34,7 +33,7 @@ class StackTable(Nodes):
             self._stacks.extend(prefix=self.parent[new], frame=self.key[new])
 
 
-def intern_stacks(trace: Trace, frames: Array, lengths: Array) -> Array:
+def intern_stacks(trace: TraceBuilder, frames: Array, lengths: Array) -> Array:
     """The stacks of lists of frames one after the other, the innermost of each first; int32, -1 is none."""
     table = StackTable(trace)
     stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0

@@ -79,7 +79,7 @@ def _write_thread(
     json: JsonWriter, trace: Trace, process: Process, tid: int, name: str, unit: str, samples: Weights,
     kind: str = "default",
 ) -> None:  # fmt: skip
-    thread = Thread(tid, name, False, trace.start_ts, trace.end_ts, ThreadData)
+    thread = Thread(tid, name, False, trace.start_ts, trace.end_ts, lambda _: ThreadData())
     n = len(samples.stack)
     with json.object():
         json.members(thread_head(trace, process, thread) | {"processType": kind})

@@ -22,6 +22,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     Trace,
+    TraceBuilder,
     sums,
 )
 
@@ -78,19 +79,19 @@ def pids_of(trace: Trace) -> dict[int, str]:
     return pids
 
 
-def threads_of(trace: Trace) -> list[tuple[Process, Thread]]:
+def threads_of(trace: TraceBuilder) -> list[tuple[Process, Thread]]:
     """In the order of the tracks: a process's threads, those that count bytes last, with a view of each heap snapshot.
     A process that has only counters gets a thread to show them at."""
     threads = []
     for process in trace.processes:
         own = process.threads + _heap_views(trace, process)
         if not own and process.counters:
-            own = [Thread(process.pid, process.name, True, process.start_ts, process.end_ts, ThreadData)]
+            own = [Thread(process.pid, process.name, True, process.start_ts, process.end_ts, lambda _: ThreadData())]
         threads += [(process, thread) for thread in sorted(own, key=lambda t: t.sample_unit == "bytes")]
     return threads
 
 
-def _heap_views(trace: Trace, process: Process) -> list[Thread]:
+def _heap_views(trace: TraceBuilder, process: Process) -> list[Thread]:
     if not process.heap_snapshots:
         return []
     from traceferry.heap.views import views_of
@@ -219,7 +220,7 @@ class Categories:
     def update(self) -> None:
         """Takes what the trace has by now; what was there before keeps its indices."""
         trace = self._trace
-        categories, tiers = trace.categories.table(), trace.tiers.table()
+        categories, tiers = trace.categories, trace.tiers
         # Index -1, none, finds the last element: "Other".
         of_category = [
             self._entry(trace.strings[n], trace.strings[c])
@@ -265,7 +266,7 @@ class Categories:
 
 
 def libs(trace: Trace) -> list[dict[str, Any]]:
-    table = trace.libs.table()
+    table = trace.libs
     rows = []
     for name, debug_id, code_id, arch in zip(*(table[c] for c in ("name", "debug_id", "code_id", "arch")), strict=True):
         file = trace.strings[int(name)]

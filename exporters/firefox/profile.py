@@ -22,14 +22,14 @@ from traceferry.exporters.firefox.meta import Activity, Categories, counters, li
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
-from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.paths import SampleTimes
 
 GRAPH_PIXELS = 1000
 NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}
 
 
-def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
     records done."""
     json = JsonWriter(out)
@@ -40,7 +40,7 @@ def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
     with json.object():
         with json.array("threads"):
             for process, thread in threads:
-                data = thread.load()
+                data = thread.load(trace)
                 progress(thread.n_records // 2)
                 for part, part_data in parts(thread, data):
                     written.append((process, part))
@@ -123,8 +123,9 @@ def _view_head(process: Process, thread: Thread, pid: str) -> dict[str, Any]:
 def _write_empty_thread(json: JsonWriter) -> None:
     """The viewer refuses a profile without threads."""
     process = Process(0, "empty recording", 0, 0)
+    thread = Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
     with json.object():
-        json.members(thread_head(Trace(), process, Thread(0, "empty recording", True, 0, 0, ThreadData)))
+        json.members(thread_head(TraceBuilder(), process, thread))
         json.member("samples", {"stack": [], "time": [], "weight": None, "weightType": "samples", "length": 0})
         json.member("markers", NO_MARKERS)
 

@@ -68,7 +68,7 @@ class Stacks:
             self._paths = CallPaths()
         known = len(self._index) - 1
         if len(self._trace.stacks) > known:
-            stacks = self._trace.stacks.table()
+            stacks = self._trace.stacks
             n_new = len(stacks) - known
             first = self._paths.n
             self._index = np.concatenate((self._index[:-1], np.arange(first, first + n_new), [-1])).astype(np.int32)
@@ -77,7 +77,7 @@ class Stacks:
 
 
 def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:
-    frames, funcs = _with_code(trace, trace.frames.table()), trace.funcs.table()
+    frames, funcs = _with_code(trace, trace.frames), trace.funcs
     has_address = _has_address(trace, frames)
     symbols, symbol_of_frame = _used_symbols(trace, frames, has_address)
     with json.object("shared"):
@@ -156,7 +156,7 @@ def _write_symbols(json: JsonWriter, symbols: Table, strings: StringArray) -> No
 
 
 def _write_sources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
-    table = trace.sources.table()
+    table = trace.sources
     n = len(table)
     nulls, ones = np.full(n, -1, np.int32), np.ones(n, np.int32)
     with json.table("sources", n):
@@ -180,7 +180,7 @@ def _with_code(trace: Trace, frames: Table) -> Table:
     """Compiled functions whose frame tells no place, as in the tree of code sizes, get the start of their first code
     object of that tier: without an address, the viewer asks neither for their source nor for their instructions. Those
     that others are inlined into stay without: all of them have to be at one address."""
-    code, stacks = trace.code.table(), trace.stacks.table()
+    code, stacks = trace.code, trace.stacks
     first: Array
     keys, first = np.unique(code["func"].astype(np.int64) << 32 | code["tier"] + 1, return_index=True)
     inlined = (frames["inline_depth"][stacks["frame"]] > 0) & (stacks["prefix"] >= 0)
@@ -215,7 +215,7 @@ def _resource_of_func(frames: Table, n_funcs: int) -> Array:
 
 def _used_symbols(trace: Trace, frames: Table, has_address: Array) -> tuple[Table, Array]:
     """The symbols that frames refer to, and each frame's index into them."""
-    symbols = trace.symbols.table()
+    symbols = trace.symbols
     usable = (symbols["lib"] >= 0) & (symbols["address"] >= 0) & (symbols["address"] <= MAX_ADDRESS)
     of_frame = np.where(has_address, frames["symbol"], -1)
     used = np.zeros(len(symbols), bool)

@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from traceferry.files.output import Output
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 
 LEVEL = 6
 # The printable characters without those that mean something to HTML: two of them are 13 bits, the high ones first.
@@ -59,8 +59,8 @@ class Compressed:
 
 
 def exported(
-    write: Callable[[Trace, Output, Callable[[int], None]], None],
-    trace: Trace,
+    write: Callable[[TraceBuilder, Output, Callable[[int], None]], None],
+    trace: TraceBuilder,
     limit: int,
     progress: Callable[[int], None],
 ) -> Compressed | None:
@@ -69,8 +69,7 @@ def exported(
     sink = Compressed(limit)
     try:
         out = Output(sink, gzip=False)
-        with trace.as_loaded():
-            write(trace, out, progress)
+        write(trace.again(), out, progress)
         out.finish()
         sink.finish()
     except BaseException as error:

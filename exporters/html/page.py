@@ -21,7 +21,7 @@ from traceferry.exporters.html import web
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, PageData
 from traceferry.files.output import Output
-from traceferry.model import Trace
+from traceferry.model import Trace, TraceBuilder
 
 # In the order in which they build on each other.
 SCRIPTS = (
@@ -36,7 +36,7 @@ class Embeddable(NamedTuple):
     name: str
     suffix: str
     viewer: str
-    write: Callable[[Trace, Output, Callable[[int], None]], None]
+    write: Callable[[TraceBuilder, Output, Callable[[int], None]], None]
 
 
 EMBEDDED = (
@@ -51,7 +51,7 @@ DATA_PER_EMBEDDED = 0.01
 
 
 def write(
-    trace: Trace, out: Output, progress: Callable[[int], None] = lambda _: None, without: Collection[str] = ()
+    trace: TraceBuilder, out: Output, progress: Callable[[int], None] = lambda _: None, without: Collection[str] = ()
 ) -> None:
     """Writes the page. without: names of embedded formats that are left out. Loads each thread once, and once more for
     each embedded format."""
@@ -89,7 +89,7 @@ class Shared:
 
 
 def _write_page(
-    trace: Trace, out: Output, page: PageData, wanted: Sequence[Embeddable], profiles: dict[str, Compressed]
+    trace: TraceBuilder, out: Output, page: PageData, wanted: Sequence[Embeddable], profiles: dict[str, Compressed]
 ) -> None:
     embedded = [_embedded(trace, embeddable, profiles.get(embeddable.name)) for embeddable in wanted]
     budget = MOST_DATA + int(DATA_PER_EMBEDDED * sum(text_size(made.size) for made in profiles.values()))

@@ -18,7 +18,7 @@ from traceferry.analysis.totals import tree_kernel
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
 from traceferry.heap.views import views_of
-from traceferry.model import Array, Trace, sums
+from traceferry.model import Array, Trace, TraceBuilder, sums
 
 Json = dict[str, Any]
 LONGEST_NAME = 1000
@@ -66,13 +66,13 @@ class PageData:
         self._lines = _Lines(trace, collected, trees)
 
     @classmethod
-    def of(cls, trace: Trace, progress: Callable[[int], None]) -> PageData:
+    def of(cls, trace: TraceBuilder, progress: Callable[[int], None]) -> PageData:
         trees = Trees(trace)
         collected = collect(trace, trees, progress)
         page = cls(trace, collected, trees)
         for nth, process in enumerate(trace.processes):
             for view in views_of(trace, process) if process.heap_snapshots else ():
-                trees.add_view(nth, view, view.load())
+                trees.add_view(nth, view, view.load(trace))
         _add_live(trees)
         return page
 
@@ -115,7 +115,7 @@ class PageData:
     @cached_property
     def _lib_of_func(self) -> Array:
         """The library of the first frame that has one, -1 is none."""
-        frames = self._trace.frames.table()
+        frames = self._trace.frames
         found = np.full(len(self._trace.funcs), -1, np.int32)
         rows = np.flatnonzero(frames["lib"] >= 0)[::-1]
         found[frames["func"][rows]] = frames["lib"][rows]
@@ -130,7 +130,7 @@ class PageData:
         """Frames, functions and what they refer to, those that are used; the last frame is that of joined paths."""
         trace, rows = self._trace, self._trees.keys.rows[kept.keys]
         used, func = np.unique(rows[:, 0], return_inverse=True)
-        funcs = trace.funcs.table()
+        funcs = trace.funcs
         sources, libs = funcs["source"][used], self._lib_of_func[used]
         files, file = np.unique(sources[sources >= 0], return_inverse=True)
         file_of = np.full(len(used), -1, np.int64)
@@ -151,8 +151,8 @@ class PageData:
                 "tier": [*rows[:, 2].tolist(), -1],
                 "inlined": [*rows[:, 3].tolist(), 0],
             },
-            "categories": _named(trace, trace.categories.table(), ("name", "color")),
-            "tiers": _named(trace, trace.tiers.table(), ("name", "family", "color")),
+            "categories": _named(trace, trace.categories, ("name", "color")),
+            "tiers": _named(trace, trace.tiers, ("name", "family", "color")),
         }
 
 
@@ -229,7 +229,7 @@ class _Lines:
     def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
         self._trace = trace
         self._heat: dict[int, dict[Measure, list[list[int]]]] = {}
-        frames, funcs = trace.frames.table(), trace.funcs.table()
+        frames, funcs = trace.frames, trace.funcs
         if not np.any(trace.sources["text"] >= 0):
             return
         source = np.where(frames["source"] >= 0, frames["source"], funcs["source"][frames["func"]])

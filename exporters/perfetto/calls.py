@@ -111,7 +111,7 @@ class _Names:
 
     def _frames(self, used: Array) -> list[bytes]:
         trace = self._trace
-        frames, funcs = trace.frames.table(), trace.funcs.table()
+        frames, funcs = trace.frames, trace.funcs
         entries: list[bytes] = []
         for frame in used.tolist():
             func = int(frames["func"][frame])
@@ -151,8 +151,8 @@ class _FrameFields:
         return self._fields, self._lengths
 
     def _rows(self, first: int) -> list[bytes]:
-        funcs = self._trace.funcs.table()
-        frames = self._trace.frames.table().take(slice(first, None))
+        funcs = self._trace.funcs
+        frames = self._trace.frames.take(slice(first, None))
         has_source = (funcs["source"][frames["func"]] >= 0).tolist()
         number = funcs["number"][frames["func"]].tolist()
         rows: list[bytes] = []

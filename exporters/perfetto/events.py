@@ -17,7 +17,17 @@ from traceferry.exporters.perfetto.fields import (
 from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.proto import fixed64, integer, messages, text, texts, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
-from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, Thread, ThreadData, Trace, distinct
+from traceferry.model import (
+    Array,
+    FieldFormat,
+    MarkerField,
+    MarkerType,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+    distinct,
+)
 
 # The viewer shows the name of an argument and a number.
 UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}

@@ -27,7 +27,7 @@ from traceferry.exporters.perfetto.fields import (
 from traceferry.exporters.perfetto.packets import Packets, in_pieces
 from traceferry.exporters.perfetto.proto import integer, message, text, varints
 from traceferry.heap._dominators import reach
-from traceferry.model import Array, HeapSnapshot, Process, Trace, distinct
+from traceferry.model import Array, HeapSnapshot, Process, Trace, TraceBuilder, distinct
 from traceferry.model import HeapGraph as ObjectGraph
 
 ROOT_PIECE = 1 << 14  # objects in a message
@@ -56,9 +56,9 @@ ROOT_TYPES = {
 }
 
 
-def write_snapshot(trace: Trace, process: Process, snapshot: HeapSnapshot, packets: Packets) -> None:
+def write_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot, packets: Packets) -> None:
     """Writes a dump at the snapshot's start. Its objects are in memory only in here."""
-    graph = snapshot.load()
+    graph = snapshot.load(trace)
     where = f"{process.pid} {snapshot.start_ts}"
     trace.report.note("root_names_dropped", int(np.count_nonzero(graph.roots["name"] >= 0)), where=where)
     unknown = _without_root(graph)

@@ -18,7 +18,7 @@ from traceferry.exporters.perfetto._stacks import PhysicalStacks
 from traceferry.exporters.perfetto.fields import (
     FrameKind,
 )
-from traceferry.model import Array, GrowingTable, Trace
+from traceferry.model import Array, Table, Trace
 
 ADDRESS_LIMIT = (1 << 64) - 1
 # trace_processor takes 33 bytes for the text of a Breakpad id (src/trace_processor/util/build_id.cc).
@@ -60,7 +60,7 @@ class FrameColumns:
     """
 
     def __init__(self, trace: Trace) -> None:
-        frames, funcs = trace.frames.table(), trace.funcs.table()
+        frames, funcs = trace.frames, trace.funcs
         func, has_source = frames["func"], frames["source"] >= 0
         # Index -1, none, finds the last element. The function's own file and first line, where a frame knows no better.
         source = np.where(has_source, frames["source"], np.append(funcs["source"], -1)[func])
@@ -105,7 +105,7 @@ class FrameColumns:
 
 def _kinds(trace: Trace) -> Array:
     """Returns the FrameKind of each frame: its category's, or else its tier's, or else what it lies in says it."""
-    frames, strings = trace.frames.table(), trace.strings
+    frames, strings = trace.frames, trace.strings
     of_category = [
         CATEGORY_KINDS.get(strings[name], FrameKind.KIND_UNKNOWN) for name in trace.categories["name"].tolist()
     ]
@@ -155,7 +155,7 @@ class PhysicalFrames:
         """Takes in the stacks that were added since the last time."""
         first = self.stacks.n_stacks
         if first < len(self._trace.stacks):
-            stacks = self._trace.stacks.table()
+            stacks = self._trace.stacks
             self.stacks.append(stacks["prefix"][first:], stacks["frame"][first:], self.columns.inline_depth)
 
     def plain(self, frames: Array) -> Array:
@@ -222,11 +222,11 @@ class PhysicalFrames:
             module = self._lib_modules[lib] = Module(self._text(libs, "name", lib), build_id, 0, 0)
         return module
 
-    def _cell(self, table: GrowingTable, column: str, row: int) -> int:
+    def _cell(self, table: Table, column: str, row: int) -> int:
         values = self._lists.get((table.spec.name, column))
         if values is None or row >= len(values):
             values = self._lists[table.spec.name, column] = table[column].tolist()
         return values[row]
 
-    def _text(self, table: GrowingTable, column: str, row: int) -> str:
+    def _text(self, table: Table, column: str, row: int) -> str:
         return self._trace.strings[self._cell(table, column, row)] if row >= 0 else ""

@@ -32,7 +32,7 @@ from traceferry.exporters.perfetto.scheduling import Scheduling
 from traceferry.exporters.perfetto.sources import write_sources
 from traceferry.exporters.perfetto.threads import renumbered
 from traceferry.files.output import Output
-from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData, Trace
+from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData, Trace, TraceBuilder
 
 # (unit, unit_name, how many of the recorded unit it is). The viewer writes a prefix to seconds and bytes: "700 us", "64
 # KB", but "700e3 ns"; and to a number without unit none, but "65 count".
@@ -44,7 +44,7 @@ COUNTER_UNITS = {
 CARRIED = {"calls", "arguments", "samples", "allocations", "states", "scheduling"}
 
 
-def write(trace: Trace, out: Output, progress: Callable[[int], None]) -> None:
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the trace, a thread at a time. progress: called with the number of records done."""
     writer = _Writer(trace, out)
     writer.clocks()
@@ -64,7 +64,7 @@ def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
 
 
 class _Writer:
-    def __init__(self, trace: Trace, out: Output) -> None:
+    def __init__(self, trace: TraceBuilder, out: Output) -> None:
         self._trace = trace
         self._numbered = renumbered(trace)
         self._recorded_tids = [thread.tid for _, thread in trace.threads]
@@ -159,7 +159,7 @@ class _Writer:
         """Its tables exist only in here: peak memory is one thread, or a piece of one that is streamed."""
         # What weighs bytes is a view of the process.
         track = 0 if thread.sample_unit else self.thread(process, thread, index)
-        data = thread.load()
+        data = thread.load(self._trace)
         progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
         self._calls.write(data, track, index)

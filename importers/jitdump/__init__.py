@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceferry.files.source import Source
 from traceferry.importers.jitdump.layout import read_header
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, context: ImportContext) -> None:
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.jitdump.map import to_trace
 
         to_trace(self.dumps, trace, context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.sources import SourceTexts
-from traceferry.model import Array, Clock, Trace
+from traceferry.model import Array, Clock, TraceBuilder
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_category, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, producer_of
@@ -40,7 +40,7 @@ class Code:
     """
 
     dump: Dump
-    trace: Trace
+    trace: TraceBuilder
     producer: str
     texts: SourceTexts
     lib: int
@@ -51,7 +51,6 @@ class Code:
     symbols: range
     rows: range
     mappings: range = range(0)
-    _meanings: dict[tuple[int, Place], tuple[Base, int]] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what a CodeReader offers
 
@@ -60,16 +59,16 @@ class Code:
         timestamp = self.dump.header.timestamp
         return int(self.times.to_ns([timestamp])[0]) if 0 < timestamp < MAX_TS else None
 
-    def frames_at(self, code: int, offset: int) -> tuple[int, ...]:
+    def frames_at(self, trace: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
         nth = code - self.rows.start
-        return self._frames(nth, offset, self.addresses[nth] + offset)
+        return self._frames(trace, nth, offset, self.addresses[nth] + offset)
 
-    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
-        return self._frames(code - self.rows.start, offset, -1)
+    def lines_at(self, trace: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
+        return self._frames(trace, code - self.rows.start, offset, -1)
 
-    def function_of(self, code: int) -> int:
+    def function_of(self, trace: TraceBuilder, code: int) -> int:
         nth = code - self.rows.start
-        return self._frame(nth, self.bases[nth], -1, 0, 0, -1, 0)
+        return self._frame(trace, nth, self.bases[nth], -1, 0, 0, -1, 0)
 
     def boundaries(self, code: int) -> list[int]:
         load = self.dump.loads[code - self.rows.start]
@@ -86,34 +85,37 @@ class Code:
 
     # ------------------------------------------------------------ frames
 
-    def _frames(self, nth: int, offset: int, address: int) -> tuple[int, ...]:
+    def _frames(self, trace: TraceBuilder, nth: int, offset: int, address: int) -> tuple[int, ...]:
         """Returns the frames of a byte, outermost first; with the library's address -1, only their functions and
         places."""
         load = self.dump.loads[nth]
         stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
         if stack:
             if len(stack) >= MAX_DEPTH:
-                self.trace.report.note("inlines_cut", where=f"{self.dump.name} {nth}", offset=load.at)
-            return tuple(self._inlined(nth, depth, place, address) for depth, place in enumerate(stack))
+                trace.report.note("inlines_cut", where=f"{self.dump.name} {nth}", offset=load.at)
+            return tuple(self._inlined(trace, nth, depth, place, address) for depth, place in enumerate(stack))
         file, line, column = self.dump.lines.at(load.lines, offset) if load.lines >= 0 else (-1, 0, 0)
-        source = self.texts.row(self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
-        return (self._frame(nth, self.bases[nth], source, line, column, address, 0),)
+        source = self.texts.row(trace, self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
+        return (self._frame(trace, nth, self.bases[nth], source, line, column, address, 0),)
 
-    def _inlined(self, nth: int, depth: int, place: Place, address: int) -> int:
-        known = self._meanings.get((nth, place))
-        base, source = self._meaning(nth, place) if known is None else known
-        return self._frame(nth, base, source, place.line, place.column, address, depth)
+    def _inlined(self, trace: TraceBuilder, nth: int, depth: int, place: Place, address: int) -> int:
+        meanings = trace.kept(self, dict[tuple[int, Place], tuple[Base, int]])
+        known = meanings.get((nth, place))
+        if known is None:
+            known = meanings[nth, place] = self._meaning(trace, nth, place)
+        return self._frame(trace, nth, *known, place.line, place.column, address, depth)
 
-    def _meaning(self, nth: int, place: Place) -> tuple[Base, int]:
+    def _meaning(self, trace: TraceBuilder, nth: int, place: Place) -> tuple[Base, int]:
         """Returns (what its frames share, its source), for all bytes of the code object that have the place."""
         load, of = self.dump.loads[nth], self.bases[nth]
-        func, own = add_function(self.trace, self.texts, place.function, load.nth, self.names[nth])
-        found = self._meanings[nth, place] = Base(func, of.category, of.tier, own), self.texts.row(place.file, load.nth)
-        return found
+        func, own = add_function(trace, self.texts, place.function, load.nth, self.names[nth])
+        return Base(func, of.category, of.tier, own), self.texts.row(trace, place.file, load.nth)
 
-    def _frame(self, nth: int, base: Base, source: int, line: int, column: int, address: int, depth: int) -> int:
+    def _frame(
+        self, trace: TraceBuilder, nth: int, base: Base, source: int, line: int, column: int, address: int, depth: int
+    ) -> int:
         placed = {"code": self.rows[nth], "symbol": self.symbols[nth], "lib": self.lib} if address >= 0 else {}
-        return self.trace.frames.intern(
+        return trace.frames.intern(
             func=base.func,
             category=base.category,
             tier=base.tier,
@@ -126,7 +128,7 @@ class Code:
         )
 
 
-def add_code(dump: Dump, trace: Trace, texts: SourceTexts, counter: Counter | None) -> Code:
+def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None) -> Code:
     """Adds rows for every load: its function, symbol, tier, code object and mappings."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
@@ -180,7 +182,7 @@ class Times:
         return np.array(timestamps, np.int64) + self.offset_ns
 
 
-def _join_clock(dump: Dump, trace: Trace, counter: Counter | None) -> Times:
+def _join_clock(dump: Dump, trace: TraceBuilder, counter: Counter | None) -> Times:
     if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
         return Times(None, trace.join_clock(Clock("monotonic")))
     return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
@@ -189,7 +191,7 @@ def _join_clock(dump: Dump, trace: Trace, counter: Counter | None) -> Times:
 # ---------------------------------------------------------------- functions and tiers
 
 
-def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) -> list[Base]:
+def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[Name]) -> list[Base]:
     tiers = [_recorded_tier(trace, tier) for tier in dump.tiers]
     recorded = {tier.name: row for tier, row in zip(dump.tiers, tiers, strict=True)}
     known: dict[Tier | None, int] = {None: -1}
@@ -223,7 +225,7 @@ def _bases(dump: Dump, trace: Trace, texts: SourceTexts, names: Sequence[Name]) 
     return rows
 
 
-def _recorded_tier(trace: Trace, tier: TierRecord) -> int:
+def _recorded_tier(trace: TraceBuilder, tier: TierRecord) -> int:
     color = TIER_COLORS[tier.color_index] if tier.color_index < len(TIER_COLORS) else NO_COLOR
     name = tier.name or f"tier {tier.tier_id}"
     return add_tier(trace, Tier(name, name, color))
@@ -240,10 +242,10 @@ def _function(load: Load, name: Name, file: str) -> Function:
     return Function(name.function, file, name.line, name.column)
 
 
-def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int, of: Name) -> tuple[int, int]:
+def add_function(trace: TraceBuilder, texts: SourceTexts, function: Function, nth: int, of: Name) -> tuple[int, int]:
     """Returns (the func, its source). nth: the number of the load's record; of: the code object's name, which tells
     what the function alone does not."""
-    source = texts.row(function.file, nth)
+    source = texts.row(trace, function.file, nth)
     func = trace.funcs.intern(
         name=trace.strings.intern(function.name or of.function),
         source=source,
@@ -258,7 +260,7 @@ def add_function(trace: Trace, texts: SourceTexts, function: Function, nth: int,
 # ---------------------------------------------------------------- libraries and mappings
 
 
-def _lib(dump: Dump, trace: Trace) -> int:
+def _lib(dump: Dump, trace: TraceBuilder) -> int:
     """Returns the library by samply's conventions, so that its server finds the code of our profiles: an id made of pid
     and time stamp."""
     intern = trace.strings.intern
@@ -279,7 +281,7 @@ def debug_id(header: Header) -> str:
     return debug_id_of(_identity(header).hex())
 
 
-def _add_mappings(code: Code, trace: Trace) -> None:
+def _add_mappings(code: Code, trace: TraceBuilder) -> None:
     """Adds loads and moves in the order of time."""
     dump = code.dump
     by_index: dict[int, int] = {}

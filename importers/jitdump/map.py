@@ -10,11 +10,11 @@ from traceferry.importers.jitdump.code import add_code
 from traceferry.importers.jitdump.decode import Dump
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
-from traceferry.model import Clock, Input, Trace
+from traceferry.model import Clock, Input, TraceBuilder
 from traceferry.reading import ImportContext
 
 
-def to_trace(dumps: Sequence[Dump], trace: Trace, context: ImportContext) -> None:
+def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
     processes = Processes(trace)
     for dump in dumps:

@@ -20,7 +20,7 @@ from traceferry.model import (
     Table,
     Thread,
     ThreadData,
-    Trace,
+    TraceBuilder,
     distinct,
     rows_by_key,
 )
@@ -54,7 +54,7 @@ CODE_SIZE_TID = MAX_TID
 class Processes:
     """The processes of a trace by their numbers, of several with one number the first; and their threads."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._by_pid = {process.pid: process for process in reversed(trace.processes)}
         self._threads: dict[int, dict[int, Thread]] = {}
@@ -83,8 +83,8 @@ class Processes:
         if earlier is not markers:
             earlier.more.append(markers)
             return
-        others = known.load
-        known.load = lambda: others().with_markers_of(markers())
+        others = known.make
+        known.make = lambda trace: others(trace).with_markers_of(markers(trace))
 
     def free_tid(self, process: Process) -> tuple[int, bool]:
         """Returns the number of a view of the process, and whether it is its first."""
@@ -104,7 +104,7 @@ class Processes:
         return found
 
 
-def add_views(code: Code, trace: Trace, processes: Processes) -> None:
+def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
     """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes. A process can have
     several dumps: one of each compiler in it."""
     dump = code.dump
@@ -112,7 +112,7 @@ def add_views(code: Code, trace: Trace, processes: Processes) -> None:
     rows = np.arange(code.rows.start, code.rows.stop)
     ts = trace.code["loaded_at"][rows]
     # Code can move after the last load.
-    mappings = trace.code_mappings.table().take(slice(code.mappings.start, code.mappings.stop))
+    mappings = trace.code_mappings.take(slice(code.mappings.start, code.mappings.stop))
     moved = mappings["start_ts"]
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
@@ -143,7 +143,7 @@ class _LoadMarkers:
         self._mine = mine
         self.more: list[_LoadMarkers] = []
 
-    def __call__(self) -> ThreadData:
+    def __call__(self, _: TraceBuilder) -> ThreadData:
         tables = [part._table() for part in (self, *self.more)]
         table = tables[0]
         if self.more:
@@ -176,7 +176,7 @@ class _LoadMarkers:
         )
 
 
-def _texts(trace: Trace, strings: Array) -> Array:
+def _texts(trace: TraceBuilder, strings: Array) -> Array:
     """Returns the strings of these indices as a column; "" for none."""
     column = np.empty(len(strings), object)
     column[:] = [trace.strings[index] for index in strings.tolist()]
@@ -192,12 +192,12 @@ def _inlined_names(inlines: InlineTable | None) -> str:
 class _Retiered:
     """flow: for each func a number that its code objects share, if they are of more than one tier, else 0."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
 
     @cached_property
     def flow(self) -> Array:
-        code, n = self._trace.code.table(), len(self._trace.funcs)
+        code, n = self._trace.code, len(self._trace.funcs)
         pairs = distinct(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
         n_tiers = np.bincount(pairs >> 32, minlength=n)
         return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
@@ -206,7 +206,7 @@ class _Retiered:
 # ---------------------------------------------------------------- counters
 
 
-def _counters(trace: Trace, mine: Table) -> list[Counter]:
+def _counters(trace: TraceBuilder, mine: Table) -> list[Counter]:
     """Returns counters of live bytes of code in these mappings: all of it, then each tier's, by their names."""
     size, tier = trace.code["size"][mine["code"]], trace.code["tier"][mine["code"]]
     counters = [_counter("JIT code", "Live machine code of the JIT compiler", "purple", mine, size)]
@@ -227,14 +227,14 @@ def _counter(name: str, doc: str, color: str, mappings: Table, size: Array) -> C
 # ---------------------------------------------------------------- code sizes
 
 
-def _code_size(code: Code, trace: Trace, process: Process, tid: int, is_first: bool) -> Thread:
+def _code_size(code: Code, trace: TraceBuilder, process: Process, tid: int, is_first: bool) -> Thread:
     """Returns a thread whose samples weigh bytes: function → inlined functions → lines, at the time of the load."""
     inlined = [row for row, load in zip(code.rows, code.dump.loads, strict=True) if load.inlines is not None]
     parts = (_of_lines(code, trace), by_stretch(trace, code, inlined, code.dump.name))
     return view_of(parts, process, tid, "code size" if is_first else f"code size of {code.dump.name}")
 
 
-def _of_lines(code: Code, trace: Trace) -> Weights:
+def _of_lines(code: Code, trace: TraceBuilder) -> Weights:
     """Returns the weights of the code objects that have a plain line table, or none."""
     loads, lines = code.dump.loads, code.dump.lines
     record = np.array([load.lines if load.inlines is None else -1 for load in loads], np.int64)
@@ -254,7 +254,7 @@ def _of_lines(code: Code, trace: Trace) -> Weights:
     # Of those that a line has: names that were repaired are no files.
     source_of_file = np.full(len(lines.file_names) + 1, -1, np.int32)
     for number in distinct(file[file >= 0]).tolist():
-        source_of_file[number] = code.texts.row(lines.file_names[number], latest + 1)
+        source_of_file[number] = code.texts.row(trace, lines.file_names[number], latest + 1)
     source = source_of_file[file]
     path = np.append(trace.sources["path"], -1)
     # The same file, even where it was embedded again with another text later.

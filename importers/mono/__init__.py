@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from traceferry.files.source import Source
 from traceferry.importers.mono.layout import MAGIC
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 
@@ -22,7 +22,7 @@ class Reading(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, context: ImportContext) -> None:
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.mono.decode import read_log
         from traceferry.importers.mono.map import to_trace
 

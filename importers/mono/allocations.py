@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
 from traceferry.importers.mono.walks import Sites, cut, site_pieces
 from traceferry.kernels.tables import Nodes
-from traceferry.model import ALLOCATIONS, Array, Table, Trace, rows_by_key
+from traceferry.model import ALLOCATIONS, Array, Table, TraceBuilder, rows_by_key
 from traceferry.timeline.stacks import StackTable
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
@@ -24,43 +24,21 @@ KEPT = 1 << 23
 
 
 class ClassSites(Nodes):
-    """Where allocated and of which type: pairs of a stack and the number of a type, numbered."""
+    """Where allocated and of which type: pairs of a stack and the number of a type, numbered. All of a log are known
+    when it is loaded."""
 
-    def __init__(self, trace: Trace, frames: Frames) -> None:
+    def __init__(self, frames: Frames) -> None:
         super().__init__()
-        self._trace = trace
         self._frames = frames
-        self._leaf = self._class_name = np.empty(0, np.int32)
-        trace.grows(self)
+        self._class_name = np.empty(0, np.int32)
 
-    def mark(self) -> tuple[int, Array]:
-        return self.n, self._leaf.copy()
+    def in_trace(self, trace: TraceBuilder) -> SiteStacks:
+        """Returns their stacks in a trace."""
+        return trace.kept(self, lambda: SiteStacks(self, trace))
 
-    def cut(self, mark: tuple[int, Array]) -> tuple[Any, Array]:
-        """See `model.Grown`: leaves that were made since are not there."""
-        rest = super().cut(mark[0]), self._leaf
-        self._leaf = mark[1].copy()
-        return rest
-
-    def put_back(self, rest: tuple[Any, Array]) -> None:
-        """See `model.Grown`."""
-        if rest[0] is not None:
-            super().put_back(rest[0])
-        self._leaf = rest[1]
-
-    def intern(self, pairs: Array) -> None:
-        """Makes their stacks now: a table must not add stacks when its columns are read."""
-        if len(self._leaf) == self.n and self._leaf.min(initial=0) >= 0:
-            return
-        self._leaf = np.append(self._leaf, np.full(self.n - len(self._leaf), -1, np.int32))
-        new = np.flatnonzero((np.bincount(pairs, minlength=self.n) > 0) & (self._leaf < 0))
-        prefix, frame = self.parent[new], self._frames.types.frames[self.key[new]]
-        for nth in np.lexsort((frame, prefix)).tolist():
-            self._leaf[new[nth]] = self._trace.stacks.intern(prefix=int(prefix[nth]), frame=int(frame[nth]))
-
-    def stacks(self, pairs: Array) -> Array:
-        """The stacks with the class as the leaf, of pairs that `intern` knows."""
-        return self._leaf.take(pairs)
+    def leaves(self, pairs: Array) -> tuple[Array, Array]:
+        """Returns the stack and the class's frame of each pair."""
+        return self.parent[pairs], self._frames.types.frames[self.key[pairs]]
 
     @property
     def class_name(self) -> Array:
@@ -68,6 +46,28 @@ class ClassSites(Nodes):
         if len(self._class_name) < self.n:
             self._class_name = self._frames.class_names(self._frames.types.frames[self.key])
         return self._class_name
+
+
+class SiteStacks:
+    """The stacks of sites in a trace, with the class as the leaf: they are made for those sites that are used."""
+
+    def __init__(self, sites: ClassSites, trace: TraceBuilder) -> None:
+        self._sites = sites
+        self._trace = trace
+        self._leaf = np.full(sites.n, -1, np.int32)
+
+    def intern(self, pairs: Array) -> None:
+        """Makes their stacks now: a table must not add stacks when its columns are read."""
+        if self._leaf.min(initial=0) >= 0:
+            return
+        new = np.flatnonzero((np.bincount(pairs, minlength=len(self._leaf)) > 0) & (self._leaf < 0))
+        prefix, frame = self._sites.leaves(new)
+        for nth in np.lexsort((frame, prefix)).tolist():
+            self._leaf[new[nth]] = self._trace.stacks.intern(prefix=int(prefix[nth]), frame=int(frame[nth]))
+
+    def of(self, pairs: Array) -> Array:
+        """Returns the stacks of pairs that `intern` knows."""
+        return self._leaf.take(pairs)
 
 
 class Rows(NamedTuple):
@@ -122,6 +122,7 @@ class Allocations(NamedTuple):
     the log, on the event clock."""
 
     made: ThreadAllocations
+    stacks: SiteStacks
     died: Array
     step_ts: Array
     span: tuple[int, int]
@@ -140,7 +141,7 @@ class Allocations(NamedTuple):
         for rows in self.made.pieces():
             made = rows._replace(ts=np.maximum.accumulate(np.maximum(self._on_trace(rows.ts), now)))
             now = int(made.ts[-1])
-            self.made.pairs.intern(made.pair)
+            self.stacks.intern(made.pair)
             freed = self._freed(made)
             for ts, of_ts in rows_by_key(freed.ts).items():
                 waiting[ts].append(freed.take(of_ts))
@@ -155,10 +156,10 @@ class Allocations(NamedTuple):
         for made in self.made.pieces():
             amounts = np.concatenate((amounts, np.zeros((pairs.n - len(amounts), 4), np.int64)))
             tally(made.pair, made.size, amounts)
-            pairs.intern(np.flatnonzero(amounts.any(axis=1)))
+            self.stacks.intern(np.flatnonzero(amounts.any(axis=1)))
             tally(made.pair, np.where(self.died.take(made.number) >= 0, -made.size, 0), amounts)
         used = np.flatnonzero(amounts.any(axis=1))
-        return np.column_stack((pairs.class_name[used], pairs.stacks(used), amounts[used]))
+        return np.column_stack((pairs.class_name[used], self.stacks.of(used), amounts[used]))
 
     def _freed(self, made: Rows) -> Rows:
         died = self.died.take(made.number)
@@ -174,7 +175,7 @@ class Allocations(NamedTuple):
         pairs = self.made.pairs
         return _LazyTable(sum(len(part.ts) for part in parts), {
             "ts": ts, "size": size, "class_name": lambda: pairs.class_name[pair()],
-            "stack": lambda: pairs.stacks(pair()), "object": number,
+            "stack": lambda: self.stacks.of(pair()), "object": number,
         })  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import COUNTER_SECTIONS, COUNTER_UNITS, PERFORMANCE_SECTION, CounterType, Event
-from traceferry.model import COUNTER_VALUES, Array, Counter, Table, Trace, index_of, rows_by_key
+from traceferry.model import COUNTER_VALUES, Array, Counter, Table, TraceBuilder, index_of, rows_by_key
 
 DESCRIPTION_WIDTH, VALUE_WIDTH = 7, 3
 MS = 1_000_000
@@ -29,7 +29,7 @@ class _Description(NamedTuple):
     is_absolute: bool
 
 
-def counters(trace: Trace, log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
+def counters(trace: TraceBuilder, log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
     """In the order of their numbers. Descriptions come first: the first values may have an earlier time than they."""
     rows = log.records.of(Event.COUNTERS)
     values, lengths = log.records.lists(rows)
@@ -100,7 +100,7 @@ def _table(ts: Array, values: Array, span: tuple[int, int], shift_ns: int) -> Ta
     return Table(COUNTER_VALUES, {"ts": np.clip(ts[order], *span) + shift_ns, "value": values[order]})
 
 
-def add_coverage(trace: Trace, log: Log) -> None:
+def add_coverage(trace: TraceBuilder, log: Log) -> None:
     """A row of `coverage` for each method, which data versions 10 to 15 have. How many of its statements ran is counted
     from the statements."""
     records, intern = log.records, trace.strings.intern

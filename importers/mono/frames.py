@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from traceferry.heap.views import class_frame
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import Event, Metadata
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 from traceferry.timeline.method_table import MethodTable
 
 MANAGED, WRAPPER, NATIVE = ("Managed", "yellow"), ("Wrapper", "lightblue"), ("Native", "grey")
@@ -19,13 +21,13 @@ class Frames:
     """The frames of one log. methods and types: by pointer and time; a type is a class, from data version 15 on a
     vtable. code: the JIT records that say where the code is; code_frames: their methods."""
 
-    def __init__(self, trace: Trace, log: Log) -> None:
+    def __init__(self, trace: TraceBuilder, log: Log) -> None:
         self._trace = trace
         self._records = records = log.records
         jitted = records.of(Event.JIT)
         methods = np.array([self._method(name) for name in log.texts(jitted)], np.int32)
         pointers, defined_ts = records["method"][jitted], records.ts[jitted]
-        self.methods = MethodTable(pointers, defined_ts, methods, lambda at: self._method(f"[method {at:#x}]"))
+        self.methods = MethodTable(pointers, defined_ts, methods, self._nameless_method)
         self.code, self.code_frames = (column[has_code(log, jitted)] for column in (jitted, methods))
         rows = records.metadata(Metadata.CLASS, Event.LOAD)
         classes = np.array([self._class(name) for name in log.texts(rows)], np.int32)
@@ -33,8 +35,20 @@ class Frames:
         if log.layout.events >= 15:
             rows = records.metadata(Metadata.VTABLE, Event.LOAD)
             self.types = self._types(rows, self.classes.at(records["class"][rows], records.ts[rows]))
-        for names in dict.fromkeys((self.methods, self.classes, self.types)):
-            trace.grows(names)
+
+    def of(self, trace: TraceBuilder) -> Frames:
+        """Returns the frames for a trace that continues the one of these: pointers that are used without a name from
+        now on are named there."""
+        return self if trace is self._trace else trace.kept(self, lambda: self._continued(trace))
+
+    def _continued(self, trace: TraceBuilder) -> Frames:
+        other = copy(self)
+        other._trace = trace
+        other.methods = self.methods.continued(other._nameless_method)
+        other.classes = other.types = self.classes.continued(other._nameless_class)
+        if self.types is not self.classes:
+            other.types = self.types.continued(other._nameless_class)
+        return other
 
     def class_names(self, frames: Array) -> Array:
         """Strings, of frames of classes."""
@@ -50,7 +64,13 @@ class Frames:
 
     def _types(self, rows: Array, frames: Array) -> MethodTable:
         pointers, defined_ts = self._records["pointer"][rows], self._records.ts[rows]
-        return MethodTable(pointers, defined_ts, frames, lambda pointer: self._class(f"[class {pointer:#x}]"))
+        return MethodTable(pointers, defined_ts, frames, self._nameless_class)
+
+    def _nameless_method(self, pointer: int) -> int:
+        return self._method(f"[method {pointer:#x}]")
+
+    def _nameless_class(self, pointer: int) -> int:
+        return self._class(f"[class {pointer:#x}]")
 
     def _class(self, name: str) -> int:
         return class_frame(self._trace, self._trace.strings.intern(name))

@@ -17,7 +17,7 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import SITED, Event, Gc
 from traceferry.importers.mono.shots import Shot, Shots
 from traceferry.importers.mono.threads import NONE, ThreadLifetime
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 from traceferry.timeline.stacks import StackTable
 
 UNKNOWN = -1
@@ -52,11 +52,11 @@ class _Step(NamedTuple):
 
 
 def follow(
-    trace: Trace, log: Log, frames: Frames, threads: Sequence[ThreadLifetime], shots: Sequence[Shot], reader: Shots,
-    asked_rows: Array,
+    trace: TraceBuilder, log: Log, frames: Frames, threads: Sequence[ThreadLifetime], shots: Sequence[Shot],
+    reader: Shots, asked_rows: Array,
 ) -> Known:  # fmt: skip
     """asked_rows: by time, the records of which the object's class is wanted."""
-    stacks, pairs = StackTable(trace), ClassSites(trace, frames)
+    stacks, pairs = StackTable(trace), ClassSites(frames)
     class_name, stack = (np.full(len(log.records), UNKNOWN, np.int32) for _ in range(2))
     n_allocations = int(log.stats["alloc"].sum())
     made = {

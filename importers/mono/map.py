@@ -27,7 +27,7 @@ SAME_CLOCK_NS = 2_000_000_000
 MAIN = "Main"
 
 
-def to_trace(logs: Sequence[Log], trace: model.Trace) -> None:
+def to_trace(logs: Sequence[Log], trace: model.TraceBuilder) -> None:
     """Adds the logs, each of a process of its own."""
     for log in logs:
         for kind in dict.fromkeys(problem.kind for problem in log.problems):
@@ -38,14 +38,14 @@ def to_trace(logs: Sequence[Log], trace: model.Trace) -> None:
         describe_sampling(trace, log)
         process = _Process(trace, log)
         trace.processes.append(process.mapped())
-        process.note_nameless()
+        process.note_nameless(trace)
 
 
 class _Process:
     """What is known of all threads of a log together. span: its first and last time on the event clock; shift_ns: what
     that is moved by, onto the trace's."""
 
-    def __init__(self, trace: model.Trace, log: Log) -> None:
+    def __init__(self, trace: model.TraceBuilder, log: Log) -> None:
         self.trace, self.log = trace, log
         lifetimes = ThreadLifetimes(log)
         start_ts = min((life.start_ts for life in lifetimes), default=0)
@@ -84,11 +84,11 @@ class _Process:
         )
         return process
 
-    def note_nameless(self) -> None:
+    def note_nameless(self, trace: model.TraceBuilder) -> None:
         """So far: threads that are gone through later may have more of them."""
         advice = "the log does not name these methods; its beginning may be missing"
-        n_unnamed, where = self.frames.methods.n_unnamed, self.log.source.path
-        self.trace.report.note("function_without_name", n_unnamed, where=where, advice=advice)
+        n_unnamed, where = self.frames.of(trace).methods.n_unnamed, self.log.source.path
+        trace.report.note("function_without_name", n_unnamed, where=where, advice=advice)
 
     # ------------------------------------------------------------ threads
 
@@ -103,48 +103,51 @@ class _Process:
         start_ts, end_ts = life.start_ts + self.shift_ns, life.end_ts + self.shift_ns
         return model.Thread(tid, name, is_main, start_ts, end_ts, partial(self._load, life), n_records)
 
-    def _load(self, life: ThreadLifetime) -> model.ThreadData:
+    def _load(self, life: ThreadLifetime, trace: model.TraceBuilder) -> model.ThreadData:
         data, known = model.ThreadData(), self.known
         if n_enters := self._count(life, "enter"):
             # Calls that are open at the end last until the thread's, or where that is not known, the log's.
             end_ts = life.end_ts if life.is_unloaded else self.span[1]
-            pieces, totals = partial(self._call_pieces, life, end_ts), partial(self._call_totals, life, end_ts)
+            pieces = partial(self._call_pieces, trace, life, end_ts)
+            totals = partial(self._call_totals, trace, life, end_ts)
             data.calls = model.StreamedTable(model.CALLS, pieces, 2 * n_enters, totals)
         if life in self.samples:
             data.samples = self.samples[life]
         if self._count(life, "alloc"):
-            made = Allocations(known.made[life], known.died, known.step_ts, self.span, self.shift_ns)
+            made = Allocations(
+                known.made[life], known.pairs.in_trace(trace), known.died, known.step_ts, self.span, self.shift_ns
+            )
             data.allocations = model.StreamedTable(model.ALLOCATIONS, made.pieces, made.n_rows, made.totals)
-        data.markers = self.markers.of(life)
+        data.markers = self.markers.in_trace(trace).of(life)
         return data
 
     def _count(self, life: ThreadLifetime, what: str) -> int:
         return int(self.log.stats[what][life.buffers].sum()) if life.buffers else 0
 
-    def _call_pieces(self, life: ThreadLifetime, end_ts: int) -> Iterator[model.Table]:
+    def _call_pieces(self, trace: model.TraceBuilder, life: ThreadLifetime, end_ts: int) -> Iterator[model.Table]:
         losses, buffers = dict[str, int](), self.log.buffers[life.buffers]
         span = life.start_ts, end_ts
-        yield from call_pieces(self.log, buffers, self.frames.methods, span, self.shift_ns, losses)
-        self._note(life, losses)
+        yield from call_pieces(self.log, buffers, self.frames.of(trace).methods, span, self.shift_ns, losses)
+        self._note(trace, life, losses)
 
-    def _call_totals(self, life: ThreadLifetime, end_ts: int) -> model.Array | None:
+    def _call_totals(self, trace: model.TraceBuilder, life: ThreadLifetime, end_ts: int) -> model.Array | None:
         summed = self.log.call_sums.closed(life.tid, end_ts) if life.is_only else None
-        frames = self.frames.methods.lasting(summed.methods) if summed else None
-        totals = summed.by_func(self.trace.frames["func"][frames]) if summed and frames is not None else None
+        frames = self.frames.of(trace).methods.lasting(summed.methods) if summed else None
+        totals = summed.by_func(trace.frames["func"][frames]) if summed and frames is not None else None
         if summed and totals is not None:
-            self._note(life, summed.losses)
+            self._note(trace, life, summed.losses)
         return totals
 
-    def _note(self, life: ThreadLifetime, losses: dict[str, int]) -> None:
+    def _note(self, trace: model.TraceBuilder, life: ThreadLifetime, losses: dict[str, int]) -> None:
         for kind, n in losses.items():
-            self.trace.report.note(kind, n, where=f"{self.log.source.path} {life.tid} {life.number}")
-        self.note_nameless()
+            trace.report.note(kind, n, where=f"{self.log.source.path} {life.tid} {life.number}")
+        self.note_nameless(trace)
 
 
 # ---------------------------------------------------------------- what the header and single records say
 
 
-def _describe(trace: model.Trace, log: Log) -> None:
+def _describe(trace: model.TraceBuilder, log: Log) -> None:
     header = log.header
     version = f"{header.major}.{header.minor}, data version {header.data_version}"
     trace.inputs.append(model.Input(encodable(log.source.name), "mono", version, "Mono log profiler"))
@@ -160,7 +163,7 @@ def _describe(trace: model.Trace, log: Log) -> None:
     trace.attributes.update({key: word for key, word in words.items() if word})
 
 
-def _join_clock(trace: model.Trace, log: Log, start_ts: int) -> int:
+def _join_clock(trace: model.TraceBuilder, log: Log, start_ts: int) -> int:
     """Puts the log on the trace's clock; returns what its times are to be moved by, in ns."""
     header, zero = log.header, None
     if header.start_unix_ms:
@@ -168,7 +171,7 @@ def _join_clock(trace: model.Trace, log: Log, start_ts: int) -> int:
     return trace.join_clock(model.Clock("monotonic", zero), SAME_CLOCK_NS)
 
 
-def _pid(trace: model.Trace, log: Log) -> int:
+def _pid(trace: model.TraceBuilder, log: Log) -> int:
     """A process of its own for each log."""
     pid, taken = log.header.pid or 1, {process.pid for process in trace.processes}
     if not log.header.pid:

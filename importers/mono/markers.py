@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.identity import Known
 from traceferry.importers.mono.layout import Event, Gc, Metadata, Monitor
 from traceferry.importers.mono.threads import NONE, ThreadLifetime, pairs, records_by_life
-from traceferry.model import Array, MarkerField, MarkerType, Table, Trace
+from traceferry.model import Array, MarkerField, MarkerType, Table, TraceBuilder
 
 
 def _type(name: str, meaning: str, fields: str = "", **more: Any) -> MarkerType:
@@ -45,14 +46,20 @@ class Markers:
     """Makes the markers of each thread. end_ts: of the log, on the event clock."""
 
     def __init__(
-        self, trace: Trace, log: Log, frames: Frames, known: Known, threads: Sequence[ThreadLifetime], end_ts: int,
-        shift_ns: int,
+        self, trace: TraceBuilder, log: Log, frames: Frames, known: Known, threads: Sequence[ThreadLifetime],
+        end_ts: int, shift_ns: int,
     ) -> None:  # fmt: skip
         self._trace, self._log, self._frames, self._known = trace, log, frames, known
         self._records, self._end_ts, self._shift_ns = log.records, end_ts, shift_ns
         self._rows_of = records_by_life(log, threads)
         self._flow = _handle_flows(log)
         self._title_row = _title_rows(log)
+
+    def in_trace(self, trace: TraceBuilder) -> Markers:
+        """Returns the same for a trace that continues the one of these."""
+        other = copy(self)
+        other._trace, other._frames = trace, self._frames.of(trace)
+        return other
 
     def of(self, life: ThreadLifetime) -> dict[MarkerType, Table]:
         rows = self._records.in_time(self._rows_of.get(life, NONE))

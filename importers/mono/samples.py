@@ -12,7 +12,7 @@ from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
-from traceferry.model import SAMPLES, Array, Sampling, Table, Trace, containing_interval
+from traceferry.model import SAMPLES, Array, Sampling, Table, TraceBuilder, containing_interval
 from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import intern_stacks
 
@@ -25,7 +25,7 @@ SYMBOL_STEP = 16
 NATIVE = (Event.USYM, Event.UBIN)
 
 
-def describe_sampling(trace: Trace, log: Log) -> None:
+def describe_sampling(trace: TraceBuilder, log: Log) -> None:
     """What the option string says of samples."""
     option = SAMPLE_OPTION.search(log.header.arguments)
     if trace.sampling is None and log.stats["hits"].any():
@@ -36,7 +36,7 @@ def describe_sampling(trace: Trace, log: Log) -> None:
 
 
 def read_samples(
-    trace: Trace, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int
+    trace: TraceBuilder, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int
 ) -> dict[ThreadLifetime, Table]:
     """SAMPLES of each thread that has some; interns their stacks."""
     if not log.stats["hits"].any():

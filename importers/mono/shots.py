@@ -18,7 +18,7 @@ from traceferry.model import (
     Array,
     HeapGraph,
     Table,
-    Trace,
+    TraceBuilder,
     containing_interval,
     index_of,
     rows_by_key,
@@ -93,8 +93,8 @@ class Contents(NamedTuple):
 class Shots:
     """Reads heap shots into graphs."""
 
-    def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
-        self._trace, self._log, self._frames = trace, log, frames
+    def __init__(self, trace: TraceBuilder, log: Log, frames: Frames) -> None:
+        self._log, self._frames = log, frames
         self._regions = Regions(trace, log, frames) if log.layout.events >= 15 else None
         self._kept: dict[int, list[Records]] = {}
 
@@ -104,25 +104,26 @@ class Shots:
         first = Addresses(listed.address).first
         return listed.address[first], self._frames.type_names(listed.type[first], listed.ts[first])
 
-    def graph(self, shot: Shot, found: Found, pairs: ClassSites) -> HeapGraph:
+    def graph(self, shot: Shot, found: Found, pairs: ClassSites, trace: TraceBuilder) -> HeapGraph:
         """found: which object each is; pairs: of their sites."""
         listed = self._contents(shot)
         known = Addresses(listed.address)
         first, n = known.first, len(known.first)
         site = np.full(n, -1, np.int32)
         has_site = np.append(pairs.parent, -1)[found.site] >= 0
-        pairs.intern(found.site[has_site])
-        site[has_site] = pairs.stacks(found.site[has_site])
+        stacks = pairs.in_trace(trace)
+        stacks.intern(found.site[has_site])
+        site[has_site] = stacks.of(found.site[has_site])
         size = np.bincount(known.of_row, listed.size.astype(np.float64), n).astype(np.int64)
-        class_name = self._frames.type_names(listed.type[first], listed.ts[first])
+        class_name = self._frames.of(trace).type_names(listed.type[first], listed.ts[first])
         columns = {"object": found.number, "address": listed.address[first], "class_name": class_name, "size": size}
         owner, target = np.repeat(known.of_row, listed.n_references), known.find(listed.references)
         kept = target >= 0
         dangling, where = int(np.count_nonzero(~kept)), f"{self._log.source.path} {shot.start_ts}"
-        self._trace.report.note("reference_dangles", dangling, where=where)
+        trace.report.note("reference_dangles", dangling, where=where)
         owner, target = owner[kept], target[kept]
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=n)))
-        references, roots = target[np.argsort(owner, kind="stable")], self._roots(listed, known)
+        references, roots = target[np.argsort(owner, kind="stable")], self._roots(trace, listed, known)
         return HeapGraph(Table(HEAP_OBJECTS, columns | {"site": site}), offsets, references, roots)
 
     def _contents(self, shot: Shot) -> Contents:
@@ -141,34 +142,35 @@ class Shots:
         if len(shot.buffers) > 1:
             return self._log.pieces(shot.buffers, *IN_SHOTS)
         buffer = int(shot.buffers[0])
-        if buffer not in self._kept:
-            self._kept = {buffer: list(self._log.pieces(shot.buffers, *IN_SHOTS))}
-        return self._kept[buffer]
+        kept = self._kept
+        if buffer not in kept:
+            self._kept = kept = {buffer: list(self._log.pieces(shot.buffers, *IN_SHOTS))}
+        return kept[buffer]
 
-    def _roots(self, listed: Contents, known: Addresses) -> Table:
+    def _roots(self, trace: TraceBuilder, listed: Contents, known: Addresses) -> Table:
         if self._regions is not None:
             address, held = listed.roots.reshape(-1, 2).T
             kind, name = self._regions.at(address, int(listed.roots_ts.max(initial=0)))
         else:
             held, number, _ = listed.roots.reshape(-1, 3).T
-            kind = np.array([self._kind(value) for value in number.tolist()], np.int32)
+            kind = np.array([self._kind(trace, value) for value in number.tolist()], np.int32)
             name = np.full(len(kind), -1, np.int32)
         target = known.find(held)
         kept = target >= 0
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
 
-    def _kind(self, value: int) -> int:
+    def _kind(self, trace: TraceBuilder, value: int) -> int:
         """A string. Versions 3 to 13 number the kinds, 14 has a bit for each, of which the lowest counts."""
         number = value % ROOT_FLAGS_FROM
         if self._log.layout.events >= 14:
             number = (number & -number).bit_length() - 1
-        return self._trace.strings.intern(ROOT_KINDS[number] if 0 <= number < len(ROOT_KINDS) else "other")
+        return trace.strings.intern(ROOT_KINDS[number] if 0 <= number < len(ROOT_KINDS) else "other")
 
 
 class Regions:
     """Registered regions of roots, by address and time. A region may be registered again, or for something else."""
 
-    def __init__(self, trace: Trace, log: Log, frames: Frames) -> None:
+    def __init__(self, trace: TraceBuilder, log: Log, frames: Frames) -> None:
         records, intern = log.records, trace.strings.intern
         rows = records.of(Event.ROOT_REGISTER, Event.ROOT_UNREGISTER)
         rows = rows[np.lexsort((records.ts[rows], records["start"][rows]))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perf.layout import is_magic
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Reading:
         plain = (recording for _, recording in self.recordings if not recording.events[0].use_clockid)
         return next((recording.counter for recording in plain if recording.counter is not None), None)
 
-    def add_to(self, trace: Trace, context: ImportContext) -> None:
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.perf.map import to_trace
 
         to_trace(self.recordings, trace, context)

@@ -15,7 +15,7 @@ import numpy as np
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, rows_by_library
 from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
-from traceferry.model import Array, Clock, ClockKind, Trace, rows_by_key
+from traceferry.model import Array, Clock, ClockKind, TraceBuilder, rows_by_key
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
 CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
@@ -30,7 +30,7 @@ SLACK_NS = 1_000_000_000
 NO_PID = -(1 << 31)
 
 
-def join_clock(trace: Trace, recording: Recording, given_ns: int | None) -> int:
+def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) -> int:
     """The offset from the recording's clock to the trace's, in ns. given_ns: the user's value."""
     kind = clock_of(recording.events[0])
     data = recording.features.clock_data
@@ -80,7 +80,7 @@ class Dump:
         return int(self.loaded[0]) - self.mapped.ts
 
 
-def find_anchor(trace: Trace, recording: Recording) -> Anchor:
+def find_anchor(trace: TraceBuilder, recording: Recording) -> Anchor:
     dumps = list(_mapped_dumps(trace, recording))
     if not dumps:
         return Anchor(None, "no dump is mapped while the recorder runs")
@@ -126,7 +126,7 @@ def _ms(ns: int) -> str:
 # ---------------------------------------------------------------- evidence from both files
 
 
-def _mapped_dumps(trace: Trace, recording: Recording) -> Iterator[Dump]:
+def _mapped_dumps(trace: TraceBuilder, recording: Recording) -> Iterator[Dump]:
     """Those that were mapped while the recorder ran, and loaded code."""
     code_of = code_by_dump(trace)
     evidence = _Evidence(trace, recording)
@@ -145,9 +145,9 @@ def _mapped_dumps(trace: Trace, recording: Recording) -> Iterator[Dump]:
 class _Evidence:
     """Code is loaded before it is sampled, and before its process ends."""
 
-    def __init__(self, trace: Trace, recording: Recording) -> None:
+    def __init__(self, trace: TraceBuilder, recording: Recording) -> None:
         code, samples = trace.code_mappings["code"], recording.samples
-        self._mappings, self._size = trace.code_mappings.table(), trace.code["size"][code]
+        self._mappings, self._size = trace.code_mappings, trace.code["size"][code]
         self._of_dump = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code]])
         self._samples = samples
         self._sampled = rows_by_key(np.where((samples.cpumode == USER_MODE) & (samples.ts > 0), samples.pid, NO_PID))

@@ -10,7 +10,7 @@ import numpy as np
 
 from traceferry.importers.perf.programs import Programs
 from traceferry.importers.perf.recording import DUMP, Mmap, Recording
-from traceferry.model import Array, Trace, rows_by_key
+from traceferry.model import Array, TraceBuilder, rows_by_key
 
 NO_ROWS = np.zeros(0, np.int64)
 
@@ -32,7 +32,7 @@ def dumps_by_program(recording: Recording, programs: Programs) -> dict[int, set[
     return found
 
 
-def rows_by_library(trace: Trace, lib: Array) -> dict[str, Array]:
+def rows_by_library(trace: TraceBuilder, lib: Array) -> dict[str, Array]:
     """The rows (int64, rising) of each library, by its name; of jitted code that is its dump. lib: of each row."""
     found: dict[str, Array] = {}
     for number, rows in rows_by_key(lib).items():
@@ -41,6 +41,6 @@ def rows_by_library(trace: Trace, lib: Array) -> dict[str, Array]:
     return found
 
 
-def code_by_dump(trace: Trace) -> dict[str, Array]:
+def code_by_dump(trace: TraceBuilder) -> dict[str, Array]:
     """Rows of the trace's code."""
     return rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"]])

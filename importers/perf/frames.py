@@ -12,7 +12,7 @@ from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Native
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, AddressResolution
-from traceferry.model import Array, Trace, rows_by_key
+from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.symbolication.code_mapping import add_category, add_tier
 from traceferry.symbolication.jit_names import Name, producer_of
 
@@ -33,7 +33,7 @@ class FramesOf:
 
 
 def frames_of(
-    resolution: AddressResolution, maps: Sequence[Mmap], natives: Natives, trace: Trace, max_frames: int
+    resolution: AddressResolution, maps: Sequence[Mmap], natives: Natives, trace: TraceBuilder, max_frames: int
 ) -> FramesOf:
     """Returns at most max_frames of each row, the outermost ones."""
     columns = (resolution.kind, resolution.owner, resolution.offset)
@@ -60,7 +60,7 @@ def frames_of(
 
 @dataclass
 class _Maker:
-    trace: Trace
+    trace: TraceBuilder
     natives: Natives
     maps: Sequence[Mmap]
     resolution: AddressResolution
@@ -173,7 +173,7 @@ class _Maker:
         reader = self.trace.code_reader(codes[0])
         for code, at in zip(codes, offset.tolist(), strict=True):
             reader = reader if code in reader.rows else self.trace.code_reader(code)
-            found.append(reader.frames_at(code, at))
+            found.append(reader.frames_at(self.trace, code, at))
         return found
 
     def _named(self, name: str, category: str) -> int:

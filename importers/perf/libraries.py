@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from traceferry.importers.perf.mappings import ANONYMOUS
-from traceferry.importers.perf.natives import Library, Natives
+from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.spaces import Memory
 from traceferry.symbolication.libraries import LibraryFiles
 
 
 class MappedLibraries(LibraryFiles):
-    """A LibraryReader that knows what each process had mapped."""
+    """A LibraryReader that knows what each process had mapped. n_libs: how many libraries the trace has: those of which
+    nothing was sampled are not among them, and have numbers from there on."""
 
-    def __init__(self, natives: Natives, memory: Memory) -> None:
+    def __init__(self, natives: Natives, memory: Memory, n_libs: int) -> None:
         super().__init__({one.row: one.file for one in natives.libraries if one.row >= 0})
+        self._n_libs = n_libs
         self._natives = natives
         self._memory = memory
 
@@ -23,11 +25,9 @@ class MappedLibraries(LibraryFiles):
         if mapped is None or ANONYMOUS.fullmatch(mapped.path):
             return None
         library = self._natives.library_of(mapped)
-        if library.row < 0:  # nothing of it was sampled
-            self._enter(library)
+        row = library.row
+        if row < 0:
+            row = self._n_libs + library.number
+            self._files.setdefault(row, library.file)
         relative, is_loaded = library.addresses(np.array([address - mapped.start + mapped.pgoff], np.uint64))
-        return (library.row, int(relative[0])) if is_loaded[0] else None
-
-    def _enter(self, library: Library) -> None:
-        self._natives.enter(library.number + 1)
-        self._files |= {one.row: one.file for one in self._natives.libraries[: library.number + 1]}
+        return (row, int(relative[0])) if is_loaded[0] else None

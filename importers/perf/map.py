@@ -37,7 +37,7 @@ from traceferry.model import (
     Table,
     Thread,
     ThreadData,
-    Trace,
+    TraceBuilder,
     distinct,
 )
 from traceferry.reading import ImportContext
@@ -52,7 +52,7 @@ NAMES_TRACK = "Thread name"
 SHOWN_NAMES = 8
 
 
-def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, context: ImportContext) -> None:
+def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
     known = _KnownThreads(trace)
     for source, recording in recordings:
         _Mapper(source, recording, trace, context, known).run()
@@ -60,7 +60,7 @@ def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: Trace, conte
 
 class _Mapper:
     def __init__(
-        self, source: Source, recording: Recording, trace: Trace, context: ImportContext, known: _KnownThreads
+        self, source: Source, recording: Recording, trace: TraceBuilder, context: ImportContext, known: _KnownThreads
     ) -> None:
         self._known = known
         self._source = source
@@ -111,7 +111,7 @@ class _Mapper:
         if any(library.symbols is not None for library in natives.libraries):
             from traceferry.importers.perf.libraries import MappedLibraries
 
-            self._trace.library_readers.append(MappedLibraries(natives, memory))
+            self._trace.library_readers.append(MappedLibraries(natives, memory, len(self._trace.libs)))
 
     def _note_losses(self, memory: Memory) -> None:
         recording, report = self._recording, self._trace.report
@@ -177,7 +177,7 @@ def attributes(recording: Recording) -> dict[str, str]:
 
 
 def _add_processes(
-    trace: Trace,
+    trace: TraceBuilder,
     recording: Recording,
     programs: Programs,
     main: Event | None,
@@ -208,9 +208,9 @@ def _add_processes(
             is_first = begun is not None and life.start == program.start
             start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
             end = max(min(life.end, last_ts) + offset_ns, start)
-            loader = ThreadLoader(trace, recording, main, part, switched, stack, offset_ns)
+            loader = ThreadLoader(recording, main, part, switched, stack, offset_ns)
             start, end = loader.reach(start, end)
-            loader = _with_names(loader, life, start, end, where)
+            loader = _with_names(trace, loader, life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
             threads.append(Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records))
         begun = None
@@ -228,7 +228,7 @@ def _add_processes(
             known.add(process, thread)
 
 
-def _bounds(trace: Trace, recording: Recording, offset_ns: int) -> tuple[int, int]:
+def _bounds(trace: TraceBuilder, recording: Recording, offset_ns: int) -> tuple[int, int]:
     """The first and the last time that a recording tells, on its own clock."""
     times = [
         int(column.ts[nth]) for column in (recording.samples, recording.switches) if len(column) for nth in (0, -1)
@@ -266,14 +266,15 @@ def _lives(
         yield from ((life, mine[part], switched[of_switches]) for (life, part), (_, of_switches) in parts)
 
 
-def _with_names(loader: ThreadLoader, life: Life, start: int, end: int, where: str) -> ThreadLoader:
+def _with_names(
+    trace: TraceBuilder, loader: ThreadLoader, life: Life, start: int, end: int, where: str
+) -> ThreadLoader:
     """Tells the names of a thread that was sampled under another one than its last as its states."""
     names = [life.names[0], *(now for before, now in pairwise(life.names) if before[1] != now[1])] if life.names else []
     ts = loader.recording.samples.ts[loader.rows]
     of_sample = np.searchsorted([since for since, _ in names[1:]], ts, "right")
     if all(names[nth][1] == life.name for nth in distinct(of_sample).tolist() if names):
         return loader
-    trace = loader.trace
     shown = ", ".join(name for _, name in names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
     detail = f"thread {life.tid}: {shown}"
     trace.report.note("thread_renamed", len(names) - 1, where=f"{where} {life.tid} {life.start}", detail=detail)
@@ -290,7 +291,7 @@ def _with_names(loader: ThreadLoader, life: Life, start: int, end: int, where: s
 class _KnownThreads:
     """The threads of the trace, by process and number: those of which only dumps have told, and the others."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._of_dumps: dict[tuple[int, int], list[Thread]] = {}
         self._recorded: dict[tuple[int, int], list[Thread]] = {}
         for process, thread in trace.threads:
@@ -321,11 +322,11 @@ class _KnownThreads:
         if known is thread:
             process.threads.append(thread)
             return
-        of_dump, of_samples = known.load, thread.load
+        of_dump, of_samples = known.make, thread.make
         known.name, known.is_main = thread.name, thread.is_main
         known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
         known.n_records += thread.n_records
-        known.load = lambda: of_samples().with_markers_of(of_dump())
+        known.make = lambda trace: of_samples(trace).with_markers_of(of_dump(trace))
 
 
 def _default_name(program: Program, programs: Programs) -> str:
@@ -339,7 +340,7 @@ def _default_thread_name(program: Program, tid: int, programs: Programs) -> str:
 
 
 def _known_processes(
-    trace: Trace, recording: Recording, programs: Programs, known: _KnownThreads, offset_ns: int
+    trace: TraceBuilder, recording: Recording, programs: Programs, known: _KnownThreads, offset_ns: int
 ) -> dict[int, Process]:
     """The processes of the trace that dumps or earlier recordings have told of, by the number of the program."""
     found = _of_mapped_dumps(trace, recording, programs)
@@ -358,7 +359,7 @@ def _known_processes(
     return found
 
 
-def _of_mapped_dumps(trace: Trace, recording: Recording, programs: Programs) -> dict[int, Process]:
+def _of_mapped_dumps(trace: TraceBuilder, recording: Recording, programs: Programs) -> dict[int, Process]:
     """In a container a dump calls its process by another number: it is the one that mapped the dump."""
     mapped = dumps_by_program(recording, programs)
     if not mapped:
@@ -394,7 +395,6 @@ class ThreadLoader:
     """Makes a thread's tables again at every call. rows, switch_rows: of the recording's samples and switches; states:
     the names it had."""
 
-    trace: Trace
     recording: Recording
     main: Event | None
     rows: Array
@@ -414,7 +414,7 @@ class ThreadLoader:
                 start, end = min(start, int(ts.min()) + self.offset_ns), max(end, int(ts.max()) + self.offset_ns)
         return start, end
 
-    def __call__(self) -> ThreadData:
+    def __call__(self, _: TraceBuilder) -> ThreadData:
         scheduling = self._scheduling()
         return ThreadData(
             samples=self._samples(scheduling),

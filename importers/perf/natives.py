@@ -19,7 +19,7 @@ from traceferry.files.source import Source
 from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
 from traceferry.symbolication.demangle import Demangler
@@ -160,7 +160,7 @@ class _Local:
 class Natives:
     """The libraries of a recording, each once, and its kernel."""
 
-    def __init__(self, trace: Trace, context: ImportContext, recording: Recording) -> None:
+    def __init__(self, trace: TraceBuilder, context: ImportContext, recording: Recording) -> None:
         features = recording.features
         self.libraries: list[Library] = []
         self._n_entered = 0

@@ -33,7 +33,7 @@ from traceferry.importers.perf.regions import (
     regions_of,
     resolved_intervals,
 )
-from traceferry.model import Array, Trace, rows_by_key
+from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
@@ -142,7 +142,7 @@ class Memory:
     perf-PID.map the addresses (uint64) in memory without a file for which nothing was found."""
 
     def __init__(
-        self, recording: Recording, trace: Trace, natives: Natives, programs: Programs, offset_ns: int,
+        self, recording: Recording, trace: TraceBuilder, natives: Natives, programs: Programs, offset_ns: int,
         map_files: MapFiles,
     ) -> None:  # fmt: skip
         self.programs = programs
@@ -380,7 +380,7 @@ class Memory:
 
     def _jitted(self, program: Program, rows: Array, forked: int) -> Regions:
         """forked: when the program's memory began as a copy of that in which the code was loaded, NEVER for its own."""
-        mappings = self._trace.code_mappings.table().take(rows)
+        mappings = self._trace.code_mappings.take(rows)
         begin, start, until = mappings["address"], mappings["start_ts"], mappings["end_ts"]
         size = self._trace.code["size"][mappings["code"]].astype(np.uint64)
         end = np.where(begin + size < begin, np.uint64(TOP), begin + size)

@@ -20,13 +20,19 @@ from traceferry.importers.perf.spaces import (
     Memory,
     resolve_addresses,
 )
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 
 MAX_FRAMES = 1024
 
 
 def stacks_of(
-    samples: Samples, memory: Memory, natives: Natives, maps: Sequence[Mmap], trace: Trace, offset_ns: int, where: str
+    samples: Samples,
+    memory: Memory,
+    natives: Natives,
+    maps: Sequence[Mmap],
+    trace: TraceBuilder,
+    offset_ns: int,
+    where: str,
 ) -> Array:
     """Returns a row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     if len(samples) == 0:
@@ -36,7 +42,7 @@ def stacks_of(
     resolution = resolve_addresses(paths.spaces, paths.addresses, paths.first_ts, paths.last_ts, memory)
     frames = frames_of(resolution, maps, natives, trace, MAX_FRAMES)
     composer = _composer(len(paths.spaces), resolution, frames)
-    before = trace.stacks.table()
+    before = trace.stacks
     stack = composer.compose(paths, before["prefix"], before["frame"])
     trace.stacks.extend(prefix=composer.prefix[len(before) :].copy(), frame=composer.frame[len(before) :].copy())
     report = trace.report

@@ -20,7 +20,7 @@ from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
-from traceferry.model import Array, CodeReader, Trace, distinct, rows_by_key
+from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
@@ -49,7 +49,7 @@ NO_INFORMATION = "(no unwind information: {})"
 
 
 def unwound(
-    trace: Trace, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
+    trace: TraceBuilder, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
 ) -> Samples:
     """The samples with callchains that have what was unwound of their stacks. Some samples have copies of stacks.
 
@@ -79,7 +79,7 @@ class _Part:
 
 @dataclass
 class _Run:
-    trace: Trace
+    trace: TraceBuilder
     recording: Recording
     memory: Memory
     natives: Natives

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
-from traceferry.model import Trace
+from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
 
-    def add_to(self, trace: Trace, context: ImportContext) -> None:
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Raises FormatError for a binary that does not match."""
         from traceferry.importers.xray.map import to_trace
 

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.importers.xray.instr_map import function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 from traceferry.symbolication.demangle import Demangler
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
 # ---------------------------------------------------------------- into the model
 
 
-def intern_frames(trace: Trace, functions: Sequence[Function]) -> list[int]:
+def intern_frames(trace: TraceBuilder, functions: Sequence[Function]) -> list[int]:
     """A frame for each function, in the same order."""
     strings = trace.strings
     categories = _categories(trace, functions)
@@ -232,7 +232,7 @@ def _number_name(function_id: int) -> str:
     return f"function {local} of object {number}" if number else f"function {local}"
 
 
-def _categories(trace: Trace, functions: Sequence[Function]) -> list[int]:
+def _categories(trace: TraceBuilder, functions: Sequence[Function]) -> list[int]:
     """One category for each shared object; in the executable one for each folder of the program, one for the C++
     library, one for the rest. The folders take colours in the order of their names."""
     names = [_category_name(function) for function in functions]

@@ -29,7 +29,7 @@ from traceferry.model import (
     Table,
     Thread,
     ThreadData,
-    Trace,
+    TraceBuilder,
     distinct,
 )
 from traceferry.symbolication.demangle import Demangler
@@ -67,7 +67,7 @@ SAME_MACHINE_NS = 50_000_000
 MAX_TS = 1 << 62
 
 
-def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[Symbols], trace: Trace) -> None:
+def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[Symbols], trace: TraceBuilder) -> None:
     """Adds the logs, one or several files of one recording, to the trace."""
     for log in logs:
         _note_problems(trace, log)
@@ -88,7 +88,7 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     _describe(trace, logs, objects)
 
 
-def _note_problems(trace: Trace, log: Log) -> None:
+def _note_problems(trace: TraceBuilder, log: Log) -> None:
     by_kind: dict[str, list[tuple[int, int | None, str]]] = {}
     for p in log.problems:
         by_kind.setdefault(p.kind, []).append((p.count, p.offset, p.detail))
@@ -103,7 +103,7 @@ def _note_problems(trace: Trace, log: Log) -> None:
         )
 
 
-def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
+def _note_damaged_symbols(trace: TraceBuilder, objects: Sequence[Object]) -> None:
     if objects:
         from traceferry.symbolication.choose import note_problems
 
@@ -111,7 +111,7 @@ def _note_damaged_symbols(trace: Trace, objects: Sequence[Object]) -> None:
             note_problems(trace.report, one.symbols)
 
 
-def _keep_files(trace: Trace, objects: Sequence[Object]) -> None:
+def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
     if objects:
         from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
 
@@ -121,7 +121,7 @@ def _keep_files(trace: Trace, objects: Sequence[Object]) -> None:
         trace.library_readers.append(LibraryFiles(files))
 
 
-def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
+def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object]) -> None:
     demangle = Demangler()
     functions = resolve(log.function_ids, objects, demangle)
     demangle.note_kept(trace.report, log.name)
@@ -135,7 +135,7 @@ def _assign_frames(trace: Trace, log: Log, objects: Sequence[Object]) -> None:
 # ---------------------------------------------------------------- time
 
 
-def _clock(trace: Trace, logs: Sequence[Log]) -> list[TickRate]:
+def _clock(trace: TraceBuilder, logs: Sequence[Log]) -> list[TickRate]:
     """Puts the trace on the logs' clock, and says how each log's ticks get there.
 
     Emulated ticks are Unix time. Others are moved to CLOCK_MONOTONIC by the wall times in the file: files of one
@@ -178,7 +178,7 @@ def _is_emulated(log: Log) -> bool:
     return bool(ticks) and log.header.cycle_frequency == NS and min(ticks) >= EMULATED_TSC_FROM
 
 
-def _frequency(trace: Trace, log: Log) -> int:
+def _frequency(trace: TraceBuilder, log: Log) -> int:
     claimed = log.header.cycle_frequency
     last = max((thread.max_tick for thread in log.threads), default=0)
     if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= MAX_TS:
@@ -200,7 +200,7 @@ def _program_of(file_name: str) -> str:
     return named.group(1) if named else file_name.removesuffix(".xray")
 
 
-def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program: str) -> None:
+def _add_processes(trace: TraceBuilder, log: Log, rate: TickRate, end_ts: int, program: str) -> None:
     if any(thread.pid is None for thread in log.threads):
         trace.report.note("pid_unknown", where=log.name)
     stand_in = min((thread.tid for thread in log.threads), default=0)
@@ -222,7 +222,7 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
                 is_main,
                 start,
                 end,
-                ThreadLoader(trace, thread, rate, end_ts, where),
+                ThreadLoader(thread, rate, end_ts, where),
                 thread.n_rows,
             )
         )
@@ -232,33 +232,32 @@ def _add_processes(trace: Trace, log: Log, rate: TickRate, end_ts: int, program:
 class ThreadLoader:
     """Makes a thread's tables again at every call."""
 
-    trace: Trace
     log: ThreadLog
     rate: TickRate
     end_ts: int
     where: str
 
-    def __call__(self) -> ThreadData:
+    def __call__(self, trace: TraceBuilder) -> ThreadData:
         side = _Side()
         recorded = RecordedCalls(
-            lambda: map(self._raw, self.log.pieces()), self.log.n_rows, len(self.trace.frames), self.end_ts
+            lambda: map(self._raw, self.log.pieces()), self.log.n_rows, len(trace.frames), self.end_ts
         )
-        calls, rows = recorded.balanced(self._first(side), self.trace.report, self.where)
+        calls, rows = recorded.balanced(self._first(trace, side), trace.report, self.where)
         start_ts = self.rate.tick_to_ns(self.log.min_tick)
         cpu_ts = self.rate.to_ns_within(np.concatenate(side.cpu_ticks), start_ts, self.end_ts)
         return ThreadData(
             calls=calls,
             arguments=_arguments(rows, np.concatenate(side.values)),
-            states=_cpu_states(self.trace, cpu_ts, np.concatenate(side.cpus)),
+            states=_cpu_states(trace, cpu_ts, np.concatenate(side.cpus)),
             markers=_markers(side.events, self.rate, start_ts, self.end_ts),
         )
 
-    def _first(self, side: _Side) -> Iterator[Raw]:
+    def _first(self, trace: TraceBuilder, side: _Side) -> Iterator[Raw]:
         for piece in self.log.pieces():
             side.take(piece)
             yield self._raw(piece)
-        self.trace.report.note("stray_argument", side.n_stray, where=self.where)
-        self.trace.report.note("event_time_guessed", side.n_guessed, where=self.where)
+        trace.report.note("stray_argument", side.n_stray, where=self.where)
+        trace.report.note("event_time_guessed", side.n_guessed, where=self.where)
 
     def _raw(self, piece: Piece) -> Raw:
         """An id has one frame, by which a leave finds its enter."""
@@ -294,7 +293,7 @@ def _arguments(rows: Array, values: Array) -> Table:
     return Table(ARGUMENTS, {"call": rows, "position": position, "value": values})
 
 
-def _cpu_states(trace: Trace, ts: Array, cpu: Array) -> Table:
+def _cpu_states(trace: TraceBuilder, ts: Array, cpu: Array) -> Table:
     """On which CPU the thread ran: a row where it changes. Time stamps that fall are raised, as those of calls."""
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1]))) if len(cpu) else np.zeros(0, np.int64)
     ts, cpu = np.maximum.accumulate(ts)[changes], cpu[changes]
@@ -338,7 +337,7 @@ def payload_text(payload: bytes) -> str:
     return text if printable else payload.hex()
 
 
-def _describe(trace: Trace, logs: Sequence[Log], objects: Sequence[Object]) -> None:
+def _describe(trace: TraceBuilder, logs: Sequence[Log], objects: Sequence[Object]) -> None:
     first = logs[0].header
     trace.attributes["recorder"] = f"LLVM XRay, {first.mode} mode, version {first.version}"
     trace.attributes["cycle_frequency_hz"] = str(first.cycle_frequency)

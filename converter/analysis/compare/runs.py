@@ -39,6 +39,7 @@ class Run:
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
         """Loads each thread once."""
+        trace = trace.opened()
         details, trees = Details(trace), Trees(trace, n_buckets=1) if with_trees else None
         collected = collect(trace, trees, progress, details)
         n_samples = sum(thread.samples for process in collected.processes for thread in process.threads)

@@ -14,7 +14,7 @@ from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.totals import tree_kernel
 from traceferry.analysis.totals.portable import Tree
 from traceferry.analysis.totals.trees import nearest_kept
-from traceferry.model import Array, Process, Trace
+from traceferry.model import Array, Process, Trace, TraceBuilder
 
 SMALLER = ("(smaller call paths)", "", 0, "", "")
 # The units of measures of self amounts, by the unit of the table whose factors bring them to one level.
@@ -193,10 +193,10 @@ def _only(base: set[str], new: set[str]) -> dict[str, str]:
 # ---------------------------------------------------------------- as a trace
 
 
-def as_trace(comparison: Comparison, tree: DiffTree) -> Trace:
+def as_trace(comparison: Comparison, tree: DiffTree) -> TraceBuilder:
     """The tables that exporters write frames and stacks from: stack i of the trace is node i of the tree. Each measure
     is a thread, whose samples weigh nothing: what they weigh is in the tree."""
-    trace = Trace()
+    trace = TraceBuilder()
     strings = trace.strings
     rows = []
     for name, file, line, kind, category in tree.frames:

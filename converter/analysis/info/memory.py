@@ -16,12 +16,12 @@ from traceferry.analysis.totals.sums_of_trace import (
     total_amounts,
 )
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
-from traceferry.model import Array, HeapGraph, Process, Table, Trace, sums
+from traceferry.model import Array, HeapGraph, Process, Table, TraceBuilder, sums
 
 Json = dict[str, Any]
 
 
-def allocations(trace: Trace, totals: AllocationTotals, top: int) -> Json:
+def allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Json:
     """Row 0 of the amounts has no class, or no site."""
     by_class, by_site = totals.by_class, totals.by_site(trace)
     classes = ranked(_allocating(by_class), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
@@ -48,7 +48,7 @@ def _amounts(row: Array) -> Json:
     }
 
 
-def stack_names(trace: Trace, stack: int) -> list[str]:
+def stack_names(trace: TraceBuilder, stack: int) -> list[str]:
     """The functions of a stack, the innermost first; empty if it is -1."""
     prefix, frame, func = trace.stacks["prefix"], trace.stacks["frame"], trace.frames["func"]
     names = []
@@ -58,12 +58,12 @@ def stack_names(trace: Trace, stack: int) -> list[str]:
     return names
 
 
-def heap_snapshots(trace: Trace, process: Process, top: int) -> list[Json]:
+def heap_snapshots(trace: TraceBuilder, process: Process, top: int) -> list[Json]:
     """Returns each snapshot. The graphs of two are in memory at one time: one, and the one before."""
     found: list[Json] = []
     before: HeapGraph | None = None
     for snapshot in process.heap_snapshots:
-        graph = snapshot.load()
+        graph = snapshot.load(trace)
         found.append(
             {
                 "ts_ns": snapshot.start_ts,
@@ -101,7 +101,7 @@ def _growth(rows: list[ClassGrowth], top: int) -> list[Json]:
     ]
 
 
-def _live_sites(trace: Trace, graph: HeapGraph, top: int) -> list[Json]:
+def _live_sites(trace: TraceBuilder, graph: HeapGraph, top: int) -> list[Json]:
     return [
         {
             "name": site.class_name,
@@ -113,7 +113,7 @@ def _live_sites(trace: Trace, graph: HeapGraph, top: int) -> list[Json]:
     ]
 
 
-def _root_kinds(trace: Trace, roots: Table) -> list[Json]:
+def _root_kinds(trace: TraceBuilder, roots: Table) -> list[Json]:
     """Returns how many roots there are of each kind, the most first."""
     kinds, counts = np.unique(roots["kind"], return_counts=True)
     named = [(trace.strings[kind] or None, n) for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)]

@@ -149,7 +149,7 @@ def _markers(marker_type: MarkerType, groups: dict[tuple[Any, ...], MarkerGroup]
 
 def _coverage(trace: Trace, top: int) -> Json | None:
     """Statements, and how many of them ran: in all, and by assembly, class and method, those with most left first."""
-    table = trace.coverage.table()
+    table = trace.coverage
     if not len(table):
         return None
     return {

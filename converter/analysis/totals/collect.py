@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
-from traceferry.model import Array, Process, Thread, ThreadData, Trace, sums
+from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.timeline.balance import CallTotals
 
 
@@ -45,7 +45,7 @@ class Collected:
     """The sums of a trace, by its own indices. processes: in the trace's order; trees, details: None unless asked
     for."""
 
-    def __init__(self, trace: Trace, trees: Trees | None = None, details: Details | None = None) -> None:
+    def __init__(self, trace: TraceBuilder, trees: Trees | None = None, details: Details | None = None) -> None:
         self.trace = trace
         self.trees = trees
         self.details = details
@@ -90,7 +90,7 @@ class Collected:
             counts = ProcessCounts([], [])
             self.processes.append(counts)
             for thread in process.threads:
-                data = thread.load()
+                data = thread.load(self.trace)
                 if thread.sample_unit:
                     total = sums.total(data.samples["weight"])
                     counts.views.append(ViewCounts(thread.name, thread.sample_unit, len(data.samples), total))
@@ -115,6 +115,6 @@ def collect(
 
     Loads each thread once; a thread's tables are gone through in pieces, once, or twice with trees.
     """
-    collected = Collected(trace, trees, details)
+    collected = Collected(trace.opened(), trees, details)
     collected.load(progress)
     return collected

@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.analysis.totals import tree_kernel
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
-from traceferry.model import Array, MarkerType, Process, Table, Thread, ThreadData, Trace, sums
+from traceferry.model import Array, MarkerType, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, WAITING
 
 Key = tuple[Any, ...]
@@ -49,7 +49,7 @@ def middle_of(bucket: Array) -> Array:
 class Details:
     """Added up thread by thread, as `collect` goes through a trace."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         # By the name of the marker type: (count, ns, the longest) and how many are in each bucket.
         self.events: dict[str, list[int]] = {}
@@ -89,11 +89,11 @@ class Details:
 def retained_by_class(trace: Trace) -> dict[str, list[int]]:
     """By class, of the last heap snapshot of each process: objects, bytes, bytes that they keep alive. Of objects that
     hold others of their class only the outermost count for these."""
-    found: dict[str, list[int]] = {}
+    trace, found = trace.opened(), dict[str, list[int]]()
     for process in trace.processes:
         if not process.heap_snapshots:
             continue
-        tree = by_class(trace, process.heap_snapshots[-1].load())
+        tree = by_class(trace, process.heap_snapshots[-1].load(trace))
         group = np.ascontiguousarray(tree.class_name + 2, np.int32)
         n, n_groups = len(group), len(trace.strings) + 2
         retained = np.zeros(n_groups, np.int64)

@@ -256,7 +256,7 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
 
 
 def _colors(trace: Trace) -> list[Key]:
-    strings, categories, tiers = trace.strings, trace.categories.table(), trace.tiers.table()
+    strings, categories, tiers = trace.strings, trace.categories, trace.tiers
     pairs = zip(categories["name"].tolist(), categories["color"].tolist(), strict=True)
     found: list[Key] = [("category", strings[name], "", strings[color]) for name, color in pairs]
     triples = zip(tiers["name"].tolist(), tiers["family"].tolist(), tiers["color"].tolist(), strict=True)
@@ -280,7 +280,7 @@ def _sites(collected: Collected) -> Rows:
 def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
     """By function and tier: code objects, their bytes, samples, and when the last one was loaded, since the start."""
     trace = collected.trace
-    strings, code, names = trace.strings, trace.code.table(), trace.tiers["name"]
+    strings, code, names = trace.strings, trace.code, trace.tiers["name"]
     loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
     rows: list[tuple[Key, list[int]]] = [
         ((*_function(trace, func), strings[int(names[tier])] if tier >= 0 else ""), [1, size, 0, at])

@@ -10,13 +10,13 @@ import numpy as np
 
 from traceferry.analysis.totals import tree_kernel
 from traceferry.heap._allocations import tally
-from traceferry.model import Array, MarkerType, Table, Trace, sums
+from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
 
 
 class SampleTotals:
     """Counts samples by function: those with it as the leaf, and those with it anywhere."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._of_stack = np.zeros(0, np.int64)
 

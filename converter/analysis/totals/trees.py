@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.analysis.totals import tree_kernel
 from traceferry.kernels.tables import Nodes, doubled
-from traceferry.model import Array, Table, Thread, ThreadData, Trace, sums
+from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
 
 FIRST_BUCKETS = 512
 # Amounts that are kept; with more, each two buckets of time become one.
@@ -30,7 +30,7 @@ class Keys:
     """What nodes are told apart by, of each frame: func, category, tier, and whether it is inlined. `rows`: int32
     [keys, 4], in the order in which frames use them."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._index: dict[tuple[int, ...], int] = {}
         self.of_frame = np.empty(0, np.int32)
@@ -43,7 +43,7 @@ class Keys:
         """The key of each frame that the trace has by now."""
         known = len(self.of_frame)
         if len(self._trace.frames) > known:
-            frames = self._trace.frames.table()
+            frames = self._trace.frames
             new = np.stack(
                 [frames[name][known:] for name in KEY_COLUMNS[:3]] + [frames["inline_depth"][known:] > 0], axis=1
             )
@@ -102,7 +102,7 @@ class Trees:
     """The call trees of a trace. n_buckets: how many parts of equal length the recording's time has; width_ns: their
     length; of_stack: for each measure of samples the amounts of the trace's stacks, int64."""
 
-    def __init__(self, trace: Trace, n_buckets: int = FIRST_BUCKETS, most_amounts: int = MOST_AMOUNTS) -> None:
+    def __init__(self, trace: TraceBuilder, n_buckets: int = FIRST_BUCKETS, most_amounts: int = MOST_AMOUNTS) -> None:
         self.keys = Keys(trace)
         self.nodes = Nodes()
         self.series: list[Series] = []
@@ -244,7 +244,7 @@ class Trees:
         """The node of each stack that the trace has by now."""
         first = len(self._node_of_stack)
         if len(self._trace.stacks) > first:
-            stacks, key_of_frame = self._trace.stacks.table(), self.keys.update()
+            stacks, key_of_frame = self._trace.stacks, self.keys.update()
             found = np.concatenate((self._node_of_stack, np.empty(len(stacks) - first, np.int32)))
             self.nodes.reserve(self.nodes.n + len(stacks) - first)
             self.nodes.n = tree_kernel.fold_stacks(

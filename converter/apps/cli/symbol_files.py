@@ -14,7 +14,7 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.files.output import open_output
 from traceferry.files.source import Source
-from traceferry.model import Array, Trace
+from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
@@ -49,7 +49,7 @@ def open_any(source: Source, at_ns: int | None) -> Symbols:
             importer = registry.detect(source)
         except FormatError:
             raise no_symbols from None
-    trace = Trace()
+    trace = TraceBuilder()
     importer.module.read([source]).add_to(trace, ImportContext())
     if not len(trace.code):
         raise UsageError(f"{source.path}: the recording has no jitted code")

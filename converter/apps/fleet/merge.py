@@ -18,7 +18,20 @@ from traceferry.analysis.totals.portable import Key, Tree
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.common.shown_text import encodable
-from traceferry.model import CALLS, LEAVE, SAMPLES, Array, Clock, Process, Table, Thread, ThreadData, Trace, sums
+from traceferry.model import (
+    CALLS,
+    LEAVE,
+    SAMPLES,
+    Array,
+    Clock,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+    TraceBuilder,
+    sums,
+)
 
 LARGEST_NS = 1 << 62
 SAMPLE_NS = 1_000_000
@@ -31,7 +44,7 @@ UNITS = ("ns", "samples", "bytes")
 def merged_trace(url: str) -> Trace:
     """The trace of a data set. Times of calls are calls as long as all of that call path together; what else a thread
     has are views, whose samples weigh it. Raises FormatError for a data set of another version."""
-    trace = Trace()
+    trace = TraceBuilder()
     trace.join_clock(Clock("monotonic"))
     # Processes and threads share one range of numbers, in which each has its own.
     numbers = count(1)
@@ -39,11 +52,10 @@ def merged_trace(url: str) -> Trace:
         _add(trace, combination, numbers)
     trace.attributes["merged from"] = encodable(url)
     trace.report.note("merged_times", len(trace.processes))
-    trace.sort()
-    return trace
+    return trace.done()
 
 
-def _add(trace: Trace, combination: Combination, numbers: Iterator[int]) -> None:
+def _add(trace: TraceBuilder, combination: Combination, numbers: Iterator[int]) -> None:
     name = combination.name or "all recordings"
     forest = combination.totals.tree
     n = len(combination.recordings)
@@ -86,7 +98,7 @@ class _Colors:
         return self.shown.get(("tier", tier), (tier, ""))[0]
 
 
-def _tables(trace: Trace, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
+def _tables(trace: TraceBuilder, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
     """(the trace's frame, its stack) of each node; -1 of roots."""
     strings = trace.strings
 
@@ -161,7 +173,7 @@ def _thread(tid: int, shown: _Shown, is_main: bool) -> Thread:
     name = _name(group, measure)
     if measure == "time_ns":
         end = min(sums.total(own), LARGEST_NS)
-        return Thread(tid, name, is_main, 0, end, lambda: ThreadData(calls=_calls(nodes)), 2 * len(own))
+        return Thread(tid, name, is_main, 0, end, lambda _: ThreadData(calls=_calls(nodes)), 2 * len(own))
     rows = np.flatnonzero(own)
     n = len(rows)
     samples = Table(
@@ -171,7 +183,7 @@ def _thread(tid: int, shown: _Shown, is_main: bool) -> Thread:
             "weight": own[rows],
         },
     )  # fmt: skip
-    return Thread(tid, name, False, 0, n * SAMPLE_NS, lambda: ThreadData(samples=samples), n, sample_unit=unit)
+    return Thread(tid, name, False, 0, n * SAMPLE_NS, lambda _: ThreadData(samples=samples), n, sample_unit=unit)
 
 
 def _name(group: Group, measure: str) -> str:

@@ -91,7 +91,8 @@ class Aggregation:
         return _described("aggregate", self.reading, self.tables)
 
     def of(self, recording: Recording, labels: Sequence[str]) -> Result:
-        with opened(recording, labels, self.reading) as (trace, row):
+        with opened(recording, labels, self.reading) as (loaded, row):
+            trace = loaded.opened()
             details, trees = Details(trace), Trees(trace, n_buckets=1)
             collected = collect(trace, trees, details=details)
             collected.trees = None

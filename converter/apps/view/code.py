@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from traceferry.apps.view.disassembly import Instruction, Names, disassemble
 from traceferry.common.errors import UsageError
-from traceferry.model import NativeFunction, Trace
+from traceferry.model import LibraryReader, NativeFunction, Trace
 from traceferry.symbolication.code_map import CodeMap, CodeObject
 
 # Of one function; compilers make far smaller ones.
@@ -103,14 +103,13 @@ class TraceCode:
         return Listing(arch, address, len(data), disassemble(data, arch, begin + offset, names))
 
     def _names_of_mapped(self, pid: int, ts: int, targets: Sequence[int]) -> dict[int, str]:
-        held = {
-            target: place
-            for reader in self._trace.library_readers
-            for target in targets
-            if (place := reader.holder_of(pid, ts, target)) is not None
-        }
-        names = {target: self._names_in_library(lib, [at]).get(at, "") for target, (lib, at) in held.items()}
-        return {target: name for target, name in names.items() if name}
+        names: dict[int, str] = {}
+        for reader in self._trace.library_readers:
+            for target in targets:
+                held = reader.holder_of(pid, ts, target)
+                if held is not None and (name := _names(reader, held[0], [held[1]]).get(held[1])):
+                    names[target] = name
+        return names
 
     # ------------------------------------------------------------ libraries
 
@@ -134,13 +133,8 @@ class TraceCode:
         return lambda targets: self._names_in_library(lib, [t for t in targets if not begin < t < end])
 
     def _names_in_library(self, lib: int, addresses: Sequence[int]) -> dict[int, str]:
-        """Returns names of the functions around whatever is inlined there."""
-        functions = self._functions_of_library(lib, addresses)
-        return {
-            address: with_offset(function.frames[0][0], address - function.start)
-            for address, function in zip(addresses, functions, strict=True)
-            if function is not None and function.frames[0][0]
-        }
+        """Of the functions around whatever is inlined there."""
+        return next(filter(None, (_names(reader, lib, addresses) for reader in self._trace.library_readers)), {})
 
     def _functions_of_library(self, lib: int, addresses: Sequence[int]) -> Sequence[NativeFunction | None]:
         for reader in self._trace.library_readers:
@@ -155,3 +149,12 @@ class TraceCode:
 
 def with_offset(name: str, offset: int) -> str:
     return f"{name}+{offset:#x}" if offset else name
+
+
+def _names(reader: LibraryReader, lib: int, addresses: Sequence[int]) -> dict[int, str]:
+    """Returns the names at addresses of a library of which something is known."""
+    return {
+        address: with_offset(function.frames[0][0], address - function.start)
+        for address, function in zip(addresses, reader.functions_at(lib, addresses), strict=True)
+        if function is not None and function.frames[0][0]
+    }

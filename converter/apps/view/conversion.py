@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from traceferry import registry
 from traceferry.api import save
-from traceferry.apps.view.viewers import FIREFOX, PERFETTO, Viewer
+from traceferry.apps.view.viewers import FIREFOX, PERFETTO, VIEWERS, Viewer
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import decompress, is_compressed
@@ -38,7 +38,7 @@ class Conversion:
     trace: Trace | None
     folder: Path
     files: dict[str, Path] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    _locks: dict[str, Lock] = field(default_factory=lambda: {name: Lock() for name in VIEWERS})
 
     @property
     def has_sources(self) -> bool:
@@ -49,7 +49,7 @@ class Conversion:
 
     def file_for(self, viewer: Viewer, progress: Callable[[int], None] | None = None) -> Path:
         """Made at the first call. Raises UsageError if it cannot be."""
-        with self._lock:
+        with self._locks[viewer.name]:
             if viewer.name not in self.files:
                 if self.trace is None:
                     raise UsageError(f"{self.title} is not a file for {viewer.title}")

@@ -94,8 +94,8 @@ class Server:
         # Users who were refused, and of whom that was said.
         self._told: set[int] = set()
         self._is_welcome: WeakKeyDictionary[asyncio.Transport, bool] = WeakKeyDictionary()
-        # What reads a trace also adds to it: one question at a time.
-        self._reading = Lock()
+        # What answers questions keeps what it has read: one question at a time.
+        self._asking = Lock()
         self._origins = {*(viewer.origin for viewer in VIEWERS.values()), *site.allowed_origins}
 
     @asynccontextmanager
@@ -194,15 +194,11 @@ class Server:
     async def _trace(self, viewer: Viewer) -> web.StreamResponse:
         """Converted now, if this is the first time."""
         try:
-            path = await in_thread(lambda: self._file_for(viewer))
+            path = await in_thread(lambda: self._site.conversion.file_for(viewer))
         except (TraceferryError, OSError) as error:
             return web.Response(status=500, text=str(error))
         # The viewers tell compressed files by their content.
         return _File(path, headers={hdrs.CONTENT_TYPE: "application/octet-stream"} | UNCACHED)
-
-    def _file_for(self, viewer: Viewer) -> Path:
-        with self._reading:
-            return self._site.conversion.file_for(viewer)
 
     async def _answer(self, request: web.Request, question: str) -> web.StreamResponse:
         if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":  # no viewer compresses a question
@@ -224,7 +220,7 @@ class Server:
     def _symbols(self, question: str, body: bytes) -> bytes:
         import orjson
 
-        with self._reading:
+        with self._asking:
             symbols = self._site.symbols()
             if symbols is None:
                 return orjson.dumps({"error": "the file was converted before: view the recording itself"})

@@ -24,8 +24,9 @@ class SymbolServer:
     """Answers about one trace. source_roots: folders whose files may be shown, absolute and without links."""
 
     def __init__(self, trace: Trace, source_roots: Sequence[str] = ()) -> None:
-        self._trace = trace
-        self._code = TraceCode(trace)
+        # Frames and sources are made when they are asked for.
+        self._trace = trace.opened()
+        self._code = TraceCode(self._trace)
         self._source_roots = source_roots
 
     def answer(self, question: str, body: bytes) -> Answer:
