@@ -514,7 +514,7 @@ def test_where_nobody_tells_who_asks_a_private_file_leads_on(tmp_path: Path) -> 
 
 
 def test_without_tables_of_sockets_the_browser_gets_that_file(recording: Path, tmp_path: Path) -> None:
-    start = "import traceferry.apps.view.peers as p; p.TABLES = (); from traceferry.apps.cli import main; main()"
+    start = "import traceferry.apps.view.ports as p; p.TABLES = (); from traceferry.apps.cli import main; main()"
     browser = a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened')
     with View(recording, folder=tmp_path, opens=True, BROWSER=browser, start=start) as view:
         opened = opened_by(view, tmp_path / "opened")

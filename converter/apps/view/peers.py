@@ -14,26 +14,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
-from traceferry.apps.view.ports import LOOPBACK
+from traceferry.apps.view.ports import LOOPBACK, Socket, listed_sockets
 from traceferry.common.errors import UsageError
 
-TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 # Programs that pass connections on run as root, as those of virtual machines do. It can read everything anyway.
 ROOT = 0
 NO_LOGIN = 0xFFFF_FFFF
 # A table that changes while it is read can lack a line.
 READS = 3
 Address = tuple[str, int]
-
-
-class Socket(NamedTuple):
-    """One end of a connection. local, remote: as the table has them; user: who made it."""
-
-    local: str
-    remote: str
-    user: int
 
 
 class Peers:
@@ -66,18 +56,6 @@ class Peers:
                 self._read_at = time.monotonic_ns()
                 self._sockets = listed_sockets()
             return users_of(client, port, self._sockets)
-
-
-def listed_sockets() -> list[Socket]:
-    """Returns the TCP sockets that the system lists."""
-    found = []
-    for table in TABLES:
-        with suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid
-                fields = line.split()
-                found.append(Socket(fields[1], fields[2], int(fields[7])))
-    return found
 
 
 def users_of(client: Address, port: int, sockets: Iterable[Socket]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Sockets on the loopback interface; and who holds a port."""
+"""Sockets on the loopback interface, those that the system lists, and who holds a port."""
 
 from __future__ import annotations
 
@@ -7,10 +7,38 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 LOOPBACK = "127.0.0.1"
-LISTENING = "0A"  # the state, in /proc/net/tcp
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")  # see proc(5)
+LISTENING = "0A"  # a state
 BACKLOG = 512
+
+
+class Socket(NamedTuple):
+    """One end of a connection, as the system's tables have it. user: who made it."""
+
+    local: str
+    remote: str
+    state: str
+    user: int
+    inode: str
+
+    @property
+    def port(self) -> int:
+        return int(self.local.rpartition(":")[2], 16)
+
+
+def listed_sockets() -> list[Socket]:
+    """Returns the TCP sockets that the system lists."""
+    found = []
+    for table in TABLES:
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
+                fields = line.split()
+                found.append(Socket(fields[1], fields[2], fields[3], int(fields[7]), fields[9]))
+    return found
 
 
 class PortTakenError(Exception):
@@ -38,7 +66,7 @@ def listening_socket(port: int) -> socket.socket:
 
 def holder_of(port: int) -> str:
     """Names the program that listens on a port, as `trace_processor (process 123)`; "" if the system does not tell."""
-    sockets = {f"socket:[{inode}]" for inode in _inodes_of(port)}
+    sockets = {f"socket:[{one.inode}]" for one in listed_sockets() if one.state == LISTENING and one.port == port}
     if sockets:
         for process in Path("/proc").glob("[0-9]*"):
             # Other users' processes do not tell.
@@ -46,15 +74,3 @@ def holder_of(port: int) -> str:
                 if any(os.readlink(handle) in sockets for handle in (process / "fd").iterdir()):
                     return f"{(process / 'comm').read_text().strip()} (process {process.name})"
     return ""
-
-
-def _inodes_of(port: int) -> set[str]:
-    """Returns the inodes of the sockets that listen on a port."""
-    found = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-                    found.add(fields[9])
-    return found
