@@ -335,12 +335,12 @@ def test_connections_that_say_nothing_do_not_use_up_the_files(recording: Path, t
 def test_a_silent_connection_ends_and_a_slow_download_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceferry.apps.view.connections.LOOK_SECONDS", 0.05)
     (tmp_path / "out.json").write_bytes(b"{" + b" " * 20_000_000)
-    site = Site(handed_over(str(tmp_path / "out.json"), "out", VIEWERS["firefox"], tmp_path / "."), [], {}, [])
+    site = Site(handed_over(str(tmp_path / "out.json"), "out", VIEWERS["firefox"], tmp_path / "."), [], None, {}, [])
     listening = listening_socket(0)
     port = listening.getsockname()[1]
 
     async def run() -> tuple[bytes, int]:
-        server = Server(site, None, Peers(), "")
+        server = Server(site, Peers(), "")
         server._connections = Connections(silence=0.3)
         async with server.running(listening):
             silent, _ = await asyncio.open_connection("127.0.0.1", port)

@@ -80,13 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
         with listening:
             watched = recordings.paths if arguments.watch else []
             seen = state_of(watched)
-            site = Site(recordings.convert(), roots, copy, arguments.allow_origin)
+            site = Site(recordings.convert(), roots, viewer if copy else None, copy, arguments.allow_origin)
             site.origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            only = viewer if copy else None
             number = Session(
-                site, viewer, listening, by_page, not arguments.no_open, only, watched, seen, recordings.convert,
-                peers, folder,
-            ).run()  # fmt: skip
+                site,
+                viewer,
+                listening,
+                by_page,
+                not arguments.no_open,
+                watched,
+                seen,
+                recordings.convert,
+                peers,
+                folder,
+            ).run()
     if number is not None:
         raise Terminated(number)
     return options.DONE

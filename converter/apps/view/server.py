@@ -83,11 +83,10 @@ def _is_date(text: str) -> bool:
 
 
 class Server:
-    """only: the viewer of which there is a copy at the root; opens: where the opening address leads to."""
+    """opens: where the opening address leads to."""
 
-    def __init__(self, site: Site, only: Viewer | None, peers: Peers, opens: str) -> None:
+    def __init__(self, site: Site, peers: Peers, opens: str) -> None:
         self._site = site
-        self._only = only
         self._peers = peers
         self._opens = opens
         self._connections = Connections()
@@ -232,7 +231,7 @@ class Server:
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         nonce = secrets.token_urlsafe(16)
-        text = page(self._site.conversion.title, self._site.buttons(self._only), nonce)
+        text = page(self._site.conversion.title, self._site.buttons(), nonce)
         headers = {"Content-Security-Policy": policy(nonce)} | UNCACHED
         return web.Response(text=text, content_type="text/html", headers=headers)
 

@@ -27,16 +27,15 @@ STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 
 @dataclass(frozen=True)
 class Session:
-    """viewer: the one to open; by_page: through the page of our own; opens: in a browser; only: the viewer of which
-    there is a copy; watched: the files that `convert` reads, none without --watch; seen: their state when they were
-    read. convert: reads them again; peers: whose requests are answered; folder: a private one."""
+    """viewer: the one to open; by_page: through the page of our own; opens: in a browser; watched: the files
+    that `convert` reads, none without --watch; seen: their state when they were read; convert: reads them again; peers:
+    whose requests are answered; folder: a private one."""
 
     site: Site
     viewer: Viewer
     listening: socket
     by_page: bool
     opens: bool
-    only: Viewer | None
     watched: Sequence[str]
     seen: State
     convert: Callable[[], Conversion]
@@ -60,7 +59,7 @@ class Session:
 
         stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         _stop_by_signals(stopped)
-        async with Server(self.site, self.only, self.peers, self._shown).running(self.listening):
+        async with Server(self.site, self.peers, self._shown).running(self.listening):
             tasks = [asyncio.create_task(self._show()), asyncio.create_task(self._watch())]
             for task in tasks:
                 task.add_done_callback(lambda done: _stop_by_error(stopped, done))

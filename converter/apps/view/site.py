@@ -23,11 +23,12 @@ MAX_VIEWER_FILES = 100_000
 
 @dataclass
 class Site:
-    """conversion: the last good one, replaced under --watch; origin: of this server; viewer_files: paths at the root,
-    of a copy of a viewer."""
+    """conversion: the last good one, replaced under --watch; origin: of this server; copied: the viewer of which there
+    is a copy at the root, and viewer_files its files, by path."""
 
     conversion: Conversion
     source_roots: Sequence[str] = ()
+    copied: Viewer | None = None
     viewer_files: dict[str, Path] = field(default_factory=dict)
     allowed_origins: Sequence[str] = ()
     origin: str = ""
@@ -87,8 +88,8 @@ class Site:
     def viewer_origin(self, viewer: Viewer) -> str:
         return self.origin if self.viewer_files else viewer.origin
 
-    def buttons(self, only: Viewer | None) -> list[Button]:
-        """Returns a button for each viewer. only: the one of which there is a copy at the root."""
+    def buttons(self) -> list[Button]:
+        """Returns a button for each viewer that can show what was converted."""
         shown = self.conversion
         symbol_server = NO_SERVER if shown.trace is None else self.server
         return [
@@ -100,7 +101,7 @@ class Site:
                 shown.title,
             )
             for viewer in VIEWERS.values()
-            if shown.offers(viewer) and only in (None, viewer)
+            if shown.offers(viewer) and self.copied in (None, viewer)
         ]
 
 
