@@ -61,7 +61,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         "joined": tree.n_joined,
         "frames": {
             "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
-            "place": [_place(frame) for frame in tree.frames],
+            "place": [_position(frame) for frame in tree.frames],
             "verdicts": _verdicts(comparison, tree),
         },
         "nodes": {"parent": tree.parent.tolist(), "frame": tree.frame.tolist()},
@@ -70,7 +70,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
 
 
 def _verdicts(comparison: Comparison, tree: DiffTree) -> list[list[str]]:
-    """Of each frame what changed of its function, as "self time slower"."""
+    """Returns what changed of each frame's function, as "self time slower"."""
     found: dict[Key, list[str]] = {}
     for table in comparison.tables:
         for row in table.changed if table.name in ("self", "total") else ():
@@ -78,7 +78,7 @@ def _verdicts(comparison: Comparison, tree: DiffTree) -> list[list[str]]:
     return [[] if frame == SMALLER else found.get(frame[:4], []) for frame in tree.frames]
 
 
-def _place(frame: tuple[Any, ...]) -> str:
+def _position(frame: tuple[Any, ...]) -> str:
     file, line = frame[1], frame[2]
     return f"{file}:{line}" if file and line else str(file)
 

@@ -81,7 +81,7 @@ def exported(
 
 
 def gzipped(data: bytes) -> bytes:
-    """Without name and time: the same input, the same bytes."""
+    """Compresses without name and time: the same input, the same bytes."""
     packer = _gzip()
     return bytes(packer.compress(data) + packer.flush())
 
@@ -91,7 +91,7 @@ def _gzip() -> Any:
 
 
 def as_text(data: bytes) -> bytes:
-    """16 characters for each 13 bytes; the last ones are filled up with zeros."""
+    """Returns 16 characters for each 13 bytes; the last ones are filled up with zeros."""
     padded = np.frombuffer(data + b"\0" * (-len(data) % GROUP), np.uint8).reshape(-1, GROUP)
     columns = [*padded.T.astype(np.uint32), np.zeros(len(padded), np.uint32)]
     encoded = np.empty((len(padded), 16), np.uint8)
@@ -108,9 +108,9 @@ def text_size(n_bytes: int) -> int:
 
 
 def first_that_fits(steps: Sequence[Step], make: Callable[[Step], bytes], most_characters: int) -> tuple[Step, bytes]:
-    """The first of the steps with which `make` gives so many characters of text, and what it gives; the last step where
-    none does. steps: of more than one, each giving less than the one before: between the first and the last it is
-    looked for by halves, so that few are made."""
+    """Returns the first of the steps with which `make` gives so many characters of text, and what it gives; the last
+    step where none does. steps: more than one, each giving less than the one before: between the first and the last
+    it is looked for by halves, so that few are made."""
     made: dict[int, bytes] = {}
 
     def fits(nth: int) -> bool:

@@ -117,14 +117,14 @@ def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Ite
 
 
 def _packed(page: PageData, others: dict[str, Any], budget: int) -> bytes:
-    """The data, compressed, with as much detail as there is room for."""
+    """Returns the data, compressed, with as much detail as there is room for."""
     detail, data = first_that_fits(DETAILS, lambda d: gzipped(orjson.dumps(page.shaped(d) | others)), budget)
     page.note_narrowed(detail)
     return data
 
 
 def _embedded(trace: Trace, embeddable: Embeddable, made: Compressed | None) -> dict[str, Any]:
-    """What the page says of an embedded profile. size: of the compressed bytes, None if it is not embedded."""
+    """Returns what the page says of an embedded profile. size: of the compressed bytes, None if it is not embedded."""
     return {
         "name": embeddable.name,
         "size": None if made is None else made.size,

@@ -77,7 +77,7 @@ class PageData:
         return page
 
     def shaped(self, detail: Detail) -> Json:
-        """With that much detail."""
+        """Returns what the page embeds, with that much detail."""
         trees = self._trees
         n_buckets, width_ns, halvings = trees.coarser(detail.buckets)
         kept, measures = _Kept(trees, self._ranked, detail.nodes), self._measures()
@@ -122,12 +122,12 @@ class PageData:
         return found
 
     def _measures(self) -> dict[Measure, int]:
-        """Their numbers, of those that have anything."""
+        """Numbers the measures that have anything."""
         found = dict.fromkeys(s.measure for s in self._trees.series if len(s.node) and s.measure != FREED)
         return {measure: nth for nth, measure in enumerate(found)}
 
     def _names(self, kept: _Kept) -> Json:
-        """Frames, functions and what they refer to, those that are used; the last frame is that of joined paths."""
+        """Returns the frames and functions in use and what they refer to; the last frame is that of joined paths."""
         trace, rows = self._trace, self._trees.keys.rows[kept.keys]
         used, func = np.unique(rows[:, 0], return_inverse=True)
         funcs = trace.funcs
@@ -157,7 +157,7 @@ class PageData:
 
 
 def _add_live(trees: Trees) -> None:
-    """What was allocated and not freed, by process."""
+    """Adds what was allocated and not freed, by process."""
     for process in dict.fromkeys(s.process for s in trees.series if s.measure == FREED and len(s.node)):
         allocated, freed = (
             trees.own(lambda s, m=measure, p=process: s.measure == m and s.process == p)  # type: ignore[misc]
@@ -189,20 +189,21 @@ class _Kept:
         if len(joined):
             nearest = nearest_kept(parent, is_kept)[joined]
             below = np.where(nearest < 0, -1, self.node[nearest])
-            new, place = np.unique(below, return_inverse=True)
-            self.node[joined] = len(rows) + place.reshape(-1)
+            new, index = np.unique(below, return_inverse=True)
+            self.node[joined] = len(rows) + index.reshape(-1)
             parents, frames = np.append(parents, new), np.append(frames, np.full(len(new), len(self.keys)))
         self.parent, self.frame = parents, frames
 
 
 def _steps_back(parent: Array) -> list[int]:
-    """How many nodes before it each one's parent is; 0 is none."""
+    """Returns how many nodes before it each one's parent is; 0 is none."""
     steps: list[int] = np.where(parent < 0, 0, np.arange(len(parent)) - parent).tolist()
     return steps
 
 
 def _series(series: Series, kept: _Kept, measure: int, halvings: int) -> Json:
-    """Sorted by bucket, then node, as differences to the row before. halvings: how often two buckets become one."""
+    """Returns rows by bucket, then node, as differences to the row before. halvings: how often two buckets become
+    one."""
     made = Series(series.process, series.thread, series.measure)
     made.set(series.bucket >> halvings, kept.node[series.node], series.amount)
     return {
@@ -233,21 +234,23 @@ class _Lines:
         if not np.any(trace.sources["text"] >= 0):
             return
         source = np.where(frames["source"] >= 0, frames["source"], funcs["source"][frames["func"]])
-        places, of_frame = _places(source, frames["line"])
+        positions, of_frame = _positions(source, frames["line"])
         for measure, of_stack in trees.of_stack.items():
-            self._add(measure, places, *_sums_of_places(trace, of_frame.astype(np.int32), of_stack, len(places)))
+            self._add(
+                measure, positions, *_sums_by_position(trace, of_frame.astype(np.int32), of_stack, len(positions))
+            )
         by_func = collected.by_func()
         if by_func["calls"].any():
-            places, of_func = _places(funcs["source"], funcs["line"])
+            positions, of_func = _positions(funcs["source"], funcs["line"])
             self._add(
                 TIME,
-                places,
-                *(sums.total_by(of_func, by_func[key], len(places)) for key in ("self_ns", "total_ns")),
+                positions,
+                *(sums.total_by(of_func, by_func[key], len(positions)) for key in ("self_ns", "total_ns")),
             )
 
-    def _add(self, measure: Measure, places: Array, own: Array, total: Array) -> None:
+    def _add(self, measure: Measure, positions: Array, own: Array, total: Array) -> None:
         text = self._trace.sources["text"]
-        source, line = places.T
+        source, line = positions.T
         shown = np.flatnonzero((total > 0) & (line > 0) & (source >= 0) & (text[source] >= 0))
         for row in shown.tolist():
             heat = self._heat.setdefault(int(source[row]), {}).setdefault(measure, [])
@@ -263,7 +266,8 @@ class _Lines:
         return sorted(self._heat, key=lambda s: (-heat_of(s), s))[:LONGEST_LIST]
 
     def sources(self, most_bytes: int, measures: dict[Measure, int]) -> list[Json]:
-        """The hottest first; without text where there is no room for it. measures: the numbers of those shown."""
+        """Returns the sources, the hottest first; without text where there is no room for it. measures: the numbers of
+        those shown."""
         found, left = [], most_bytes
         for source in self._hottest:
             text = self._trace.texts[int(self._trace.sources["text"][source])]
@@ -275,21 +279,21 @@ class _Lines:
         return found
 
 
-def _places(source: Array, line: Array) -> tuple[Array, Array]:
-    """The distinct (source, line), and which of them each row is."""
-    places, index = np.unique(np.stack((source, line), axis=1).reshape(-1, 2), axis=0, return_inverse=True)
-    return places, index.reshape(-1)
+def _positions(source: Array, line: Array) -> tuple[Array, Array]:
+    """Returns the distinct (source, line), and which of them each row is."""
+    positions, index = np.unique(np.stack((source, line), axis=1).reshape(-1, 2), axis=0, return_inverse=True)
+    return positions, index.reshape(-1)
 
 
-def _sums_of_places(trace: Trace, of_frame: Array, of_stack: Array, n_places: int) -> tuple[Array, Array]:
-    """(as the leaf, anywhere in the stack, once for each stack)."""
+def _sums_by_position(trace: Trace, of_frame: Array, of_stack: Array, n_positions: int) -> tuple[Array, Array]:
+    """Returns sums of stacks by position: as the leaf, and anywhere in the stack, once for each stack."""
     n = len(of_stack)
-    place = of_frame[trace.stacks["frame"][:n]]
-    total = np.zeros(n_places, np.int64)
-    own = sums.total_by(place, of_stack, n_places)
+    position = of_frame[trace.stacks["frame"][:n]]
+    total = np.zeros(n_positions, np.int64)
+    own = sums.total_by(position, of_stack, n_positions)
     tree_kernel.add_to_callers(
-        np.ascontiguousarray(trace.stacks["prefix"][:n]), place, place, of_stack.copy(),
-        np.empty(n + 1, np.int32), np.empty(n, np.int32), np.zeros(n_places, np.int32), total,
+        np.ascontiguousarray(trace.stacks["prefix"][:n]), position, position, of_stack.copy(),
+        np.empty(n + 1, np.int32), np.empty(n, np.int32), np.zeros(n_positions, np.int32), total,
     )  # fmt: skip
     return own, total
 
@@ -316,7 +320,7 @@ RANKED = ("top", "classes", "sites", "growth", "methods", "assemblies")
 
 
 def _cut(value: Any, most: dict[str, int]) -> Any:
-    """most: elements of the lists of that name."""
+    """Returns the value with shorter lists. most: elements of the lists of that name."""
     if isinstance(value, dict):
         return {k: _cut(v[: most[k]] if k in most and isinstance(v, list) else v, most) for k, v in value.items()}
     if isinstance(value, list):

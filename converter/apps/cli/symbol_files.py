@@ -37,8 +37,8 @@ Shown = tuple[str, str, int]  # a frame: name, source, line
 
 
 def open_any(source: Source, at_ns: int | None) -> Symbols:
-    """Returns a file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start
-    whose code counts; None: what was loaded last. Raises FormatError for anything else."""
+    """Opens a file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose
+    code counts; None: what was loaded last. Raises FormatError for anything else."""
     try:
         symbols = open_symbols(source)
         if at_ns is not None:
@@ -120,7 +120,7 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], dema
     given = iter(addresses)
     while bunch := list(islice(given, AT_ONCE)):
         frames = symbols.lookup(np.array(bunch, np.uint64))
-        numbers, inlined, names, places = _texts_of(frames, demangle)
+        numbers, inlined, names, positions = _texts_of(frames, demangle)
         first, starts = frames.first.tolist(), frames.start.tolist()
         lines: list[str] = []
         for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
@@ -129,11 +129,11 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], dema
                 continue
             last = numbers[end - 1]
             if end - begin == 1:
-                lines.append(f"{address:#x}: {names[last]} + {address - start}{places[last]}")
+                lines.append(f"{address:#x}: {names[last]} + {address - start}{positions[last]}")
             else:
                 lead = f"{address:#x}: "
                 calls = [inlined[n] for n in numbers[begin : end - 1]]
-                calls.append(f"{names[last]} + {address - start}{places[last]}")
+                calls.append(f"{names[last]} + {address - start}{positions[last]}")
                 lines.append(lead + ("\n" + " " * len(lead)).join(calls))
             if with_merged:
                 lead = " " * len(f"{address:#x}: ")
@@ -146,7 +146,7 @@ def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], dema
 def lookup_data(
     symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler
 ) -> Iterator[dict[str, Any]]:
-    """Returns what `lookup_text` says of each address as plain data, which JSON can hold:
+    """Yields what `lookup_text` says of each address as plain data, which JSON can hold:
 
     {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
      "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...],
@@ -171,12 +171,12 @@ def lookup_data(
                 named(name) | {"source": path or None, "line": line or None, "inlined": nth < len(stack) - 1}
                 for nth, (name, path, line) in enumerate(stack)
             ]
-            place = {"start": f"{start:#x}" if start or size else None, "size": size or None}
+            extent = {"start": f"{start:#x}" if start or size else None, "size": size or None}
             others = with_merged.merged(address)[1:] if with_merged and stack else []
             calls = with_calls.call_sites(address) if with_calls and stack else []
             yield {
                 "address": f"{address:#x}",
-                "function": named(stack[-1][0]) | place if stack else None,
+                "function": named(stack[-1][0]) | extent if stack else None,
                 "frames": frames,
                 "merged": [named(_outermost(other)) for other in others],
                 "calls": [_call(site) for site in calls],
@@ -184,7 +184,7 @@ def lookup_data(
 
 
 def _gsym_with(part: str, symbols: Symbols, source: Source) -> Gsym | None:
-    """Returns the symbols, if they are a GSYM file that holds data of that type. Sizes are read by another reader:
+    """Returns the symbols if they are a GSYM file that holds data of that type. Sizes are read by another reader:
     damage elsewhere in the file does not concern the look-ups."""
     return symbols if isinstance(symbols, Gsym) and Gsym(source).sizes()[part] else None
 
@@ -197,7 +197,7 @@ def _call(site: CallSite) -> dict[str, Any]:
 
 
 def _names_of(frames: Frames) -> list[str]:
-    """Returns the names of functions."""
+    """Returns the names of the functions."""
     return [frames.texts[name] for name in np.unique(frames.name).tolist() if name >= 0]
 
 
@@ -206,31 +206,31 @@ def _outermost(frames: Frames) -> str:
 
 
 def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Returns (for each frame a number; by number: the line of a call that is inlined, the name, the place). Equal
+    """Returns a number for each frame, and by number: the line of a call that is inlined, the name, the position. Equal
     frames, which are most, share a number."""
     texts = [*frames.texts, ""]
-    place_row, place = _distinct(frames.source, frames.line)
-    row, number = _distinct(frames.name, place)
-    all_places = [
+    position_row, position = _distinct(frames.source, frames.line)
+    row, number = _distinct(frames.name, position)
+    all_positions = [
         f" at {shown(texts[source])}:{line}" if source >= 0 else ""
-        for source, line in zip(frames.source[place_row].tolist(), frames.line[place_row].tolist(), strict=True)
+        for source, line in zip(frames.source[position_row].tolist(), frames.line[position_row].tolist(), strict=True)
     ]
     demangle.learn(_names_of(frames))
     names = [shown(demangle(texts[name])) for name in frames.name[row].tolist()]
-    places = [all_places[n] for n in place[row].tolist()]
-    inlined = [f"{name} [inlined]{at}" for name, at in zip(names, places, strict=True)]
-    return number.tolist(), inlined, names, places
+    positions = [all_positions[n] for n in position[row].tolist()]
+    inlined = [f"{name} [inlined]{at}" for name, at in zip(names, positions, strict=True)]
+    return number.tolist(), inlined, names, positions
 
 
 def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
-    """Returns of pairs of int32 (a row of each different one, for each row which one it is)."""
+    """Returns a row of each distinct pair of int32, and for each row which one it is."""
     keys = one.astype(np.int64) << 32 | other.astype(np.int64) & 0xFFFF_FFFF
     _, row, which = np.unique(keys, return_index=True, return_inverse=True)
     return row, which.ravel()
 
 
 def as_text(address: int, found: Sequence[Shown]) -> str:
-    """Returns the frames of one address."""
+    """Returns the frames of one address as text."""
     lead = f"{address:#x}: "
     lines = [shown(f"{name} at {source}:{line}" if source else name) for name, source, line in found]
     return lead + ("\n" + " " * len(lead)).join(lines or ["no symbol"])
@@ -259,8 +259,8 @@ class Difference:
 
 
 def verify(symbols: Symbols, other: Symbols, demangle: Demangler) -> tuple[int, list[Difference]]:
-    """Compares both at the start, middle and end of each function of `symbols`. Returns (how many addresses,
-    differences)."""
+    """Compares both at the start, middle and end of each function of `symbols`; returns how many addresses, and the
+    differences."""
     n_compared, differences = 0, list[Difference]()
     functions = symbols.functions()
     while bunch := list(islice(functions, AT_ONCE)):

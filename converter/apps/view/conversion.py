@@ -76,7 +76,7 @@ def is_recording(path: str) -> bool:
 
 
 def viewer_of_file(path: str) -> Viewer:
-    """By the file's first bytes. Raises FormatError if these tell nothing."""
+    """Tells the viewer by the file's first bytes. Raises FormatError if these tell nothing."""
     head = _head(path)
     if head[:1] == bytes([PERFETTO_PACKET]):
         return PERFETTO
@@ -92,7 +92,7 @@ def viewer_of_file(path: str) -> Viewer:
 
 
 def handed_over(path: str, title: str, viewer: Viewer, folder: Path) -> Conversion:
-    """A file that the viewer takes as it is."""
+    """Returns a file that the viewer takes as it is."""
     # A link under a name of its own: what else lies in the file's folder is not served.
     link = folder / "file"
     try:
@@ -103,7 +103,7 @@ def handed_over(path: str, title: str, viewer: Viewer, folder: Path) -> Conversi
 
 
 def _head(path: str) -> bytes:
-    """The first bytes, decompressed."""
+    """Returns the first bytes, decompressed."""
     try:
         with open(path, "rb") as file:
             raw = file.read(COMPRESSED_HEAD)
@@ -117,8 +117,8 @@ def _head(path: str) -> bytes:
 
 
 def readable_again(path: str, folder: Path) -> str:
-    """The path itself; or, of standard input ("-"), a FIFO or a device, that of a copy in the folder. Raises UsageError
-    if it cannot be read."""
+    """Returns the path itself; or, of standard input ("-"), a FIFO or a device, that of a copy in the folder. Raises
+    UsageError if it cannot be read."""
     try:
         if path != "-" and (os.path.isdir(path) or stat.S_ISREG(os.stat(path).st_mode)):
             return path

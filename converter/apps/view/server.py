@@ -68,7 +68,7 @@ class _File(web.FileResponse):
 
 
 def _entity_tag(path: Path) -> str:
-    """As FileResponse makes it."""
+    """Returns the entity tag that FileResponse makes."""
     with suppress(OSError):
         status = path.stat()
         return f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
@@ -134,7 +134,7 @@ class Server:
             return response
 
     async def _answered(self, request: web.Request, transport: asyncio.Transport) -> web.StreamResponse:
-        """A refusal has no body, and no header that lets a page read it."""
+        """Answers a request. A refusal has no body, and no header that lets a page read it."""
         host, origin = request.headers.get(hdrs.HOST, ""), request.headers.get(hdrs.ORIGIN)
         is_known = origin is None or origin == f"http://{host}" or origin in self._origins
         if HOST.fullmatch(host) is None or not is_known:
@@ -173,7 +173,7 @@ class Server:
         return known
 
     def _route(self, path: str) -> tuple[tuple[str, ...], Handler] | None:
-        """The methods that a path has, and what answers. Paths are compared, never looked up on disk."""
+        """Returns the methods that a path has, and what answers. Paths are compared, never looked up on disk."""
         site = self._site
         viewer = site.viewer_of_path(path)
         if viewer is not None:
@@ -191,7 +191,7 @@ class Server:
     # ------------------------------------------------------------ answers
 
     async def _trace(self, viewer: Viewer) -> web.StreamResponse:
-        """Converted now, if this is the first time."""
+        """Sends the trace, converted now if this is the first time."""
         try:
             path = await in_thread(lambda: self._site.conversion.file_for(viewer))
         except (TraceferryError, OSError) as error:
@@ -237,7 +237,8 @@ class Server:
 
 
 def _logger() -> logging.Logger:
-    """For what goes wrong here. What is wrong with others' requests is told to them, and not in the user's terminal."""
+    """Returns a logger for what goes wrong here. What is wrong with others' requests is told to them, and not in the
+    user's terminal."""
     logger = logging.getLogger("traceferry.apps.view")
     logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], BadHttpMessage)))
     return logger
@@ -249,7 +250,7 @@ async def _viewer_file(path: Path) -> web.StreamResponse:
 
 
 def _refusal(status: int, headers: dict[str, str] | None = None) -> web.Response:
-    """The connection ends with it, so that what else a client sends is not read."""
+    """Refuses a request and ends the connection, so that what else a client sends is not read."""
     response = web.Response(status=status, headers={**ALWAYS, **(headers or {})})
     response.force_close()
     return response
