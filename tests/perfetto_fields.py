@@ -17,8 +17,7 @@ HEAD = '''"""Fields of Perfetto's messages, each as its number << 3 | wire type,
 Made by tests/perfetto_fields.py: edit nothing here.
 """
 '''
-IMPORT = re.compile(r"from traceferry\.exporters\.perfetto\.fields import (\([^)]*\)|.*)")
-CIMPORT = re.compile(r"from traceferry\.exporters\.perfetto\.fields cimport (\([^)]*\)|.*)")
+OF_PYTHON, OF_KERNELS = re.compile(r"\bpb\.(\w+)\.(\w+)"), re.compile(r"\bpb\.(\w+)")
 IN_ROW = 4
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 # protos/third_party/android/art/heap_graph.proto, which extends TracePacket: the package does not have it.
@@ -75,19 +74,17 @@ def texts() -> dict[str, str]:
     """Returns what both files have to be."""
     every = declared()
     used: dict[str, set[str]] = {}
-    for path in sorted(FOLDER.glob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        for name in {name for names in IMPORT.findall(source) for name in re.findall(r"\w+", names)}:
-            used.setdefault(name, set()).update(re.findall(rf"(?<![\w.]){name}\.(\w+)", source))
-    of_kernels = {
-        name
-        for path in FOLDER.glob("*.pyx")
-        for names in CIMPORT.findall(path.read_text(encoding="utf-8"))
-        for name in re.findall(r"\w+_\w+", names)
-    }
+    for message, field in mentioned("*.py", OF_PYTHON):
+        used.setdefault(message, set()).add(field)
     classes = "".join(class_of(name, every[name], fields) for name, fields in sorted(used.items()))
-    constants = "".join(f"    {name} = {value_of(every, name)}\n" for name in sorted(of_kernels))
+    constants = "".join(
+        f"    {name} = {value_of(every, name)}\n" for name in sorted(set(mentioned("*.pyx", OF_KERNELS)))
+    )
     return {"fields.py": f"{HEAD}\n\n# fmt: off\n{classes}", "fields.pxd": f"{HEAD}\ncdef enum:\n{constants}"}
+
+
+def mentioned(files: str, pattern: re.Pattern[str]) -> list[Any]:
+    return [found for path in FOLDER.glob(files) for found in pattern.findall(path.read_text(encoding="utf-8"))]
 
 
 def class_of(name: str, values: dict[str, int], fields: set[str]) -> str:

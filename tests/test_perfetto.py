@@ -132,15 +132,6 @@ def test_instants_are_the_events(both: Both, name: str) -> None:
     assert {i.track for i in read.instants}.isdisjoint(s.track for s in read.slices)
 
 
-def test_instants_are_the_same_in_pieces_of_any_size(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace = trace_named("arguments_and_events", load)
-    whole = saved(trace, tmp_path / "whole.pftrace").read_bytes()
-    monkeypatch.setattr("traceferry.exporters.perfetto.packets.ROWS", 2)
-    assert saved(trace, tmp_path / "pieces.pftrace").read_bytes() == whole
-
-
 @EVERY
 def test_states_are_the_cpus(both: Both, name: str) -> None:
     """Until the thread's end, where an empty one ends the last."""

@@ -16,7 +16,7 @@ import perfetto_fields
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
-from traceferry.exporters.perfetto import proto
+from traceferry.exporters.perfetto import _packets as proto
 from traceferry.exporters.perfetto._calls import SliceWriter
 from traceferry.exporters.perfetto._heap import write_heap_objects, write_heap_samples
 from traceferry.exporters.perfetto._packets import (
@@ -69,11 +69,8 @@ def test_fields_are_those_of_the_protos() -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**64 - 1) | LENGTHS, max_size=80))
 def test_varints(values: list[int]) -> None:
-    column = np.array([value % 2**64 for value in values], np.uint64)
-    for written in (proto.varints(column), list(map(proto.varint, values))):
-        # HeapGraphRoot.object_ids would do; packed integers of the descriptors that are there.
-        parsed = protos.StackSample.FromString(proto.message(14 << 3 | 2, *written))
-        assert list(parsed.follower_weights) == [value % 2**64 for value in values]
+    parsed = protos.StackSample.FromString(proto.message(14 << 3 | 2, *map(proto.varint, values)))
+    assert list(parsed.follower_weights) == [value % 2**64 for value in values]
 
 
 @given(
@@ -83,7 +80,13 @@ def test_varints(values: list[int]) -> None:
 )
 def test_fields(text: str, texts: list[str], value: int) -> None:
     event = protos.TrackEvent.FromString(
-        b"".join([proto.text(23 << 3 | 2, text), *proto.texts(22 << 3 | 2, texts), proto.fixed64(47 << 3 | 1, value)])
+        b"".join(
+            [
+                proto.text(23 << 3 | 2, text),
+                *(proto.text(22 << 3 | 2, one) for one in texts),
+                proto.fixed64(47 << 3 | 1, value),
+            ]
+        )
     )
     assert (event.name, list(event.categories), list(event.flow_ids)) == (text, texts, [value])
 
@@ -146,27 +149,18 @@ def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
 
 # ---------------------------------------------------------------- calls
 
-HEAD_WIDTH, MAX_DEPTH, N_FRAMES = 48, 3, 4
-EVENT_AT = 7  # 0a len, 50 sequence, 5a len
+MAX_DEPTH, N_FRAMES = 3, 4
 
 
-def padded(*rows: bytes, width: int) -> tuple[Array, Array]:
-    text = b"".join(row.ljust(width, b"\0") for row in rows)
-    return np.frombuffer(text, np.uint8).reshape(len(rows), width), i32(*map(len, rows))
-
-
-def heads() -> tuple[Array, Array, int]:
-    """Packets of frames, the longer the higher their number, and of the end."""
-    events = [protos.TrackEvent(type=1, name_iid=1 + f, categories=["n" * 9 * f]) for f in range(N_FRAMES)]
-    texts = [event.SerializeToString() for event in [*events, protos.TrackEvent(type=2)]]
-    lead = b"\x0a\0" + proto.integer(10 << 3, SEQUENCE) + b"\x5a"
-    return *padded(*(lead + bytes([len(text)]) + text for text in texts), width=HEAD_WIDTH), EVENT_AT
-
-
-def notes() -> tuple[Array, Array]:
+def slice_writer(out: OutputBuffer) -> SliceWriter:
+    """With events of frames that are the longer the higher their number."""
     note = protos.DebugAnnotation(name_iid=99, bool_value=True)
     text = protos.TrackEvent(debug_annotations=[note]).SerializeToString()
-    return padded(*(text if flags & 4 else b"" for flags in range(256)), width=32)
+    notes = [text if flags & 4 else b"" for flags in range(256)]
+    writer = SliceWriter(out, proto.integer(10 << 3, SEQUENCE), notes, MAX_DEPTH, START)
+    events = [protos.TrackEvent(type=1, name_iid=1 + f, categories=["n" * 9 * f]) for f in range(N_FRAMES)]
+    writer.set_events([event.SerializeToString() for event in [*events, protos.TrackEvent(type=2)]])
+    return writer
 
 
 @given(TIMES, st.data())
@@ -185,8 +179,7 @@ def test_slices(ts: list[int], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, n))
 
     def write(out: OutputBuffer) -> None:
-        writer = SliceWriter(out, *notes(), MAX_DEPTH, START)
-        writer.set_heads(*heads())
+        writer = slice_writer(out)
         for part in (slice(0, cut), slice(cut, n)):
             of_part = [(call, value) for call, value in zip(arguments, values, strict=True) if call in range(n)[part]]
             writer.write(
@@ -213,8 +206,7 @@ def test_more_arguments_than_a_piece_has_bytes() -> None:
     n = 30_000
 
     def write(out: OutputBuffer) -> None:
-        writer = SliceWriter(out, *notes(), MAX_DEPTH, START)
-        writer.set_heads(*heads())
+        writer = slice_writer(out)
         iids, values = np.arange(1, n + 1, dtype=np.int32), np.full(n, 2**64 - 1, np.uint64)
         writer.write(i64(START), i32(0), np.zeros(1, np.uint8), np.zeros(n, np.int64), iids, values)
 
@@ -428,12 +420,13 @@ def test_stacks_that_are_refused() -> None:
 
 
 def test_slices_that_are_refused() -> None:
-    writer = SliceWriter(OutputBuffer(lambda piece: None), *notes(), MAX_DEPTH, START)
+    writer = slice_writer(OutputBuffer(lambda piece: None))
     none = i64(), i32(), np.array([], np.uint64)
     for ts, frame in ((START - 1, 0), (START, N_FRAMES), (START, -1)):
         with pytest.raises(ValueError, match="write"):
             writer.write(i64(ts), i32(frame), np.zeros(1, np.uint8), *none)
-    head, length, _ = heads()
-    for event_at, lengths in ((2, length), (99, length), (EVENT_AT, length + 99), (EVENT_AT, length[1:])):
-        with pytest.raises(ValueError, match="set_heads"):
-            writer.set_heads(head, lengths, event_at)
+    for events in ([b"x" * 80], [b"x" * 300]):
+        with pytest.raises(ValueError, match=r"too long|range"):
+            writer.set_events(events)
+    with pytest.raises(ValueError, match="flags"):
+        SliceWriter(OutputBuffer(lambda piece: None), b"", [b""], MAX_DEPTH, START)

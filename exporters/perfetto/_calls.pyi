@@ -1,19 +1,19 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceferry.exporters.perfetto._packets import OutputBuffer
 
+class Rows:
+    def __new__(cls, texts: Sequence[bytes], width: int) -> Rows: ...
+
 class SliceWriter:
     n_cut: int
     def __init__(
-        self,
-        out: OutputBuffer,
-        note: NDArray[np.uint8],
-        note_length: NDArray[np.int32],
-        max_depth: int,
-        start_ts: int,
+        self, out: OutputBuffer, lead: bytes, notes: Sequence[bytes], max_depth: int, start_ts: int
     ) -> None: ...
-    def set_heads(self, head: NDArray[np.uint8], head_length: NDArray[np.int32], event_at: int) -> None: ...
+    def set_events(self, events: Sequence[bytes]) -> None: ...
     def write(
         self,
         ts: NDArray[np.int64],

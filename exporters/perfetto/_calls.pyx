@@ -1,26 +1,42 @@
 """Packets of calls: the begin and end of slices."""
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from traceferry.exporters.perfetto._packets cimport OutputBuffer, integer, length4, varint
-from traceferry.exporters.perfetto.fields cimport (
-    DebugAnnotation_name_iid,
-    DebugAnnotation_uint_value,
-    TracePacket_timestamp,
-    TrackEvent_debug_annotations,
-)
+from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, length4, put_varint
+from traceferry.exporters.perfetto cimport fields as pb
 from traceferry.native.call_flags cimport LEAVE
 
 cdef enum:
     # Copied at once, needed or not: most packets' constant part fits.
     FIXED = 32
-    # Both of a packet's constant parts, at most.
-    WIDEST = 112
+    # A packet's constant part with its length, and what its flags add, at most.
+    HEAD = 80
+    NOTE = 32
     # More than a packet without arguments takes.
     LONGEST = 160
     # The bytes of an argument: tag and length, name_iid, value.
     PER_ARGUMENT = 24
+
+
+cdef class Rows:
+    """Short texts in rows of one width."""
+
+    cdef uint8_t[:, ::1] text
+    cdef int32_t[::1] length
+
+    def __cinit__(self, texts, int width):
+        cdef Py_ssize_t i
+        cdef bytes text
+        self.text = np.zeros((len(texts), width), np.uint8)
+        self.length = np.zeros(len(texts), np.int32)
+        for i, text in enumerate(texts):
+            if len(text) > width:
+                raise ValueError("Rows: a text that is too long")
+            memcpy(&self.text[i, 0], <const char*>text, len(text))
+            self.length[i] = len(text)
 
 
 cdef class SliceWriter:
@@ -30,43 +46,31 @@ cdef class SliceWriter:
     """
 
     cdef OutputBuffer out
-    cdef const uint8_t[:, ::1] head
-    cdef const int32_t[::1] head_length
-    cdef Py_ssize_t event_at
-    cdef const uint8_t[:, ::1] note
-    cdef const int32_t[::1] note_length
+    cdef bytes lead
+    cdef Py_ssize_t n_lead
+    cdef Rows head
+    cdef Rows note
     cdef int64_t max_depth
     cdef int64_t depth
     cdef int64_t last
     cdef readonly int64_t n_cut
 
-    def __init__(
-        self, OutputBuffer out not None, const uint8_t[:, ::1] note not None, const int32_t[::1] note_length not None,
-        int64_t max_depth, int64_t start_ts
-    ):
-        """note: for each value of `flags` the annotation that it needs, of note_length bytes."""
-        if note.shape[0] != 256 or not are_lengths(note_length, note):
-            raise ValueError("SliceWriter: an array has the wrong length")
+    def __init__(self, OutputBuffer out not None, bytes lead not None, notes, int64_t max_depth, int64_t start_ts):
+        """lead: the fields of a packet before the event; notes: those that an event has of each value of `flags`."""
+        if len(notes) != 256:
+            raise ValueError("SliceWriter: not a note for each value of flags")
         self.out = out
-        self.note = note
-        self.note_length = note_length
+        self.lead = b"\x0a\0" + lead + bytes([pb.TracePacket_track_event])
+        self.n_lead = len(self.lead)
+        self.note = Rows(notes, NOTE)
         self.max_depth = max_depth
         self.last = start_ts
+        self.set_events([b""])
 
-    def set_heads(self, const uint8_t[:, ::1] head not None, const int32_t[::1] head_length not None, int event_at):
-        """Sets each frame's begin packet without the time, which comes last, and after them the one of all end packets.
-        Both lengths in it are one byte; the fields of the track event begin at event_at."""
-        if (
-            head.shape[0] == 0
-            or head.shape[1] < FIXED
-            or head.shape[1] + self.note.shape[1] > WIDEST
-            or not 3 <= event_at <= FIXED
-            or not are_lengths(head_length, head)
-        ):
-            raise ValueError("set_heads: an array has the wrong length")
-        self.head = head
-        self.head_length = head_length
-        self.event_at = event_at
+    def set_events(self, events):
+        """Sets the fields of the begin events of all frames, and after them those of all end events."""
+        # Whole packets but for the time, which comes last; both lengths in them are one byte.
+        self.head = Rows([b"".join([self.lead, bytes([len(event)]), event]) for event in events], HEAD)
 
     def write(
         self, const int64_t[::1] ts, const int32_t[::1] frame, const uint8_t[::1] flags,
@@ -76,7 +80,7 @@ cdef class SliceWriter:
         of its name, and its value."""
         cdef Py_ssize_t n = ts.shape[0]
         cdef Py_ssize_t n_arguments = argument_call.shape[0]
-        cdef Py_ssize_t n_frames = self.head.shape[0] - 1
+        cdef Py_ssize_t n_frames = self.head.length.shape[0] - 1
         if (
             frame.shape[0] != n
             or flags.shape[0] != n
@@ -84,9 +88,9 @@ cdef class SliceWriter:
             or argument_value.shape[0] != n_arguments
         ):
             raise ValueError("write: columns of different lengths")
-        cdef const uint8_t[:, ::1] head = self.head
-        cdef const int32_t[::1] head_length = self.head_length
-        cdef const int32_t[::1] note_length = self.note_length
+        cdef const uint8_t[:, ::1] head = self.head.text
+        cdef const int32_t[::1] head_length = self.head.length
+        cdef const int32_t[::1] note_length = self.note.length
         cdef OutputBuffer out = self.out
         cdef Py_ssize_t a = 0
         cdef int64_t next_argument = argument_call[0] if n_arguments else -1
@@ -134,7 +138,7 @@ cdef class SliceWriter:
                     for j in range(FIXED, head_length[f]):
                         o[p + j] = head[f, j]
                     q = p + head_length[f]
-                    o[q] = TracePacket_timestamp
+                    o[q] = pb.TracePacket_timestamp
                     if delta < 1 << 28:
                         short = delta
                         more1 = short > 0x7F
@@ -146,7 +150,7 @@ cdef class SliceWriter:
                         o[q + 4] = short >> 21
                         q += 2 + more1 + more2 + more3
                     else:
-                        q = varint(o, q + 1, delta)
+                        q = put_varint(o, q + 1, delta)
                     o[p + 1] = q - p - 2
                     p = q
                     continue
@@ -172,38 +176,26 @@ cdef class SliceWriter:
     ) noexcept nogil:
         """Writes the packet with what its flags and arguments say, and lengths of four bytes: arguments may be many.
         Returns its size."""
-        cdef Py_ssize_t p = 5
-        cdef Py_ssize_t event, argument, j
-        o[0] = self.head[f, 0]
-        for j in range(2, self.event_at - 1):
-            o[p] = self.head[f, j]
-            p += 1
-        event = p
-        p += 4
-        for j in range(self.event_at, self.head_length[f]):
-            o[p] = self.head[f, j]
-            p += 1
-        for j in range(self.note_length[flags]):
-            o[p] = self.note[flags, j]
-            p += 1
+        cdef const uint8_t* head = &self.head.text[f, 0]
+        # Behind the one for its length.
+        cdef Py_ssize_t event_at = self.n_lead + 1
+        cdef Py_ssize_t n_event = self.head.length[f] - event_at
+        cdef Py_ssize_t n_note = self.note.length[flags]
+        cdef Py_ssize_t event = self.n_lead + 3
+        cdef Py_ssize_t p = event + 4
+        cdef Py_ssize_t argument, j
+        o[0] = head[0]
+        memcpy(o + 5, head + 2, self.n_lead - 2)
+        memcpy(o + p, head + event_at, n_event)
+        memcpy(o + p + n_event, &self.note.text[flags, 0], n_note)
+        p += n_event + n_note
         for j in range(iid.shape[0]):
-            o[p] = TrackEvent_debug_annotations
+            o[p] = pb.TrackEvent_debug_annotations
             argument = p
-            p = integer(o, p + 2, DebugAnnotation_name_iid, iid[j])
-            p = integer(o, p, DebugAnnotation_uint_value, value[j])
+            p = put_integer(o, p + 2, pb.DebugAnnotation_name_iid, iid[j])
+            p = put_integer(o, p, pb.DebugAnnotation_uint_value, value[j])
             o[argument + 1] = p - argument - 2
         length4(o, event, p - event - 4)
-        p = integer(o, p, TracePacket_timestamp, delta)
+        p = put_integer(o, p, pb.TracePacket_timestamp, delta)
         length4(o, 1, p - 5)
         return p
-
-
-cdef bint are_lengths(const int32_t[::1] lengths, const uint8_t[:, ::1] rows) noexcept nogil:
-    """Whether these are lengths of the rows."""
-    cdef Py_ssize_t i
-    if lengths.shape[0] != rows.shape[0]:
-        return False
-    for i in range(lengths.shape[0]):
-        if not 0 <= lengths[i] <= rows.shape[1]:
-            return False
-    return True

@@ -2,21 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from traceferry.exporters.perfetto._packets cimport OutputBuffer, integer, size_of, varint
-from traceferry.exporters.perfetto.fields cimport (
-    HeapGraph_objects,
-    HeapGraphObject_id,
-    HeapGraphObject_id_delta,
-    HeapGraphObject_reference_object_id,
-    HeapGraphObject_self_size,
-    HeapGraphObject_type_id,
-    ProfilePacketHeapSample_alloc_count,
-    ProfilePacketHeapSample_callstack_id,
-    ProfilePacketHeapSample_free_count,
-    ProfilePacketHeapSample_self_allocated,
-    ProfilePacketHeapSample_self_freed,
-    ProfilePacketProcessHeapSamples_samples,
-)
+from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, size_of, put_varint
+from traceferry.exporters.perfetto cimport fields as pb
 from traceferry.heap._allocations cimport ALLOCATED, FREED, N_ALLOCATED, N_FREED, N_TOTALS
 
 cdef enum:
@@ -47,12 +34,12 @@ def write_heap_samples(
                     raise ValueError("write_heap_samples: a stack without a callstack")
             out.reserve(LONGEST_SAMPLE)
             o = out.data + out.n
-            o[0] = ProfilePacketProcessHeapSamples_samples
-            p = integer(o, 2, ProfilePacketHeapSample_callstack_id, callstack_iid[s])
-            p = integer(o, p, ProfilePacketHeapSample_self_allocated, totals[s, ALLOCATED])
-            p = integer(o, p, ProfilePacketHeapSample_self_freed, totals[s, FREED])
-            p = integer(o, p, ProfilePacketHeapSample_alloc_count, totals[s, N_ALLOCATED])
-            p = integer(o, p, ProfilePacketHeapSample_free_count, totals[s, N_FREED])
+            o[0] = pb.ProfilePacketProcessHeapSamples_samples
+            p = put_integer(o, 2, pb.ProfilePacketHeapSample_callstack_id, callstack_iid[s])
+            p = put_integer(o, p, pb.ProfilePacketHeapSample_self_allocated, totals[s, ALLOCATED])
+            p = put_integer(o, p, pb.ProfilePacketHeapSample_self_freed, totals[s, FREED])
+            p = put_integer(o, p, pb.ProfilePacketHeapSample_alloc_count, totals[s, N_ALLOCATED])
+            p = put_integer(o, p, pb.ProfilePacketHeapSample_free_count, totals[s, N_FREED])
             o[1] = p - 2
             out.n += p
     out.flush()
@@ -85,18 +72,18 @@ def write_heap_objects(
             id_size = 2 if out.n else 1 + size_of(i + 1)
             out.reserve(AROUND + id_size + body)
             o = out.data + out.n
-            o[0] = HeapGraph_objects
-            p = varint(o, 1, id_size + body)
+            o[0] = pb.HeapGraph_objects
+            p = put_varint(o, 1, id_size + body)
             if out.n:
-                p = integer(o, p, HeapGraphObject_id_delta, 1)
+                p = put_integer(o, p, pb.HeapGraphObject_id_delta, 1)
             else:
-                p = integer(o, p, HeapGraphObject_id, i + 1)
-            p = integer(o, p, HeapGraphObject_type_id, type_id[i])
-            p = integer(o, p, HeapGraphObject_self_size, size[i])
+                p = put_integer(o, p, pb.HeapGraphObject_id, i + 1)
+            p = put_integer(o, p, pb.HeapGraphObject_type_id, type_id[i])
+            p = put_integer(o, p, pb.HeapGraphObject_self_size, size[i])
             if packed:
-                p = integer(o, p, HeapGraphObject_reference_object_id, packed)
+                p = put_integer(o, p, pb.HeapGraphObject_reference_object_id, packed)
                 for r in range(offsets[i], offsets[i + 1]):
-                    p = varint(o, p, <int64_t>references[r] + 1)
+                    p = put_varint(o, p, <int64_t>references[r] + 1)
             out.n += p
     out.flush()
 

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint8_t, uint64_t
 
 
-cdef inline Py_ssize_t varint(uint8_t* o, Py_ssize_t p, uint64_t v) noexcept nogil:
+cdef inline Py_ssize_t put_varint(uint8_t* o, Py_ssize_t p, uint64_t v) noexcept nogil:
     """Writes v at o[p] and returns the offset behind it."""
     while v > 127:
         o[p] = v & 127 | 128
@@ -13,9 +13,9 @@ cdef inline Py_ssize_t varint(uint8_t* o, Py_ssize_t p, uint64_t v) noexcept nog
     return p + 1
 
 
-cdef inline Py_ssize_t integer(uint8_t* o, Py_ssize_t p, uint64_t tag, uint64_t v) noexcept nogil:
+cdef inline Py_ssize_t put_integer(uint8_t* o, Py_ssize_t p, uint64_t tag, uint64_t v) noexcept nogil:
     """Writes a field of an integer type and returns the offset behind it."""
-    return varint(o, varint(o, p, tag), v)
+    return put_varint(o, put_varint(o, p, tag), v)
 
 
 cdef inline Py_ssize_t length4(uint8_t* o, Py_ssize_t p, Py_ssize_t n) noexcept nogil:

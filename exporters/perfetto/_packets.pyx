@@ -1,34 +1,18 @@
-"""Packets of what has a time and a few numbers: samples, changes of a thread's state, values of counters."""
+"""The protobuf wire format, as much of it as packets need, and packets of what has a time and a few numbers: samples,
+changes of a thread's state, values of counters.
+
+Importing the generated classes would take a good part of the time in which a small recording is converted. Tests read
+every packet back with the protobuf library. A tag is a field's number << 3 | wire type: see fields.py.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.long cimport PyLong_AsUnsignedLongLongMask
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from traceferry.exporters.perfetto._packets cimport integer, varint
-from traceferry.exporters.perfetto.fields cimport (
-    GenericKernelTaskStateEvent_cpu,
-    GenericKernelTaskStateEvent_state,
-    GenericKernelTaskStateEvent_tid,
-    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_INTERRUPTIBLE_SLEEP as SLEEPS,
-    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNABLE as STOPS,
-    GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNING as RUNS,
-    StackSample_callstack_iid,
-    StackSample_execution_context_iid,
-    StackSample_follower_descriptor_iids,
-    StackSample_follower_weights,
-    StackSample_primary_weight,
-    StackSample_task_context_iid,
-    Trace_packet,
-    TracePacket_generic_kernel_task_state_event,
-    TracePacket_stack_sample,
-    TracePacket_timestamp,
-    TracePacket_timestamp_clock_id,
-    TracePacket_track_event,
-    TracePacket_trusted_packet_sequence_id,
-    TrackEvent_double_counter_value,
-    TrackEvent_track_uuid,
-    TrackEvent_type,
-    TrackEventType_TYPE_COUNTER,
-)
+from traceferry.exporters.perfetto._packets cimport put_integer, put_varint
+from traceferry.exporters.perfetto cimport fields as pb
 
 cdef enum:
     PIECE = 1 << 18
@@ -37,6 +21,33 @@ cdef enum:
     # The states of a row of `scheduling`: see traceferry.model.schema.
     RUNNING = 1
     PREEMPTED = 2
+
+
+def varint(value):
+    """Returns a number as a varint, a negative one in two's complement of 64 bits."""
+    cdef uint8_t[10] o
+    return PyBytes_FromStringAndSize(<char*>o, put_varint(o, 0, PyLong_AsUnsignedLongLongMask(value)))
+
+
+def integer(int tag, value):
+    """Returns a field of an integer, bool or enum type."""
+    cdef uint8_t[20] o
+    return PyBytes_FromStringAndSize(<char*>o, put_integer(o, 0, tag, PyLong_AsUnsignedLongLongMask(value)))
+
+
+def fixed64(int tag, value):
+    return varint(tag) + PyLong_AsUnsignedLongLongMask(value).to_bytes(8, "little")
+
+
+def text(int tag, str value not None):
+    # Lone surrogates cannot be written; nothing else is lost.
+    return message(tag, value.encode("utf-8", "replace"))
+
+
+def message(int tag, *parts):
+    """Returns a field of a message or bytes type, or of packed integers, of what is serialised in it."""
+    data = b"".join(parts)
+    return integer(tag, len(data)) + data
 
 
 cdef class OutputBuffer:
@@ -91,14 +102,14 @@ def write_counter(
         for i in range(ts.shape[0]):
             out.reserve(LONGEST)
             o = out.data + out.n
-            o[0] = Trace_packet
-            p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
-            p = integer(o, p, TracePacket_timestamp_clock_id, clock)
-            p = integer(o, p, TracePacket_timestamp, ts[i])
-            p = event = varint(o, p, TracePacket_track_event) + 1
-            p = integer(o, p, TrackEvent_type, TrackEventType_TYPE_COUNTER)
-            p = integer(o, p, TrackEvent_track_uuid, track)
-            p = put_double(o, varint(o, p, TrackEvent_double_counter_value), values[i])
+            o[0] = pb.Trace_packet
+            p = put_integer(o, 2, pb.TracePacket_trusted_packet_sequence_id, sequence)
+            p = put_integer(o, p, pb.TracePacket_timestamp_clock_id, clock)
+            p = put_integer(o, p, pb.TracePacket_timestamp, ts[i])
+            p = event = put_varint(o, p, pb.TracePacket_track_event) + 1
+            p = put_integer(o, p, pb.TrackEvent_type, pb.TrackEventType_TYPE_COUNTER)
+            p = put_integer(o, p, pb.TrackEvent_track_uuid, track)
+            p = put_double(o, put_varint(o, p, pb.TrackEvent_double_counter_value), values[i])
             o[event - 1] = p - event
             o[1] = p - 2
             out.n += p
@@ -137,24 +148,24 @@ def write_samples(
                     raise ValueError("write_samples: an invalid stack, or a time before the recording")
             out.reserve(LONGEST)
             o = out.data + out.n
-            o[0] = Trace_packet
-            p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
-            p = sample = varint(o, p, TracePacket_stack_sample) + 1
-            p = integer(o, p, StackSample_task_context_iid, task_iid)
+            o[0] = pb.Trace_packet
+            p = put_integer(o, 2, pb.TracePacket_trusted_packet_sequence_id, sequence)
+            p = sample = put_varint(o, p, pb.TracePacket_stack_sample) + 1
+            p = put_integer(o, p, pb.StackSample_task_context_iid, task_iid)
             if execution_iid[i] > 0:
-                p = integer(o, p, StackSample_execution_context_iid, execution_iid[i])
+                p = put_integer(o, p, pb.StackSample_execution_context_iid, execution_iid[i])
             if stack[i] >= 0 and callstack_iid[stack[i]] > 0:
-                p = integer(o, p, StackSample_callstack_iid, callstack_iid[stack[i]])
-            p = integer(o, p, StackSample_primary_weight, weight[i] if weight[i] > 0 else 0)
+                p = put_integer(o, p, pb.StackSample_callstack_iid, callstack_iid[stack[i]])
+            p = put_integer(o, p, pb.StackSample_primary_weight, weight[i] if weight[i] > 0 else 0)
             if cpu_ns[i] >= 0:
                 # Both are packed, and of one element: the weight of the follower 1.
-                p = integer(o, p, StackSample_follower_descriptor_iids, 1)
+                p = put_integer(o, p, pb.StackSample_follower_descriptor_iids, 1)
                 o[p] = 1
-                q = varint(o, p + 1, StackSample_follower_weights) + 1
-                p = varint(o, q, cpu_ns[i])
+                q = put_varint(o, p + 1, pb.StackSample_follower_weights) + 1
+                p = put_varint(o, q, cpu_ns[i])
                 o[q - 1] = p - q
             o[sample - 1] = p - sample
-            p = integer(o, p, TracePacket_timestamp, ts[i] - start_ts)
+            p = put_integer(o, p, pb.TracePacket_timestamp, ts[i] - start_ts)
             o[1] = p - 2
             out.n += p
     out.flush()
@@ -188,14 +199,21 @@ def write_task_states(
                 continue
             if states[i] == RUNNING:
                 if runs:
-                    put_task_state(out, sequence, tid, last_cpu, STOPS, time - 1)
+                    put_task_state(out, sequence, tid, last_cpu, PREEMPTED, time - 1)
                 last_cpu = cpu[i]
-                put_task_state(out, sequence, tid, last_cpu, RUNS, time)
-            else:
-                put_task_state(out, sequence, tid, last_cpu, STOPS if states[i] == PREEMPTED else SLEEPS, time)
+            put_task_state(out, sequence, tid, last_cpu, states[i], time)
             runs = states[i] == RUNNING
             last = time
     out.flush()
+
+
+cdef inline int task_state(int state) noexcept nogil:
+    """Returns Perfetto's name of a state."""
+    if state == RUNNING:
+        return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNING
+    if state == PREEMPTED:
+        return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNABLE
+    return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_INTERRUPTIBLE_SLEEP
 
 
 cdef int put_task_state(
@@ -205,14 +223,14 @@ cdef int put_task_state(
     cdef Py_ssize_t p, event
     out.reserve(LONGEST)
     o = out.data + out.n
-    o[0] = Trace_packet
-    p = integer(o, 2, TracePacket_trusted_packet_sequence_id, sequence)
-    p = event = varint(o, p, TracePacket_generic_kernel_task_state_event) + 1
-    p = integer(o, p, GenericKernelTaskStateEvent_tid, tid)
-    p = integer(o, p, GenericKernelTaskStateEvent_cpu, cpu)
-    p = integer(o, p, GenericKernelTaskStateEvent_state, state)
+    o[0] = pb.Trace_packet
+    p = put_integer(o, 2, pb.TracePacket_trusted_packet_sequence_id, sequence)
+    p = event = put_varint(o, p, pb.TracePacket_generic_kernel_task_state_event) + 1
+    p = put_integer(o, p, pb.GenericKernelTaskStateEvent_tid, tid)
+    p = put_integer(o, p, pb.GenericKernelTaskStateEvent_cpu, cpu)
+    p = put_integer(o, p, pb.GenericKernelTaskStateEvent_state, task_state(state))
     o[event - 1] = p - event
-    p = integer(o, p, TracePacket_timestamp, time)
+    p = put_integer(o, p, pb.TracePacket_timestamp, time)
     o[1] = p - 2
     out.n += p
     return 0

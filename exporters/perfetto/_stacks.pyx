@@ -6,20 +6,8 @@ from traceferry.native.arrays import grown
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from traceferry.exporters.perfetto._packets cimport OutputBuffer, integer, size_of, varint
-from traceferry.exporters.perfetto.fields cimport (
-    Callstack_frame_ids,
-    Callstack_iid,
-    Frame_function_name_id,
-    Frame_iid,
-    Frame_kind,
-    Frame_line_number,
-    Frame_mapping_id,
-    Frame_rel_pc,
-    Frame_source_path_iid,
-    InternedData_callstacks,
-    InternedData_frames,
-)
+from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, size_of, put_varint
+from traceferry.exporters.perfetto cimport fields as pb
 from traceferry.native.interning cimport intern_pair
 
 cdef enum:
@@ -27,6 +15,15 @@ cdef enum:
     LONGEST_FRAME = 64
     # More than the tags, the number and the length of a callstack take.
     AROUND = 24
+
+
+# Columns of PhysicalStacks.
+cdef enum:
+    FRAME
+    CALLER
+    DEPTH
+    OUTER
+    N_COLUMNS
 
 
 cdef int32_t[::1] with_room(int32_t[::1] column, Py_ssize_t n):
@@ -38,9 +35,9 @@ cdef class PhysicalStacks:
     """Stacks of physical frames: each is a frame with all that is inlined into it.
 
     A physical frame is the trace's frame that is innermost in it, and the physical frame that this one is inlined
-    into, -1 where there is none. Of each stack: its innermost physical frame; caller, the stack that called that, -1 is
-    none; depth, how many physical frames it has; outer, the stack of the outermost `kept` of them, it itself if it has
-    no more.
+    into, -1 where there is none. Of each stack: FRAME, its innermost physical frame; CALLER, the stack that called
+    that, -1 is none; DEPTH, how many physical frames it has; OUTER, the stack of the outermost `kept` of them, it itself
+    if it has no more.
     """
 
     cdef int kept
@@ -49,28 +46,21 @@ cdef class PhysicalStacks:
     cdef int32_t[::1] inlined_into
     cdef int32_t[::1] innermost
     cdef int32_t[::1] slots
-    cdef int32_t[::1] frame
-    cdef int32_t[::1] caller
-    cdef int32_t[::1] depth
-    cdef int32_t[::1] outer
+    cdef int32_t[:, ::1] stacks
 
     def __cinit__(self, int kept):
         self.kept = kept
-        empty = np.empty(0, np.int32)
-        self.inlined_into = self.innermost = self.slots = empty
-        self.frame = self.caller = self.depth = self.outer = empty
+        self.inlined_into = self.innermost = self.slots = np.empty(0, np.int32)
+        self.stacks = np.empty((0, N_COLUMNS), np.int32)
 
     def append(self, const int32_t[::1] prefix, const int32_t[::1] frame, const int32_t[::1] inline_depth):
         """Adds stacks, each after its prefix. inline_depth: for each of the trace's frames, 0 is one of its own."""
         cdef Py_ssize_t n = frame.shape[0]
         cdef Py_ssize_t i, row, above
-        cdef int32_t outside
+        cdef int32_t outside, number, depth
         if prefix.shape[0] != n:
             raise ValueError("append: columns of different lengths")
-        self.frame = with_room(self.frame, self.n_stacks + n)
-        self.caller = with_room(self.caller, self.n_stacks + n)
-        self.depth = with_room(self.depth, self.n_stacks + n)
-        self.outer = with_room(self.outer, self.n_stacks + n)
+        self.stacks = grown(np.asarray(self.stacks), self.n_stacks + n)
         with nogil:
             for i in range(n):
                 if 2 * self.n_frames == self.slots.shape[0]:
@@ -82,15 +72,17 @@ cdef class PhysicalStacks:
                         raise ValueError("append: an invalid frame, or a stack above a later one")
                 outside = -1
                 if above >= 0 and inline_depth[frame[i]] > 0:
-                    outside = self.frame[above]
-                    above = self.caller[above]
-                self.frame[row] = intern_pair(
+                    outside = self.stacks[above, FRAME]
+                    above = self.stacks[above, CALLER]
+                number = intern_pair(
                     self.inlined_into, self.innermost, self.slots, self.n_frames, outside, frame[i]
                 )
-                self.n_frames += self.frame[row] == self.n_frames
-                self.caller[row] = above
-                self.depth[row] = self.depth[above] + 1 if above >= 0 else 1
-                self.outer[row] = self.outer[above] if self.depth[row] > self.kept else row
+                self.n_frames += number == self.n_frames
+                depth = self.stacks[above, DEPTH] + 1 if above >= 0 else 1
+                self.stacks[row, FRAME] = number
+                self.stacks[row, CALLER] = above
+                self.stacks[row, DEPTH] = depth
+                self.stacks[row, OUTER] = self.stacks[above, OUTER] if depth > self.kept else row
                 self.n_stacks += 1
 
     cdef int make_slots(self) except -1 with gil:
@@ -116,19 +108,25 @@ cdef class PhysicalStacks:
 
     def single(self, const int32_t[::1] frames):
         """Returns the trace's frame of each of some physical frames, -1 where something is inlined into it (int32)."""
-        innermost, inlined_into = np.asarray(self.innermost)[frames], np.asarray(self.inlined_into)[frames]
-        return np.where(inlined_into < 0, innermost, np.int32(-1))
+        cdef Py_ssize_t i
+        cdef int32_t[::1] found = np.full(frames.shape[0], -1, np.int32)
+        for i in range(frames.shape[0]):
+            if not 0 <= frames[i] < self.n_frames:
+                raise IndexError(frames[i])
+            if self.inlined_into[frames[i]] < 0:
+                found[i] = self.innermost[frames[i]]
+        return np.asarray(found)
 
     def count_deeper(self, const int32_t[::1] stacks, int depth):
         """Returns how many of the stacks are deeper."""
-        return int(np.count_nonzero(np.asarray(self.depth)[stacks] > depth))
+        return int(np.count_nonzero(np.asarray(self.stacks)[stacks, DEPTH] > depth))
 
 
 cdef class CallstackWriter:
     """Numbers callstacks, and the physical frames in them, and writes them as interned data of one sequence.
 
     Of a stack deeper than max_depth only the innermost `inner` frames are written, then the frame `cut_iid`, then its
-    `outer` ones. n_frames: the last number that a frame has.
+    OUTER ones. n_frames: the last number that a frame has.
     """
 
     cdef PhysicalStacks stacks
@@ -182,29 +180,29 @@ cdef class CallstackWriter:
                 size = self.number_frames(self.stacks, node)
                 out.reserve(size + AROUND)
                 o = out.data
-                p = varint(o, out.n, InternedData_callstacks)
-                p = varint(o, p, 1 + size_of(iids[node]) + size)
-                out.n = integer(o, p, Callstack_iid, iids[node]) + size
+                p = put_varint(o, out.n, pb.InternedData_callstacks)
+                p = put_varint(o, p, 1 + size_of(iids[node]) + size)
+                out.n = put_integer(o, p, pb.Callstack_iid, iids[node]) + size
                 self.put_frames(self.stacks, node, o, out.n)
         out.flush()
 
     cdef Py_ssize_t number_frames(self, PhysicalStacks stacks, Py_ssize_t node) noexcept nogil:
         """Numbers the frames of a stack, and returns how many bytes its frames take."""
-        cdef int left = self.inner if stacks.depth[node] > self.max_depth else -1
+        cdef int left = self.inner if stacks.stacks[node, DEPTH] > self.max_depth else -1
         cdef Py_ssize_t size = 0
         cdef int32_t f
         while node >= 0:
             if left == 0:
                 size += 1 + size_of(self.cut_iid)
-                node = stacks.outer[node]
-            f = stacks.frame[node]
+                node = stacks.stacks[node, OUTER]
+            f = stacks.stacks[node, FRAME]
             if self.frame_iid[f] == 0:
                 self.n_frames += 1
                 self.frame_iid[f] = self.n_frames
                 self.new_frame[self.n_new] = f
                 self.n_new += 1
             size += 1 + size_of(self.frame_iid[f])
-            node = stacks.caller[node]
+            node = stacks.stacks[node, CALLER]
             left -= 1
         return size
 
@@ -212,17 +210,17 @@ cdef class CallstackWriter:
         self, PhysicalStacks stacks, Py_ssize_t node, uint8_t* o, Py_ssize_t end
     ) noexcept nogil:
         """Writes the frames of a stack before o[end], from the leaf backwards: the root comes first."""
-        cdef int left = self.inner if stacks.depth[node] > self.max_depth else -1
+        cdef int left = self.inner if stacks.stacks[node, DEPTH] > self.max_depth else -1
         cdef int32_t iid
         while node >= 0:
             if left == 0:
                 end -= 1 + size_of(self.cut_iid)
-                integer(o, end, Callstack_frame_ids, self.cut_iid)
-                node = stacks.outer[node]
-            iid = self.frame_iid[stacks.frame[node]]
+                put_integer(o, end, pb.Callstack_frame_ids, self.cut_iid)
+                node = stacks.stacks[node, OUTER]
+            iid = self.frame_iid[stacks.stacks[node, FRAME]]
             end -= 1 + size_of(iid)
-            integer(o, end, Callstack_frame_ids, iid)
-            node = stacks.caller[node]
+            put_integer(o, end, pb.Callstack_frame_ids, iid)
+            node = stacks.stacks[node, CALLER]
             left -= 1
 
 
@@ -248,19 +246,19 @@ def write_frames(
     with nogil:
         for i in range(n):
             o = out.data + out.n
-            o[0] = InternedData_frames
-            p = integer(o, 2, Frame_iid, iid[i])
+            o[0] = pb.InternedData_frames
+            p = put_integer(o, 2, pb.Frame_iid, iid[i])
             if name[i] >= 0:
-                p = integer(o, p, Frame_function_name_id, <int64_t>name[i] + 1)
+                p = put_integer(o, p, pb.Frame_function_name_id, <int64_t>name[i] + 1)
             if mapping[i] > 0:
-                p = integer(o, p, Frame_mapping_id, mapping[i])
-                p = integer(o, p, Frame_rel_pc, address[i])
+                p = put_integer(o, p, pb.Frame_mapping_id, mapping[i])
+                p = put_integer(o, p, pb.Frame_rel_pc, address[i])
             if path[i] >= 0:
-                p = integer(o, p, Frame_source_path_iid, <int64_t>path[i] + 1)
+                p = put_integer(o, p, pb.Frame_source_path_iid, <int64_t>path[i] + 1)
                 if line[i] > 0:
-                    p = integer(o, p, Frame_line_number, line[i])
+                    p = put_integer(o, p, pb.Frame_line_number, line[i])
             if kind[i] > 0:
-                p = integer(o, p, Frame_kind, kind[i])
+                p = put_integer(o, p, pb.Frame_kind, kind[i])
             o[1] = p - 2
             out.n += p
     out.flush()

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._heap import write_heap_samples
-from traceferry.exporters.perfetto._packets import OutputBuffer
-from traceferry.exporters.perfetto.fields import (
-    ProfilePacket,
-    ProfilePacketProcessHeapSamples,
-    TracePacket,
-)
+from traceferry.exporters.perfetto._packets import OutputBuffer, integer, message, text
 from traceferry.exporters.perfetto.packets import Packets
-from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.heap._allocations import tally
 from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
@@ -66,19 +61,19 @@ class Allocations:
         iids = stream.callstacks.iids
         totals = longer(totals, len(iids))[: len(iids)]
         head = (
-            integer(ProfilePacketProcessHeapSamples.pid, process.pid),
-            text(ProfilePacketProcessHeapSamples.heap_name, HEAP),
-            integer(ProfilePacketProcessHeapSamples.timestamp, self._trace.end_ts),
-            integer(ProfilePacketProcessHeapSamples.start_timestamp, self._trace.start_ts),
-            integer(ProfilePacketProcessHeapSamples.sampling_interval_bytes, 1),
-            integer(ProfilePacketProcessHeapSamples.orig_sampling_interval_bytes, 1),
+            integer(pb.ProfilePacketProcessHeapSamples.pid, process.pid),
+            text(pb.ProfilePacketProcessHeapSamples.heap_name, HEAP),
+            integer(pb.ProfilePacketProcessHeapSamples.timestamp, self._trace.end_ts),
+            integer(pb.ProfilePacketProcessHeapSamples.start_timestamp, self._trace.start_ts),
+            integer(pb.ProfilePacketProcessHeapSamples.sampling_interval_bytes, 1),
+            integer(pb.ProfilePacketProcessHeapSamples.orig_sampling_interval_bytes, 1),
         )
         pieces: list[bytes] = []
         write_heap_samples(OutputBuffer(lambda piece: pieces.append(bytes(piece))), stacks, iids, totals)
         for nth, piece in enumerate(pieces, start=1):
-            dump = message(ProfilePacket.process_dumps, *head, piece)
-            continued = integer(ProfilePacket.continued, int(nth < len(pieces)))
-            profile = message(TracePacket.profile_packet, dump, continued, integer(ProfilePacket.index, index))
+            dump = message(pb.ProfilePacket.process_dumps, *head, piece)
+            continued = integer(pb.ProfilePacket.continued, int(nth < len(pieces)))
+            profile = message(pb.TracePacket.profile_packet, dump, continued, integer(pb.ProfilePacket.index, index))
             self._packets.write_at(self._trace.end_ts, profile, sequence=stream.sequence)
             index += 1
         return index

@@ -10,19 +10,10 @@ import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
-from traceferry.exporters.perfetto.fields import (
-    InternedData,
-    StackSample,
-    StackSampleCounterDescriptor,
-    StackSampleDefaults,
-    ThreadDescriptor,
-    TracePacket,
-    TracePacketDefaults,
-    TrackDescriptor,
-)
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import integer, message, text, varint
 from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import PhysicalFrames
-from traceferry.exporters.perfetto.proto import integer, message, text, varint
 from traceferry.exporters.perfetto.samples import counter_fields, task_context
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.files.output import Output
@@ -58,11 +49,11 @@ def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, i
         if key not in tids:
             tids[key] = first + len(tids)
             identity = (
-                integer(ThreadDescriptor.pid, process.pid),
-                integer(ThreadDescriptor.tid, tids[key]),
-                text(ThreadDescriptor.thread_name, measured.thread or "thread"),
+                integer(pb.ThreadDescriptor.pid, process.pid),
+                integer(pb.ThreadDescriptor.tid, tids[key]),
+                text(pb.ThreadDescriptor.thread_name, measured.thread or "thread"),
             )
-            packets.write_track(message(TrackDescriptor.thread, *identity), parent=tracks[process.pid])
+            packets.write_track(message(pb.TrackDescriptor.thread, *identity), parent=tracks[process.pid])
     return tids
 
 
@@ -75,15 +66,15 @@ def _write_kind(
     scale, unit = _scale(comparison, kind)
     counters = [
         message(
-            InternedData.stack_sample_counter_descriptors,
-            integer(StackSampleCounterDescriptor.iid, nth),
+            pb.InternedData.stack_sample_counter_descriptors,
+            integer(pb.StackSampleCounterDescriptor.iid, nth),
             counter_fields(name, unit),
         )
         for nth, name in enumerate(FOLLOWERS, 1)
     ]
-    primary = message(StackSampleDefaults.primary_descriptor, counter_fields("new", unit))
-    event = text(StackSampleDefaults.source, f"comparison_{'_'.join(kind[0].split())}")
-    packets.begin(sequence, RELATIVE, message(TracePacketDefaults.stack_sample_defaults, event, primary), counters)
+    primary = message(pb.StackSampleDefaults.primary_descriptor, counter_fields("new", unit))
+    event = text(pb.StackSampleDefaults.source, f"comparison_{'_'.join(kind[0].split())}")
+    packets.begin(sequence, RELATIVE, message(pb.TracePacketDefaults.stack_sample_defaults, event, primary), counters)
     callstacks = Callstacks(trace, packets, frames, sequence)
     for nth, measured in enumerate((m for m in tree.measured if (m.name, m.unit) == kind), 1):
         process = process_of(trace, measured)
@@ -114,12 +105,11 @@ def _write_samples(
     for nth, stack in enumerate(stacks.tolist()):
         followers = b"".join(varint(int(column[nth])) for column in columns)
         sample = (
-            integer(StackSample.task_context_iid, task),
-            integer(StackSample.callstack_iid, iids[stack]),
-            integer(StackSample.primary_weight, int(new[nth])),
-            message(StackSample.follower_descriptor_iids, ids),
-            message(StackSample.follower_weights, followers),
+            integer(pb.StackSample.task_context_iid, task),
+            integer(pb.StackSample.callstack_iid, iids[stack]),
+            integer(pb.StackSample.primary_weight, int(new[nth])),
+            message(pb.StackSample.follower_descriptor_iids, ids),
+            message(pb.StackSample.follower_weights, followers),
         )
-        packets.write(
-            message(TracePacket.stack_sample, *sample), integer(TracePacket.timestamp, nth * step), sequence=sequence
-        )  # fmt: skip
+        time = integer(pb.TracePacket.timestamp, nth * step)
+        packets.write(message(pb.TracePacket.stack_sample, *sample), time, sequence=sequence)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from traceferry.exporters.perfetto.fields import (
-    DebugAnnotation,
-    TrackEvent,
-    TrackEventType,
-)
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import fixed64, integer, message, text
 from traceferry.exporters.perfetto.packets import Packets
-from traceferry.exporters.perfetto.proto import fixed64, integer, messages, text, texts, varint, varints
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import (
     Array,
@@ -31,6 +28,10 @@ from traceferry.model import (
 
 # The viewer shows the name of an argument and a number.
 UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}
+SHOWN: dict[FieldFormat, Callable[[Any], bytes]] = {
+    "text": partial(text, pb.DebugAnnotation.string_value),
+    "hex": partial(integer, pb.DebugAnnotation.pointer_value),
+}
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
@@ -48,20 +49,20 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
             track = packets.write_track(parent=thread_track, name=marker_type.name)
-            packets.write_events(sequence, table["ts"], TrackEventType.TYPE_INSTANT, track, events)
+            packets.write_events(sequence, table["ts"], pb.TrackEventType.TYPE_INSTANT, track, events)
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
     """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
     its number for itself, none."""
-    category = text(TrackEvent.categories, marker_type.category)
-    names = _texts(TrackEvent.name, table, marker_type.named_by, marker_type.name)
+    category = text(pb.TrackEvent.categories, marker_type.category)
+    names = _texts(pb.TrackEvent.name, table, marker_type.named_by, marker_type.name)
     # The viewer chooses the colour by it; without it, by the name.
     otherwise = "" if marker_type.named_by else marker_type.category
-    colors = _texts(TrackEvent.correlation_id_str, table, marker_type.colored_by, otherwise)
+    colors = _texts(pb.TrackEvent.correlation_id_str, table, marker_type.colored_by, otherwise)
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
-    stacks = _optional(lambda iid: integer(TrackEvent.callstack_iid, iid), callstacks)
-    flows = _optional(lambda flow: fixed64(TrackEvent.flow_ids, flow), np.maximum(table["flow"], 0).tolist())
+    stacks = _optional(lambda iid: integer(pb.TrackEvent.callstack_iid, iid), callstacks)
+    flows = _optional(lambda flow: fixed64(pb.TrackEvent.flow_ids, flow), np.maximum(table["flow"], 0).tolist())
     return map(b"".join, zip(names, repeat(category, len(table)), colors, *columns, stacks, flows, strict=True))
 
 
@@ -90,8 +91,8 @@ def _write_intervals(
     for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
         if lane == len(tracks):
             tracks.append(packets.write_track(parent=thread_track, name=marker_type.name))
-        packets.write_event(sequence, begin, TrackEventType.TYPE_SLICE_BEGIN, tracks[lane], events[row])
-        packets.write_event(sequence, end, TrackEventType.TYPE_SLICE_END, tracks[lane])
+        packets.write_event(sequence, begin, pb.TrackEventType.TYPE_SLICE_BEGIN, tracks[lane], events[row])
+        packets.write_event(sequence, end, pb.TrackEventType.TYPE_SLICE_END, tracks[lane])
 
 
 def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
@@ -128,19 +129,9 @@ def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int,
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     """Of each row, empty where it is unknown. Values come again and again, so each is written once."""
-    name = text(DebugAnnotation.name, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
-    distinct = dict.fromkeys(values.tolist())
-    shown = messages(TrackEvent.debug_annotations, [name + value for value in _shown(field.format, distinct)])
-    written = dict(zip(distinct, shown, strict=True))
+    name = text(pb.DebugAnnotation.name, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
+    show = SHOWN[field.format] if field.format in SHOWN else partial(integer, pb.DebugAnnotation.int_value)
+    written = {v: message(pb.TrackEvent.debug_annotations, name, show(v)) for v in dict.fromkeys(values.tolist())}
     if field.optional:
         written |= {0: b"", "": b""}
     return map(written.__getitem__, values.tolist())
-
-
-def _shown(shown_as: FieldFormat, values: Iterable[Any]) -> Iterable[bytes]:
-    if shown_as == "text":
-        return texts(DebugAnnotation.string_value, values)
-    field = DebugAnnotation.pointer_value if shown_as == "hex" else DebugAnnotation.int_value
-    numbers = np.array(list(values), np.uint64 if shown_as == "hex" else np.int64)
-    tag = varint(field)
-    return (tag + number for number in varints(numbers))

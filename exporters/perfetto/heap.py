@@ -14,45 +14,36 @@ from itertools import count
 
 import numpy as np
 
+from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._heap import write_heap_objects
-from traceferry.exporters.perfetto._packets import OutputBuffer
-from traceferry.exporters.perfetto.fields import (
-    HeapGraph,
-    HeapGraphRoot,
-    HeapGraphRootType,
-    HeapGraphType,
-    HeapGraphTypeKind,
-    TracePacket,
-)
+from traceferry.exporters.perfetto._packets import OutputBuffer, integer, message, text, varint
 from traceferry.exporters.perfetto.packets import Packets, in_pieces
-from traceferry.exporters.perfetto.proto import integer, message, text, varints
 from traceferry.heap._dominators import reach
-from traceferry.model import Array, HeapSnapshot, Process, Trace, TraceBuilder, distinct
-from traceferry.model import HeapGraph as ObjectGraph
+from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, TraceBuilder, distinct
 
 ROOT_PIECE = 1 << 14  # objects in a message
 NO_CLASS = "(unknown class)"
 
 ROOT_TYPES = {
-    "stack": HeapGraphRootType.ROOT_JAVA_FRAME,
-    "finalizer queue": HeapGraphRootType.ROOT_FINALIZING,
-    "static": HeapGraphRootType.ROOT_STICKY_CLASS,
-    "thread static": HeapGraphRootType.ROOT_STICKY_CLASS,
-    "context static": HeapGraphRootType.ROOT_STICKY_CLASS,
-    "GC handle": HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "handle": HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "toggle reference": HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "external": HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "threading": HeapGraphRootType.ROOT_THREAD_OBJECT,
-    "thread pool": HeapGraphRootType.ROOT_THREAD_OBJECT,
-    "debugger": HeapGraphRootType.ROOT_DEBUGGER,
-    "ephemeron": HeapGraphRootType.ROOT_REFERENCE_CLEANUP,
-    "JIT": HeapGraphRootType.ROOT_VM_INTERNAL,
-    "domain": HeapGraphRootType.ROOT_VM_INTERNAL,
-    "reflection": HeapGraphRootType.ROOT_VM_INTERNAL,
-    "marshal": HeapGraphRootType.ROOT_VM_INTERNAL,
-    "other": HeapGraphRootType.ROOT_VM_INTERNAL,
-    "miscellaneous": HeapGraphRootType.ROOT_VM_INTERNAL,
+    "stack": pb.HeapGraphRootType.ROOT_JAVA_FRAME,
+    "finalizer queue": pb.HeapGraphRootType.ROOT_FINALIZING,
+    "static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
+    "thread static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
+    "context static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
+    "GC handle": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
+    "handle": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
+    "toggle reference": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
+    "external": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
+    "threading": pb.HeapGraphRootType.ROOT_THREAD_OBJECT,
+    "thread pool": pb.HeapGraphRootType.ROOT_THREAD_OBJECT,
+    "debugger": pb.HeapGraphRootType.ROOT_DEBUGGER,
+    "ephemeron": pb.HeapGraphRootType.ROOT_REFERENCE_CLEANUP,
+    "JIT": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    "domain": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    "reflection": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    "marshal": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    "other": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    "miscellaneous": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
 }
 
 
@@ -66,8 +57,8 @@ def write_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot
     sequence, index = packets.sequence(), count()
 
     def write_part(*fields: bytes | memoryview, continued: bool = True) -> None:
-        head = integer(HeapGraph.pid, process.pid) + (integer(HeapGraph.continued, 1) if continued else b"")
-        part = message(TracePacket.heap_graph, head, integer(HeapGraph.index, next(index)), *fields)
+        head = integer(pb.HeapGraph.pid, process.pid) + (integer(pb.HeapGraph.continued, 1) if continued else b"")
+        part = message(pb.TracePacket.heap_graph, head, integer(pb.HeapGraph.index, next(index)), *fields)
         packets.write_at(snapshot.start_ts, part, sequence=sequence)
 
     classes, type_of_object = _numbered(graph.objects["class_name"])
@@ -84,29 +75,29 @@ def write_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot
 def _types(trace: Trace, classes: Array) -> list[bytes]:
     names = [trace.strings[name] if name >= 0 else NO_CLASS for name in classes.tolist()]
     # Only of arrays trace_processor takes references without a field's name.
-    kind = integer(HeapGraphType.kind, HeapGraphTypeKind.KIND_ARRAY)
+    kind = integer(pb.HeapGraphType.kind, pb.HeapGraphTypeKind.KIND_ARRAY)
     return [
-        message(HeapGraph.types, integer(HeapGraphType.id, iid), text(HeapGraphType.class_name, name), kind)
+        message(pb.HeapGraph.types, integer(pb.HeapGraphType.id, iid), text(pb.HeapGraphType.class_name, name), kind)
         for iid, name in enumerate(names, start=1)
     ]
 
 
-def _roots(trace: Trace, graph: ObjectGraph, unknown: Array) -> Iterator[bytes]:
+def _roots(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[bytes]:
     kinds = graph.roots["kind"]
     for kind in distinct(kinds).tolist():
-        root_type = ROOT_TYPES.get(trace.strings[kind], HeapGraphRootType.ROOT_VM_INTERNAL)
+        root_type = ROOT_TYPES.get(trace.strings[kind], pb.HeapGraphRootType.ROOT_VM_INTERNAL)
         yield from _roots_of(root_type, graph.roots["object"][kinds == kind])
-    yield from _roots_of(HeapGraphRootType.ROOT_UNKNOWN, unknown)
+    yield from _roots_of(pb.HeapGraphRootType.ROOT_UNKNOWN, unknown)
 
 
 def _roots_of(root_type: int, objects: Array) -> Iterator[bytes]:
-    ids = varints(objects.astype(np.int64) + 1)
+    ids = [varint(row + 1) for row in objects.tolist()]
     for at in range(0, len(ids), ROOT_PIECE):
-        objects_of_type = message(HeapGraphRoot.object_ids, *ids[at : at + ROOT_PIECE])
-        yield message(HeapGraph.roots, objects_of_type, integer(HeapGraphRoot.root_type, root_type))
+        objects_of_type = message(pb.HeapGraphRoot.object_ids, *ids[at : at + ROOT_PIECE])
+        yield message(pb.HeapGraph.roots, objects_of_type, integer(pb.HeapGraphRoot.root_type, root_type))
 
 
-def _without_root(graph: ObjectGraph) -> Array:
+def _without_root(graph: HeapGraph) -> Array:
     """Rows of as few objects as lead to all that no root leads to.
 
     Of the objects from which a first search begins, none leads to a later one. So a second one, which takes them

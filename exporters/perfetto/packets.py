@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from collections.abc import Iterable, Iterator
 
-from traceferry.exporters.perfetto._packets import OutputBuffer
-from traceferry.exporters.perfetto.fields import (
-    ClockSnapshot,
-    ClockSnapshotClock,
-    InternedString,
-    ProcessDescriptor,
-    Trace,
-    TraceAttributes,
-    TraceAttributesAttribute,
-    TracePacket,
-    TracePacketDefaults,
-    TrackDescriptor,
-    TrackEvent,
-    TrackEventType,
-)
-from traceferry.exporters.perfetto.proto import (
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import (
+    OutputBuffer,
     integer,
-    lengths,
     message,
-    messages,
     text,
-    texts,
-    varint,
-    varints,
 )
 from traceferry.files.output import Output
 from traceferry.model import Array, ClockKind, Process, Thread
@@ -43,28 +24,21 @@ INCREMENTAL, RELATIVE = 64, 65
 CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 PIECE = 1 << 18
-ROWS = 1 << 14  # that are put together at once
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
 
 
 def clock_at(clock: int, ts: int) -> bytes:
-    return integer(ClockSnapshotClock.clock_id, clock) + integer(ClockSnapshotClock.timestamp, ts)
+    return integer(pb.ClockSnapshotClock.clock_id, clock) + integer(pb.ClockSnapshotClock.timestamp, ts)
 
 
 def interned_text(tag: int, iid: int, value: str) -> bytes:
     """Returns an entry of interned data: all that are names have the fields of strings."""
-    return message(tag, integer(InternedString.iid, iid), text(InternedString.str, value))
-
-
-def interned_texts(tag: int, iids: Sequence[int], values: Iterable[str]) -> list[bytes]:
-    """Returns `interned_text` of each of them."""
-    heads = (integer(InternedString.iid, iid) for iid in iids)
-    return messages(tag, list(map(b"".join, zip(heads, texts(InternedString.str, values), strict=True))))
+    return message(tag, integer(pb.InternedString.iid, iid), text(pb.InternedString.str, value))
 
 
 def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:
-    """For packets of moderate size."""
+    """Yields the fields in lists that make packets of moderate size."""
     piece: list[bytes] = []
     size = 0
     for one in fields:
@@ -96,97 +70,87 @@ class Packets(OutputBuffer):
         return self._n_sequences
 
     def write(self, *fields: bytes, sequence: int = DESCRIPTORS) -> None:
-        self.out.write(message(Trace.packet, integer(TracePacket.trusted_packet_sequence_id, sequence), *fields))
+        self.out.write(message(pb.Trace.packet, integer(pb.TracePacket.trusted_packet_sequence_id, sequence), *fields))
 
     def write_event(self, sequence: int, ts: int, event_type: int, track: int, *fields: bytes) -> None:
-        event = (integer(TrackEvent.type, event_type), integer(TrackEvent.track_uuid, track), *fields)
-        self.write_at(ts, message(TracePacket.track_event, *event), sequence=sequence)
+        event = (integer(pb.TrackEvent.type, event_type), integer(pb.TrackEvent.track_uuid, track), *fields)
+        self.write_at(ts, message(pb.TracePacket.track_event, *event), sequence=sequence)
 
     def write_events(self, sequence: int, ts: Array, event_type: int, track: int, events: Iterable[bytes]) -> None:
-        """Many events of one type and track; events: the other fields of each."""
-        head = integer(TrackEvent.type, event_type) + integer(TrackEvent.track_uuid, track)
-        lead = integer(TracePacket.trusted_packet_sequence_id, sequence)
-        lead += integer(TracePacket.timestamp_clock_id, self.clock) + varint(TracePacket.timestamp)
-        event_tag = varint(TracePacket.track_event)
-        rest = iter(events)
-        for at in range(0, len(ts), ROWS):
-            times, fields = varints(ts[at : at + ROWS]), list(islice(rest, ROWS))
-            n_event = lengths(fields) + len(head)
-            event_lengths = varints(n_event)
-            n_packet = len(lead) + lengths(times) + len(event_tag) + lengths(event_lengths) + n_event
-            n = len(times)
-            packets = zip(
-                repeat(varint(Trace.packet), n), varints(n_packet), repeat(lead, n), times,
-                repeat(event_tag, n), event_lengths, repeat(head, n), fields, strict=True,
-            )  # fmt: skip
-            self.out.write(b"".join(chain.from_iterable(packets)))
+        """Writes events of one type and track; events: the other fields of each."""
+        head = integer(pb.TrackEvent.type, event_type) + integer(pb.TrackEvent.track_uuid, track)
+        lead = integer(pb.TracePacket.trusted_packet_sequence_id, sequence)
+        lead += integer(pb.TracePacket.timestamp_clock_id, self.clock)
+        for time, fields in zip(ts.tolist(), events, strict=True):
+            event = message(pb.TracePacket.track_event, head, fields)
+            self.out.write(message(pb.Trace.packet, lead, integer(pb.TracePacket.timestamp, time), event))
 
     def write_at(self, ts: int, *fields: bytes, sequence: int) -> None:
         """At a time on the trace's clock, whatever clock the sequence has."""
         self.write(
-            integer(TracePacket.timestamp, ts),
-            integer(TracePacket.timestamp_clock_id, self.clock),
+            integer(pb.TracePacket.timestamp, ts),
+            integer(pb.TracePacket.timestamp_clock_id, self.clock),
             *fields,
             sequence=sequence,
         )
 
     def write_clocks(self, values: dict[int, int], *fields: bytes) -> None:
         """One snapshot ties clocks together: the time on each of them, by its number."""
-        clocks = (message(ClockSnapshot.clocks, clock_at(clock, ts)) for clock, ts in sorted(values.items()))
-        self.write(message(TracePacket.clock_snapshot, *clocks, *fields))
+        clocks = (message(pb.ClockSnapshot.clocks, clock_at(clock, ts)) for clock, ts in sorted(values.items()))
+        self.write(message(pb.TracePacket.clock_snapshot, *clocks, *fields))
 
     def write_attributes(self, attributes: dict[str, str]) -> None:
         written = (
             message(
-                TraceAttributes.attribute,
-                text(TraceAttributesAttribute.key, key),
-                text(TraceAttributesAttribute.string_value, value),
+                pb.TraceAttributes.attribute,
+                text(pb.TraceAttributesAttribute.key, key),
+                text(pb.TraceAttributesAttribute.string_value, value),
             )
             for key, value in attributes.items()
         )
-        self.write(message(TracePacket.trace_attributes, *written))
+        self.write(message(pb.TracePacket.trace_attributes, *written))
 
     def write_track(self, *fields: bytes, parent: int = 0, name: str = "") -> int:
         """Returns its number; 0 and "" are no parent and no name."""
         self._n_tracks += 1
-        head = integer(TrackDescriptor.uuid, self._n_tracks)
-        head += integer(TrackDescriptor.parent_uuid, parent) if parent else b""
-        head += text(TrackDescriptor.name, name) if name else b""
-        self.write(message(TracePacket.track_descriptor, head, *fields))
+        head = integer(pb.TrackDescriptor.uuid, self._n_tracks)
+        head += integer(pb.TrackDescriptor.parent_uuid, parent) if parent else b""
+        head += text(pb.TrackDescriptor.name, name) if name else b""
+        self.write(message(pb.TracePacket.track_descriptor, head, *fields))
         return self._n_tracks
 
     def write_process(self, process: Process) -> int:
-        identity = integer(ProcessDescriptor.pid, process.pid) + text(ProcessDescriptor.process_name, process.name)
-        return self.write_track(message(TrackDescriptor.process, identity))
+        pid, name = (
+            integer(pb.ProcessDescriptor.pid, process.pid),
+            text(pb.ProcessDescriptor.process_name, process.name),
+        )
+        return self.write_track(message(pb.TrackDescriptor.process, pid, name))
 
     def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
         """A track of states below the thread's, at least one. The last one holds until the thread's end: the viewer
         takes an empty one for none."""
-        track, sequence = (
-            self.write_track(message(TrackDescriptor.state), parent=thread_track, name=name),
-            self.sequence(),
-        )
+        track = self.write_track(message(pb.TrackDescriptor.state), parent=thread_track, name=name)
+        sequence = self.sequence()
         times = [*ts.tolist(), max(thread.end_ts, int(ts[-1]))]
         for time, state in zip(times, (*states, ""), strict=True):
-            self.write_event(sequence, time, TrackEventType.TYPE_STATE, track, text(TrackEvent.name, state))
+            self.write_event(sequence, time, pb.TrackEventType.TYPE_STATE, track, text(pb.TrackEvent.name, state))
 
     def begin(self, sequence: int, clock: int, defaults: bytes, interned: list[bytes]) -> None:
         """Gives a sequence its clock, INCREMENTAL or RELATIVE, and its defaults. The viewer marks each time at which a
         clock starts, so all start with the recording."""
-        start_ts = self.start_ts
-        zero = start_ts if clock == INCREMENTAL else 0
-        own = clock_at(clock, zero) + (integer(ClockSnapshotClock.is_incremental, 1) if clock == INCREMENTAL else b"")
-        clocks = (message(ClockSnapshot.clocks, one) for one in (clock_at(self.clock, start_ts), own))
+        own = clock_at(clock, 0)
+        if clock == INCREMENTAL:
+            own = clock_at(clock, self.start_ts) + integer(pb.ClockSnapshotClock.is_incremental, 1)
+        clocks = [message(pb.ClockSnapshot.clocks, one) for one in (clock_at(self.clock, self.start_ts), own)]
+        defaults = integer(pb.TracePacketDefaults.timestamp_clock_id, clock) + defaults
         self.write(
-            integer(TracePacket.sequence_flags, CLEARED),
-            message(TracePacket.clock_snapshot, *clocks),
-            message(
-                TracePacket.trace_packet_defaults, integer(TracePacketDefaults.timestamp_clock_id, clock), defaults
-            ),
-            message(TracePacket.interned_data, *interned),
+            integer(pb.TracePacket.sequence_flags, CLEARED),
+            message(pb.TracePacket.clock_snapshot, *clocks),
+            message(pb.TracePacket.trace_packet_defaults, defaults),
+            message(pb.TracePacket.interned_data, *interned),
             sequence=sequence,
         )
 
     def intern(self, sequence: int, entries: list[bytes]) -> None:
         for piece in in_pieces(entries):
-            self.write(message(TracePacket.interned_data, *piece), sequence=sequence)
+            self.write(message(pb.TracePacket.interned_data, *piece), sequence=sequence)

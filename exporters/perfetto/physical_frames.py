@@ -14,16 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._stacks import PhysicalStacks
-from traceferry.exporters.perfetto.fields import (
-    FrameKind,
-)
 from traceferry.model import Array, Table, Trace
 
 ADDRESS_LIMIT = (1 << 64) - 1
 # trace_processor takes 33 bytes for the text of a Breakpad id (src/trace_processor/util/build_id.cc).
 MAX_BUILD_ID = 32
-CATEGORY_KINDS = {"Kernel": FrameKind.KIND_KERNEL, "GC": FrameKind.KIND_GC}
+CATEGORY_KINDS = {"Kernel": pb.FrameKind.KIND_KERNEL, "GC": pb.FrameKind.KIND_GC}
 INTERPRETER = "Interpreter"  # a family of tiers
 
 Line = tuple[int, int, int]  # a function's name and its file, as indices of strings, -1 is none; line, 0 is unknown
@@ -65,6 +63,7 @@ class FrameColumns:
         # Index -1, none, finds the last element. The function's own file and first line, where a frame knows no better.
         source = np.where(has_source, frames["source"], np.append(funcs["source"], -1)[func])
         first_line = np.where(has_source, 0, np.append(funcs["line"], 0)[func])
+        self._trace = trace
         self.n = len(frames)
         self.name = _int32(np.append(funcs["name"], -1)[func])
         self.path = _int32(np.append(trace.sources["path"], -1)[source])
@@ -89,6 +88,16 @@ class FrameColumns:
         return list(zip(*(column.tolist() for column in (self.code, self.lib, self.rel_pc, self.kind)), strict=True))
 
     @cached_property
+    def code_objects(self) -> list[tuple[int, int, int, int]]:
+        """Of each code object: its tier, library, size, and the first address that it had, 0 is none."""
+        code, mappings = self._trace.code, self._trace.code_mappings
+        address = np.zeros(len(code), np.uint64)
+        # Of several the last to be assigned stays.
+        address[mappings["code"][::-1]] = mappings["address"][::-1]
+        lib = np.append(self._trace.symbols["lib"], -1)[code["symbol"]]
+        return list(zip(*(column.tolist() for column in (code["tier"], lib, code["size"], address)), strict=True))
+
+    @cached_property
     def is_plain(self) -> Array:
         """Whether nothing else can be at a frame's address: in a library where something is inlined, or where two
         frames have one address, that is true of none."""
@@ -107,17 +116,17 @@ def _kinds(trace: Trace) -> Array:
     """Returns the FrameKind of each frame: its category's, or else its tier's, or else what it lies in says it."""
     frames, strings = trace.frames, trace.strings
     of_category = [
-        CATEGORY_KINDS.get(strings[name], FrameKind.KIND_UNKNOWN) for name in trace.categories["name"].tolist()
+        CATEGORY_KINDS.get(strings[name], pb.FrameKind.KIND_UNKNOWN) for name in trace.categories["name"].tolist()
     ]
     of_tier = [
-        FrameKind.KIND_INTERPRETED if strings[family] == INTERPRETER else FrameKind.KIND_JIT
+        pb.FrameKind.KIND_INTERPRETED if strings[family] == INTERPRETER else pb.FrameKind.KIND_JIT
         for family in trace.tiers["family"].tolist()
     ]
-    native = np.where(frames["lib"] >= 0, FrameKind.KIND_NATIVE, FrameKind.KIND_UNKNOWN)
-    otherwise = np.where(frames["code"] >= 0, FrameKind.KIND_JIT, native)
+    native = np.where(frames["lib"] >= 0, pb.FrameKind.KIND_NATIVE, pb.FrameKind.KIND_UNKNOWN)
+    otherwise = np.where(frames["code"] >= 0, pb.FrameKind.KIND_JIT, native)
     by_tier = np.where(frames["tier"] >= 0, np.array([*of_tier, 0])[frames["tier"]], otherwise)
-    by_category = np.array([*of_category, FrameKind.KIND_UNKNOWN])[frames["category"]]
-    return _int32(np.where(by_category != FrameKind.KIND_UNKNOWN, by_category, by_tier))
+    by_category = np.array([*of_category, pb.FrameKind.KIND_UNKNOWN])[frames["category"]]
+    return _int32(np.where(by_category != pb.FrameKind.KIND_UNKNOWN, by_category, by_tier))
 
 
 def _int32(values: Array) -> Array:
@@ -135,10 +144,7 @@ class PhysicalFrames:
         self.symbols: dict[Module, dict[int, tuple[Line, ...]]] = {}
         self._trace = trace
         self._columns: FrameColumns | None = None
-        self._lists: dict[tuple[str, str], list[int]] = {}
         self._locations: dict[int, Location] = {}
-        self._first_addresses: dict[int, int] = {}
-        self._n_mappings = 0
         self._code_modules: dict[int, Module] = {}
         self._lib_modules: dict[int, Module] = {}
         # For each module and address: what is there, the first in the module itself.
@@ -189,26 +195,14 @@ class PhysicalFrames:
         """JIT [tier] name of the dump-number"""
         module = self._code_modules.get(code)
         if module is None:
-            trace = self._trace
-            tier, symbol = self._cell(trace.code, "tier", code), self._cell(trace.code, "symbol", code)
-            lib = self._cell(trace.symbols, "lib", symbol) if symbol >= 0 else -1
-            tier_name = f"[{self._text(trace.tiers, 'name', tier)}]" if tier >= 0 else ""
-            lib_name = self._text(trace.libs, "name", lib) or "code"
-            start = self._first_address(code)
+            tier, lib, size, start = self.columns.code_objects[code]
+            tier_name = f"[{self._text(self._trace.tiers, 'name', tier)}]" if tier >= 0 else ""
+            lib_name = self._text(self._trace.libs, "name", lib) or "code"
             # Code without an address has an empty range, which overlaps no other.
-            size = max(self._cell(trace.code, "size", code), 0) if start else 0
+            end = min(start + max(size, 0), ADDRESS_LIMIT) if start else 0
             path = " ".join(filter(None, ("JIT", tier_name, f"{lib_name}-{code}")))
-            module = self._code_modules[code] = Module(path, b"", start, min(start + size, ADDRESS_LIMIT))
+            module = self._code_modules[code] = Module(path, b"", start, end)
         return module
-
-    def _first_address(self, code: int) -> int:
-        mappings = self._trace.code_mappings
-        if self._n_mappings < len(mappings):
-            self._n_mappings = len(mappings)
-            rows = zip(mappings["code"].tolist(), mappings["address"].tolist(), strict=True)
-            # The last to be entered stays.
-            self._first_addresses = dict(reversed(list(rows)))
-        return self._first_addresses.get(code, 0)
 
     def lib_module(self, lib: int) -> Module:
         module = self._lib_modules.get(lib)
@@ -222,11 +216,5 @@ class PhysicalFrames:
             module = self._lib_modules[lib] = Module(self._text(libs, "name", lib), build_id, 0, 0)
         return module
 
-    def _cell(self, table: Table, column: str, row: int) -> int:
-        values = self._lists.get((table.spec.name, column))
-        if values is None or row >= len(values):
-            values = self._lists[table.spec.name, column] = table[column].tolist()
-        return values[row]
-
     def _text(self, table: Table, column: str, row: int) -> str:
-        return self._trace.strings[self._cell(table, column, row)] if row >= 0 else ""
+        return self._trace.strings[int(table[column][row])] if row >= 0 else ""

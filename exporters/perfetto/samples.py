@@ -10,36 +10,25 @@ from collections import Counter
 
 import numpy as np
 
-from traceferry.exporters.perfetto._packets import write_samples
-from traceferry.exporters.perfetto.fields import (
-    FrameKind,
-    InternedData,
-    StackSampleCounterDescriptor,
-    StackSampleDefaults,
-    StackSampleExecutionContext,
-    StackSampleMode,
-    StackSampleTaskContext,
-    StackSampleUnit,
-    TracePacketDefaults,
-)
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import integer, message, text, write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
-from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.model import Array, Process, Sampling, Table, Thread, Trace
 
 UNITS = {
-    "ns": StackSampleUnit.UNIT_NANOSECONDS,
-    "cycles": StackSampleUnit.UNIT_CPU_CYCLES,
-    "instructions": StackSampleUnit.UNIT_INSTRUCTIONS,
-    "bytes": StackSampleUnit.UNIT_BYTES,
-    "page-faults": StackSampleUnit.UNIT_PAGE_FAULTS,
-    "cache-misses": StackSampleUnit.UNIT_CACHE_MISSES,
-    "cache-references": StackSampleUnit.UNIT_CACHE_REFERENCES,
-    "branch-misses": StackSampleUnit.UNIT_BRANCH_MISSES,
-    "count": StackSampleUnit.UNIT_COUNT,
+    "ns": pb.StackSampleUnit.UNIT_NANOSECONDS,
+    "cycles": pb.StackSampleUnit.UNIT_CPU_CYCLES,
+    "instructions": pb.StackSampleUnit.UNIT_INSTRUCTIONS,
+    "bytes": pb.StackSampleUnit.UNIT_BYTES,
+    "page-faults": pb.StackSampleUnit.UNIT_PAGE_FAULTS,
+    "cache-misses": pb.StackSampleUnit.UNIT_CACHE_MISSES,
+    "cache-references": pb.StackSampleUnit.UNIT_CACHE_REFERENCES,
+    "branch-misses": pb.StackSampleUnit.UNIT_BRANCH_MISSES,
+    "count": pb.StackSampleUnit.UNIT_COUNT,
 }
-N_MODES = StackSampleMode.MODE_KERNEL + 1
+N_MODES = pb.StackSampleMode.MODE_KERNEL + 1
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
 UNNAMED = Sampling("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
@@ -49,17 +38,17 @@ NO_THREAD = -1
 
 def counter_fields(name: str, unit: str) -> bytes:
     """Returns the fields of a StackSample.CounterDescriptor. The viewer shows the name without the unit."""
-    named = text(StackSampleCounterDescriptor.name, f"{name}, {unit}")
+    named = text(pb.StackSampleCounterDescriptor.name, f"{name}, {unit}")
     if unit in UNITS:
-        return named + integer(StackSampleCounterDescriptor.unit, UNITS[unit])
-    return named + text(StackSampleCounterDescriptor.unit_str, unit)
+        return named + integer(pb.StackSampleCounterDescriptor.unit, UNITS[unit])
+    return named + text(pb.StackSampleCounterDescriptor.unit_str, unit)
 
 
 def task_context(iid: int, pid: int, tid: int) -> bytes:
     """Returns the interned data of a thread, or of a process where tid is NO_THREAD."""
-    fields = integer(StackSampleTaskContext.iid, iid) + integer(StackSampleTaskContext.pid, pid)
-    fields += integer(StackSampleTaskContext.tid, tid) if tid != NO_THREAD else b""
-    return message(InternedData.stack_sample_task_contexts, fields)
+    fields = integer(pb.StackSampleTaskContext.iid, iid) + integer(pb.StackSampleTaskContext.pid, pid)
+    fields += integer(pb.StackSampleTaskContext.tid, tid) if tid != NO_THREAD else b""
+    return message(pb.InternedData.stack_sample_task_contexts, fields)
 
 
 class Samples:
@@ -123,13 +112,15 @@ class Stream:
         self._has_processors = sampling.unit != BYTES
         event = sampling.event or UNNAMED.event
         counter = counter_fields(event.replace("_", " "), sampling.unit)
-        source = text(StackSampleDefaults.source, event) + message(StackSampleDefaults.primary_descriptor, counter)
-        cpu_time = integer(StackSampleCounterDescriptor.iid, CPU_TIME) + counter_fields("CPU time", "ns")
+        source = text(pb.StackSampleDefaults.source, event) + message(
+            pb.StackSampleDefaults.primary_descriptor, counter
+        )
+        cpu_time = integer(pb.StackSampleCounterDescriptor.iid, CPU_TIME) + counter_fields("CPU time", "ns")
         packets.begin(
             self.sequence,
             RELATIVE,
-            message(TracePacketDefaults.stack_sample_defaults, source),
-            [message(InternedData.stack_sample_counter_descriptors, cpu_time)],
+            message(pb.TracePacketDefaults.stack_sample_defaults, source),
+            [message(pb.InternedData.stack_sample_counter_descriptors, cpu_time)],
         )
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
@@ -166,10 +157,10 @@ class Stream:
                 continue
             self._n_executions += 1
             self._execution_iids[number] = self._n_executions
-            fields = [integer(StackSampleExecutionContext.iid, self._n_executions)]
-            fields += [integer(StackSampleExecutionContext.cpu, processor - 1)] if processor else []
-            fields += [integer(StackSampleExecutionContext.mode, mode)] if mode else []
-            entries.append(message(InternedData.stack_sample_execution_contexts, *fields))
+            fields = [integer(pb.StackSampleExecutionContext.iid, self._n_executions)]
+            fields += [integer(pb.StackSampleExecutionContext.cpu, processor - 1)] if processor else []
+            fields += [integer(pb.StackSampleExecutionContext.mode, mode)] if mode else []
+            entries.append(message(pb.InternedData.stack_sample_execution_contexts, *fields))
         executions: Array = self._execution_iids[which]
         return executions
 
@@ -177,8 +168,12 @@ class Stream:
         """Returns the mode of each stack: the kernel's, where its leaf is in it."""
         trace = self._trace
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
-        kernel, user, unknown = StackSampleMode.MODE_KERNEL, StackSampleMode.MODE_USER, StackSampleMode.MODE_UNKNOWN
-        of_category = [kernel if CATEGORY_KINDS.get(name) == FrameKind.KIND_KERNEL else user for name in names]
+        kernel, user, unknown = (
+            pb.StackSampleMode.MODE_KERNEL,
+            pb.StackSampleMode.MODE_USER,
+            pb.StackSampleMode.MODE_UNKNOWN,
+        )
+        of_category = [kernel if CATEGORY_KINDS.get(name) == pb.FrameKind.KIND_KERNEL else user for name in names]
         modes = np.full(len(stacks), unknown, np.int32)
         leaves = trace.stacks["frame"][stacks[stacks >= 0]]
         modes[stacks >= 0] = np.array([*of_category, unknown], np.int32)[trace.frames["category"][leaves]]

@@ -9,22 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.exporters.perfetto.fields import (
-    InternedData,
-    InternedV8Isolate,
-    InternedV8IsolateCodeRange,
-    InternedV8JsFunction,
-    InternedV8JsFunctionKind,
-    InternedV8JsScript,
-    InternedV8JsScriptType,
-    InternedV8String,
-    TracePacket,
-    V8JsCode,
-    V8JsCodeTier,
-    V8String,
-)
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import integer, message
 from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets
-from traceferry.exporters.perfetto.proto import integer, message
 from traceferry.model import Process, Trace
 
 ISOLATE = 1
@@ -39,28 +26,30 @@ def write_sources(trace: Trace, packets: Packets) -> None:
     tid = process.threads[0].tid if process.threads else process.pid
     trace.report.note("sources_hidden", len(with_text), where="perfetto")
     sequence = packets.sequence()
-    nowhere = integer(InternedV8IsolateCodeRange.base_address, NOWHERE)
-    nowhere += integer(InternedV8IsolateCodeRange.size, NOWHERE)
+    nowhere = integer(pb.InternedV8IsolateCodeRange.base_address, NOWHERE)
+    nowhere += integer(pb.InternedV8IsolateCodeRange.size, NOWHERE)
     isolate = (
-        integer(InternedV8Isolate.iid, ISOLATE),
-        integer(InternedV8Isolate.pid, process.pid),
-        integer(InternedV8Isolate.isolate_id, 0),
-        message(InternedV8Isolate.code_range, nowhere),
+        integer(pb.InternedV8Isolate.iid, ISOLATE),
+        integer(pb.InternedV8Isolate.pid, process.pid),
+        integer(pb.InternedV8Isolate.isolate_id, 0),
+        message(pb.InternedV8Isolate.code_range, nowhere),
     )
-    packets.begin(sequence, INCREMENTAL, b"", [message(InternedData.v8_isolate, *isolate)])
+    packets.begin(sequence, INCREMENTAL, b"", [message(pb.InternedData.v8_isolate, *isolate)])
     for iid, source in enumerate(with_text, start=1):
         path = trace.strings[int(trace.sources["path"][source])]
         source_text = trace.texts[int(trace.sources["text"][source])]
-        packets.write(message(TracePacket.interned_data, *_script(iid, path, source_text)), sequence=sequence)
+        packets.write(message(pb.TracePacket.interned_data, *_script(iid, path, source_text)), sequence=sequence)
         code = (
-            integer(V8JsCode.v8_isolate_iid, ISOLATE),
-            integer(V8JsCode.tid, tid),
-            integer(V8JsCode.v8_js_function_iid, iid),
-            integer(V8JsCode.tier, V8JsCodeTier.TIER_IGNITION),
-            integer(V8JsCode.instruction_start, NOWHERE << 4),
-            integer(V8JsCode.instruction_size_bytes, 1),
+            integer(pb.V8JsCode.v8_isolate_iid, ISOLATE),
+            integer(pb.V8JsCode.tid, tid),
+            integer(pb.V8JsCode.v8_js_function_iid, iid),
+            integer(pb.V8JsCode.tier, pb.V8JsCodeTier.TIER_IGNITION),
+            integer(pb.V8JsCode.instruction_start, NOWHERE << 4),
+            integer(pb.V8JsCode.instruction_size_bytes, 1),
         )
-        packets.write(integer(TracePacket.timestamp, 0), message(TracePacket.v8_js_code, *code), sequence=sequence)
+        packets.write(
+            integer(pb.TracePacket.timestamp, 0), message(pb.TracePacket.v8_js_code, *code), sequence=sequence
+        )
 
 
 def _process_of_code(trace: Trace) -> Process:
@@ -71,25 +60,25 @@ def _process_of_code(trace: Trace) -> Process:
 def _script(iid: int, path: str, source_text: str) -> list[bytes]:
     """The script, and a function of its path in it."""
     script = (
-        integer(InternedV8JsScript.iid, iid),
-        integer(InternedV8JsScript.script_id, iid),
-        integer(InternedV8JsScript.type, InternedV8JsScriptType.TYPE_NORMAL),
-        message(InternedV8JsScript.name, _v8_string(path, V8String.latin1, V8String.utf16_le)),
-        message(InternedV8JsScript.source, _v8_string(source_text, V8String.latin1, V8String.utf16_le)),
+        integer(pb.InternedV8JsScript.iid, iid),
+        integer(pb.InternedV8JsScript.script_id, iid),
+        integer(pb.InternedV8JsScript.type, pb.InternedV8JsScriptType.TYPE_NORMAL),
+        message(pb.InternedV8JsScript.name, _v8_string(path, pb.V8String.latin1, pb.V8String.utf16_le)),
+        message(pb.InternedV8JsScript.source, _v8_string(source_text, pb.V8String.latin1, pb.V8String.utf16_le)),
     )
     function = (
-        integer(InternedV8JsFunction.iid, iid),
-        integer(InternedV8JsFunction.v8_js_function_name_iid, iid),
-        integer(InternedV8JsFunction.v8_js_script_iid, iid),
-        integer(InternedV8JsFunction.kind, InternedV8JsFunctionKind.KIND_NORMAL_FUNCTION),
-        integer(InternedV8JsFunction.line, 1),
-        integer(InternedV8JsFunction.column, 1),
+        integer(pb.InternedV8JsFunction.iid, iid),
+        integer(pb.InternedV8JsFunction.v8_js_function_name_iid, iid),
+        integer(pb.InternedV8JsFunction.v8_js_script_iid, iid),
+        integer(pb.InternedV8JsFunction.kind, pb.InternedV8JsFunctionKind.KIND_NORMAL_FUNCTION),
+        integer(pb.InternedV8JsFunction.line, 1),
+        integer(pb.InternedV8JsFunction.column, 1),
     )
-    name = _v8_string(path, InternedV8String.latin1, InternedV8String.utf16_le)
+    name = _v8_string(path, pb.InternedV8String.latin1, pb.InternedV8String.utf16_le)
     return [
-        message(InternedData.v8_js_function_name, integer(InternedV8String.iid, iid), name),
-        message(InternedData.v8_js_script, *script),
-        message(InternedData.v8_js_function, *function),
+        message(pb.InternedData.v8_js_function_name, integer(pb.InternedV8String.iid, iid), name),
+        message(pb.InternedData.v8_js_script, *script),
+        message(pb.InternedData.v8_js_function, *function),
     ]
 
 

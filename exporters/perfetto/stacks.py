@@ -6,21 +6,11 @@ from itertools import starmap
 
 import numpy as np
 
-from traceferry.exporters.perfetto._packets import OutputBuffer, mark
+from traceferry.exporters.perfetto import fields as pb
+from traceferry.exporters.perfetto._packets import OutputBuffer, integer, mark, message, text
 from traceferry.exporters.perfetto._stacks import CallstackWriter, write_frames
-from traceferry.exporters.perfetto.fields import (
-    AddressSymbols,
-    Frame,
-    InternedData,
-    InternedString,
-    Line,
-    Mapping,
-    ModuleSymbols,
-    TracePacket,
-)
-from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned_text, interned_texts
+from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned_text
 from traceferry.exporters.perfetto.physical_frames import Module, PhysicalFrames
-from traceferry.exporters.perfetto.proto import integer, message, text
 from traceferry.model import Array, Trace, distinct
 
 # A callstack lists all of its frames, so that the size of all of them grows with the square of the depth. A deeper one
@@ -42,7 +32,7 @@ class Callstacks:
         self._writer = CallstackWriter(frames.stacks, MAX_DEPTH, INNERMOST)
         self._n_cut = 0
         self._mapping_iids: dict[Module, int] = {}
-        self._sent: dict[int, set[int]] = {InternedData.function_names: set(), InternedData.source_paths: set()}
+        self._sent: dict[int, set[int]] = {pb.InternedData.function_names: set(), pb.InternedData.source_paths: set()}
 
     @property
     def iids(self) -> Array:
@@ -70,16 +60,16 @@ class Callstacks:
         self._write_interned(callstacks)
 
     def _write_interned(self, data: memoryview) -> None:
-        self._packets.write(message(TracePacket.interned_data, data), sequence=self._sequence)
+        self._packets.write(message(pb.TracePacket.interned_data, data), sequence=self._sequence)
 
     def _note_cut(self, n: int) -> None:
         writer = self._writer
         if n and not writer.cut_iid:
             writer.n_frames = writer.cut_iid = writer.n_frames + 1
             entries: list[bytes] = []
-            name = self._string(InternedData.function_names, self._trace.strings.intern(CUT), entries)
-            frame = integer(Frame.iid, writer.cut_iid) + integer(Frame.function_name_id, name)
-            self._packets.intern(self._sequence, [*entries, message(InternedData.frames, frame)])
+            name = self._string(pb.InternedData.function_names, self._trace.strings.intern(CUT), entries)
+            frame = integer(pb.Frame.iid, writer.cut_iid) + integer(pb.Frame.function_name_id, name)
+            self._packets.intern(self._sequence, [*entries, message(pb.InternedData.frames, frame)])
         self._n_cut += n
         where, detail = f"{self._sequence}", f"deeper than {MAX_DEPTH}"
         self._trace.report.note("callstack_cut", self._n_cut, where=where, detail=detail)
@@ -92,7 +82,7 @@ class Callstacks:
         mapping_of_lib = np.zeros(len(self._trace.libs) + 1, np.int32)
         for used in distinct(lib[lib >= 0]).tolist():
             mapping_of_lib[used] = self._mapping(self._frames.lib_module(used), entries)
-        for field, strings in ((InternedData.function_names, names), (InternedData.source_paths, paths)):
+        for field, strings in ((pb.InternedData.function_names, names), (pb.InternedData.source_paths, paths)):
             self._strings(field, _distinct(strings[strings >= 0], len(self._trace.strings)).tolist(), entries)
         self._packets.intern(self._sequence, entries)
         out = OutputBuffer(self._write_interned)
@@ -110,20 +100,20 @@ class Callstacks:
         for frame, iid in zip(frames, iids, strict=True):
             module, rel_pc, kind, lines = self._frames.location(frame)
             name, path, line = lines[0]
-            fields = [integer(Frame.iid, iid)]
+            fields = [integer(pb.Frame.iid, iid)]
             if name >= 0:
-                name_iid = self._string(InternedData.function_names, name, entries)
-                fields.append(integer(Frame.function_name_id, name_iid))
+                name_iid = self._string(pb.InternedData.function_names, name, entries)
+                fields.append(integer(pb.Frame.function_name_id, name_iid))
             if module is not None:
-                fields += integer(Frame.mapping_id, self._mapping(module, entries)), integer(Frame.rel_pc, rel_pc)
+                fields += integer(pb.Frame.mapping_id, self._mapping(module, entries)), integer(pb.Frame.rel_pc, rel_pc)
             if len(lines) == 1 and path >= 0:
-                path_iid = self._string(InternedData.source_paths, path, entries)
-                fields.append(integer(Frame.source_path_iid, path_iid))
+                path_iid = self._string(pb.InternedData.source_paths, path, entries)
+                fields.append(integer(pb.Frame.source_path_iid, path_iid))
                 if line:
-                    fields.append(integer(Frame.line_number, line))
+                    fields.append(integer(pb.Frame.line_number, line))
             if kind:
-                fields.append(integer(Frame.kind, kind))
-            entries.append(message(InternedData.frames, *fields))
+                fields.append(integer(pb.Frame.kind, kind))
+            entries.append(message(pb.InternedData.frames, *fields))
         self._packets.intern(self._sequence, entries)
 
     def _string(self, field: int, index: int, entries: list[bytes]) -> int:
@@ -135,20 +125,24 @@ class Callstacks:
         """Interns those that are not yet."""
         new = [index for index in indices if index not in self._sent[field]]
         self._sent[field].update(new)
-        entries += interned_texts(field, [index + 1 for index in new], map(self._trace.strings.__getitem__, new))
+        entries += [interned_text(field, index + 1, self._trace.strings[index]) for index in new]
 
     def _mapping(self, module: Module, entries: list[bytes]) -> int:
         """Interns a mapping; returns its number."""
         iid = self._mapping_iids.get(module)
         if iid is None:
             iid = self._mapping_iids[module] = len(self._mapping_iids) + 1
-            entries.append(interned_text(InternedData.mapping_paths, iid, module.path))
-            fields = [integer(Mapping.iid, iid), integer(Mapping.start, module.start), integer(Mapping.end, module.end)]
+            entries.append(interned_text(pb.InternedData.mapping_paths, iid, module.path))
+            fields = [
+                integer(pb.Mapping.iid, iid),
+                integer(pb.Mapping.start, module.start),
+                integer(pb.Mapping.end, module.end),
+            ]
             if module.build_id:
-                build_id = integer(InternedString.iid, iid) + message(InternedString.str, module.build_id)
-                entries.append(message(InternedData.build_ids, build_id))
-                fields.append(integer(Mapping.build_id, iid))
-            entries.append(message(InternedData.mappings, *fields, integer(Mapping.path_string_ids, iid)))
+                build_id = integer(pb.InternedString.iid, iid) + message(pb.InternedString.str, module.build_id)
+                entries.append(message(pb.InternedData.build_ids, build_id))
+                fields.append(integer(pb.Mapping.build_id, iid))
+            entries.append(message(pb.InternedData.mappings, *fields, integer(pb.Mapping.path_string_ids, iid)))
         return iid
 
 
@@ -164,19 +158,23 @@ def write_symbols(trace: Trace, packets: Packets, frames: PhysicalFrames, ts: in
     has callstacks: ts is behind it."""
 
     def line(name: int, path: int, number: int) -> bytes:
-        fields = text(Line.function_name, trace.strings[name])
+        fields = text(pb.Line.function_name, trace.strings[name])
         if path >= 0:
-            fields += text(Line.source_file_name, trace.strings[path]) + integer(Line.line_number, number)
-        return message(AddressSymbols.lines, fields)
+            fields += text(pb.Line.source_file_name, trace.strings[path]) + integer(pb.Line.line_number, number)
+        return message(pb.AddressSymbols.lines, fields)
 
     sequence = packets.sequence()
     for module, addresses in frames.symbols.items():
-        head = text(ModuleSymbols.path, module.name)
+        head = text(pb.ModuleSymbols.path, module.name)
         if module.build_id:
-            head += message(ModuleSymbols.build_id, module.build_id)
+            head += message(pb.ModuleSymbols.build_id, module.build_id)
         parts = [
-            message(ModuleSymbols.address_symbols, integer(AddressSymbols.address, rel_pc), *starmap(line, lines[::-1]))
+            message(
+                pb.ModuleSymbols.address_symbols,
+                integer(pb.AddressSymbols.address, rel_pc),
+                *starmap(line, lines[::-1]),
+            )
             for rel_pc, lines in addresses.items()
         ]
         for piece in in_pieces(parts):
-            packets.write_at(ts, message(TracePacket.module_symbols, head, *piece), sequence=sequence)
+            packets.write_at(ts, message(pb.TracePacket.module_symbols, head, *piece), sequence=sequence)
