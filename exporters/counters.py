@@ -1,4 +1,4 @@
-"""Which counters of a process viewers get."""
+"""The counters of a process that viewers get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MANY = 32
 
 
 def shown_counters(trace: Trace, process: Process) -> list[Counter]:
-    """The viewers put all of them before the threads: of more than MANY only those that change."""
+    """Returns all, or of more than MANY those that change: the viewers put all of them before the threads."""
     if len(process.counters) <= MANY:
         return process.counters
     changing = [c for c in process.counters if np.ptp(c.values["value"]) > 0]

@@ -54,7 +54,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
 
 
 def _nobody() -> tuple[Process, Thread]:
-    """The viewer refuses a profile without threads."""
+    """Returns a thread: the viewer refuses a profile without one."""
     return Process(0, "empty recording", 0, 0), Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
 
 
@@ -100,7 +100,7 @@ def _table(schema: tuple[str, ...], rows: list[Any]) -> dict[str, Any]:
 
 @contextmanager
 def _streamed_table(json: JsonWriter, name: str, schema: tuple[str, ...]) -> Iterator[None]:
-    """The caller writes its `data`."""
+    """Writes a table, of which the caller writes the `data`."""
     with json.object(name):
         json.member("schema", {name: i for i, name in enumerate(schema)})
         yield
@@ -188,7 +188,8 @@ class ThreadStacks:
 
 
 def _used_stacks(data: ThreadData) -> Array:
-    """The stacks of all tables but the calls, each once. Going through the allocations may add to the trace's."""
+    """Returns the stacks of all tables but the calls, each once. Going through the allocations may add to the
+    trace's."""
     columns = [data.samples["stack"], *(table["stack"] for table in data.markers.values())]
     columns += [distinct(piece["stack"]) for piece in data.allocations.pieces()]
     used = distinct(np.concatenate(columns))
@@ -204,7 +205,7 @@ class Frames:
         self._locations: dict[tuple[int, int], str] = {}
 
     def rows(self, used: Array, strings: ThreadStrings) -> list[list[Any]]:
-        """Of these frames. Only when a thread is written they are all there."""
+        """Returns the rows of these frames. Only when a thread is written they are all there."""
         self._categories.update()
         frames = self._trace.frames.take(used)
         elsewhere = frames["source"] >= 0
@@ -255,14 +256,9 @@ class SyncProfiles:
 
 
 def _marker_rows(
-    trace: Trace,
-    thread: Thread,
-    data: ThreadData,
-    schemas: Schemas,
-    strings: ThreadStrings,
-    backtraces: SyncProfiles,
+    trace: Trace, thread: Thread, data: ThreadData, schemas: Schemas, strings: ThreadStrings, backtraces: SyncProfiles,
     categories: Categories,
-) -> Iterator[list[Any]]:
+) -> Iterator[list[Any]]:  # fmt: skip
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
         name, category = strings.index(columns.name), categories.of_markers(columns.category)
         is_interval = bool(columns.dur.any())

@@ -24,7 +24,7 @@ TYPE_NAME, COARSE_TYPE, IN_NURSERY = "", "", False
 
 
 def write_allocations(json: JsonWriter, trace: Trace, thread: Thread, allocations: Table, stacks: Stacks) -> None:
-    """The members jsAllocations and nativeAllocations of a thread, if it has any."""
+    """Writes the members jsAllocations and nativeAllocations of a thread, if it has any."""
     if len(allocations):
         _write_js_allocations(json, trace, allocations, stacks)
         _write_native_allocations(json, trace, thread, allocations, stacks)
@@ -62,7 +62,7 @@ def _write_native_allocations(
 def allocation_rows(
     trace: Trace, thread: Thread, allocations: Table, strings: StringTable, backtraces: Backtraces
 ) -> Iterator[list[Any]]:
-    """The same as rows of the raw format's markers, of which the viewer makes the two tables."""
+    """Yields the same as rows of the raw format's markers, of which the viewer makes the two tables."""
     kinds = {
         "JS allocation": _js_payloads(trace, allocations),
         "Native allocation": _native_payloads(thread, allocations),
@@ -90,14 +90,14 @@ def _native_payloads(thread: Thread, allocations: Table) -> Iterator[tuple[Table
 
 
 def _made(allocations: Table) -> Iterator[Table]:
-    """The rows that allocate, in pieces."""
+    """Yields the rows that allocate, in pieces."""
     for piece in allocations.pieces():
         allocates = piece["size"] > 0
         yield piece if allocates.all() else piece.take(allocates)
 
 
 def _made_column(allocations: Table, name: str) -> Iterator[Array]:
-    """A column of the rows that allocate."""
+    """Yields a column of the rows that allocate, in pieces."""
     for piece in allocations.pieces():
         allocates, column = piece["size"] > 0, piece[name]
         yield column if allocates.all() else column[allocates]
@@ -109,7 +109,7 @@ def _class_names(trace: Trace, class_name: Array) -> Iterator[str]:
 
 
 def _identities(allocations: Table) -> Iterator[Array]:
-    """What the viewer matches frees with. A row of an unknown object gets a number that no other row has."""
+    """Yields what the viewer matches frees with. A row of an unknown object gets a number that no other row has."""
     first = 0
     for piece in allocations.pieces():
         rows = np.arange(first, first + len(piece))

@@ -52,7 +52,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
 
 
 def _first(tree: DiffTree) -> int:
-    """The comparison of the thread with most in it, of time or samples before others."""
+    """Returns the comparison of the thread with most in it, of time or samples before others."""
     whole = [(m.unit != "bytes", float(m.base.sum() + m.new.sum())) for m in tree.measured]
     return 3 * whole.index(max(whole)) + 2 if whole else 0
 

@@ -43,7 +43,7 @@ OFF_CPU = {WAITING: "waiting", PREEMPTED: "preempted"}
 
 
 def graph_color(color: str) -> str:
-    """The nearest of a category's colour."""
+    """Returns the colour nearest to a category's."""
     nearest = NEAREST_COLOR.get(color, color)
     return nearest if nearest in GRAPH_COLORS else "grey"
 
@@ -53,7 +53,7 @@ class StringTable(Protocol):
 
 
 class Backtraces(Protocol):
-    """What the data of markers says of their stacks, as the member `key`."""
+    """The stacks of markers, as the member `key` of their data."""
 
     key: str
 
@@ -79,7 +79,7 @@ class Schemas:
         self._of: dict[Hashable, dict[str, Any]] = {}
 
     def get(self, owner: Hashable, name: str, *fields: dict[str, Any], **rest: Any) -> dict[str, Any]:
-        """The schema of `owner`: at the first call, made of the rest."""
+        """Returns the schema of `owner`: at the first call, made of the rest."""
         if owner not in self._of:
             taken = {schema["name"] for schema in self._of.values()}
             free = (f"{name} {n}" if n > 1 else name for n in range(1, len(taken) + 2))
@@ -96,7 +96,7 @@ class Schemas:
 def markers_of(
     trace: Trace, thread: Thread, data: ThreadData, schemas: Schemas, strings: StringTable, backtraces: Backtraces
 ) -> list[MarkerColumns]:
-    """All markers of a thread; adds the schemas of their types."""
+    """Returns all markers of a thread; adds the schemas of their types."""
     columns: list[MarkerColumns] = []
     if len(data.arguments):
         columns.append(_call_markers(trace, data, schemas))
@@ -146,7 +146,7 @@ def _call_markers(trace: Trace, data: ThreadData, schemas: Schemas) -> MarkerCol
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:
-    """For each of some rising rows that enter, the row that leaves: the next at its depth."""
+    """Returns for each of some rising rows that enter the row that leaves: the next at its depth."""
     depth = np.cumsum(np.where(calls["flags"] & LEAVE, -1, 1).astype(np.int32))
     order = np.argsort(depth + (calls["flags"] & LEAVE), kind="stable")
     place = np.empty(len(order), np.int64)
@@ -163,7 +163,7 @@ def raw_value(value: int) -> str:
 
 
 def _shared_flows(data: ThreadData, strings: StringTable) -> dict[int, int]:
-    """Flow → index of its text, for the flows that several of the thread's markers belong to."""
+    """Returns the index of the text of each flow that several of the thread's markers belong to."""
     flows = np.concatenate([table["flow"] for table in data.markers.values()] or [np.zeros(0, np.int64)])
     numbers, counts = np.unique(flows[flows > 0], return_counts=True)
     return {number: strings.index(str(number)) for number in numbers[counts > 1].tolist()}
@@ -215,7 +215,7 @@ def _event_markers(
 def _with(
     key: str, rows: Iterator[dict[str, Any]], index: list[int], values: Iterable[Any]
 ) -> Iterator[dict[str, Any]]:
-    """The rows, each with its value under `key`, unless its index is -1."""
+    """Yields the rows, each with its value under `key`, unless its index is -1."""
     for row, i, value in zip(rows, index, values, strict=True):
         if i >= 0:
             row[key] = value
@@ -223,7 +223,7 @@ def _with(
 
 
 def _safe_keys(marker_type: MarkerType) -> list[str]:
-    """The fields' keys; those that the viewer takes for something else get an underscore or more."""
+    """Returns the fields' keys; those that the viewer takes for something else get an underscore or more."""
     keys = [field.key for field in marker_type.fields]
     for i, key in enumerate(keys):
         while keys[i] in RESERVED or keys[i] in keys[:i] or (keys[i] != key and keys[i] in keys[i + 1 :]):
@@ -242,7 +242,7 @@ def _values(column: Array, form: str) -> list[Any]:
 
 
 def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas) -> MarkerColumns:
-    """Each state until the track's next one; the last until the thread's end."""
+    """Returns each state, until the track's next one; the last lasts until the thread's end."""
     track = trace.strings[int(states["track"][0])]
     schema = schemas.get(
         ("state", track),
@@ -265,7 +265,8 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
 
 
 def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> MarkerColumns:
-    """What is off the processors, until the next change or the thread's end. What runs shows in the CPU graph."""
+    """Returns when the thread was off the processors: until the next change or its end. The CPU graph shows what
+    runs."""
     schema = schemas.get(
         "Scheduling",
         "Scheduling",

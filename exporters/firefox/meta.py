@@ -42,7 +42,7 @@ COUNTER_LEAD_NS = 1000
 
 @dataclass
 class Activity:
-    """What a thread's tables hold. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
+    """Counts of a thread's rows. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
     markers: rows that become markers, but those of `scheduling`."""
 
     samples: int = 0
@@ -68,8 +68,8 @@ class Activity:
 
 
 def pids_of(trace: Trace) -> dict[int, str]:
-    """The number of each process, by its id(). The viewer shows what has one number as one process: of several, the
-    later ones are 7.1 and 7.2, as in profiles of samply."""
+    """Returns the number of each process, by its id(). The viewer shows what has one number as one process: of several,
+    the later ones are 7.1 and 7.2, as in profiles of samply."""
     n_of_pid: Counting[int] = Counting()
     pids: dict[int, str] = {}
     for process in trace.processes:
@@ -80,8 +80,8 @@ def pids_of(trace: Trace) -> dict[int, str]:
 
 
 def threads_of(trace: TraceBuilder) -> list[tuple[Process, Thread]]:
-    """In the order of the tracks: a process's threads, those that count bytes last, with a view of each heap snapshot.
-    A process that has only counters gets a thread to show them at."""
+    """Returns all threads in the order of the tracks: a process's, those that count bytes last, with a view of each
+    heap snapshot. A process that has only counters gets a thread to show them at."""
     threads = []
     for process in trace.processes:
         own = process.threads + _heap_views(trace, process)
@@ -100,8 +100,8 @@ def _heap_views(trace: TraceBuilder, process: Process) -> list[Thread]:
 
 
 def parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
-    """The threads that are written of one: calls are samples in these formats, so that what has calls and samples is
-    two threads."""
+    """Returns the threads that are written of one: calls are samples in these formats, so that what has calls and
+    samples is two threads."""
     if not (len(data.calls) and len(data.samples)):
         return [(thread, data)]
     sampled = replace(thread, name=f"{thread.name} (samples)", is_main=False)
@@ -144,15 +144,15 @@ def meta(
 
 
 def _interval_ms(trace: Trace, activities: Sequence[Activity]) -> float:
-    """How long the last sample of a thread lasts."""
+    """Returns how long the last sample of a thread lasts."""
     if any(a.calls for a in activities) or not any(a.samples and not a.in_bytes for a in activities):
         return CALLS_INTERVAL_MS
     return trace.sampling.interval_ns / 1e6 if trace.sampling and trace.sampling.interval_ns else DEFAULT_INTERVAL_MS
 
 
 def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list[int]]:
-    """Everything, unless there are samples: then the busy threads, all calls, allocations and sizes, and those threads
-    without samples that have markers worth a look."""
+    """Returns what is visible and selected: everything, unless there are samples: then the busy threads, all calls,
+    allocations and sizes, and those threads without samples that have markers worth a look."""
     numbers = range(len(activities))
     interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
     scores = [0 if a.in_bytes else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities]
@@ -176,8 +176,8 @@ def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list
 
 
 def _selected_first(activities: Sequence[Activity], scores: Sequence[int]) -> int:
-    """The thread with the most calls, which are exact; else the busiest one. Recorders that signal all threads sample
-    those that wait, too: the main thread goes before one that is less than twice as busy."""
+    """Returns the thread with the most calls, which are exact; else the busiest one. Recorders that signal all threads
+    sample those that wait, too: the main thread goes before one that is less than twice as busy."""
     calls = [a.calls for a in activities]
     if any(calls):
         return calls.index(max(calls))
@@ -266,22 +266,16 @@ class Categories:
 
 
 def libs(trace: Trace) -> list[dict[str, Any]]:
-    table = trace.libs
-    rows = []
-    for name, debug_id, code_id, arch in zip(*(table[c] for c in ("name", "debug_id", "code_id", "arch")), strict=True):
-        file = trace.strings[int(name)]
-        rows.append(
-            {
-                "arch": trace.strings[int(arch)],
-                "name": file,
-                "path": file,
-                "debugName": file,
-                "debugPath": file,
-                "breakpadId": trace.strings[int(debug_id)],
-                "codeId": trace.strings[int(code_id)] or None,
-            }
-        )
-    return rows
+    columns = ([trace.strings[i] for i in trace.libs[c].tolist()] for c in ("arch", "name", "debug_id", "code_id"))
+    return [
+        {
+            "arch": arch,
+            **dict.fromkeys(("name", "path", "debugName", "debugPath"), name),
+            "breakpadId": debug_id,
+            "codeId": code_id or None,
+        }
+        for arch, name, debug_id, code_id in zip(*columns, strict=True)
+    ]
 
 
 def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]], pids: dict[int, str]) -> list[dict[str, Any]]:

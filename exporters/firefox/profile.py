@@ -65,7 +65,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all threads of a profile refer to. pids: as `pids_of` has them."""
+    """The tables that all threads of a profile refer to. pids: as `pids_of` has them."""
 
     trace: Trace
     strings: StringArray
@@ -114,14 +114,15 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
 
 
 def _view_head(process: Process, thread: Thread, pid: str) -> dict[str, Any]:
-    """Views of sizes are not threads: they have a process of their own, after that of the others."""
+    """Returns what is different of views of sizes, which are not threads: they have a process of their own, after that
+    of the others."""
     if thread.sample_unit != "bytes":
         return {}
     return {"pid": f"{pid} sizes", "processName": f"{process.name}: sizes", "tid": thread.name}
 
 
 def _write_empty_thread(json: JsonWriter) -> None:
-    """The viewer refuses a profile without threads."""
+    """Writes a thread: the viewer refuses a profile without one."""
     process = Process(0, "empty recording", 0, 0)
     thread = Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
     with json.object():

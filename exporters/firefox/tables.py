@@ -26,7 +26,7 @@ class StringArray:
         return self._trace.strings.intern(text)
 
     def indices(self, column: Array) -> Array:
-        """An index column into the trace's strings; the format has no none."""
+        """Returns an index column into the trace's strings; the format has no none."""
         return np.where(column < 0, self.index(""), column) if np.any(column < 0) else column
 
     def __iter__(self) -> Iterator[str]:
@@ -48,7 +48,7 @@ class Stacks:
         return self._call_paths().samples(calls, longest)
 
     def of_column(self, stack: Array) -> Array:
-        """The indices here of a column of the trace's stacks."""
+        """Returns the indices here of a column of the trace's stacks."""
         if self._paths is None:
             return stack
         self._call_paths()
@@ -63,7 +63,8 @@ class Stacks:
         return self._trace.stacks["frame"] if self._paths is None else self._call_paths().frame
 
     def _call_paths(self) -> CallPaths:
-        """With all stacks that the trace has by now. They may be many, and are hashed only if there are calls."""
+        """Returns the paths, with all stacks that the trace has by now: they may be many, and are hashed only for
+        calls."""
         if self._paths is None:
             self._paths = CallPaths()
         known = len(self._index) - 1
@@ -139,7 +140,7 @@ def _write_funcs(json: JsonWriter, frames: Table, funcs: Table, strings: StringA
 
 
 def _write_resources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
-    """One for each library, under the same index."""
+    """Writes a resource for each library, under the same index."""
     n = len(trace.libs)
     with json.table("resourceTable", n):
         json.ints("name", strings.indices(trace.libs["name"]))
@@ -177,9 +178,10 @@ def _null_if_zero(values: Array) -> Array:
 
 
 def _with_code(trace: Trace, frames: Table) -> Table:
-    """Compiled functions whose frame tells no place, as in the tree of code sizes, get the start of their first code
-    object of that tier: without an address, the viewer asks neither for their source nor for their instructions. Those
-    that others are inlined into stay without: all of them have to be at one address."""
+    """Returns frames with the address of code: compiled functions whose frame has none, as in the tree of code sizes,
+    get the start of their first code object of that tier: without an address, the viewer asks neither for their source
+    nor for their instructions. Those that others are inlined into stay without: all of them have to be at one
+    address."""
     code, stacks = trace.code, trace.stacks
     first: Array
     keys, first = np.unique(code["func"].astype(np.int64) << 32 | code["tier"] + 1, return_index=True)
@@ -206,7 +208,7 @@ def _has_address(trace: Trace, frames: Table) -> Array:
 
 
 def _resource_of_func(frames: Table, n_funcs: int) -> Array:
-    """The library of the first frame that has one: a function knows no library of its own."""
+    """Returns each function's library, that of its first frame with one: a function knows none of its own."""
     resource = np.full(n_funcs, -1, np.int32)
     with_lib = np.flatnonzero(frames["lib"] >= 0)[::-1]
     resource[frames["func"][with_lib]] = frames["lib"][with_lib]
@@ -214,7 +216,7 @@ def _resource_of_func(frames: Table, n_funcs: int) -> Array:
 
 
 def _used_symbols(trace: Trace, frames: Table, has_address: Array) -> tuple[Table, Array]:
-    """The symbols that frames refer to, and each frame's index into them."""
+    """Returns the symbols that frames refer to, and each frame's index into them."""
     symbols = trace.symbols
     usable = (symbols["lib"] >= 0) & (symbols["address"] >= 0) & (symbols["address"] <= MAX_ADDRESS)
     of_frame = np.where(has_address, frames["symbol"], -1)

@@ -45,7 +45,7 @@ class JsonWriter:
 
     @contextmanager
     def table(self, name: str, n: int) -> Iterator[None]:
-        """An object of columns, with their length."""
+        """Writes an object of columns, with their length."""
         with self.object(name):
             yield
             self.member("length", n)
@@ -84,15 +84,15 @@ class JsonWriter:
             self.member(name, value)
 
     def ints(self, name: str, values: Column) -> None:
-        """A column of int32; a negative value is null."""
+        """Writes a column of int32; a negative value is null."""
         self._column(name, map(self._text.ints, _parts(values, np.int32)))
 
     def longs(self, name: str, values: Column, null: int = SMALLEST) -> None:
-        """A column of int64 as they are; one that is `null` is null."""
+        """Writes a column of int64 as they are; one that is `null` is null."""
         self._column(name, (self._text.longs(part, null) for part in _parts(values, np.int64)))
 
     def millis(self, name: str, values: Column) -> None:
-        """A column of int64 ns as exact ms; a negative value is null."""
+        """Writes a column of int64 ns as exact ms; a negative value is null."""
         self._column(name, map(self._text.millis, _parts(values, np.int64)))
 
     def bools(self, name: str, values: Array) -> None:
@@ -100,7 +100,7 @@ class JsonWriter:
         self.raw(orjson.dumps(np.ascontiguousarray(values, bool), option=orjson.OPT_SERIALIZE_NUMPY))
 
     def sample_rows(self, name: str, pieces: Iterable[tuple[Array, Array]]) -> None:
-        """An array of rows of samples. pieces: (stack, ns)."""
+        """Writes an array of rows of samples. pieces: (stack, ns)."""
         self._column(
             name,
             (
@@ -111,7 +111,7 @@ class JsonWriter:
         )
 
     def repeated(self, name: str, value: Any, n: int) -> None:
-        """A column of n times the same."""
+        """Writes a column of n times the same."""
         self.key(name)
         text = orjson.dumps(value) + b","
         self.raw(b"[")
@@ -120,7 +120,7 @@ class JsonWriter:
         self._end(b"]")
 
     def rows(self, name: str, rows: Iterable[Any], at_once: int = 4096) -> None:
-        """An array of values, written some at a time."""
+        """Writes an array of values, some at a time."""
         left = iter(rows)
         with self.array(name):
             while piece := list(islice(left, at_once)):

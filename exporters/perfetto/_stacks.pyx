@@ -119,7 +119,13 @@ cdef class PhysicalStacks:
 
     def count_deeper(self, const int32_t[::1] stacks, int depth):
         """Returns how many of the stacks are deeper."""
-        return int(np.count_nonzero(np.asarray(self.stacks)[stacks, DEPTH] > depth))
+        cdef Py_ssize_t i
+        cdef Py_ssize_t n = 0
+        for i in range(stacks.shape[0]):
+            if not 0 <= stacks[i] < self.n_stacks:
+                raise IndexError(stacks[i])
+            n += self.stacks[stacks[i], DEPTH] > depth
+        return n
 
 
 cdef class CallstackWriter:
@@ -148,7 +154,7 @@ cdef class CallstackWriter:
 
     @property
     def iids(self):
-        """The number of each stack's callstack, 0 is none (int32)."""
+        """Returns the number of each stack's callstack, 0 is none (int32)."""
         self.callstack_iid = with_room(self.callstack_iid, self.stacks.n_stacks)
         return np.asarray(self.callstack_iid)[: self.stacks.n_stacks]
 

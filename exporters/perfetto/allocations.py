@@ -24,7 +24,7 @@ BYTES, FREED_BYTES, COUNT, FREED_COUNT = range(4)
 
 
 class Allocations:
-    """Those of a trace, thread after thread."""
+    """Writes the allocations of a trace, thread after thread."""
 
     def __init__(self, trace: Trace, packets: Packets, samples: Samples) -> None:
         self._trace = trace
@@ -33,7 +33,7 @@ class Allocations:
         self._totals: dict[int, Array] = {}  # of each process, for each stack
 
     def write(self, process: Process, thread: Thread, allocations: Table) -> None:
-        """Frees only count: a sample cannot weigh less than nothing."""
+        """Writes what allocates as samples. Frees only count: a sample cannot weigh less than nothing."""
         for piece in allocations.pieces():
             made = np.flatnonzero(piece["size"] > 0)
             columns = {"ts": piece["ts"][made], "stack": piece["stack"][made], "weight": piece["size"][made]}
@@ -43,7 +43,7 @@ class Allocations:
             self._totals[process.pid] = totals
 
     def finish(self) -> None:
-        """A dump of each process, at the recording's end."""
+        """Writes a dump of each process, at the recording's end."""
         index = 0
         for process in self._trace.processes:
             totals = self._totals.pop(process.pid, None)
@@ -51,7 +51,8 @@ class Allocations:
                 index = self._dump(process, totals, index)
 
     def _dump(self, process: Process, totals: Array, index: int) -> int:
-        """index: of the next packet of profiles; returns that of the one after. The last one of a dump says so."""
+        """Returns the index of the packet of profiles after the dump's. index: of its first; the last of a dump says
+        so."""
         stream = self._samples.stream(ALLOCATED)
         # In a part of a recording more may be freed than was allocated in it; what is left is not negative.
         totals[:, FREED_BYTES] = np.minimum(totals[:, FREED_BYTES], totals[:, BYTES])

@@ -49,7 +49,7 @@ class Calls:
         self._notes = [_notes_of(flags) for flags in range(256)]
 
     def write(self, data: ThreadData, track: int, index: int) -> None:
-        """index: of the thread, for the report."""
+        """Writes the calls of a thread on its track. index: of the thread, for the report."""
         names = _Names(self._trace)
         arguments = data.arguments
         argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
@@ -78,7 +78,8 @@ class Calls:
 
 
 class _Names:
-    """What one sequence has interned. Index + 1 is the interned id of a frame's name and location, and a category's."""
+    """The names that one sequence has interned. Index + 1 is the interned id of a frame's name and location, and a
+    category's."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -86,7 +87,7 @@ class _Names:
         self._known_categories: set[int] = set()
 
     def new(self, frames: Array) -> list[bytes]:
-        """The entries of those of the frames, and of their categories, that are not interned yet."""
+        """Returns the entries of those of the frames, and of their categories, that are not interned yet."""
         known = np.zeros(len(self._trace.frames), np.uint8)
         known[: len(self._known)] = self._known
         self._known = known.copy()
@@ -175,7 +176,7 @@ def _notes_of(flags: int) -> bytes:
 
 
 def _arguments_of(arguments: Table, first_row: int, n_rows: int) -> Table:
-    """Those of a piece of the calls, with the rows counted from its first."""
+    """Returns those of a piece of the calls, with the rows counted from its first."""
     low, high = np.searchsorted(arguments["call"], (first_row, first_row + n_rows))
     taken = arguments.take(slice(int(low), int(high)))
     return taken.replaced(call=taken["call"] - first_row)

@@ -40,7 +40,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
 
 
 def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, int]) -> dict[tuple[int, str], int]:
-    """The number of each thread, by its process and name."""
+    """Returns the number of each thread, by its process and name."""
     tids: dict[tuple[int, str], int] = {}
     first = len(trace.processes) + 1
     for measured in tree.measured:
@@ -61,7 +61,7 @@ def _write_kind(
     comparison: Comparison, trace: Trace, tree: DiffTree, packets: Packets, frames: PhysicalFrames, kind: Kind,
     tids: dict[tuple[int, str], int],
 ) -> None:  # fmt: skip
-    """The samples of one measure, of all threads, on one sequence: the viewer draws them together."""
+    """Writes the samples of one measure, of all threads, on one sequence: the viewer draws them together."""
     sequence = packets.sequence()
     scale, unit = _scale(comparison, kind)
     counters = [
@@ -83,7 +83,7 @@ def _write_kind(
 
 
 def _scale(comparison: Comparison, kind: Kind) -> tuple[float, str]:
-    """What amounts are multiplied with, and their unit then."""
+    """Returns what amounts are multiplied with, and their unit then."""
     name, unit = kind
     if name == "samples":
         return (comparison.sample_ns, "ns") if comparison.sample_ns else (FINER, "thousandths of a sample")

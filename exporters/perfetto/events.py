@@ -35,7 +35,7 @@ SHOWN: dict[FieldFormat, Callable[[Any], bytes]] = {
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
-    """Each type on tracks of its own below the thread's: instants between calls would hide them."""
+    """Writes each type on tracks of its own below the thread's: instants between calls would hide them."""
     for marker_type, table in data.markers.items():
         if len(table) == 0:
             continue
@@ -53,8 +53,8 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
-    """Of each row. trace_processor draws an arrow from each event to the next with the same flow id; to one that has
-    its number for itself, none."""
+    """Yields the fields of each row. trace_processor draws an arrow from each event to the next with the same flow id;
+    to one that has its number for itself, none."""
     category = text(pb.TrackEvent.categories, marker_type.category)
     names = _texts(pb.TrackEvent.name, table, marker_type.named_by, marker_type.name)
     # The viewer chooses the colour by it; without it, by the name.
@@ -67,13 +67,13 @@ def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) 
 
 
 def _optional(write: Callable[[int], bytes], values: list[int]) -> Iterator[bytes]:
-    """Of each value what is written for it, which is nothing for 0."""
+    """Yields what is written for each value, which is nothing for 0."""
     written = {value: write(value) if value else b"" for value in dict.fromkeys(values)}
     return map(written.__getitem__, values)
 
 
 def _texts(field: int, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
-    """For each row its text in the column `key`, or the other text; nothing where both are empty."""
+    """Yields each row's text in the column `key`, or the other text; nothing where both are empty."""
     values = table[key].tolist() if key else [""] * len(table)
     texts = {value: value or otherwise for value in dict.fromkeys(values)}
     written = {value: text(field, shown) if shown else b"" for value, shown in texts.items()}
@@ -83,7 +83,8 @@ def _texts(field: int, table: Table, key: str, otherwise: str) -> Iterator[bytes
 def _write_intervals(
     marker_type: MarkerType, table: Table, events: list[bytes], thread_track: int, packets: Packets, sequence: int
 ) -> None:
-    """Slices of a track must nest: intervals that overlap go to tracks of one name, which the viewer shows as one."""
+    """Writes slices. Those of a track must nest: intervals that overlap go to tracks of one name, which the viewer
+    shows as one."""
     ts, dur = table["ts"], table["dur"]
     order = np.lexsort((-dur, ts))
     begins, ends = ts[order].tolist(), (ts + dur)[order].tolist()
@@ -96,8 +97,8 @@ def _write_intervals(
 
 
 def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
-    """A lane for each interval, so that those of one lane nest or follow each other. They come in the order of their
-    begins, the longer one first."""
+    """Yields a lane for each interval, so that those of one lane nest or follow each other. They come in the order of
+    their begins, the longer one first."""
     open_ends: list[list[int]] = []  # of each lane, the outermost first
     free: list[tuple[int, int]] = []  # (when, lane)
     last = -1
@@ -128,7 +129,8 @@ def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int,
 
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
-    """Of each row, empty where it is unknown. Values come again and again, so each is written once."""
+    """Yields what is written for each row, nothing where the value is unknown. Values come again and again, so each is
+    written once."""
     name = text(pb.DebugAnnotation.name, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
     show = SHOWN[field.format] if field.format in SHOWN else partial(integer, pb.DebugAnnotation.int_value)
     written = {v: message(pb.TrackEvent.debug_annotations, name, show(v)) for v in dict.fromkeys(values.tolist())}

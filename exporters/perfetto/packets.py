@@ -86,7 +86,7 @@ class Packets(OutputBuffer):
             self.out.write(message(pb.Trace.packet, lead, integer(pb.TracePacket.timestamp, time), event))
 
     def write_at(self, ts: int, *fields: bytes, sequence: int) -> None:
-        """At a time on the trace's clock, whatever clock the sequence has."""
+        """Writes a packet at a time on the trace's clock, whatever clock the sequence has."""
         self.write(
             integer(pb.TracePacket.timestamp, ts),
             integer(pb.TracePacket.timestamp_clock_id, self.clock),
@@ -95,7 +95,7 @@ class Packets(OutputBuffer):
         )
 
     def write_clocks(self, values: dict[int, int], *fields: bytes) -> None:
-        """One snapshot ties clocks together: the time on each of them, by its number."""
+        """Ties clocks together by one snapshot: the time on each of them, by its number."""
         clocks = (message(pb.ClockSnapshot.clocks, clock_at(clock, ts)) for clock, ts in sorted(values.items()))
         self.write(message(pb.TracePacket.clock_snapshot, *clocks, *fields))
 
@@ -127,8 +127,8 @@ class Packets(OutputBuffer):
         return self.write_track(message(pb.TrackDescriptor.process, pid, name))
 
     def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
-        """A track of states below the thread's, at least one. The last one holds until the thread's end: the viewer
-        takes an empty one for none."""
+        """Writes a track of states below the thread's, at least one. The last one holds until the thread's end: the
+        viewer takes an empty one for none."""
         track = self.write_track(message(pb.TrackDescriptor.state), parent=thread_track, name=name)
         sequence = self.sequence()
         times = [*ts.tolist(), max(thread.end_ts, int(ts[-1]))]

@@ -42,7 +42,7 @@ class Module(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a physical frame is, and the lines of its frames, the outermost first. module: None: it has no address."""
+    """The address of a physical frame, and the lines of its frames, the outermost first. module: None: it has none."""
 
     module: Module | None
     rel_pc: int
@@ -51,7 +51,7 @@ class Location(NamedTuple):
 
 
 class FrameColumns:
-    """What Perfetto gets of each of the trace's frames, as columns.
+    """The trace's frames as Perfetto gets them, in columns.
 
     name, path, line: see `Line`; kind: a FrameKind; code; lib, -1 where the address is not known;
     rel_pc: relative to the start of the code object, or else of the library.
@@ -84,12 +84,12 @@ class FrameColumns:
 
     @cached_property
     def addresses(self) -> list[tuple[int, int, int, int]]:
-        """Of each frame: code, lib, rel_pc, kind."""
+        """Returns code, lib, rel_pc and kind of each frame."""
         return list(zip(*(column.tolist() for column in (self.code, self.lib, self.rel_pc, self.kind)), strict=True))
 
     @cached_property
     def code_objects(self) -> list[tuple[int, int, int, int]]:
-        """Of each code object: its tier, library, size, and the first address that it had, 0 is none."""
+        """Returns tier, library, size and first address (0 is none) of each code object."""
         code, mappings = self._trace.code, self._trace.code_mappings
         address = np.zeros(len(code), np.uint64)
         # Of several the last to be assigned stays.
@@ -99,8 +99,8 @@ class FrameColumns:
 
     @cached_property
     def is_plain(self) -> Array:
-        """Whether nothing else can be at a frame's address: in a library where something is inlined, or where two
-        frames have one address, that is true of none."""
+        """Returns whether nothing else can be at a frame's address: in a library where something is inlined, or where
+        two frames have one address, that is true of none."""
         rows = np.flatnonzero(self.lib >= 0)
         lib, address = self.lib[rows], self._address[rows]
         order = np.lexsort((address, lib))
@@ -152,7 +152,7 @@ class PhysicalFrames:
 
     @property
     def columns(self) -> FrameColumns:
-        """Those of all frames that the trace has by now."""
+        """Returns those of all frames that the trace has by now."""
         if self._columns is None or self._columns.n != len(self._trace.frames):
             self._columns = FrameColumns(self._trace)
         return self._columns
@@ -192,7 +192,7 @@ class PhysicalFrames:
         return Location(module, rel_pc, kind, lines)
 
     def _code_module(self, code: int) -> Module:
-        """JIT [tier] name of the dump-number"""
+        """Returns the module of a code object: JIT [tier] name of the dump-number."""
         module = self._code_modules.get(code)
         if module is None:
             tier, lib, size, start = self.columns.code_objects[code]

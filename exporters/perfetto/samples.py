@@ -63,7 +63,7 @@ class Samples:
         self._n_views = Counter(self._sampling(thread) for _, thread in trace.threads if thread.sample_unit)
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
-        """To be called once for each thread."""
+        """Writes the samples of a thread; to be called once for each."""
         sampling = self._sampling(thread)
         if len(samples):
             self.stream(sampling).write(process, thread, samples)
@@ -84,8 +84,9 @@ class Samples:
         write_symbols(self._trace, self._packets, self._frames, self._trace.end_ts + 1)
 
     def _sampling(self, thread: Thread) -> Sampling:
-        """A thread whose samples weigh something else is a view; its name says of what: "code size", "code size of
-        jit-1.dump". The viewer sorts the tracks by this word: those of views follow those of what ran."""
+        """Returns what a thread's samples count. One whose samples weigh something else is a view; its name says of
+        what: "code size", "code size of jit-1.dump". The viewer sorts the tracks by this word: those of views follow
+        those of what ran."""
         unit = thread.sample_unit
         if not unit:
             return self._trace.sampling or UNNAMED
@@ -136,7 +137,7 @@ class Stream:
         )  # fmt: skip
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
-        """The interned id of a thread; of a view, that of its process."""
+        """Returns the interned id of a thread; of a view, that of its process."""
         key = process.pid, thread.tid if not thread.sample_unit else NO_THREAD
         if key not in self._tasks:
             self._tasks[key] = len(self._tasks) + 1
@@ -144,7 +145,7 @@ class Stream:
         return self._tasks[key]
 
     def _executions(self, samples: Table, entries: list[bytes]) -> Array:
-        """The interned id of each sample's processor and mode, 0 where neither is known."""
+        """Returns the interned id of each sample's processor and mode, 0 where neither is known."""
         if not self._has_processors:
             return np.zeros(len(samples), np.int32)
         cpu = samples["cpu"]

@@ -28,7 +28,7 @@ class Scheduling:
         self._number_is_reused = [n_threads_of[tid] > 1 for tid in tids]
 
     def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> bool:
-        """Whether it was written as a track of states. index: of the thread in the trace."""
+        """Writes the rows; returns whether as a track of states. index: of the thread in the trace."""
         runs = scheduling["cpu"][scheduling["state"] == RUNNING]
         # The idle thread runs on several processors at once: on those that are left free.
         if len(scheduling) == 0 or thread.tid == IDLE:

@@ -58,7 +58,7 @@ def _process_of_code(trace: Trace) -> Process:
 
 
 def _script(iid: int, path: str, source_text: str) -> list[bytes]:
-    """The script, and a function of its path in it."""
+    """Returns the script, and a function of its path in it."""
     script = (
         integer(pb.InternedV8JsScript.iid, iid),
         integer(pb.InternedV8JsScript.script_id, iid),

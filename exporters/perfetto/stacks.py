@@ -22,7 +22,7 @@ FRAMES = 1 << 14  # in a packet
 
 
 class Callstacks:
-    """What one sequence has interned of callstacks, frames and mappings."""
+    """The callstacks, frames and mappings that one sequence has interned."""
 
     def __init__(self, trace: Trace, packets: Packets, frames: PhysicalFrames, sequence: int) -> None:
         self._trace = trace
@@ -36,7 +36,7 @@ class Callstacks:
 
     @property
     def iids(self) -> Array:
-        """int32, the number of each stack's callstack, 0 is none yet."""
+        """Returns the number of each stack's callstack, 0 is none yet (int32)."""
         return self._writer.iids
 
     def intern(self, stacks: Array) -> None:

@@ -22,7 +22,8 @@ MAX_TID = (1 << 32) - 1
 
 
 def renumbered(trace: Trace) -> Trace:
-    """The trace with processes and threads that trace_processor can tell apart; the first of a number keeps it."""
+    """Returns the trace with processes and threads that trace_processor can tell apart; the first of a number keeps
+    it."""
     taken = {process.pid for process in trace.processes} | {thread.tid for _, thread in trace.threads}
     pids = list(_pids(trace.processes, taken))
     keeps = [list(_keeps(process, pid)) for process, pid in zip(trace.processes, pids, strict=True)]
@@ -41,7 +42,7 @@ def renumbered(trace: Trace) -> Trace:
 
 
 def _pids(processes: Sequence[Process], taken: set[int]) -> Iterator[int]:
-    """A number for each process."""
+    """Yields a number for each process."""
     seen: set[int] = set()
     free: Iterator[int] | None = None
     for process in processes:
@@ -55,7 +56,7 @@ def _pids(processes: Sequence[Process], taken: set[int]) -> Iterator[int]:
 
 
 def _keeps(process: Process, pid: int) -> Iterator[bool]:
-    """Whether each thread keeps its number. pid: the number of its process."""
+    """Yields whether each thread keeps its number. pid: the number of its process."""
     seen: set[int] = set()
     for thread in process.threads:
         is_free = thread.tid not in seen and not (thread.is_main and pid != process.pid)
@@ -64,7 +65,8 @@ def _keeps(process: Process, pid: int) -> Iterator[bool]:
 
 
 def _threads(threads: Sequence[Thread], pid: int, keeps: list[bool], taken: set[int]) -> Iterator[Thread]:
-    """The main thread's number is the process's, as on Linux; the others' are the next free ones."""
+    """Yields the threads with their numbers: the main thread has the process's, as on Linux, others the next free
+    one."""
     is_free = not any(thread.tid == pid for thread in threads)
     free = (number for number in count(pid + 1) if number not in taken)
     for thread, keep in zip(threads, keeps, strict=True):

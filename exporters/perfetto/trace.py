@@ -93,7 +93,7 @@ class _Writer:
         write_sources(self._numbered, self._packets)
 
     def finish(self) -> None:
-        """What refers to all that was written."""
+        """Writes what refers to all that was written."""
         self._allocations.finish()
         self._samples.finish()
         columns = self._trace.frames["column"]
