@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import numpy as np
-import pytest
 from conftest import shared
 from hypothesis import given
 from hypothesis import strategies as st
 from support import load_checked
 from test_info import Built
-from test_kernels import interpreted
 
 from traceferry.analysis.info.summary import summarize
 from traceferry.common.report import Report
 from traceferry.heap.classes import by_class
 from traceferry.model import CALLS, HEAP_OBJECTS, HEAP_ROOTS, LEAVE, HeapGraph, Table, TraceBuilder, sums
 from traceferry.symbolication.code_mapping import live_bytes
+from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
 
 LARGEST = 2**63 - 1
 NUMBERS = st.one_of(st.integers(-100, 100), st.integers(-LARGEST - 1, LARGEST))
@@ -62,18 +60,14 @@ def test_calls_of_many_centuries() -> None:
     assert [(issue["kind"], issue["count"]) for issue in summary["issues"]] == [("sums_saturated", 2)]
 
 
-@pytest.mark.parametrize("kind", ["compiled", "interpreted"])
-def test_the_kernel_of_totals(kind: str) -> None:
+def test_totals_of_calls() -> None:
     """Also where a damaged stream begins before time zero, and for callees that last longer than their caller can."""
-    name = "traceferry.timeline.calls_kernel"
-    kernel = importlib.import_module(name) if kind == "compiled" else interpreted(name)
-    found, state = np.zeros(8, np.int64), np.zeros(2, np.int64)
+    found, open_calls = np.zeros(2, FUNC_SUMS), OpenCalls()
     ts = np.array([-LARGEST, -5, LARGEST, LARGEST], np.int64)
     frame, flags = np.array([0, 1, 1, 0], np.int32), np.array([0, 0, 1, 1], np.uint8)
-    rooms = np.empty(4, np.int64), np.empty(4, np.int64)
     for _ in range(2):
-        kernel.totals(ts, frame, flags, np.arange(2, dtype=np.int32), *rooms, found, state)
-    assert found.tolist() == [2, LARGEST, 0, 0, 2, LARGEST, LARGEST, 0]
+        open_calls.add_up(ts, frame, flags, np.arange(2, dtype=np.int32), found)
+    assert found.tolist() == [(2, LARGEST, 0, 0), (2, LARGEST, LARGEST, 0)]
 
 
 def test_allocations_and_markers_and_code() -> None:

@@ -8,10 +8,11 @@ cimport cython
 import numpy as np
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from traceferry.native.call_flags cimport LEAVE, OPEN_AT_END, UNWOUND
+from traceferry.native.memory cimport resized
 
 from traceferry.model import CALLS, Table
 
@@ -51,14 +52,6 @@ cdef Orphan an_orphan
 cdef MissingEnter a_missing_enter
 ORPHAN = np.asarray(<Orphan[:1]>&an_orphan).dtype
 MISSING_ENTER = np.asarray(<MissingEnter[:1]>&a_missing_enter).dtype
-
-
-cdef void* resized(void* memory, size_t size) except NULL:
-    """Returns the memory with another size, to be freed by the caller."""
-    memory = realloc(memory, size)
-    if memory == NULL:
-        raise MemoryError
-    return memory
 
 
 @cython.final

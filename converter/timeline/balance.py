@@ -18,10 +18,10 @@ from traceferry.model import (
     Table,
     sums,
 )
-from traceferry.native.arrays import grown
-from traceferry.timeline import calls_kernel
+from traceferry.native.arrays import grown, longer
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._balance import Balancer as Balancer
+from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
 
 # Balanced calls of a thread that are kept; of longer threads they are made again each time.
 KEPT_ROWS = 1 << 24
@@ -148,54 +148,44 @@ class CallTotals:
         self._frames = frames
         self._funcs = funcs
         self._func_of_frame = np.zeros(0, np.int32)
-        self._sums = np.zeros((0, 4), np.int64)
-        self._entered = self._in_callees = np.empty(0, np.int64)
+        self._sums = np.zeros(0, FUNC_SUMS)
 
     def add(self, calls: Table) -> int:
         """Adds a thread; returns its number of calls."""
         if (totals := calls.totals()) is not None:
-            self._reserve(0)
-            func, added = totals[:, 0], totals[:, 1:]
-            self._sums[func, :3] = sums.plus(self._sums[func, :3], added)
-            return int(added[:, 0].sum())
-        n_rows = 0
-        state = np.zeros(2, np.int64)
+            self._reserve()
+            for name, added in zip(("n_calls", "total_ns", "self_ns"), totals[:, 1:].T, strict=True):
+                self._sums[name][totals[:, 0]] = sums.plus(self._sums[name][totals[:, 0]], added)
+            return int(totals[:, 1].sum())
+        n_rows, open_calls = 0, OpenCalls()
         for piece in calls.pieces():
             n_rows += len(piece)
-            self._reserve(int(state[0]) + len(piece))
-            calls_kernel.totals(
-                piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._entered, self._in_callees,
-                self._sums.reshape(-1), state,
-            )  # fmt: skip
-        _check_balanced(state)
+            self._reserve()
+            open_calls.add_up(piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._sums)
+        open_calls.check_closed()
         return n_rows // 2
 
-    def _reserve(self, depth: int) -> None:
+    def _reserve(self) -> None:
         if len(self._func_of_frame) < len(self._frames):
             self._func_of_frame = np.ascontiguousarray(self._frames["func"], np.int32)
-        if len(self._sums) < len(self._funcs):
-            self._sums = np.concatenate((self._sums, np.zeros((len(self._funcs) - len(self._sums), 4), np.int64)))
-        if len(self._entered) < depth:
-            self._entered, self._in_callees = grown(self._entered, depth), grown(self._in_callees, depth)
+        self._sums = longer(self._sums, len(self._funcs))
 
     def by_func(self) -> tuple[Array, Array, Array]:
-        """int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
-        self._reserve(0)
-        return self._sums[:, 0], self._sums[:, 1], self._sums[:, 2]
+        """Returns int64 for each function: enters, ns in its outermost activations, ns on top of the stack."""
+        self._reserve()
+        return self._sums["n_calls"], self._sums["total_ns"], self._sums["self_ns"]
 
 
 def count_lasting(calls: Table, limits_ns: Array, most: int) -> Array:
-    """How many calls last at least as long as each of the limits: int64, as these, which rise. Tables longer than
-    `most` rows are estimated from their first `most` rows."""
-    n_seen = 0
-    counts, state, entered = np.zeros(len(limits_ns), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
+    """Returns how many calls last at least as long as each of the limits: int64, as these, which rise. Tables longer
+    than `most` rows are estimated from their first `most` rows."""
+    n_seen, counts, open_calls = 0, np.zeros(len(limits_ns), np.int64), OpenCalls()
     for piece in calls.pieces():
-        entered = grown(entered, int(state[0]) + len(piece))
-        calls_kernel.count_lasting(piece["ts"], piece["flags"], limits_ns, entered, counts, state)
+        open_calls.count_lasting(piece["ts"], piece["flags"], limits_ns, counts)
         n_seen += len(piece)
         if n_seen >= most:
             return counts[::-1].cumsum()[::-1] * len(calls) // n_seen
-    _check_balanced(state)
+    open_calls.check_closed()
     return counts[::-1].cumsum()[::-1]
 
 
@@ -203,39 +193,26 @@ Part = Iterator[tuple[Table, Array]]
 
 
 def calls_within(calls: Table, start_ts: int, stop_ts: int) -> Part:
-    """The calls of which some part lies in [start_ts, stop_ts), cut to it, in pieces: the piece, and which rows of
-    `calls` its rows were, int64, rising."""
-    return _part(calls, calls_kernel.cut, start_ts, stop_ts)
+    """Yields the calls of which some part lies in [start_ts, stop_ts), cut to it, in pieces: the piece, and which rows
+    of `calls` its rows were, int64, rising."""
+    return _part(calls, OpenCalls.within, start_ts, stop_ts)
 
 
 def calls_lasting(calls: Table, min_ns: int) -> Part:
-    """The calls that last at least min_ns, in pieces as those of `calls_within`. A call is never longer than its
+    """Yields the calls that last at least min_ns, in pieces as those of `calls_within`. A call is never longer than its
     caller."""
-    return _part(calls, calls_kernel.keep_lasting, min_ns)
+    return _part(calls, OpenCalls.lasting, min_ns)
 
 
-def _part(calls: Table, kernel: Callable[..., None], *limits: int) -> Part:
-    """kernel: takes the columns of a piece, the limits, the columns of open calls, those of the output, the state; the
-    last of the columns is the row."""
-    state = np.zeros(4, np.int64)
-    open_calls = [*_call_columns(0), NO_ROWS]
+def _part(calls: Table, part_of: Callable[..., tuple[Array, Array, Array, Array]], *limits: int) -> Part:
+    open_calls = OpenCalls()
     for piece in calls.pieces():
-        capacity = int(state[0]) + len(piece)
-        open_calls = [grown(column, capacity) for column in open_calls]
-        out = [*_call_columns(capacity), np.empty(capacity, np.int64)]
-        kernel(piece["ts"], piece["frame"], piece["flags"], *limits, *open_calls, *out, state)
-        ts, frame, flags, row = (column[: state[2]] for column in out)
+        ts, frame, flags, row = part_of(open_calls, piece["ts"], piece["frame"], piece["flags"], *limits)
         if len(ts):
             yield Table(CALLS, {"ts": ts, "frame": frame, "flags": flags}), row
-    _check_balanced(state)
+    open_calls.check_closed()
 
 
 def _call_columns(n: int) -> list[Array]:
-    """Arrays for ts, frame and flags of n rows of calls."""
+    """Returns arrays for ts, frame and flags of n rows of calls."""
     return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]
-
-
-def _check_balanced(state: Array) -> None:
-    """At a stream's end no call may be open: state[0] is their number."""
-    if state[0]:
-        raise ValueError("the stream of calls is not balanced")

@@ -11,20 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.xray import fdr_kernel
+from traceferry.importers.xray._fdr import Decoder, Ids
 from traceferry.importers.xray.layout import (
     HEADER_SIZE,
     METADATA_SIZE,
-    Function,
     Header,
     Metadata,
     metadata_byte,
 )
 from traceferry.model import Array
 
-SLOT = fdr_kernel.STATE_SLOTS
-STATUS = fdr_kernel.STATUS_CODES
-STATUS_NAMES = {code: name for name, code in STATUS.items()}
 SCRATCH = 1 << 15  # rows that stay in the cache
 MAX_TICK = 2**63 - 1
 
@@ -35,7 +31,7 @@ class Buffer:
 
     begin, end: offsets of its records; first_tsc: the first absolute TSC, None where it has none (v1, v2 runtimes);
     base_tick: the tick that its first delta adds to; n_metadata: how many of each Metadata kind;
-    status: how its decoding ended, a key of STATUS; stopped_at: the offset there; truncated: the file ends in it;
+    status: how its decoding ended, see `Decoder.status`; stopped_at: the offset there; truncated: the file ends in it;
     repaired: its size was damaged, and its end is where the next one begins.
     """
 
@@ -68,7 +64,7 @@ class Gap:
 
 class Columns(NamedTuple):
     """Function records: int64 ticks, int32 value (of the id), uint8 kind (as `Ids.assign` wants
-    it). Metadata: see `fdr_kernel.decode`."""
+    it). Metadata: see `Decoder.decode`."""
 
     ticks: Array
     value: Array
@@ -85,50 +81,6 @@ class Columns(NamedTuple):
 
     def first(self, n_rows: int, n_aux: int) -> Columns:
         return Columns._make([*(column[:n_rows] for column in self[:3]), *(column[:n_aux] for column in self[3:])])
-
-
-class Ids:
-    """The function ids of a log. After the scan, `assign` says what decoding writes for each id and each kind."""
-
-    def __init__(self) -> None:
-        self.kind_values = np.arange(4, dtype=np.uint8)
-        self.keys = np.full(1 << 10, 0xFFFFFFFF, np.uint32)
-        self.values = np.zeros(1 << 10, np.int32)
-        self.n = 0
-
-    @property
-    def enters(self) -> Array:
-        """What stands in the columns for a record that enters a function."""
-        return self.kind_values[[Function.ENTER, Function.ENTER_ARG]]
-
-    def arrays(self) -> tuple[Array, Array, Array]:
-        return self.keys, self.values, self.kind_values
-
-    def grow(self) -> None:
-        used = self.keys != 0xFFFFFFFF
-        keys, values = self.keys[used], self.values[used]
-        n_slots = 2 * len(self.keys)
-        self.keys = np.full(n_slots, 0xFFFFFFFF, np.uint32)
-        self.values = np.zeros(n_slots, np.int32)
-        shift = np.uint32(32 - (n_slots.bit_length() - 1))
-        home = (keys * np.uint32(2654435769)) >> shift
-        for key, value, slot in zip(keys.tolist(), values.tolist(), home.tolist(), strict=True):
-            while self.keys[slot] != 0xFFFFFFFF:
-                slot = (slot + 1) & (n_slots - 1)
-            self.keys[slot] = key
-            self.values[slot] = value
-
-    def in_order(self) -> list[int]:
-        """The ids in the order of their first appearance."""
-        used = np.flatnonzero(self.keys != 0xFFFFFFFF)
-        order = used[np.argsort(self.values[used])]
-        return [int(key) for key in self.keys[order]]
-
-    def assign(self, value_of_nth: Array, kind_values: Array) -> None:
-        """value_of_nth: int32, for each id in the order of `in_order`; kind_values: uint8, for each Function kind."""
-        self.kind_values = kind_values
-        used = self.keys != 0xFFFFFFFF
-        self.values[used] = value_of_nth[self.values[used]]
 
 
 # ---------------------------------------------------------------- finding the buffers
@@ -205,38 +157,17 @@ def _start_pattern(header: Header) -> re.Pattern[bytes]:
 
 def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scratch: Columns) -> None:
     """Fills in what the buffer holds, and adds its function ids to `ids`."""
-    state = _state(buffer)
-    while True:
-        state[SLOT["n_rows"]] = state[SLOT["n_aux"]] = 0
-        before = int(state[SLOT["pos"]])
-        state[SLOT["n_ids"]] = ids.n
-        fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *scratch)
-        ids.n = int(state[SLOT["n_ids"]])
-        n_rows, n_aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
-        buffer.n_rows += n_rows
-        buffer.n_aux += n_aux
-        _note_metadata(data, header, buffer, scratch, n_aux)
-        status = STATUS_NAMES[int(state[SLOT["status"]])]
-        if status == "ids_full":
-            ids.grow()
-        elif status not in ("rows_full", "aux_full"):
-            break
-        elif int(state[SLOT["pos"]]) == before:
-            raise AssertionError("the scan does not advance")
-    buffer.status = status
-    buffer.stopped_at = int(state[SLOT["pos"]])
-    buffer.last_tick = int(state[SLOT["tick"]])
-    buffer.min_tick, buffer.max_tick = int(state[SLOT["min_tick"]]), int(state[SLOT["max_tick"]])
-
-
-def _state(buffer: Buffer) -> Array:
-    state = np.zeros(len(SLOT), np.int64)
-    state[SLOT["pos"]] = buffer.begin
-    state[SLOT["end"]] = buffer.end
-    state[SLOT["tick"]] = buffer.base_tick
-    state[SLOT["min_tick"]] = MAX_TICK
-    state[SLOT["max_tick"]] = 0
-    return state
+    decoder = Decoder(data, header.big, header.version, ids)
+    decoder.begin(buffer.begin, buffer.end, buffer.base_tick)
+    is_full = True
+    while is_full:
+        decoder.n_rows = decoder.n_aux = 0
+        is_full = decoder.decode(scratch)
+        buffer.n_rows += decoder.n_rows
+        buffer.n_aux += decoder.n_aux
+        _note_metadata(data, header, buffer, scratch, decoder.n_aux)
+    buffer.status, buffer.stopped_at, buffer.last_tick = decoder.status, decoder.at, decoder.tick
+    buffer.min_tick, buffer.max_tick = decoder.min_tick, decoder.max_tick
 
 
 def _note_metadata(data: memoryview, header: Header, buffer: Buffer, columns: Columns, n_aux: int) -> None:
@@ -276,16 +207,10 @@ def decode_pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: 
     """The records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays are
     used again for the next piece."""
     columns = Columns.empty(n_rows, n_rows)
-    rows = aux = 0
+    decoder = Decoder(data, header.big, header.version, ids)
     for buffer in buffers:
-        state = _state(buffer)
-        status = "rows_full"
-        while status in ("rows_full", "aux_full"):
-            state[SLOT["n_rows"]], state[SLOT["n_aux"]], state[SLOT["n_ids"]] = rows, aux, ids.n
-            fdr_kernel.decode(data, header.big, header.version, state, *ids.arrays(), *columns)
-            rows, aux = int(state[SLOT["n_rows"]]), int(state[SLOT["n_aux"]])
-            status = STATUS_NAMES[int(state[SLOT["status"]])]
-            if status in ("rows_full", "aux_full"):
-                yield columns.first(rows, aux)
-                rows = aux = 0
-    yield columns.first(rows, aux)
+        decoder.begin(buffer.begin, buffer.end, buffer.base_tick)
+        while decoder.decode(columns):
+            yield columns.first(decoder.n_rows, decoder.n_aux)
+            decoder.n_rows = decoder.n_aux = 0
+    yield columns.first(decoder.n_rows, decoder.n_aux)

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from traceferry.importers.xray._fdr import Ids
 from traceferry.importers.xray.decode import (
     MAX_TICK,
     SCRATCH,
     Buffer,
     Columns,
     Gap,
-    Ids,
     begins_another,
     decode_pieces,
     find_buffers,
     peek_tid,
     scan_buffer,
 )
-from traceferry.importers.xray.layout import METADATA_SIZE, Header, Metadata
+from traceferry.importers.xray.layout import METADATA_SIZE, Function, Header, Metadata
 from traceferry.importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_arguments
 
 NO_KIND = 255
@@ -131,7 +131,8 @@ def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -
             before = last
             continue
         arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
-        rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments], before, ids.enters)
+        enters = ids.kinds[[Function.ENTER, Function.ENTER_ARG]]
+        rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments], before, enters)
         cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
         events, n_guessed = _events(data, header, c, extents)
         yield Piece(
