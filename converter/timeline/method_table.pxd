@@ -18,7 +18,7 @@ cdef class MethodTable:
     cdef int32_t[::1] last
     cdef int64_t[::1] defined_ts
     cdef int32_t[::1] slots
-    cdef int64_t[::1] count
+    cdef int32_t n
     cdef int32_t n_defined
     cdef int32_t n_named
     cdef object nameless
@@ -29,7 +29,7 @@ cdef class MethodTable:
 
     cdef inline int32_t add(self, uint64_t pointer) noexcept nogil:
         """Returns the number of a pointer, which is new if it has to be; -1: the table is full."""
-        cdef int32_t n = self.count[0]
+        cdef int32_t n = self.n
         cdef int32_t number
         if n == self.last.shape[0]:
             return -1
@@ -38,7 +38,7 @@ cdef class MethodTable:
             self.frame[n] = -1
             self.last[n] = n
             self.defined_ts[n] = 0
-            self.count[0] = n + 1
+            self.n = n + 1
         return number
 
     cdef inline int32_t definition_at(self, int32_t number, uint64_t ts) noexcept nogil:

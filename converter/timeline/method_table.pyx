@@ -22,8 +22,7 @@ cdef class MethodTable:
         self.frame = frames[order]
         self.last = np.repeat(first + n_times - 1, n_times).astype(np.int32)
         self.defined_ts = ts[order]
-        self.count = np.array([n], np.int64)
-        self.n_defined = self.n_named = n
+        self.n = self.n_defined = self.n_named = n
         self.nameless = nameless
         self.resize(2 * n + 16)
 
@@ -33,11 +32,6 @@ cdef class MethodTable:
         return np.asarray(self.frame)
 
     @property
-    def arrays(self):
-        """As kernels take them, and add to them."""
-        return (*self.columns(), np.asarray(self.slots), np.asarray(self.count))
-
-    @property
     def n_unnamed(self):
         """How many pointers were not defined."""
         return self.n_named - self.n_defined
@@ -45,11 +39,11 @@ cdef class MethodTable:
     def name(self):
         """Makes frames for the pointers that kernels have added, in their order, and room for more."""
         cdef int32_t i
-        if self.count[0] == self.last.shape[0]:
+        if self.n == self.last.shape[0]:
             self.resize(2 * self.last.shape[0])
-        for i in range(self.n_named, self.count[0]):
+        for i in range(self.n_named, self.n):
             self.frame[i] = self.nameless(self.pointer[i])
-        self.n_named = self.count[0]
+        self.n_named = self.n
 
     def at(self, pointers, ts):
         """Returns the frames of pointers (uint64) at times (int64); those of unknown ones are made."""
@@ -71,7 +65,7 @@ cdef class MethodTable:
         if times.shape[0] != wanted.shape[0]:
             raise ValueError("numbers: an array has the wrong length")
         for i in range(wanted.shape[0]):
-            if self.count[0] == self.last.shape[0]:
+            if self.n == self.last.shape[0]:
                 self.resize(2 * self.last.shape[0])
             number = self.add(wanted[i])
             found[i] = self.definition_at(number, times[i])
@@ -83,8 +77,8 @@ cdef class MethodTable:
         none = [column[:0] for column in self.columns()]
         cdef MethodTable other = MethodTable(none[1], none[4], none[2], nameless)
         other.nth, other.pointer, other.frame, other.last, other.defined_ts = [c.copy() for c in self.columns()]
-        other.slots, other.count = np.array(self.slots), np.array(self.count)
-        other.n_defined, other.n_named = self.n_defined, self.n_named
+        other.slots = np.array(self.slots)
+        other.n, other.n_defined, other.n_named = self.n, self.n_defined, self.n_named
         return other
 
     cdef list columns(self):
@@ -103,5 +97,5 @@ cdef class MethodTable:
     cdef enter(self, int32_t first):
         """Enters the rows from `first` on into the slots."""
         cdef int32_t i
-        for i in range(first, self.count[0]):
+        for i in range(first, self.n):
             intern_pair(self.nth, self.pointer, self.slots, i, self.nth[i], self.pointer[i])
