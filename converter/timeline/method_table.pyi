@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from numpy import int32, int64, uint64
 from numpy.typing import NDArray
