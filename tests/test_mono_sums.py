@@ -1,9 +1,13 @@
 """Calls of Mono logs that are added up while they are read: as if they had been gone through one by one."""
 
+from dataclasses import dataclass
 from random import Random
 
 import pytest
 from builders.mono import MAIN, Log
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from support import report_of
 from test_mono_records import START
 
@@ -120,3 +124,62 @@ def test_only_who_asks_gets_sums() -> None:
     assert totals_known(whole) == [False]
     _, thread = whole.threads[0]
     assert CallTotals(whole.frames, whole.funcs).add(thread.load(whole).calls) == 1
+
+
+@dataclass
+class Sums:
+    enters: int = 0
+    total_ns: int = 0
+    self_ns: int = 0
+
+
+def added_up(events: list[tuple[bool, int, int]], end_ts: int) -> dict[int, Sums]:
+    """The sums of one thread's methods. events: whether it enters, the method's number, the time."""
+    sums = dict[int, Sums]()
+    stack: list[list[int]] = []  # method, when it was entered, ns in callees
+    now = 0
+
+    def leave() -> None:
+        method, entered, in_callees = stack.pop()
+        sums[method].self_ns += now - entered - in_callees
+        if all(method != outer for outer, *_ in stack):
+            sums[method].total_ns += now - entered
+        if stack:
+            stack[-1][2] += now - entered
+
+    for enters, method, ts in events:
+        if enters:
+            now = max(now, ts)
+            sums.setdefault(method, Sums()).enters += 1
+            stack.append([method, now, 0])
+        elif any(method == open_method for open_method, *_ in stack):
+            now = max(now, ts)
+            while stack[-1][0] != method:
+                leave()
+            leave()
+    now = max(now, end_ts)
+    while stack:
+        leave()
+    return sums
+
+
+@examples(150)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(-40, 3000)), max_size=60))
+def test_sums_of_a_thread(steps: list[tuple[bool, int, int]]) -> None:
+    """steps: whether it enters, the method's number, the time since the event before."""
+    log, ts = Log().buffer(), START
+    for nth in range(3):
+        log.jit(METHODS[nth], f"A:m{nth} ()", ts=START)
+    events = []
+    for enters, method, dur in [(True, 0, 0), *steps]:
+        ts = max(ts + dur, START)
+        events.append((enters, method, ts))
+        (log.enter if enters else log.leave)(METHODS[method], ts=ts)
+    trace = loaded(log, adds_calls=True)
+    ((_, thread),) = trace.threads
+    totals = thread.load(trace).calls.totals()
+    assert totals is not None
+    found = {trace.func_name(func): Sums(*numbers) for func, *numbers in totals.tolist()}
+    shift = thread.start_ts - START
+    wanted = added_up([(enters, method, ts + shift) for enters, method, ts in events], thread.end_ts)
+    assert found == {f"A:m{method} ()": sums for method, sums in wanted.items()}

@@ -448,7 +448,7 @@ class Issue:
 
     @property
     def detail(self) -> str:
-        """The first details as one text, and how many more there are."""
+        """Returns the first details as one text, and how many more there are."""
         more = f"; and {len(self.details) - SHOWN_DETAILS} more" if len(self.details) > SHOWN_DETAILS else ""
         return "; ".join(self.details[:SHOWN_DETAILS]) + more
 
@@ -459,7 +459,7 @@ class Issue:
 
     @property
     def title(self) -> str:
-        """What happened, in a sentence."""
+        """The issue in a sentence."""
         return KINDS[self.kind].title
 
     def as_json(self) -> dict[str, Any]:
@@ -487,7 +487,7 @@ Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
 
 
 class Report:
-    """What was lost, repaired or guessed: iterating gives the issues.
+    """A report of what was lost, repaired or guessed: iterating gives the issues.
 
     Noting the same kind at the same place again replaces the count, so a thread that is loaded twice is counted once.
     """

@@ -11,7 +11,7 @@ LONGEST_NS = 1 << 63
 
 
 def parse_duration(text: str) -> int:
-    """ "20ms" → 20_000_000 ns; a number without a unit is in seconds. Raises UsageError."""
+    """Returns ns of a duration: "20ms" → 20_000_000; a number without a unit is in seconds. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|µs|ms|s|m)?\s*", text, re.ASCII)
     if match is None:
         raise UsageError(f"{text!r} is not a valid duration: write a number and ns, us, ms, s or m, as 1.5s or 20us")
@@ -22,14 +22,14 @@ def parse_duration(text: str) -> int:
 
 
 def parse_offset(text: str) -> int:
-    """ "-1.5s" → -1_500_000_000 ns: a duration with or without a sign. Raises UsageError."""
+    """Returns ns: "-1.5s" → -1_500_000_000, a duration with or without a sign. Raises UsageError."""
     sign = text.strip()[:1]
     return -parse_duration(text.strip()[1:]) if sign == "-" else parse_duration(text.strip().removeprefix("+"))
 
 
 def parse_range(text: str) -> tuple[int | None, int | None]:
-    """ "START,END" in durations after the start of the recording; the end is not in the range, and either may be
-    missing. Raises UsageError."""
+    """Returns the ns of "START,END", durations after the start of the recording; the end is not in the range, and
+    either may be missing. Raises UsageError."""
     start, comma, end = text.partition(",")
     if not comma:
         raise UsageError(f"{text!r} is not a valid range: write START,END, as 1s,1.5s or 200ms,")
@@ -43,8 +43,8 @@ def parse_range(text: str) -> tuple[int | None, int | None]:
 
 
 def format_duration(ns: int) -> str:
-    """Three significant digits and the unit that suits: 1.23ms. From 1000 s on, whole seconds. `parse_duration` reads
-    all of them."""
+    """Returns three significant digits and the unit that suits: 1.23ms. From 1000 s on, whole seconds. `parse_duration`
+    reads all of them."""
     if ns < UNITS_NS["us"]:
         return f"{ns}ns"
     for unit in ("us", "ms", "s"):

@@ -9,7 +9,7 @@ from traceferry.files.source import Source
 
 
 def paths_beside(sources: Iterable[Source], folders: Sequence[str], name: str) -> Iterator[tuple[str, str]]:
-    """(path, what the user has named there) of a file beside the inputs, then in the folders."""
+    """Yields (path, what the user has named there) of a file beside the inputs, then in the folders."""
     for source in sources:
         if source.path != "-":
             if source.bring is not None:

@@ -30,7 +30,7 @@ class Limit:
     ratio: int | None = 1000
 
     def of(self, n_compressed: int) -> int:
-        """In bytes."""
+        """The limit in bytes."""
         return self.size if self.ratio is None else min(self.size, max(FREE, self.ratio * n_compressed))
 
 
@@ -40,7 +40,7 @@ DEFAULT_LIMIT = Limit()
 
 
 def limit_of(size: int | None) -> Limit:
-    """The user's limit: a number of bytes, for any ratio; the default if None."""
+    """Returns the user's limit: a number of bytes, for any ratio; the default if None."""
     return DEFAULT_LIMIT if size is None else Limit(size, None)
 
 
@@ -67,7 +67,7 @@ def decompress(raw: bytes | mmap.mmap, into: bytearray, at_most: int) -> Outcome
 
 
 def decompress_stream(pieces: Iterable[bytes], into: bytearray, at_most: int) -> Outcome:
-    """As `decompress`, of a zstd stream that comes in pieces, of which none is empty. It may end anywhere."""
+    """Decompresses a zstd stream that comes in pieces, of which none is empty. It may end anywhere."""
     return _collect(_unzstd(_Pieces(pieces)), into, at_most)
 
 
@@ -136,7 +136,7 @@ class _Pieces:
 
 
 def _end_of_frames(view: memoryview) -> tuple[int, bool]:
-    """(where the last zstd frame ends, is it whole): zstandard does not tell where it stopped."""
+    """Returns where the last zstd frame ends, and whether it is whole: zstandard does not tell where it stopped."""
     import zstandard
 
     at = 0
@@ -174,6 +174,6 @@ def _u32(view: Buffer, at: int) -> int:
 
 
 def _check_rest(view: memoryview, at: int) -> None:
-    """Zeros may fill a file up; anything else was meant to be something."""
+    """Raises _DamageError unless only zeros follow, which may fill a file up."""
     if any(bytes(view[begin : begin + GIVEN]).strip(b"\0") for begin in range(at, len(view), GIVEN)):
         raise _DamageError(f"ends {len(view) - at} bytes before the file, and what follows is not compressed")

@@ -53,7 +53,7 @@ def open_named(
 
 
 def read_named(path: str, report: Report, *, at_most: int, beside: str = "") -> str | None:
-    """As `open_named`, the text of a file of at most so many bytes; what is not UTF-8 is replaced."""
+    """Returns the text of a file of at most so many bytes, opened by `open_named`; what is not UTF-8 is replaced."""
     file = _open(path, report, at_most, beside)
     if file is None:
         return None

@@ -66,7 +66,7 @@ class Output:
 
 @contextmanager
 def open_output(path: str) -> Iterator[Output]:
-    """The output at `path`, or standard output for "-". A failure inside leaves a file as it was.
+    """Opens the output at `path`, or standard output for "-". A failure inside leaves a file as it was.
 
     What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
     replaced once the output is complete, and keeps its mode.
@@ -87,7 +87,7 @@ def open_output(path: str) -> Iterator[Output]:
 
 
 def beside(path: str, suffix: str) -> str:
-    """The default path of an output: beside the input, also where that is a folder."""
+    """Returns the default path of an output: beside the input, also where that is a folder."""
     if os.path.isdir(path):
         path = path.rstrip(os.sep + (os.altsep or "")) or path
         if os.path.basename(path) in ("", os.curdir, os.pardir):
@@ -162,7 +162,7 @@ def _replacement_of(path: str) -> Iterator[int]:
 
 
 def _keep_owner_and_mode(handle: int, before: os.stat_result, mode: int) -> None:
-    """As far as the system has owners, and this user may give files away."""
+    """Gives a file its owner, as far as the system has owners, and this user may give files away."""
     if hasattr(os, "fchown") and hasattr(os, "fchmod"):
         with suppress(OSError):
             os.fchown(handle, before.st_uid, before.st_gid)
@@ -175,7 +175,7 @@ def _cannot_be_written(path: str, error: OSError) -> UsageError:
 
 
 class _Descriptor:
-    """Takes whole pieces; a descriptor may take less at once."""
+    """Writes whole pieces; a descriptor may take less at once."""
 
     def __init__(self, handle: int, path: str) -> None:
         self._handle = handle

@@ -32,7 +32,7 @@ for _name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):
 
 
 class NotRegularError(OSError):
-    """A FIFO, a device, a socket or a folder."""
+    """The input is a FIFO, a device, a socket or a folder."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The file. Of a FIFO or a device there is something to read, or its end; until there is, a warning says that it is
-    waited for."""
+    """Opens the file. Of a FIFO or a device there is something to read, or its end; until there is, a warning says that
+    it is waited for."""
     with ExitStack() as kept:
         if stat.S_ISREG(os.stat(path).st_mode):
             file = kept.enter_context(open(path, "rb"))
@@ -132,7 +132,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 def await_bytes(file: BinaryIO) -> None:
-    """Until the first byte is there, or the end. Nothing is taken away."""
+    """Waits until the first byte is there, or the end. Nothing is taken away."""
     if isinstance(file, io.BufferedReader) and not file.seekable():
         file.peek(1)
 
@@ -158,7 +158,7 @@ def is_recording_folder(path: Path) -> bool:
 
 
 def source_of(path: str, raw: bytes | mmap.mmap, limit: Limit) -> Source:
-    """The file's bytes, decompressed. Raises FormatError if there are none."""
+    """Returns the file's bytes, decompressed. Raises FormatError if there are none."""
     if len(raw) == 0:
         raise FormatError("the file is empty", 0, path=path)
     if not is_compressed(memoryview(raw)[:4]):

@@ -14,7 +14,7 @@ MAX_TEXT = 64 << 20
 
 
 def local_path(path: str) -> str:
-    """Of a path or a file URL; "" if it is neither."""
+    """Returns the path of a path or a file URL; "" if it is neither."""
     try:
         return unquote(urlsplit(path).path) if path.startswith("file://") else path
     except ValueError:  # no host is written like that
@@ -22,7 +22,7 @@ def local_path(path: str) -> str:
 
 
 def real_file(path: str) -> str:
-    """Where a path leads, all links resolved; "" where that is no file."""
+    """Returns where a path leads, all links resolved; "" where that is no file."""
     try:
         real = os.path.realpath(path)
         return real if os.path.isfile(real) else ""
@@ -31,7 +31,7 @@ def real_file(path: str) -> str:
 
 
 def text_in_roots(path: str, roots: Sequence[str]) -> tuple[str, str] | None:
-    """(the file, its text): the file at its path; then the one at the end of its path, the longest first.
+    """Returns the file and its text: the file at its path; then the one at the end of its path, the longest first.
 
     roots: folders, absolute and without links, in one of which it must be.
     """

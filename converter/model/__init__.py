@@ -12,7 +12,6 @@ from traceferry.model.schema import (
     CODE_MAPPINGS,
     COUNTER_VALUES,
     COVERAGE,
-    ENTRY_LOST,
     FIELD_DTYPES,
     FRAMES,
     FUNCS,
@@ -20,12 +19,9 @@ from traceferry.model.schema import (
     HEAP_OBJECTS,
     HEAP_ROOTS,
     HEAP_TABLES,
-    LEAVE,
     LIBS,
     MARKER_COLORS,
     MARKER_COLUMNS,
-    OPEN_AT_END,
-    OPEN_AT_START,
     PREEMPTED,
     RUNNING,
     SAMPLES,
@@ -34,11 +30,9 @@ from traceferry.model.schema import (
     STACKS,
     STATES,
     SYMBOLS,
-    TAIL,
     THREAD_TABLES,
     TIERS,
     TS,
-    UNWOUND,
     WAITING,
     Array,
     Column,
@@ -76,6 +70,7 @@ from traceferry.model.trace import (
     Trace,
     TraceBuilder,
 )  # fmt: skip
+from traceferry.native.call_flags import ENTRY_LOST, LEAVE, OPEN_AT_END, OPEN_AT_START, TAIL, UNWOUND
 
 __all__ = [
     "ALLOCATIONS",

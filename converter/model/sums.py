@@ -20,12 +20,13 @@ LOW_MASK = (1 << LOW) - 1
 
 
 def total(values: Array) -> int:
-    """The sum of integers."""
+    """Returns the sum of integers."""
     return int(total_by(np.zeros(len(values), np.int64), values, 1)[0])
 
 
 def total_by(group: Array, values: Array, n_groups: int) -> Array:
-    """int64: the sum of the values of each group. group: for each value, 0 to n_groups - 1; fewer than 2^31 values."""
+    """Returns int64: the sum of the values of each group. group: for each value, 0 to n_groups - 1; fewer than 2^31
+    values."""
     if _fits(values):
         sums = np.zeros(n_groups, np.int64)
         np.add.at(sums, group, values)
@@ -38,25 +39,25 @@ def total_by(group: Array, values: Array, n_groups: int) -> Array:
 
 
 def plus(a: Array, b: Array) -> Array:
-    """int64: the sums of two arrays, element by element."""
+    """Returns int64: the sums of two arrays, element by element."""
     return _joined((a >> LOW) + (b >> LOW), (a & LOW_MASK) + (b & LOW_MASK))
 
 
 def running(values: Array) -> Array:
-    """int64: the sum of the values up to each."""
+    """Returns int64: the sum of the values up to each."""
     if _fits(values):
         return np.cumsum(values)
     return _joined(np.cumsum(values >> LOW), np.cumsum(values & LOW_MASK))
 
 
 def magnitudes(values: Array) -> Array:
-    """int64: the absolute values; of -2^63, 2^63 - 1."""
+    """Returns int64: the absolute values; of -2^63, 2^63 - 1."""
     found: Array = np.abs(np.maximum(values, -LARGEST))
     return found
 
 
 def limited(value: int) -> int:
-    """The number, or the limit that it is beyond."""
+    """Returns the number, or the limit that it is beyond."""
     return max(-LARGEST, min(value, LARGEST))
 
 
@@ -82,7 +83,7 @@ def _fits(values: Array) -> bool:
 
 
 def _joined(high: Array, low: Array) -> Array:
-    """high * 2^32 + low, at most the largest number."""
+    """Returns high * 2^32 + low, at most the largest number."""
     high, low = high + (low >> LOW), low & LOW_MASK
     limit = LARGEST >> LOW
     sums = (np.clip(high, -limit - 1, limit) << LOW) | low

@@ -1,7 +1,9 @@
-"""What the flags of rows of `calls` say: see the same names in traceferry.model.schema."""
+"""The flags of a row of `calls`."""
 
-cdef enum:
-    LEAVE = 1
-    UNWOUND = 4
-    OPEN_AT_END = 8
-    OPEN_AT_START = 16
+cpdef enum:
+    LEAVE = 1  # the row leaves the frame; without it, it enters
+    TAIL = 2  # a leave by a tail call
+    UNWOUND = 4  # a leave without a record of its own: a function below was left (exception, longjmp, thread exit)
+    OPEN_AT_END = 8  # a leave at the recording's end: the call was still open
+    OPEN_AT_START = 16  # an enter at the thread's start: the entry is not in the recording
+    ENTRY_LOST = 32  # an enter whose record was lost inside the recording: the latest moment it may have been

@@ -16,7 +16,7 @@ SLICES = 4096  # of the recording's time
 
 
 def what_would_fit(trace: Trace, size: int, limit: int) -> str:
-    """The options that bring an output of `size` bytes below `limit`, as text. Loads each thread again.
+    """Returns the options that bring an output of `size` bytes below `limit`, as text. Loads each thread again.
 
     Assumes that the output's size is proportional to the number of calls, or of all rows with a time."""
     share = limit * MARGIN / size
@@ -35,7 +35,7 @@ def what_would_fit(trace: Trace, size: int, limit: int) -> str:
 
 
 def _rows_by_slice(trace: Trace, data: ThreadData) -> Array:
-    """float64[SLICES]: how many rows there are in each slice of the recording's time."""
+    """Returns float64[SLICES]: how many rows there are in each slice of the recording's time."""
     duration = max(trace.end_ts - trace.start_ts, 1)
     rows = np.zeros(SLICES)
     for table in (data.calls, data.samples, data.allocations):

@@ -90,8 +90,8 @@ class RecordedCalls:
     end_ts: int
 
     def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
-        """(CALLS, int64 rows of the marks). first: an iterator of `read` that has begun. Open calls are closed at
-        end_ts; added and closed calls are reported under `where`."""
+        """Returns CALLS, and int64 rows of the marks. first: an iterator of `read` that has begun. Open calls are
+        closed at end_ts; added and closed calls are reported under `where`."""
         balancer = Balancer(notes_orphans=True)
         kept = self._kept(balancer, first)
         report.note("unwound", balancer.n_unwound, where=where)
@@ -111,7 +111,7 @@ class RecordedCalls:
         return self._table(kept, second.n_written, missing), second.marks
 
     def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
-        """The calls, None where they are too many to keep."""
+        """Returns the calls, None where they are too many to keep."""
         columns, n_kept = _call_columns(min(self.n_rows, KEPT_ROWS)), 0
         for piece in self._pass(balancer, pieces):
             if balancer.n_written > KEPT_ROWS:

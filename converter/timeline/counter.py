@@ -23,7 +23,8 @@ class Counter:
     kind: ClockKind = "sched"
 
     def to_ns(self, ticks: Array) -> Array:
-        """uint64 ticks → int64 ns, as the kernel calculates them: in 64 bits. Times beyond 2^62 become 2^62."""
+        """Returns int64 ns of uint64 ticks, as the kernel calculates them: in 64 bits. Times beyond 2^62 become
+        2^62."""
         shift = np.uint64(min(self.time_shift, MAX_SHIFT))
         mult, zero = np.uint64(self.time_mult), np.uint64(self.time_zero)
         ticks = np.asarray(ticks, np.uint64)

@@ -20,7 +20,7 @@ LOSSES = {
 
 @dataclass(frozen=True)
 class ThreadSums:
-    """What was added up of one thread.
+    """The sums of one thread.
 
     methods: uint64 pointers; losses: by kind, as a `Balancer` reports them; sums: of each method, its columns as
     `MethodSums` names them; spans: outermost calls, `slot` is the method's index.

@@ -39,8 +39,8 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
 
 
 def select_lasting(trace: Trace, min_ns: int) -> Trace:
-    """Without the calls shorter than min_ns; their time counts for their callers. Events stay. If no thread has calls,
-    the report says so once all are loaded."""
+    """Returns the trace without the calls shorter than min_ns; their time counts for their callers. Events stay. If no
+    thread has calls, the report says so once all are loaded."""
     some_thread_has_calls = False
 
     def change(trace: TraceBuilder, data: ThreadData) -> ThreadData:
@@ -55,8 +55,8 @@ def select_lasting(trace: Trace, min_ns: int) -> Trace:
 
 
 def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
-    """Only the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex; else
-    the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
+    """Returns the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex;
+    else the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
     chosen = {id(thread) for text in wanted for thread in _threads_called(trace, text)}
     processes = [
         replace(process, threads=threads)
@@ -123,7 +123,8 @@ def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
 
 
 def _with_calls(data: ThreadData, part: Callable[[Table], Part]) -> ThreadData:
-    """The thread with a part of its calls, and the arguments of those. A streamed table without arguments stays one."""
+    """Returns the thread with a part of its calls, and the arguments of those. A streamed table without arguments stays
+    one."""
     if isinstance(data.calls, StreamedTable) and not len(data.arguments):
         return replace(data, calls=StreamedTable(CALLS, lambda: (piece for piece, _ in part(data.calls))))
     pieces = list(part(data.calls))
@@ -133,7 +134,7 @@ def _with_calls(data: ThreadData, part: Callable[[Table], Part]) -> ThreadData:
 
 
 def _arguments_of(arguments: Table, rows: Array) -> Table:
-    """The arguments of the calls that stay; rows: where these were, rising."""
+    """Returns the arguments of the calls that stay; rows: where these were, rising."""
     new_row = np.searchsorted(rows, arguments["call"])
     stays = np.append(rows, -1)[new_row] == arguments["call"]
     return arguments.take(stays).replaced(call=new_row[stays])
@@ -153,7 +154,7 @@ def _within(table: Table, start_ts: int, stop_ts: int) -> Table:
 
 
 def _values_within(values: Table, start_ts: int, stop_ts: int) -> Table:
-    """The values in the range; the last one before it holds when the range begins."""
+    """Returns the values in the range; the last one before it holds when the range begins."""
     first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], stop_ts, "left")
     starts_anew = first < len(values) and values["ts"][first] == start_ts
     cut = values.take(slice(first - int(first > 0 and not starts_anew), stop))
@@ -168,7 +169,7 @@ def _markers_within(table: Table, start_ts: int, stop_ts: int) -> Table:
 
 
 def _states_within(states: Table, tracks: Array, start_ts: int, stop_ts: int) -> Table:
-    """The states that begin in the range, and of each track (int, one for each row) the one that holds then."""
+    """Returns the states that begin in the range, and of each track (int, one for each row) the one that holds then."""
     ts = states["ts"]
     keep = (ts > start_ts) & (ts < stop_ts)
     before = np.flatnonzero(ts <= start_ts)

@@ -1,4 +1,4 @@
-"""The stacks of a trace, as kernels look for them and add to them."""
+"""The stacks of a trace, as compiled loops look for them and add to them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class StackTable(Nodes):
             self.append(self._stacks["prefix"][new], self._stacks["frame"][new])
 
     def publish(self) -> None:
-        """The rows that kernels have added become the trace's."""
+        """Adds the rows that loops have added to the trace."""
         new = slice(len(self._stacks), self.n)
         if new.start < new.stop:
             self._stacks.extend(prefix=self.parent[new], frame=self.key[new])
 
 
 def intern_stacks(trace: TraceBuilder, frames: Array, lengths: Array) -> Array:
-    """The stacks of lists of frames one after the other, the innermost of each first; int32, -1 is none."""
+    """Returns the stacks of lists of frames one after the other, the innermost of each first: int32, -1 is none."""
     table = StackTable(trace)
     stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0
     while (done := tables_kernel.enter_lists(frames, ends, table.arrays, stacks, done)) < len(lengths):

@@ -29,7 +29,7 @@ class TickRate:
     offset_ns: int = 0
 
     def to_ns(self, ticks: Array) -> Array:
-        """int64 ticks → int64 ns: floor(ticks · 10^9 / frequency) + offset_ns, exact. May return
+        """Returns int64 ns of int64 ticks: floor(ticks · 10^9 / frequency) + offset_ns, exact. May return
         `ticks` itself."""
         if self.frequency == NS:
             return ticks if self.offset_ns == 0 else ticks + self.offset_ns
@@ -39,7 +39,7 @@ class TickRate:
         return out
 
     def to_ns_within(self, ticks: Array, start_ts: int, end_ts: int) -> Array:
-        """As to_ns, for any ticks: what lies before start_ts or after end_ts is put there."""
+        """Returns what `to_ns` does, for any ticks: what lies before start_ts or after end_ts is put there."""
         first, last = ((ts - self.offset_ns) * self.frequency // NS for ts in (start_ts, end_ts + 1))
         near = np.clip(ticks, max(first, 0), min(last + 1, MAX_TICK))
         return np.clip(self.to_ns(near), start_ts, end_ts)
@@ -49,7 +49,7 @@ class TickRate:
 
 
 def measured_frequency(pairs: list[tuple[int, int]], frequency: int) -> int | None:
-    """The counter's real frequency in Hz, where (tick, wall-clock ns) pairs show that `frequency` is wrong.
+    """Returns the counter's real frequency in Hz, where (tick, wall-clock ns) pairs show that `frequency` is wrong.
 
     None where the pairs agree with it, or are too few or too close to tell: the difference must be more than TOLERANCE
     and, over the pairs' span, more than the JITTER_NS by which one pair may be off.
@@ -78,7 +78,7 @@ def measured_frequency(pairs: list[tuple[int, int]], frequency: int) -> int | No
 
 
 def offset_to_wall(pairs: list[tuple[int, int]], frequency: int) -> int:
-    """What to add to ticks in ns to be on the wall clock of the pairs.
+    """Returns the ns to add to ticks in ns, to be on the wall clock of the pairs.
 
     The recorder reads the counter first, then the wall clock; the smallest difference is the least disturbed one.
     """

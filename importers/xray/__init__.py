@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def sniff(head: memoryview) -> bool:
-    """There is no magic: version and type must be valid, and the first record must be one."""
+    """Whether the bytes may be a log. There is no magic: version and type must be valid, and the first record must be
+    one."""
     from traceferry.importers.xray.records import first_record_is_plausible
 
     header = read_header(head)
@@ -67,7 +68,7 @@ def _open_symbols(sources: Sequence[Source]) -> list[Symbols]:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The records from `offset` on, one per line, in file order."""
+    """Yields the records from `offset` on, one per line, in file order."""
     from traceferry.importers.xray.records import describe_header, records
 
     header = _header(source)

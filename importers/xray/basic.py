@@ -24,7 +24,7 @@ NO_KIND = 255
 
 
 def read_basic(data: memoryview, header: Header, name: str) -> Log:
-    """Threads in the order of their first record. Before version 3 the pid is padding: garbage."""
+    """Reads threads in the order of their first record. Before version 3 the pid is padding: garbage."""
     n_records, rest = divmod(len(data) - HEADER_SIZE, BASIC_SIZE)
     records = np.frombuffer(data, basic_record(header.order), n_records, HEADER_SIZE)
     normal = (records["record"] == BASIC_NORMAL) & (records["kind"] < BASIC_KINDS)

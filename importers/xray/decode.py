@@ -87,7 +87,7 @@ class Columns(NamedTuple):
 
 
 def find_buffers(data: memoryview, header: Header, at: int = HEADER_SIZE) -> Iterator[Buffer | Gap]:
-    """The thread buffers from `at` on in file order, and the gaps between them."""
+    """Yields the thread buffers from `at` on in file order, and the gaps between them."""
     if header.version == 1:
         yield from _fixed_size_buffers(data, header, at)
     else:
@@ -102,7 +102,7 @@ def begins_another(data: memoryview, header: Header, buffer: Buffer) -> bool:
 
 
 def _fixed_size_buffers(data: memoryview, header: Header, at: int) -> Iterator[Buffer | Gap]:
-    """v1: each buffer takes buffer_size bytes; after EndOfBuffer the rest is stale memory."""
+    """Yields those of v1: each buffer takes buffer_size bytes; after EndOfBuffer the rest is stale memory."""
     size = header.buffer_size
     if size < 2 * METADATA_SIZE:
         size = max(len(data) - HEADER_SIZE, 1)
@@ -116,7 +116,8 @@ def _fixed_size_buffers(data: memoryview, header: Header, at: int) -> Iterator[B
 
 
 def _buffers_by_extents(data: memoryview, header: Header, at: int) -> Iterator[Buffer | Gap]:
-    """v2+: BufferExtents says how many bytes follow. They can be too few (typed events), never too many."""
+    """Yields those of v2 and later: BufferExtents says how many bytes follow. They can be too few (typed events), never
+    too many."""
     big, n = header.big, len(data)
     extents = metadata_byte(Metadata.BUFFER_EXTENTS, big)
     starts = _start_pattern(header)
@@ -144,7 +145,8 @@ def _buffers_by_extents(data: memoryview, header: Header, at: int) -> Iterator[B
 
 
 def _start_pattern(header: Header) -> re.Pattern[bytes]:
-    """BufferExtents NewBuffer Walltime (v2), then Pid (v3+), by their first bytes."""
+    """Returns what matches the start of a buffer: BufferExtents NewBuffer Walltime (v2), then Pid (v3+), by their first
+    bytes."""
     kinds = [Metadata.BUFFER_EXTENTS, Metadata.NEW_BUFFER, Metadata.WALLTIME]
     if header.version >= 3:
         kinds.append(Metadata.PID)
@@ -171,7 +173,7 @@ def scan_buffer(data: memoryview, header: Header, buffer: Buffer, ids: Ids, scra
 
 
 def _note_metadata(data: memoryview, header: Header, buffer: Buffer, columns: Columns, n_aux: int) -> None:
-    """The first of each: tid, pid, wall time, CPU with its TSC."""
+    """Fills in the first of each: tid, pid, wall time, CPU with its TSC."""
     if n_aux == 0:
         return
     kinds = columns.aux_kind[:n_aux]
@@ -194,7 +196,7 @@ def _signed32(value: int) -> int:
 
 
 def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
-    """The tid of the NewBuffer record that a buffer begins with."""
+    """Returns the tid of the NewBuffer record that a buffer begins with."""
     if buffer.end - buffer.begin < METADATA_SIZE:
         return None
     if data[buffer.begin] != metadata_byte(Metadata.NEW_BUFFER, header.big):
@@ -204,8 +206,8 @@ def peek_tid(data: memoryview, header: Header, buffer: Buffer) -> int | None:
 
 
 def decode_pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids, n_rows: int) -> Iterator[Columns]:
-    """The records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays are
-    used again for the next piece."""
+    """Yields the records of one thread: its buffers, in the given order, at most n_rows of them at a time. The arrays
+    are used again for the next piece."""
     columns = Columns.empty(n_rows, n_rows)
     decoder = Decoder(data, header.big, header.version, ids)
     for buffer in buffers:

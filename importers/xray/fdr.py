@@ -89,8 +89,8 @@ def to_log(file: FdrFile, name: str) -> Log:
 
 
 def _threads(file: FdrFile) -> list[ThreadLog]:
-    """Buffers grouped by thread, each thread's ordered by their first absolute TSC; one without follows the buffer
-    that is before it in the file."""
+    """Returns buffers grouped by thread, each thread's ordered by their first absolute TSC; one without follows the
+    buffer that is before it in the file."""
     of_thread: dict[tuple[int | None, int], list[tuple[int, int, Buffer]]] = {}
     for nth, buffer in enumerate(file.buffers):
         if buffer.tid is None:
@@ -151,7 +151,7 @@ def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -
 
 
 def _events(data: memoryview, header: Header, c: Columns, extents: list[tuple[int, int]]) -> tuple[list[Event], int]:
-    """Custom and typed events, and how many of them have no usable time.
+    """Returns custom and typed events, and how many of them have no usable time.
 
     The v3 writer never stores a custom event's TSC (a pointer bug), so before v5 it counts only where it lies between
     its neighbours; else the event is placed at the record before it.

@@ -76,14 +76,14 @@ def _size(file: FdrFile, shared: set[Identity]) -> int:
 
 
 def _own_pid(file: FdrFile, shared: set[Identity]) -> int | None:
-    """A pid that only the file's own buffers have: those that the child began after the fork."""
+    """Returns a pid that only the file's own buffers have: those that the child began after the fork."""
     parents = {identity[0] for identity in shared}
     own = sorted({b.pid for b in file.buffers if b.pid is not None} - parents)
     return own[0] if own else None
 
 
 def _rest(file: FdrFile, buffer: Buffer, other_file: FdrFile, other: Buffer) -> Buffer | None:
-    """What follows the records that both buffers have, as a buffer of its own; None where nothing does."""
+    """Returns as a buffer of its own what follows the records that both buffers have; None where nothing does."""
     n_common = _common_prefix(file.data[buffer.begin : buffer.end], other_file.data[other.begin : other.end])
     if buffer.begin + n_common >= buffer.end:
         return None
@@ -102,7 +102,7 @@ def _rest(file: FdrFile, buffer: Buffer, other_file: FdrFile, other: Buffer) -> 
 
 
 def _cut_event(file: FdrFile, common: Buffer) -> int | None:
-    """The offset of an event whose payload the buffer cuts: the last metadata record that is decoded."""
+    """Returns the offset of an event whose payload the buffer cuts: the last metadata record that is decoded."""
     if common.status != "cut" or common.stopped_at != common.end or common.n_aux == 0:
         return None
     *_, last = decode_pieces(file.data, file.header, [common], file.ids, SCRATCH)
@@ -112,7 +112,7 @@ def _cut_event(file: FdrFile, common: Buffer) -> int | None:
 
 
 def _common_prefix(a: memoryview, b: memoryview) -> int:
-    """How many bytes are the same."""
+    """Returns how many bytes are the same."""
     n = min(len(a), len(b))
     for at in range(0, n, PIECE):
         end = min(at + PIECE, n)

@@ -96,7 +96,7 @@ def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
 
 
 def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) -> list[Function]:
-    """Each id with its name, as far as the objects know it.
+    """Returns each id with its name, as far as the objects know it.
 
     Raises FormatError for an id beyond its object's map: such a binary is not the one that was recorded.
     """
@@ -138,7 +138,8 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
 
 
 def _definitions(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[tuple[str, str, int]]:
-    """(name, source, line) of the functions that start at these addresses; their lines are the first that are not 0."""
+    """Returns (name, source, line) of the functions that start at these addresses; their lines are the first that are
+    not 0."""
     from traceferry.symbolication.shown import shown_path
 
     names, sources, lines = _outermost(symbols, addresses)
@@ -150,7 +151,8 @@ def _definitions(symbols: Symbols, addresses: Array, demangle: Demangler) -> lis
 
 
 def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]:
-    """(linkage name, source, line) of the functions themselves, around whatever is inlined there; "" and 0 are none."""
+    """Returns (linkage name, source, line) of the functions themselves, around whatever is inlined there; "" and 0 are
+    none."""
     found = symbols.lookup(addresses)
     texts = np.array([*found.texts, ""], object)
     names, sources = np.full((2, len(addresses)), "", object)
@@ -163,9 +165,9 @@ def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]
 
 
 def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
-    """The first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none. Looks every
-    eighth byte up, then bisects the eight before the first that has a line. A line of fewer bytes than eight, with line
-    0 behind it, may be passed over."""
+    """Returns the first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none.
+    Looks every eighth byte up, then bisects the eight before the first that has a line. A line of fewer bytes than
+    eight, with line 0 behind it, may be passed over."""
     lines, reached = np.zeros((2, len(addresses)), np.int64)
     pending = np.arange(len(addresses))
     for step in range(LINE_STEP, LINE_REACH, LINE_STEP):
@@ -188,7 +190,7 @@ def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
 
 
 def intern_frames(trace: TraceBuilder, functions: Sequence[Function]) -> list[int]:
-    """A frame for each function, in the same order."""
+    """Returns a frame for each function, in the same order."""
     strings = trace.strings
     categories = _categories(trace, functions)
     frames: list[int] = []
@@ -233,8 +235,8 @@ def _number_name(function_id: int) -> str:
 
 
 def _categories(trace: TraceBuilder, functions: Sequence[Function]) -> list[int]:
-    """One category for each shared object; in the executable one for each folder of the program, one for the C++
-    library, one for the rest. The folders take colours in the order of their names."""
+    """Returns one category for each shared object; in the executable one for each folder of the program, one for the
+    C++ library, one for the rest. The folders take colours in the order of their names."""
     names = [_category_name(function) for function in functions]
     folders = sorted({name for kind, name in names if kind == "folder"})
     libraries = sorted({name for kind, name in names if kind == "library"})

@@ -14,7 +14,7 @@ SECTION = "xray_instr_map"
 
 
 def function_addresses(binary: Binary) -> list[int]:
-    """Link-time addresses of the instrumented functions; the one with id n is at n - 1.
+    """Returns link-time addresses of the instrumented functions; the one with id n is at n - 1.
 
     An entry is two words (sled, function), u8 kind, u8 always_instrument, u8 version and padding: 32 bytes with 64-bit
     words, 16 with 32-bit ones. Version 2 words are relative to themselves; before, they are absolute, and in a

@@ -35,12 +35,12 @@ class Header:
 
     @property
     def order(self) -> str:
-        """For struct and NumPy formats."""
+        """The byte order, as formats of struct and NumPy have it."""
         return ">" if self.big else "<"
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, if version and type are valid in one of the byte orders. There is no magic number."""
+    """Returns the header, if version and type are valid in one of the byte orders. There is no magic number."""
     if len(data) < HEADER_SIZE:
         return None
     for order in "<>":
@@ -97,12 +97,12 @@ FUNCTION_SIZE = 8
 
 
 def metadata_byte(kind: Metadata, big: bool) -> int:
-    """The first byte of a metadata record."""
+    """Returns the first byte of a metadata record."""
     return 0x80 | kind if big else kind << 1 | 1
 
 
 def metadata_fields(kind: Metadata, version: int) -> str:
-    """The struct format of the bytes after the first, without byte order."""
+    """Returns the struct format of the bytes after the first, without byte order."""
     match kind:
         case Metadata.NEW_BUFFER | Metadata.PID:
             return "i"

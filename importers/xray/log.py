@@ -48,7 +48,7 @@ class Piece:
 
     @classmethod
     def of_functions(cls, ticks: Array, value: Array, kind: Array) -> Piece:
-        """Most pieces: nothing but function records."""
+        """Returns a piece of nothing but function records, as most are."""
         return cls(ticks, value, kind, _NO_TICKS, _NO_VALUES, _NO_TICKS, _NO_CPUS, [])
 
 
@@ -96,7 +96,7 @@ class Log:
 
 
 def rows_of_arguments(kind: Array, row_after: Array, before: int, enters: Array) -> tuple[Array, Array]:
-    """(rows of the entries that arguments belong to, mask of the arguments that have one).
+    """Returns the rows of the entries that arguments belong to, and a mask of the arguments that have one.
 
     row_after: for each argument, the number of function records before it; its entry is the last of them. before: the
     kind of the record before the first, in the place of row -1; enters: the kinds that enter a function.

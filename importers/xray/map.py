@@ -160,14 +160,15 @@ def _clock(trace: TraceBuilder, logs: Sequence[Log]) -> list[TickRate]:
 
 
 def _anchored(log: Log, frequency: int, anchors: Sequence[TickRate]) -> TickRate:
-    """Onto the wall clock: as another file of the same machine, if there is one."""
+    """Returns how ticks get onto the wall clock: as those of another file of the same machine, if there is one."""
     offset = offset_to_wall(log.wall_pairs, frequency)
     same = (a for a in anchors if a.frequency == frequency and abs(a.offset_ns - offset) < SAME_MACHINE_NS)
     return next(same, TickRate(frequency, offset))
 
 
 def _is_plausible(log: Log, rate: TickRate) -> bool:
-    """Damaged wall times would put the recording before the clock's zero, or beyond what int64 holds."""
+    """Whether the rate may be right: damaged wall times would put the recording before the clock's zero, or beyond what
+    int64 holds."""
     low = min(rate.tick_to_ns(thread.min_tick) for thread in log.threads)
     high = max(rate.tick_to_ns(thread.max_tick) for thread in log.threads)
     return low >= 0 and high < MAX_TS
@@ -195,7 +196,7 @@ def _frequency(trace: TraceBuilder, log: Log) -> int:
 
 
 def _program_of(file_name: str) -> str:
-    """xray-log.PROGRAM.XXXXXX is what the runtime names its files."""
+    """Returns the program: xray-log.PROGRAM.XXXXXX is what the runtime names its files."""
     named = re.fullmatch(r"(?:.*\.)?xray-log\.(.+)\.\w{6}", file_name)
     return named.group(1) if named else file_name.removesuffix(".xray")
 
@@ -265,7 +266,7 @@ class ThreadLoader:
 
 
 class _Side:
-    """What a thread's pieces hold beside calls."""
+    """The parts of a thread's pieces beside calls."""
 
     def __init__(self) -> None:
         self.values, self.cpu_ticks, self.cpus = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, "u2")]
@@ -284,7 +285,7 @@ class _Side:
 
 
 def _arguments(rows: Array, values: Array) -> Table:
-    """Rows repeat where a call has several arguments; the position counts within the call."""
+    """Returns ARGUMENTS. Rows repeat where a call has several arguments; the position counts within the call."""
     if len(rows) == 0:
         return Table(ARGUMENTS)
     nth = np.arange(len(rows))
@@ -294,7 +295,7 @@ def _arguments(rows: Array, values: Array) -> Table:
 
 
 def _cpu_states(trace: TraceBuilder, ts: Array, cpu: Array) -> Table:
-    """On which CPU the thread ran: a row where it changes. Time stamps that fall are raised, as those of calls."""
+    """Returns states of the CPU on which the thread ran. Time stamps that fall are raised, as those of calls."""
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1]))) if len(cpu) else np.zeros(0, np.int64)
     ts, cpu = np.maximum.accumulate(ts)[changes], cpu[changes]
     track = trace.strings.intern("CPU")
@@ -328,7 +329,7 @@ def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) ->
 
 
 def payload_text(payload: bytes) -> str:
-    """The payload as text where it is printable UTF-8, else as hex."""
+    """Returns the payload as text where it is printable UTF-8, else as hex."""
     try:
         text = payload.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,0 +1,6 @@
+LEAVE: int
+TAIL: int
+UNWOUND: int
+OPEN_AT_END: int
+OPEN_AT_START: int
+ENTRY_LOST: int

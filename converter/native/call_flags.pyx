@@ -1,0 +1,1 @@
+"""The constants of call_flags.pxd, for Python."""
