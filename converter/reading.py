@@ -96,7 +96,7 @@ class Reading(Protocol):
 
     @property
     def companions(self) -> Sequence[Companion]:
-        """The files of other formats that these refer to and that belong to the recording."""
+        """Files of other formats that these refer to and that belong to the recording."""
 
     @property
     def counter(self) -> Counter | None:

@@ -16,8 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -29,7 +31,7 @@ from support import for_each
 import traceferry
 from traceferry.apps.view.browser import has_display, leading_file, ssh_line
 from traceferry.apps.view.connections import Connections
-from traceferry.apps.view.conversion import handed_over, viewer_of_file
+from traceferry.apps.view.conversion import Conversion, handed_over, viewer_of_file
 from traceferry.apps.view.peers import Peers
 from traceferry.apps.view.ports import listening_socket
 from traceferry.apps.view.server import Server
@@ -101,6 +103,22 @@ def test_where_the_port_is_taken_a_page_hands_the_trace_over(recording: Path, tm
 def test_both_traces_are_served_whatever_is_opened(view: View) -> None:
     path = view.path("/trace.pftrace")
     assert view.get(path).body.startswith(b"\x0a")
+
+
+def test_the_files_of_both_viewers_are_made_at_once(recording: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    together = threading.Barrier(len(VIEWERS), timeout=30)
+
+    def save(*arguments: Any, **options: Any) -> None:
+        together.wait()
+        traceferry.save(*arguments, **options)
+
+    monkeypatch.setattr("traceferry.apps.view.conversion.save", save)
+    shown = Conversion("app", traceferry.load(recording), tmp_path)
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(shown.file_for, VIEWERS.values()))
+    for path in made:
+        traceferry.convert(recording, converted := path.with_name(f"converted-{path.name}"))
+        assert path.read_bytes() == converted.read_bytes()
 
 
 def test_a_range_and_a_condition_are_honoured(view: View) -> None:

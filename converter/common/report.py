@@ -490,11 +490,15 @@ class Report:
     """A report of what was lost, repaired or guessed: iterating gives the issues.
 
     Noting the same kind at the same place again replaces the count, so a thread that is loaded twice is counted once.
+
+    Parameters
+    ----------
+    base : Report, optional
+        The issues begin with those that it began with, or had when it was sealed, and it gets those that are noted
+        here.
     """
 
     def __init__(self, base: Report | None = None) -> None:
-        """base: the issues begin with those that it began with, or had when it was sealed, and it gets those that are
-        noted here."""
         self._base = base
         self._first: Notes | None = None
         self._notes: Notes = {}

@@ -259,9 +259,30 @@ class Trace:
     What is added when threads are loaded or a trace is saved goes into a continuation of it: see `opened`. Its report
     alone grows by what is found then.
 
-    start_ts, end_ts: the first and the last time stamp of the recording; attributes: its provenance, as text;
-    code_readers: for each input with code objects, what reads them; library_readers: for each input with libraries of
-    which files are here, what reads those.
+    Attributes
+    ----------
+    processes : sequence of Process
+        With their threads, counters and heap snapshots.
+    report : Report
+        What was lost, repaired or guessed.
+    clock : Clock or None
+        What the time stamps are on, which are in ns.
+    sampling : Sampling or None
+        What the samples of the threads count.
+    inputs : sequence of Input
+        The files that were read.
+    attributes : mapping of str to str
+        The recording's provenance.
+    strings, texts : Strings
+        Names, and the texts of sources, to which tables refer by number.
+    sources, libs, symbols, categories, tiers, funcs, code, code_mappings, frames, stacks, coverage : Table
+        What all threads share; ``traceferry dump --model`` describes the columns.
+    code_readers : sequence of CodeReader
+        For each input with code objects, what reads them.
+    library_readers : sequence of LibraryReader
+        For each input with libraries of which files are here, what reads those.
+    bounds : tuple of (int, int) or None
+        The first and the last time stamp, in ns, where those of the processes do not tell.
     """
 
     clock: Clock | None
@@ -309,19 +330,22 @@ class Trace:
 
     @property
     def threads(self) -> list[tuple[Process, Thread]]:
+        """The threads of all processes, each with its process."""
         return [(process, thread) for process in self.processes for thread in process.threads]
 
     @property
     def start_ts(self) -> int:
+        """The first time stamp of the recording, in ns on its clock."""
         return self.bounds[0] if self.bounds else min((p.start_ts for p in self.processes), default=0)
 
     @property
     def end_ts(self) -> int:
+        """The last time stamp of the recording, in ns on its clock."""
         return self.bounds[1] if self.bounds else max((p.end_ts for p in self.processes), default=0)
 
     @property
     def unix_start_ns(self) -> int | None:
-        """The Unix time at which the recording starts, if the file tells."""
+        """The Unix time at which the recording starts, in ns, if the file tells."""
         if self.clock is None or self.clock.unix_zero_ns is None:
             return None
         return self.clock.unix_zero_ns + self.start_ts
@@ -332,9 +356,11 @@ class Trace:
         return self.code_readers[nth]
 
     def func_name(self, func: int) -> str:
+        """Returns the name of a row of `funcs`."""
         return self.strings[int(self.funcs["name"][func])]
 
     def global_tables(self) -> Sequence[Table]:
+        """Returns the tables that all threads share."""
         return (
             self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code,
             self.code_mappings, self.frames, self.stacks, self.coverage,

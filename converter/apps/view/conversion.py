@@ -48,7 +48,8 @@ class Conversion:
         return self.trace is not None or viewer.name in self.files
 
     def file_for(self, viewer: Viewer, progress: Callable[[int], None] | None = None) -> Path:
-        """Made at the first call. Raises UsageError if it cannot be."""
+        """Returns the file for a viewer, made at the first call; those of several viewers may be made at once. Raises
+        UsageError if it cannot be made."""
         with self._locks[viewer.name]:
             if viewer.name not in self.files:
                 if self.trace is None:
