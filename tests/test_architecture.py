@@ -83,7 +83,7 @@ def test_compiled_modules_keep_the_layers(path: Path) -> None:
 
 def modules_imported_by(path: Path) -> set[str]:
     """Also inside functions and for types only; a package's own text is a module, too."""
-    known = {module_of(module) for module in MODULES}
+    known = {module_of(module) for module in (*MODULES, *COMPILED)}
     found: set[str] = set()
     for name in own_imports(path):
         while name and name not in known:
