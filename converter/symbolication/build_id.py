@@ -19,7 +19,7 @@ class _Table:
     """Offsets of the fields of an ELF header that describe a table, and of those of its entries that describe notes.
     note: the type."""
 
-    place: int
+    table_at: int
     counts: int
     word: str
     type_at: int
@@ -74,7 +74,7 @@ def _notes(data: Bytes, order: str, table: _Table) -> Iterator[bytes]:
 def _parts(data: Bytes, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
     """Yields (offset, size) of the contents of the entries of this type."""
     header = data[:HEADER_BYTES]
-    (at,) = struct.unpack_from(order + table.word, header, table.place)
+    (at,) = struct.unpack_from(order + table.word, header, table.table_at)
     entry_size, n_entries = struct.unpack_from(order + "HH", header, table.counts)
     entries = data[at : at + n_entries * entry_size]
     for entry in (nth * entry_size for nth in range(n_entries)):

@@ -44,7 +44,7 @@ ADRP_X16, LDR_X17, BTI_C = (0x9F00001F, 0x90000010), (0xFFC003FF, 0xF9400211), (
 
 class Relocations(NamedTuple):
     """What fills slots, by the slot's address: slot, resolver: uint64 (resolver: that of an indirect function, 0 for
-    others); table: int8, the place of the symbol's table among those given; symbol: int64, its number there."""
+    others); table: int8, the number of the symbol's table among those given; symbol: int64, its number there."""
 
     slot: Array
     resolver: Array
@@ -115,9 +115,9 @@ def _relocations(binary: Binary, machine: _Machine, tables: tuple[str, ...]) -> 
         return Relocations(*_no_stubs()[1:]), np.zeros(0, np.int64)
     columns = [np.concatenate(parts) for parts in (slots, resolvers, kinds, symbols)]
     order = np.argsort(columns[0], kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return Relocations._make(column[order] for column in columns), place[np.concatenate(in_plt)]
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    return Relocations._make(column[order] for column in columns), row[np.concatenate(in_plt)]
 
 
 def _entries(binary: Binary, section: SectionHeader) -> Array:

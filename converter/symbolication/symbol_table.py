@@ -42,15 +42,15 @@ class Texts:
         self._left = EFFORT * len(data)
         self._known: dict[int, str] = {}
 
-    def at(self, place: int) -> str:
+    def at(self, offset: int) -> str:
         """Returns the text that begins there; "" where it does not end."""
-        if place not in self._known:
-            end = max(self._data.find(b"\0", place, place + MAX_NAME), place)
-            self._left -= end - place
+        if offset not in self._known:
+            end = max(self._data.find(b"\0", offset, offset + MAX_NAME), offset)
+            self._left -= end - offset
             if self._left < 0:
-                end = min(end, place + CUT_NAME)
-            self._known[place] = self._data[place:end].decode("utf-8", "replace")
-        return self._known[place]
+                end = min(end, offset + CUT_NAME)
+            self._known[offset] = self._data[offset:end].decode("utf-8", "replace")
+        return self._known[offset]
 
 
 class SymbolTable:
@@ -119,9 +119,9 @@ class SymbolTable:
             at = table["st_name"][stubs.symbol[mine]].astype(np.uint64)
             name[mine] = np.where(at < len(own), at + np.uint64(nth * len(texts[0])), name[mine])
         resolver, first = np.unique(indirect, return_index=True)
-        place = np.searchsorted(resolver, stubs.resolver)
-        is_known = (np.append(resolver, np.uint64(0))[place] == stubs.resolver) & (stubs.resolver > 0)
-        name[is_known] = np.minimum(indirect_name[first[place[is_known]]], len(self._texts))
+        row = np.searchsorted(resolver, stubs.resolver)
+        is_known = (np.append(resolver, np.uint64(0))[row] == stubs.resolver) & (stubs.resolver > 0)
+        name[is_known] = np.minimum(indirect_name[first[row[is_known]]], len(self._texts))
         is_named = (name < len(self._texts)) | (stubs.resolver > 0)
         return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
 

@@ -52,7 +52,7 @@ def loads(const uint8_t[::1] data, bint big, const int64_t[::1] begins, const in
     cdef uint64_t size
     check_records(data, begins, ends)
     signed, unsigned = np.zeros((3, n), np.int64), np.zeros((3, n), np.uint64)
-    # tid, size of the name, place of the code; address, size, index.
+    # tid, size of the name, offset of the code; address, size, index.
     cdef int64_t[:, ::1] numbers = signed
     cdef uint64_t[:, ::1] fields = unsigned
     with nogil:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
-from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, Place
+from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, SourceLocation
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, TraceBuilder
@@ -87,29 +87,29 @@ class Code:
 
     def _frames(self, trace: TraceBuilder, nth: int, offset: int, address: int) -> tuple[int, ...]:
         """Returns the frames of a byte, outermost first; with the library's address -1, only their functions and
-        places."""
+        locations."""
         load = self.dump.loads[nth]
         stack = load.inlines.stack_at(offset) if load.inlines is not None else ()
         if stack:
             if len(stack) >= MAX_DEPTH:
                 trace.report.note("inlines_cut", where=f"{self.dump.name} {nth}", offset=load.at)
-            return tuple(self._inlined(trace, nth, depth, place, address) for depth, place in enumerate(stack))
+            return tuple(self._inlined(trace, nth, depth, location, address) for depth, location in enumerate(stack))
         file, line, column = self.dump.lines.at(load.lines, offset) if load.lines >= 0 else (-1, 0, 0)
         source = self.texts.row(trace, self.dump.lines.file_names[file], load.nth) if file >= 0 else -1
         return (self._frame(trace, nth, self.bases[nth], source, line, column, address, 0),)
 
-    def _inlined(self, trace: TraceBuilder, nth: int, depth: int, place: Place, address: int) -> int:
-        meanings = trace.kept(self, dict[tuple[int, Place], tuple[Base, int]])
-        known = meanings.get((nth, place))
+    def _inlined(self, trace: TraceBuilder, nth: int, depth: int, location: SourceLocation, address: int) -> int:
+        inlined_bases = trace.kept(self, dict[tuple[int, SourceLocation], tuple[Base, int]])
+        known = inlined_bases.get((nth, location))
         if known is None:
-            known = meanings[nth, place] = self._meaning(trace, nth, place)
-        return self._frame(trace, nth, *known, place.line, place.column, address, depth)
+            known = inlined_bases[nth, location] = self._inlined_base(trace, nth, location)
+        return self._frame(trace, nth, *known, location.line, location.column, address, depth)
 
-    def _meaning(self, trace: TraceBuilder, nth: int, place: Place) -> tuple[Base, int]:
-        """Returns (what its frames share, its source), for all bytes of the code object that have the place."""
+    def _inlined_base(self, trace: TraceBuilder, nth: int, location: SourceLocation) -> tuple[Base, int]:
+        """Returns (what its frames share, its source), for all bytes of the code object that have the location."""
         load, of = self.dump.loads[nth], self.bases[nth]
-        func, own = add_function(trace, self.texts, place.function, load.nth, self.names[nth])
-        return Base(func, of.category, of.tier, own), self.texts.row(trace, place.file, load.nth)
+        func, own = add_function(trace, self.texts, location.function, load.nth, self.names[nth])
+        return Base(func, of.category, of.tier, own), self.texts.row(trace, location.file, load.nth)
 
     def _frame(
         self, trace: TraceBuilder, nth: int, base: Base, source: int, line: int, column: int, address: int, depth: int
@@ -134,8 +134,8 @@ def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Count
     producer = producer_of(names)
     parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
     times = _join_clock(dump, trace, counter)
-    meanings = [parsed[name] for name in names]
-    bases = _bases(dump, trace, texts, meanings)
+    parsed_names = [parsed[name] for name in names]
+    bases = _bases(dump, trace, texts, parsed_names)
     addresses: list[int] = []
     end = 0
     for load in dump.loads:
@@ -160,7 +160,7 @@ def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Count
         bytes_at=[load.code_at for load in dump.loads],
     )
     rows = range(first, first + len(names))
-    code = Code(dump, trace, producer.name, texts, lib, times, meanings, bases, addresses, symbols, rows)
+    code = Code(dump, trace, producer.name, texts, lib, times, parsed_names, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
     first_mapping = len(trace.code_mappings)
     _add_mappings(code, trace)

@@ -212,7 +212,7 @@ class _Decoder:
         """Reads some records in their order: loads together, what describes them is read one by one."""
         chosen = np.flatnonzero((ids != Id.UNWINDING_INFO) & (ids != Id.CLOSE))
         rows = (column[chosen].tolist() for column in (ids, begins, ends, timestamps))
-        self._place_unwinding(ids, begins)
+        self._note_unwinding(ids, begins)
         loads = self._loads(*(column[ids == Id.LOAD] for column in (begins, ends)))
         for nth, record_id, begin, end, ts in zip((chosen + self._dump.n_records).tolist(), *rows, strict=True):
             if record_id == Id.LOAD:
@@ -225,7 +225,7 @@ class _Decoder:
             else:
                 self._note("unknown_record", begin, f"id {record_id}")
 
-    def _place_unwinding(self, ids: Array, begins: Array) -> None:
+    def _note_unwinding(self, ids: Array, begins: Array) -> None:
         """Notes where UNWINDING_INFO is: it is of the next load."""
         loads, infos = np.flatnonzero(ids == Id.LOAD), np.flatnonzero(ids == Id.UNWINDING_INFO)
         if self._pending_unwinding >= 0 and len(loads):
@@ -239,7 +239,7 @@ class _Decoder:
             self._pending_unwinding = int(begins[infos[-1]])
 
     def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Yields (tid, address, size, index, size of the name, place of the code) of each."""
+        """Yields (tid, address, size, index, size of the name, offset of the code) of each."""
         fields = _records.loads(self._data, self._dump.header.byte_order == ">", begins, ends)
         return zip(*(column.tolist() for column in fields), strict=True)
 

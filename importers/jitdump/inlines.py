@@ -1,4 +1,4 @@
-"""Decode: the three records that describe inlined functions become one kind of table, offset → stack of places."""
+"""Decode: the three records that describe inlined functions become one kind of table, offset → stack of locations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Function(NamedTuple):
     is_js: bool | None = None
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where a function runs. file "", line 0 and column 0 are unknown; both count from 1."""
 
     function: Function
@@ -35,7 +35,7 @@ class Place(NamedTuple):
     column: int
 
 
-Stack = tuple[Place, ...]
+Stack = tuple[SourceLocation, ...]
 
 # The fields of a source position in variant B.
 POSITION_B = (
@@ -50,7 +50,7 @@ class InlineTable(Protocol):
     n_cycles: int
 
     def stack_at(self, offset: int) -> Stack:
-        """Returns the places of that byte, the outermost function first; () where the record says nothing."""
+        """Returns the locations of that byte, the outermost function first; () where the record says nothing."""
 
     def boundaries(self) -> list[int]:
         """Returns the offsets at which the stack may change, rising."""
@@ -92,25 +92,25 @@ class _Calls:
 
 @dataclass
 class TableA:
-    """Lines and calls apart: a line record gives the place inside the deepest call around it."""
+    """Lines and calls apart: a line record gives the location inside the deepest call around it."""
 
     function_list: list[Function]
     outermost: _Calls
     line_starts: list[int]
-    line_places: list[tuple[str, int, int]]
+    line_locations: list[tuple[str, int, int]]
     edges: list[int]
     n_cycles: int = 0
 
     def stack_at(self, offset: int) -> Stack:
         function = self.function_list[0]
-        places: list[Place] = []
+        locations: list[SourceLocation] = []
         calls = self.outermost
-        while len(places) < MAX_DEPTH and (call := calls.at(offset)) is not None:
-            places.append(Place(function, function.file, call.line, call.column if call.line else 0))
+        while len(locations) < MAX_DEPTH and (call := calls.at(offset)) is not None:
+            locations.append(SourceLocation(function, function.file, call.line, call.column if call.line else 0))
             function, calls = self.function_list[call.function], call.children
         nth = bisect_right(self.line_starts, offset) - 1
-        file, line, column = self.line_places[nth] if nth >= 0 else ("", 0, 0)
-        return (*places, Place(function, file, line, column))
+        file, line, column = self.line_locations[nth] if nth >= 0 else ("", 0, 0)
+        return (*locations, SourceLocation(function, file, line, column))
 
     def boundaries(self) -> list[int]:
         return sorted({0, *self.line_starts, *self.edges})
@@ -214,7 +214,7 @@ class TableC:
         return sorted({0, *self.offsets})
 
     def functions(self) -> list[str]:
-        return list(dict.fromkeys(place.function.name for stack in self.stacks for place in stack[1:]))
+        return list(dict.fromkeys(location.function.name for stack in self.stacks for location in stack[1:]))
 
 
 def is_variant_b(payload: memoryview, layout: Structs) -> bool:
@@ -247,26 +247,26 @@ class TableB:
     positions: Array
     strings: list[str]
     n_cycles: int
-    _known: dict[int, tuple[int, Place]] = field(default_factory=dict)
+    _known: dict[int, tuple[int, SourceLocation]] = field(default_factory=dict)
 
     def stack_at(self, offset: int) -> Stack:
         nth = int(np.searchsorted(self.offsets, offset, "right")) - 1
-        places: list[Place] = []
+        locations: list[SourceLocation] = []
         seen: set[int] = set()
         at = int(self.position_at[nth]) if nth >= 0 else -1
-        while at >= 0 and at not in seen and len(places) < MAX_DEPTH:
+        while at >= 0 and at not in seen and len(locations) < MAX_DEPTH:
             seen.add(at)
             known = self._known.get(at)
-            at, place = self._read(at) if known is None else known
-            places.append(place)
-        return tuple(reversed(places))
+            at, location = self._read(at) if known is None else known
+            locations.append(location)
+        return tuple(reversed(locations))
 
-    def _read(self, at: int) -> tuple[int, Place]:
+    def _read(self, at: int) -> tuple[int, SourceLocation]:
         """Returns (the position of the caller, what is at this one), which many stacks share."""
         caller, name, file_index, start_line, start_column, line, column = self.positions[at].item()
         file = self.strings[file_index] if file_index >= 0 else ""
         function = Function(self.strings[name], file, _i32(start_line), _i32(start_column))
-        self._known[at] = caller, Place(function, file, _i32(line), _i32(column))
+        self._known[at] = caller, SourceLocation(function, file, _i32(line), _i32(column))
         return self._known[at]
 
     def boundaries(self) -> list[int]:
@@ -331,7 +331,7 @@ def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | 
     if n_entries > (len(data) - layout.pair64.size) // 10:
         return None
     at = layout.pair64.size
-    places: list[Place] = []
+    locations: list[SourceLocation] = []
     for _ in range(n_entries):
         if at + 8 > len(data):
             return None
@@ -342,11 +342,11 @@ def parse_record_c(payload: memoryview, layout: Structs) -> tuple[int, Stack] | 
             return None
         file = data[name_end + 1 : file_end].decode("utf-8", "surrogateescape")
         function = Function(data[at + 8 : name_end].decode("utf-8", "replace"), file, 0, 0)
-        places.append(Place(function, file, _i32(line), _i32(column)))
+        locations.append(SourceLocation(function, file, _i32(line), _i32(column)))
         at = file_end + 1
     if any(data[at:]):
         return None
-    return address, tuple(reversed(places[:MAX_DEPTH]))
+    return address, tuple(reversed(locations[:MAX_DEPTH]))
 
 
 def _strings(text: memoryview, count: int) -> list[str] | None:

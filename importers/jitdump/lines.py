@@ -25,7 +25,7 @@ PADDING = 8
 BYTECODE_TABLES = "JS:^"
 FIRST_ENTRIES = 8  # of a table, which tell a function's file
 # In a V8 name: the file before `:line:column`.
-NAMED_PLACE = re.compile(r":\d+:\d+$")
+NAMED_POSITION = re.compile(r":\d+:\d+$")
 
 Note = Callable[[str, int, int | None, str], None]
 
@@ -222,10 +222,10 @@ def _with_name_of_load(
 
 def _files_of(name: str) -> list[bytes]:
     """Returns what the file may be in `JS:*function file:line:column`, where both may have spaces in them."""
-    place = NAMED_PLACE.search(name)
-    if place is None:
+    position = NAMED_POSITION.search(name)
+    if position is None:
         return []
-    words = name[: place.start()].split(" ")
+    words = name[: position.start()].split(" ")
     return [" ".join(words[nth:]).encode() for nth in range(1, min(len(words), 64))]
 
 

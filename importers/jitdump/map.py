@@ -1,4 +1,4 @@
-"""Map: dumps become code objects, places, functions, sources and views of their sizes, in the model's terms."""
+"""Map: dumps become code objects, mappings, functions, sources and views of their sizes, in the model's terms."""
 
 from __future__ import annotations
 

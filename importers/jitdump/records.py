@@ -132,8 +132,8 @@ def _inline_info(payload: memoryview, layout: Structs) -> str:
     if parsed is None:
         return f"INLINE_INFO of {len(payload)} bytes, an unsupported draft"
     address, stack = parsed
-    places = " > ".join(f"{p.function.name} {p.file}:{p.line}:{p.column}" for p in stack[:MAX_ENTRIES])
-    return f"INLINE_INFO (C) code_addr {address:#x} {places}"
+    locations = " > ".join(f"{p.function.name} {p.file}:{p.line}:{p.column}" for p in stack[:MAX_ENTRIES])
+    return f"INLINE_INFO (C) code_addr {address:#x} {locations}"
 
 
 def _embedded_source(payload: memoryview, layout: Structs) -> str:

@@ -71,7 +71,7 @@ class SymbolServer:
         return {
             "found_modules": {one: lib is not None for one, lib in zip(ids, libs, strict=True)},
             "stacks": [
-                [_frame(nth, modules, *place, found.get(place)) for nth, place in enumerate(stack)] for stack in stacks
+                [_frame(nth, modules, *key, found.get(key)) for nth, key in enumerate(stack)] for stack in stacks
             ],
         }
 
@@ -125,12 +125,12 @@ def _frame(
     if function.size:
         answer["function_size"] = f"{function.size:#x}"
     # The line that runs is that of the innermost frame; each caller has the line of its call.
-    answer |= _place(function.frames[0])
-    inlined = [{"function": name} | _place(frame) for frame in function.frames[:0:-1] for name in (frame[0],)]
+    answer |= _line_of(function.frames[0])
+    inlined = [{"function": name} | _line_of(frame) for frame in function.frames[:0:-1] for name in (frame[0],)]
     return answer | ({"inlines": inlined} if inlined else {})
 
 
-def _place(frame: tuple[str, str, int]) -> Answer:
+def _line_of(frame: tuple[str, str, int]) -> Answer:
     _, source, line = frame
     return ({"file": source} if source else {}) | ({"line": line} if line else {})
 

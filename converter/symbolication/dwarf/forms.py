@@ -180,11 +180,11 @@ def uleb_at(data: Section, at: int) -> tuple[int, int]:
     if 0 <= at < len(view) and view[at] < 0x80:
         return view[at], at + 1
     value = shift = 0
-    for place in range(at, min(at + MAX_LEB, len(view))):
-        byte = view[place]
+    for byte_at in range(at, min(at + MAX_LEB, len(view))):
+        byte = view[byte_at]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place + 1
+            return value, byte_at + 1
         shift += 7
     raise FormatError("a LEB128 number has no end", at, data.name)
 
@@ -238,10 +238,10 @@ class Coding:
         if size in ("uleb", "sleb"):
             return self._after_leb
         if size == "string":
-            return lambda place: text_at(self.data, place)[1]
+            return lambda begin: text_at(self.data, begin)[1]
         if size == "indirect":
-            return lambda place: self.value_at(form, place)[2]
-        return lambda place: self._after_block(str(size), place)
+            return lambda begin: self.value_at(form, begin)[2]
+        return lambda begin: self._after_block(str(size), begin)
 
     def _fixed(self, size: int | str) -> int | None:
         if isinstance(size, int):

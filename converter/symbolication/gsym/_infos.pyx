@@ -674,7 +674,7 @@ cdef class Lookup:
         cdef uint64_t[::1] name_of = names
         cdef uint32_t[::1] file_of = files
         cdef int32_t[::1] line_of = lines
-        # Of each address the last frame of which the place was not written yet.
+        # Of each address the last frame of which file and line are not written yet.
         cdef int64_t[::1] outermost = np.add(first, self.count) - 1
         cdef Call* call
         with nogil:

@@ -113,17 +113,17 @@ class Infos:
         data, order, string_size = self._tables.data, self._tables.order, self._tables.layout.string_size
         site = struct.Struct(order + "QBI")
         (count,) = struct.unpack_from(order + "I", data, info.call_sites)
-        place = info.call_sites + 4
+        position = info.call_sites + 4
         for _ in range(count):
-            if place + site.size > info.call_sites_end:
-                return self._note(place, DAMAGES[IS_CUT])
-            offset, flags, n_callees = site.unpack_from(data, place)
-            place += site.size
-            if n_callees > (info.call_sites_end - place) // string_size:
-                return self._note(place, DAMAGES[IS_CUT])
-            callees = np.frombuffer(data, f"{order}u{string_size}", n_callees, place).tolist()
+            if position + site.size > info.call_sites_end:
+                return self._note(position, DAMAGES[IS_CUT])
+            offset, flags, n_callees = site.unpack_from(data, position)
+            position += site.size
+            if n_callees > (info.call_sites_end - position) // string_size:
+                return self._note(position, DAMAGES[IS_CUT])
+            callees = np.frombuffer(data, f"{order}u{string_size}", n_callees, position).tolist()
             yield CallSite((start + offset) % (1 << 64), flags, tuple(self.texts.name(callee) for callee in callees))
-            place += n_callees * string_size
+            position += n_callees * string_size
 
     def _note(self, offset: int, what: str) -> None:
         self._problems.add(Problem(offset, what))

@@ -31,7 +31,7 @@ def _before_file(text: str) -> int:
     return second if second >= 0 else first
 
 
-def js_place(text: str) -> Parts:
+def js_location(text: str) -> Parts:
     """Parses V8's `function file:line:column`. A script without a position is ` file`."""
     placed = position(text)
     if placed is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceferry.symbolication.jit_names.javascript import js_place
+from traceferry.symbolication.jit_names.javascript import js_location
 from traceferry.symbolication.jit_names.patterns import (
     BASELINE,
     GENERIC,
@@ -23,13 +23,13 @@ def _without_hash(function: str) -> str:
     return name if hash_mark and len(digest) == 6 and digest.isalnum() else function
 
 
-def _jsc_place(text: str) -> Parts:
+def _jsc_location(text: str) -> Parts:
     """Parses `name#hash`, `name[Call (StrictMode)]`, and either of them with ` file:line:column` behind it."""
     bracket = text.find("[Call")
     if bracket < 0:
         bracket = text.find("[Construct")
     if bracket < 0:
-        function, file, line, column = js_place(text)
+        function, file, line, column = js_location(text)
     else:
         behind = text[bracket:].partition("]")[2].removeprefix(" ")
         function = text[:bracket]
@@ -38,11 +38,11 @@ def _jsc_place(text: str) -> Parts:
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    js("JSC-Baseline: ", BASELINE, _jsc_place),
-    js("JSC-DFG: ", tier("DFG", "magenta"), _jsc_place),
-    js("JSC-FTL: ", tier("FTL", "green"), _jsc_place),
-    Pattern("JSC-WasmBBQ: ", "wasm", "WebAssembly", tier("BBQ", "blue"), _jsc_place, is_js=True),
-    Pattern("JSC-WasmOMG: ", "wasm", "WebAssembly", tier("OMG", "green"), _jsc_place, is_js=True),
+    js("JSC-Baseline: ", BASELINE, _jsc_location),
+    js("JSC-DFG: ", tier("DFG", "magenta"), _jsc_location),
+    js("JSC-FTL: ", tier("FTL", "green"), _jsc_location),
+    Pattern("JSC-WasmBBQ: ", "wasm", "WebAssembly", tier("BBQ", "blue"), _jsc_location, is_js=True),
+    Pattern("JSC-WasmOMG: ", "wasm", "WebAssembly", tier("OMG", "green"), _jsc_location, is_js=True),
     Pattern("JSC-YarrJIT: ", "regexp", "RegExp"),
     machinery("JSC-InlineCache: ", "inline cache", tier("IC", "brown")),
     machinery("JSC-Thunk: ", "stub", tier("Thunk", "darkgrey")),
@@ -60,7 +60,7 @@ PATTERNS: tuple[Pattern, ...] = (
     machinery("JSC-", "stub"),
     # What it wrote before each name began with JSC-; for Baseline, see SpiderMonkey.
     machinery("BaselineThunk: ", "stub", TRAMPOLINE),
-    Pattern("PolymorphicCallStubBaseline: ", "stub", "JIT", TRAMPOLINE, _jsc_place, is_js=True),
-    Pattern("PolymorphicAccessStubBaseline: ", "stub", "JIT", TRAMPOLINE, _jsc_place, is_js=True),
+    Pattern("PolymorphicCallStubBaseline: ", "stub", "JIT", TRAMPOLINE, _jsc_location, is_js=True),
+    Pattern("PolymorphicAccessStubBaseline: ", "stub", "JIT", TRAMPOLINE, _jsc_location, is_js=True),
     GENERIC,
 )  # fmt: skip

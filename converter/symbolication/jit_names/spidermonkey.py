@@ -27,7 +27,7 @@ def _unescape(match: re.Match[str]) -> str:
     return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _sm_place(text: str) -> Parts:
+def _sm_location(text: str) -> Parts:
     """Parses `function (file:line:column)`; `*` is a script or a function without a name, and whatever is beyond ASCII
     in a function's name is written as \xFC or \u30E1."""
     head, line, column = (position(text[:-1]) if text.endswith(")") else None) or ("", 0, 0)
@@ -42,7 +42,7 @@ def _sm_place(text: str) -> Parts:
 def _sm_ion_ic(text: str) -> Parts | None:
     """Parses `type : function (file:line:column)`."""
     _, colon, function = text.partition(" : ")
-    return _sm_place(function) if colon else None
+    return _sm_location(function) if colon else None
 
 
 def _sm_wasm(text: str) -> Parts | None:
@@ -64,10 +64,10 @@ _SM_STUBS = (
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    js("Interpreter: ", INTERPRETER_CODE, _sm_place),
-    js("BaselineInterpreter: ", _BASELINE_INTERPRETER, _sm_place),
-    js("Baseline: ", BASELINE, _sm_place),
-    js("Ion: ", tier("Ion", "green"), _sm_place),
+    js("Interpreter: ", INTERPRETER_CODE, _sm_location),
+    js("BaselineInterpreter: ", _BASELINE_INTERPRETER, _sm_location),
+    js("Baseline: ", BASELINE, _sm_location),
+    js("Ion: ", tier("Ion", "green"), _sm_location),
     Pattern("Wasm: ", "wasm", "WebAssembly", tier("Wasm", "blue"), is_js=True),
     Pattern("BlinterpOp: ", "stub", "JavaScript", tier("BlinterpOp", "magenta", family="BaselineInterpreter")),
     Pattern("IonIC: ", "inline cache", "JIT", tier("IonIC", "brown"), _sm_ion_ic, is_js=True),

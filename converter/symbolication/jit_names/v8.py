@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceferry.symbolication.jit_names.javascript import js_place
+from traceferry.symbolication.jit_names.javascript import js_location
 from traceferry.symbolication.jit_names.patterns import (
     BASELINE,
     GENERIC,
@@ -59,13 +59,13 @@ _V8_TAGS = ("JS:", "Script:", "Eval:", "LazyCompile:", "Function:")
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    *(js(tag + marker, tier, js_place) for tag in _V8_TAGS for marker, tier in _V8_MARKERS),
+    *(js(tag + marker, tier, js_location) for tag in _V8_TAGS for marker, tier in _V8_MARKERS),
     Pattern("JS:", "wasm", "WebAssembly", tier("Liftoff (wasm)", "blue"), _v8_wasm("-liftoff"), is_js=True),
     Pattern("JS:", "wasm", "WebAssembly", tier("Turbofan (wasm)", "green"), _v8_wasm("-turbofan"), is_js=True),
     Pattern("JS:", "trampoline", "JIT", None, _v8_wrapper),
     # Without a marker: interpreted, and never to be optimized (ComputeMarker in log.cc).
-    js("JS:", INTERPRETER, js_place),
-    *(js(tag, INTERPRETER, js_place, own=False) for tag in _V8_TAGS[1:]),
+    js("JS:", INTERPRETER, js_location),
+    *(js(tag, INTERPRETER, js_location, own=False) for tag in _V8_TAGS[1:]),
     Pattern("Builtin:", "builtin", "JavaScript", tier("Builtin", "brown")),
     # samply calls these Interpreter too, but in another colour: a family of their own.
     Pattern("BytecodeHandler:", "stub", "JavaScript", tier("Interpreter", "red", family="BytecodeHandler")),
