@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.info.summary import summary_of
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
 from traceferry.heap.views import views_of
@@ -289,13 +289,9 @@ def _sums_by_position(trace: Trace, of_frame: Array, of_stack: Array, n_position
     """Returns sums of stacks by position: as the leaf, and anywhere in the stack, once for each stack."""
     n = len(of_stack)
     position = of_frame[trace.stacks["frame"][:n]]
-    total = np.zeros(n_positions, np.int64)
     own = sums.total_by(position, of_stack, n_positions)
-    tree_kernel.add_to_callers(
-        np.ascontiguousarray(trace.stacks["prefix"][:n]), position, position, of_stack.copy(),
-        np.empty(n + 1, np.int32), np.empty(n, np.int32), np.zeros(n_positions, np.int32), total,
-    )  # fmt: skip
-    return own, total
+    prefix = np.ascontiguousarray(trace.stacks["prefix"][:n])
+    return own, inclusive_by_row(prefix, position, position, of_stack, n_positions)
 
 
 # ---------------------------------------------------------------- sizes

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.runs import Run
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import add_parts_to_ancestors, mark_ancestors
 from traceferry.analysis.totals.portable import Tree
 from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.model import Array, Process, Trace, TraceBuilder
@@ -54,7 +54,7 @@ class DiffTree:
     def _totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
         """Returns what `total` returns, for several amounts of the same nodes."""
         is_marked, found, place = self._scratch
-        nodes = np.sort(found[: tree_kernel.mark_ancestors(self.parent, node, is_marked, found)])
+        nodes = np.sort(found[: mark_ancestors(self.parent, node, is_marked, found)])
         is_marked[nodes] = 0
         place[nodes] = np.arange(len(nodes), dtype=np.int32)
         above = self.parent[nodes]
@@ -63,7 +63,7 @@ class DiffTree:
         for own in owns:
             total = np.zeros(len(nodes))
             total[place[node]] = own
-            tree_kernel.add_parts_to_ancestors(parent, total)
+            add_parts_to_ancestors(parent, total)
             totals.append(total)
         return nodes, totals
 

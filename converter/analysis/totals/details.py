@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
 from traceferry.model import Array, MarkerType, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, WAITING
@@ -95,12 +95,8 @@ def retained_by_class(trace: Trace) -> dict[str, list[int]]:
             continue
         tree = by_class(trace, process.heap_snapshots[-1].load(trace))
         group = np.ascontiguousarray(tree.class_name + 2, np.int32)
-        n, n_groups = len(group), len(trace.strings) + 2
-        retained = np.zeros(n_groups, np.int64)
-        tree_kernel.add_to_callers(
-            np.ascontiguousarray(tree.parent), group, group, tree.bytes.copy(), np.empty(n + 1, np.int32),
-            np.empty(n, np.int32), np.zeros(n_groups, np.int32), retained,
-        )  # fmt: skip
+        n_groups = len(trace.strings) + 2
+        retained = inclusive_by_row(np.ascontiguousarray(tree.parent), group, group, tree.bytes, n_groups)
         columns = [sums.total_by(group, column, n_groups) for column in (tree.objects, tree.bytes)] + [retained]
         for row in sorted(set(group[len(tree.tops) :].tolist())):
             name = UNKNOWN_CLASS if row < 2 else trace.strings[row - 2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.heap._allocations import tally
 from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
 
@@ -32,12 +32,7 @@ class SampleTotals:
         func = trace.frames["func"][trace.stacks["frame"][:n]]
         prefix = trace.stacks["prefix"][:n]
         own = np.bincount(func, self._of_stack, n_funcs)
-        total = np.zeros(n_funcs, np.int64)
-        tree_kernel.add_to_callers(
-            prefix, func, func, self._of_stack.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
-            np.zeros(n_funcs, np.int32), total,
-        )  # fmt: skip
-        return own.astype(np.int64), total
+        return own.astype(np.int64), inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)
 
     def by_tier(self) -> dict[tuple[int, int], int]:
         """By function and tier, rows of the trace, -1 is no tier: how many samples end there."""

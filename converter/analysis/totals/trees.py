@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from traceferry.analysis.totals import tree_kernel
-from traceferry.kernels.tables import Nodes, doubled
+from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
+from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
 
 FIRST_BUCKETS = 512
@@ -21,8 +21,6 @@ FIRST_BUCKETS = 512
 MOST_AMOUNTS = 1 << 20
 ROWS = 1 << 16
 LARGEST = sums.LARGEST
-STATE_SIZE = 7
-ROW, N_NODES, DEPTH, BUCKET, LAST_TS, N_TOUCHED, N_OUT = range(STATE_SIZE)
 KEY_COLUMNS = ("func", "category", "tier", "inlined")
 
 
@@ -188,33 +186,15 @@ class Trees:
         self._one(process, thread, CALLS).add(bucket, node, n_calls)
 
     def _walked(self, calls: Table) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """(bucket, node, ns, calls) of a thread, in pieces."""
-        nodes, state = self.nodes, np.zeros(STATE_SIZE, np.int64)
-        path, own = np.empty(1 << 8, np.int32), _Own(0)
-        ends = self._ends()
+        """Yields (bucket, node, ns, calls) of a thread, in pieces."""
+        amounts = CallAmounts(self._ends(), self.nodes)
         for piece in (p.take(slice(at, at + ROWS)) for p in calls.pieces() for at in range(0, len(p), ROWS)):
-            key_of_frame = self.keys.update()
-            state[ROW] = 0
-            while True:
-                nodes.reserve(nodes.n + 1)
-                own = own.with_capacity(nodes.capacity)
-                out = [np.empty(nodes.capacity + ROWS, dtype) for dtype in (np.int32, np.int32, np.int64, np.int64)]
-                state[N_NODES], state[N_OUT] = nodes.n, 0
-                tree_kernel.add_calls(
-                    piece["ts"], piece["frame"], piece["flags"], key_of_frame, ends, state, path, *nodes.columns,
-                    own.ns, own.calls, own.touched, *out,
-                )  # fmt: skip
-                nodes.n = int(state[N_NODES])
-                if state[N_OUT]:
-                    bucket, node, ns, n_calls = (column[: state[N_OUT]].copy() for column in out)
-                    yield bucket, node, ns, n_calls
-                if state[ROW] == len(piece):
-                    break
-                if state[DEPTH] == len(path):
-                    path = doubled(path)
-        if state[N_TOUCHED]:
-            node = own.touched[: state[N_TOUCHED]].copy()
-            yield np.full(len(node), state[BUCKET], np.int32), node, own.ns[node], own.calls[node]
+            found = amounts.add(piece["ts"], piece["frame"], piece["flags"], self.keys.update())
+            if len(found[0]):
+                yield found
+        rest = amounts.rest()
+        if len(rest[0]):
+            yield rest
 
     # ------------------------------------------------------------ where it is added
 
@@ -246,11 +226,8 @@ class Trees:
         if len(self._trace.stacks) > first:
             stacks, key_of_frame = self._trace.stacks, self.keys.update()
             found = np.concatenate((self._node_of_stack, np.empty(len(stacks) - first, np.int32)))
-            self.nodes.reserve(self.nodes.n + len(stacks) - first)
-            self.nodes.n = tree_kernel.fold_stacks(
-                np.ascontiguousarray(stacks["prefix"]), key_of_frame[stacks["frame"]], first, self.nodes.n,
-                *self.nodes.columns, found,
-            )  # fmt: skip
+            keys = key_of_frame[stacks["frame"]]
+            fold_stacks(np.ascontiguousarray(stacks["prefix"]), keys, first, self.nodes, found)
             self._node_of_stack = found
         return self._node_of_stack
 
@@ -290,7 +267,7 @@ class Trees:
     def total(self, own: Array) -> Array:
         """int64: what each node has with all below it."""
         found = own.copy()
-        tree_kernel.add_to_ancestors(self.nodes.parent, found)
+        add_to_ancestors(self.nodes.parent, found)
         return found
 
 
@@ -306,19 +283,3 @@ def nearest_kept(parent: Array, is_kept: Array) -> Array:
         if np.array_equal(further, at):
             return at
         at = further
-
-
-class _Own:
-    """The amounts of one bucket of a thread's calls."""
-
-    def __init__(self, capacity: int) -> None:
-        self.ns, self.calls = np.zeros(capacity, np.int64), np.full(capacity, -1, np.int64)
-        self.touched = np.empty(capacity, np.int32)
-
-    def with_capacity(self, capacity: int) -> _Own:
-        n = len(self.ns)
-        if capacity == n:
-            return self
-        larger = _Own(capacity)
-        larger.ns[:n], larger.calls[:n], larger.touched[:n] = self.ns, self.calls, self.touched
-        return larger

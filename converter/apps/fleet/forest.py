@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.details import name_pattern
 from traceferry.analysis.totals.portable import Amounts, Key, Tree, thread_names, tree_frames
 from traceferry.analysis.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
@@ -144,11 +144,7 @@ def functions_of(forest: Tree) -> Iterator[FunctionRow]:
         if name in ALLOCATION_COLUMNS:
             own = sums.total_by(forest.parent[own > 0], own[own > 0], n)
         selves[:, nth] = sums.total_by(row, own, len(rows))
-        tree_kernel.add_to_callers(
-            forest.parent, func, row, own.copy(), np.empty(n + 1, np.int32), np.empty(n, np.int32),
-            np.zeros(len(functions) + 1, np.int32), (total := np.zeros(len(rows), np.int64)),
-        )  # fmt: skip
-        totals[:, nth] = total
+        totals[:, nth] = inclusive_by_row(forest.parent, func, row, own, len(rows))
     names = [(), *functions]
     found = [
         FunctionRow(forest.frames[int(frame[r])], names[f], tier, tuple(selves[i].tolist()), tuple(totals[i].tolist()))

@@ -13,7 +13,7 @@ from itertools import count
 
 import numpy as np
 
-from traceferry.analysis.totals import tree_kernel
+from traceferry.analysis.totals._trees import add_to_ancestors
 from traceferry.analysis.totals.portable import Key, Tree
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
@@ -201,7 +201,7 @@ def _calls(nodes: _Nodes) -> Table:
     # What is directly below the root has no parent among the nodes.
     parent = np.where(nodes.inside[place] == above, place, -1).astype(np.int32)
     total: Array = np.minimum(nodes.own("time_ns"), LARGEST_NS)
-    tree_kernel.add_to_ancestors(parent, total)
+    add_to_ancestors(parent, total)
     children: dict[int, list[int]] = {}
     for node, up in enumerate(parent.tolist()):
         if total[node]:
