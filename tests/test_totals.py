@@ -31,7 +31,8 @@ RECORDINGS = [
 
 
 def collected(trace: Trace, **options: Any) -> Collected:
-    return collect(trace, Trees(trace, **options), details=Details(trace))
+    opened = trace.opened()
+    return collect(opened, Trees(opened, **options), details=Details(opened))
 
 
 def own_by_func(found: Collected, measure: Measure) -> list[int]:
