@@ -130,9 +130,9 @@ def many_threads(n: int) -> Trace:
     top = trace.stacks.intern(frame=main)
     stacks = [trace.stacks.intern(prefix=top, frame=frame) for frame in frames]
 
-    def load(nth: int) -> Callable[[], ThreadData]:
+    def load(nth: int) -> Callable[[TraceBuilder], ThreadData]:
         columns = {"ts": [nth, 2 * nth], "stack": [stacks[nth]] * 2, "weight": [1, 1]}
-        return lambda: ThreadData(samples=Table(SAMPLES, columns))
+        return lambda _: ThreadData(samples=Table(SAMPLES, columns))
 
     threads = [Thread(i + 1, f"worker {i}", i == 0, 0, 2 * n, load(i)) for i in range(n)]
     trace.processes.append(Process(1, "app", 0, 2 * n, threads))

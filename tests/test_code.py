@@ -265,10 +265,10 @@ class Halves:
     def boundaries(self, code: int) -> list[int]:
         return [0, 8]
 
-    def lines_at(self, code: int, offset: int) -> tuple[int, ...]:
+    def lines_at(self, _: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
         return (code, 10 + code) if offset else (code,)
 
-    def function_of(self, code: int) -> int:
+    def function_of(self, _: TraceBuilder, code: int) -> int:
         return code
 
 

@@ -511,7 +511,7 @@ class TestExtended:
         for row, code in self.codes(name):
             wanted = {path: None if nth is None else expected.sources[nth].text for path, nth in code.sources.items()}
             for path, text in wanted.items():
-                source = int(trace.sources["text"][texts.row(path, code.record)])
+                source = int(trace.sources["text"][texts.row(trace, path, code.record)])
                 assert (trace.texts[source] if source >= 0 else None) == text
             for probe in code.probes:
                 frames = trace.code_readers[0].frames_at(trace, row, probe.offset)

@@ -327,7 +327,7 @@ def test_every_recording(name: str) -> None:
     for exporter in EXPORTERS:
         sink = Nowhere()
         out = Output(sink, gzip=False)
-        exporter.writer()(trace, out, lambda _: None)
+        exporter.writer()(trace.opened(), out, lambda _: None)
         out.finish()
         assert sink.n > 0
 

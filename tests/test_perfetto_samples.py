@@ -407,13 +407,14 @@ def test_frames_and_stacks_that_come_while_threads_are_loaded(tmp_path: Path) ->
     built.trace.processes.append(process)
     lib = built.lib("lib")
 
-    def load(number: int) -> ThreadData:
+    def load(trace: TraceBuilder, number: int) -> ThreadData:
+        built.trace = trace
         outer = built.trace.frames.intern(func=built.func("shared"), lib=lib, address=1)
         inner = built.trace.frames.intern(func=built.func(f"own{number}"), lib=lib, address=1, inline_depth=1)
         return ThreadData(samples=samples_of((1, built.stack(outer, inner), 1, -1, -1)))
 
     for number in (1, 2):
-        process.threads.append(Thread(number, "", number == 1, START, END, lambda _, n=number: load(n)))
+        process.threads.append(Thread(number, "", number == 1, START, END, lambda trace, n=number: load(trace, n)))
     read = perfetto.read(saved(built.trace, tmp_path / "out.pftrace"))
     assert read.errors == []
     assert sorted(tuple(map(str, s.names)) for s in read.samples) == [("own1", "shared"), ("own2", "shared")]

@@ -336,7 +336,7 @@ def test_names_are_those_of_the_symbols_with_what_is_inlined() -> None:
 
 
 def test_names_of_jitted_code_have_their_inlined_functions() -> None:
-    trace = traceferry.load(path_of("samply-ext/ext-mixed-little-s104.dump"))
+    trace = traceferry.load(path_of("samply-ext/ext-mixed-little-s104.dump")).opened()
     server = SymbolServer(trace)
     n_inlined = 0
     for reader in trace.code_readers:

@@ -240,8 +240,7 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
             bring=_bring_beside(recording, folder),
             options=reading.options,
         )
-        _rename_inputs(trace, files, recording)
-        yield trace, row
+        yield _with_inputs_renamed(trace, files, recording), row
 
 
 def _localized(recording: Recording, folder: Path) -> list[Path]:
@@ -342,10 +341,10 @@ def _brought(given: Sequence[str], folder: Path) -> list[str]:
     return paths
 
 
-def _rename_inputs(trace: Trace, files: Sequence[Path], recording: Recording) -> None:
-    """The trace names its inputs as the user does."""
+def _with_inputs_renamed(trace: Trace, files: Sequence[Path], recording: Recording) -> Trace:
+    """Returns the trace, whose inputs have the names that the user gave."""
     named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
-    trace.inputs = [each._replace(path=named.get(each.path, each.path)) for each in trace.inputs]
+    return Trace(trace, inputs=[each._replace(path=named.get(each.path, each.path)) for each in trace.inputs])
 
 
 def _hash_of(files: Sequence[Path]) -> str:
