@@ -59,9 +59,7 @@ def test_each_program_is_a_process() -> None:
     assert sampled(trace) == [(PID, "app", PID, "app", 1), (PID, "one", PID, "one", 1), (PID, "two", PID, "last", 3)]
     assert [(start, end) for *_, start, end in lives(trace)] == [(10, 20), (20, 40), (40, 100)]
     states = [
-        (ts - START, value)
-        for _, thread in trace.threads
-        for ts, _, value in states_of(trace, thread.load(trace))
+        (ts - START, value) for _, thread in trace.threads for ts, _, value in states_of(trace, thread.load(trace))
     ]
     assert states == [(40, "two"), (60, "renamed"), (80, "last")]
     (issue,) = (issue for issue in trace.report if issue.kind == "thread_renamed")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def sniff(head: memoryview) -> bool:
-    """The magic, in either byte order."""
+    """Returns whether it begins with the magic, in either byte order."""
     return is_magic(head)
 
 
@@ -31,7 +31,7 @@ class Reading:
 
     @property
     def companions(self) -> Sequence[Companion]:
-        """The jitdumps that the recorded processes mapped."""
+        """Returns the jitdumps that the recorded processes mapped."""
         from traceferry.importers.perf.recording import DUMP
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
@@ -67,7 +67,7 @@ def _read(source: Source) -> Recording:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The records from `offset` on, one per line."""
+    """Yields the records from `offset` on, one per line."""
     from traceferry.importers.perf.records import records
 
     yield from records(source.data, offset, limit=source.limit)

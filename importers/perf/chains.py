@@ -29,7 +29,7 @@ class Replacement:
 
 
 def chains_of(samples: Samples, rows: Array | slice) -> Array:
-    """The recorded chains of these samples, joined."""
+    """Returns the recorded chains of these samples, joined."""
     first, n = samples.chain_start[rows].astype(np.int64), samples.chain_n[rows].astype(np.int64)
     at: Array = np.arange(int(n.sum())) + np.repeat(first - (np.cumsum(n) - n), n)
     chains: Array = samples.chain[at]
@@ -37,8 +37,8 @@ def chains_of(samples: Samples, rows: Array | slice) -> Array:
 
 
 def before_user(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
-    """The recorded chains in front of the user's part, joined; how long each is; how long the user's part is, with its
-    marker."""
+    """Returns the recorded chains in front of the user's part, joined; how long each is; how long the user's part is,
+    with its marker."""
     n = samples.chain_n[rows].astype(np.int64)
     values = chains_of(samples, rows)
     of, at = ragged(n)
@@ -93,7 +93,7 @@ def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: s
 
 
 def _next(tid: Array, cookie: Array, ts: Array, deferred: Deferred) -> Array:
-    """The record for each sample, -1 for none."""
+    """Returns the record for each sample, -1 for none."""
     n = len(deferred.n)
     keys = np.stack([np.concatenate((deferred.tid, tid)).astype(np.uint64), np.concatenate((deferred.cookie, cookie))])
     _, key = np.unique(keys, axis=1, return_inverse=True)

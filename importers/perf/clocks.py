@@ -31,7 +31,7 @@ NO_PID = -(1 << 31)
 
 
 def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) -> int:
-    """The offset from the recording's clock to the trace's, in ns. given_ns: the user's value."""
+    """Returns the offset from the recording's clock to the trace's, in ns. given_ns: the user's value."""
     kind = clock_of(recording.events[0])
     data = recording.features.clock_data
     unix_zero = 0 if kind == "realtime" else data[1] - data[2] if data is not None else None
@@ -76,7 +76,7 @@ class Dump:
 
     @property
     def high(self) -> int:
-        """The first load follows the mapping."""
+        """Returns the highest offset at which the first load follows the mapping."""
         return int(self.loaded[0]) - self.mapped.ts
 
 
@@ -101,8 +101,8 @@ def find_anchor(trace: TraceBuilder, recording: Recording) -> Anchor:
 
 
 def _by_header(dump: Dump, recording: Recording) -> int | None:
-    """A dump's header is written as the dump is mapped. Its time counts where it suits the loads and the samples: some
-    compilers write the wall-clock time instead."""
+    """Returns the offset by the header of a dump, which is written as the dump is mapped. Its time counts where it
+    suits the loads and the samples: some compilers write the wall-clock time instead."""
     if dump.opened is None:
         return None
     offset = dump.opened - dump.mapped.ts
@@ -114,7 +114,7 @@ def _by_header(dump: Dump, recording: Recording) -> int | None:
 
 
 def _bounds(low: int | None, high: int, offset: int) -> str:
-    """By how much the offset can be wrong, as far as loads and samples tell."""
+    """Returns by how much the offset can be wrong, as far as loads and samples tell."""
     before = f"-{_ms(max(offset - low, 0))} to " if low is not None else ""
     return f"; loads and samples allow {before}+{_ms(max(high - offset, 0))}"
 
@@ -127,7 +127,7 @@ def _ms(ns: int) -> str:
 
 
 def _mapped_dumps(trace: TraceBuilder, recording: Recording) -> Iterator[Dump]:
-    """Those that were mapped while the recorder ran, and loaded code."""
+    """Yields the dumps that were mapped while the recorder ran, and loaded code."""
     code_of = code_by_dump(trace)
     evidence = _Evidence(trace, recording)
     seen: set[str] = set()
@@ -170,7 +170,7 @@ class _Evidence:
 
 
 def _only_mappings(address: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
-    """(address, start, size), by address, of the mappings at whose addresses no other ever lies."""
+    """Returns (address, start, size), by address, of the mappings at whose addresses no other ever lies."""
     order = np.argsort(address, kind="stable")
     begin, start = address[order], start[order]
     length = size[order].astype(np.uint64)

@@ -128,7 +128,8 @@ def checked_header(data: memoryview) -> Header:
 
 
 def data_section(data: memoryview, header: Header) -> tuple[int, int, bool]:
-    """(begin, end, unfinalized): the recorder writes the size when it ends; where it was killed, the rest is data."""
+    """Returns (begin, end, unfinalized): the recorder writes the size when it ends; where it was killed, the rest is
+    data."""
     if header.pipe:
         return PIPE_HEADER_SIZE, len(data), False
     begin = min(header.data.offset, len(data))
@@ -203,7 +204,7 @@ class UserRecords:
             self.updated_names[number] = encodable(until_nul(fields.bytes(fields.left)))
 
     def read_tracing_data(self) -> None:
-        """The formats of the tracepoints that were recorded."""
+        """Reads the formats of the tracepoints that were recorded."""
         wanted = {attr.config for attr, _ in self.attrs if attr.type == AttrType.TRACEPOINT}
         for at, end in self.features.tracing_data if wanted else ():
             try:

@@ -22,7 +22,7 @@ def dump_name(mapped: Mmap) -> str:
 
 
 def dumps_by_program(recording: Recording, programs: Programs) -> dict[int, set[str]]:
-    """The names of the dumps that each program maps, by its number."""
+    """Returns the names of the dumps that each program maps, by its number."""
     found: dict[int, set[str]] = {}
     for mapped in recording.maps:
         name = dump_name(mapped)
@@ -33,7 +33,8 @@ def dumps_by_program(recording: Recording, programs: Programs) -> dict[int, set[
 
 
 def rows_by_library(trace: TraceBuilder, lib: Array) -> dict[str, Array]:
-    """The rows (int64, rising) of each library, by its name; of jitted code that is its dump. lib: of each row."""
+    """Returns the rows (int64, rising) of each library, by its name; of jitted code that is its dump. lib: of each
+    row."""
     found: dict[str, Array] = {}
     for number, rows in rows_by_key(lib).items():
         name = trace.strings[int(trace.libs["name"][number])]
@@ -42,5 +43,5 @@ def rows_by_library(trace: TraceBuilder, lib: Array) -> dict[str, Array]:
 
 
 def code_by_dump(trace: TraceBuilder) -> dict[str, Array]:
-    """Rows of the trace's code."""
+    """Returns rows of the trace's code."""
     return rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"]])

@@ -43,7 +43,7 @@ Attrs = list[tuple[Attr, tuple[int, ...]]]
 
 
 def file_attrs(data: memoryview, header: Header, problems: list[Problem]) -> Attrs:
-    """The section attrs: attr and the section of its ids, each attr_size long."""
+    """Reads the section attrs: attr and the section of its ids, each attr_size long."""
     attrs: Attrs = []
     entry = header.attr_size
     if entry < ATTR_SIZE_VER0 + SECTION_SIZE:
@@ -63,7 +63,7 @@ def file_attrs(data: memoryview, header: Header, problems: list[Problem]) -> Att
 
 
 def record_attr(fields: Fields, big: bool) -> tuple[Attr, tuple[int, ...]]:
-    """The body of a HEADER_ATTR record: the attr, as long as it says, and the ids."""
+    """Reads the body of a HEADER_ATTR record: the attr, as long as it says, and the ids."""
     at = fields.at
     _, size = fields.unpack("II")
     size = size or ATTR_SIZE_VER0
@@ -78,7 +78,7 @@ def record_attr(fields: Fields, big: bool) -> tuple[Attr, tuple[int, ...]]:
 
 
 def default_name(attr: Attr, features: Features) -> str:
-    """The name that perf generates."""
+    """Returns the name that perf generates."""
     name = _base_name(attr, features)
     modifiers = _modifiers(attr) if attr.type != AttrType.TRACEPOINT else ""
     return f"{name}:{modifiers}" if modifiers else name
@@ -202,7 +202,7 @@ def sample_id_size(event: Event) -> int:
 
 
 def id_at(sample_type: SampleType) -> int:
-    """Where in a sample the id is, after the header; -1: nowhere."""
+    """Returns the offset of the id in a sample, behind the header; -1 if it has none."""
     if SampleType.IDENTIFIER in sample_type:
         return 0
     if SampleType.ID not in sample_type:
@@ -211,7 +211,7 @@ def id_at(sample_type: SampleType) -> int:
 
 
 def id_before_end(sample_type: SampleType) -> int:
-    """How many bytes before the end of another record the id is; -1: nowhere."""
+    """Returns how many bytes before the end of another record the id is; -1: nowhere."""
     if SampleType.IDENTIFIER in sample_type:
         return 8
     if SampleType.ID not in sample_type:

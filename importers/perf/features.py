@@ -31,7 +31,7 @@ class FeatureReader:
     problems: list[Problem] = field(default_factory=list)
 
     def read_sections(self) -> None:
-        """The table of sections stands after the data."""
+        """Reads the sections, whose table stands after the data."""
         table = Fields(self.data, self.header.order, self.header.data.end, len(self.data))
         for number in self.header.features:
             if table.left < SECTION_SIZE:
@@ -41,7 +41,7 @@ class FeatureReader:
             self.read(number, section.offset, section.end)
 
     def read(self, number: int, at: int, end: int) -> None:
-        """What lies between at and end; a section that is cut is read as far as it goes."""
+        """Reads what lies between at and end; a section that is cut is read as far as it goes."""
         if number == Feature.TRACING_DATA:
             self.tracing_data.append((at, end))
         reader = READERS.get(number)
@@ -100,7 +100,7 @@ def _build_ids(features: Features, fields: Fields, header: Header) -> None:
 
 
 def read_build_id(features: Features, fields: Fields, misc: int) -> None:
-    """The body of a HEADER_BUILD_ID record."""
+    """Reads the body of a HEADER_BUILD_ID record."""
     (pid,) = fields.unpack("i")
     whole = fields.bytes(BUILD_ID_SIZE)
     size, *_ = fields.unpack("B3x")

@@ -58,7 +58,7 @@ class Fields:
         return encodable(until_nul(self.bytes(self.u32())))
 
     def line(self) -> str:
-        """A string up to its NUL, which must be there."""
+        """Reads a string up to its NUL, which must be there."""
         at = self.at
         while self.left:
             piece = bytes(self.data[self.at : min(self.at + 256, self.end)])
@@ -76,7 +76,7 @@ def until_nul(text: bytes) -> str:
 
 
 def words_at(data: Array, at: Array, order: str) -> Array:
-    """The int64 at each of these offsets, "<" or ">" of uint8; eight bytes of each are there."""
+    """Returns the int64 at each of these offsets, "<" or ">" of uint8; eight bytes of each are there."""
     every = np.ndarray((max(len(data) - 7, 0),), f"{order}i8", data, strides=(1,))
     words: Array = every[at].astype(np.int64)
     return words

@@ -87,7 +87,8 @@ class _Maker:
         return made
 
     def _look_up(self, kind: Array, owner: Array, offset: Array) -> list[tuple[int, Found]]:
-        """(address, what is found there) for each file's byte and each of the kernel's: all of a library at once."""
+        """Returns (address, what is found there) for each file's byte and each of the kernel's: all of a library at
+        once."""
         nothing: Found = ([], 0)
         found: list[tuple[int, Found]] = [(address, nothing) for address in offset.tolist()]
         for number, mine in _rows_by_owner(kind == OF_FILE, owner):
@@ -116,7 +117,7 @@ class _Maker:
         return made
 
     def _of_object(self, name: str, row: int, address: int, found: Found) -> Frames:
-        """Of what `perf inject --jit` made of a dump."""
+        """Returns the frames of what `perf inject --jit` made of a dump."""
         if found[0]:
             return self._jitted(NAMES_ALONE.parse(found[0][0][0]))
         return self._native([(name, row, address, found)], "Native")[0]
@@ -203,7 +204,7 @@ class _Maker:
 
 
 def _rows_by_owner(chosen: Array, owner: Array) -> Iterator[tuple[int, Array]]:
-    """(owner, its rows among the chosen ones, rising) of each."""
+    """Yields (owner, its rows among the chosen ones, rising) of each."""
     rows = np.flatnonzero(chosen)
     for number, nth in rows_by_key(owner[rows]).items():
         yield number, rows[nth]

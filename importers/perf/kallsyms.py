@@ -26,12 +26,13 @@ MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
 def running_kernel() -> str:
-    """The build id of the kernel that runs here, in hex."""
+    """Returns the build id of the kernel that runs here, in hex."""
     return build_id_in(KERNEL_NOTES.read_bytes(), "<" if sys.byteorder == "little" else ">")
 
 
 def module_name(path: str) -> str:
-    """Of a mapping: nf_tables of `[nf_tables]` and of `/lib/modules/6.1.0/kernel/nf-tables.ko.xz`."""
+    """Returns the name of the module that is mapped: nf_tables of `[nf_tables]` and of
+    `/lib/modules/6.1.0/kernel/nf-tables.ko.xz`."""
     return MODULE_FILE.sub("", Path(path).name.strip("[]")).replace("-", "_")
 
 
@@ -65,20 +66,22 @@ class KernelSymbols:
         return len(self._address) == 0
 
     def address_of(self, name: str) -> int | None:
-        """Of a symbol of the kernel itself."""
+        """Returns the address of a symbol of the kernel itself."""
         found = re.search(rb"^([0-9a-f]+) [tTwW] %s$" % re.escape(name.encode()), self._text, re.MULTILINE)
         return int(found[1], 16) if found else None
 
     def lookup(self, module: str, addresses: Array) -> list[tuple[int, str]]:
-        """(start, name) of the last function of the module that starts at or before each address, (0, "") where there
-        is none, and behind the end of a section of code. module: as `module_name` says, "" is the kernel itself."""
+        """Returns (start, name) of the last function of the module that starts at or before each address, (0, "")
+        where there is none, and behind the end of a section of code. module: as `module_name` says, "" is the kernel
+        itself."""
         starts, rows = self._table(module)
         nth = np.searchsorted(starts, addresses, "right") - 1
         found = ((int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist())
         return [(start, name) if name else (0, "") for start, name in found]
 
     def _table(self, module: str) -> tuple[Array, Array]:
-        """(addresses, rows), one row for each address; of several names of one address the last in the alphabet."""
+        """Returns (addresses, rows), one row for each address; of several names of one address the last in the
+        alphabet."""
         table = self._tables.get(module)
         if table is None:
             rows = np.array(self._by_module.get(module, []), np.int64) if module else np.flatnonzero(~self._of_module)
@@ -88,8 +91,8 @@ class KernelSymbols:
 
     @cached_property
     def _by_module(self) -> dict[str, list[int]]:
-        """The rows of each module, rising. A machine has hundreds of modules: looking through all rows for each takes
-        minutes."""
+        """Returns the rows of each module, rising. A machine has hundreds of modules: looking through all rows for each
+        takes minutes."""
         rows: dict[str, list[int]] = {}
         for row in np.flatnonzero(self._of_module).tolist():
             rows.setdefault(self._module(row), []).append(row)

@@ -48,7 +48,7 @@ class Header:
 
     @property
     def order(self) -> str:
-        """For struct and NumPy formats."""
+        """Returns the byte order for struct and NumPy formats."""
         return ">" if self.big else "<"
 
 
@@ -57,7 +57,7 @@ def is_magic(head: memoryview) -> bool:
 
 
 def read_header(data: memoryview) -> Header | None:
-    """The header, or None if there is no complete header of a known kind."""
+    """Reads the header, or None if there is no complete header of a known kind."""
     if not is_magic(data) or len(data) < PIPE_HEADER_SIZE:
         return None
     big = bytes(data[:8]) == MAGIC_BIG
@@ -73,8 +73,8 @@ def read_header(data: memoryview) -> Header | None:
 
 
 def _set_bits(bitmap: bytes, big: bool) -> tuple[int, ...]:
-    """An array of unsigned long: of 64 bits, or of 32 on such machines, which differs where they are big-endian. Every
-    perf sets HOSTNAME, which tells."""
+    """Returns the bits that are set in an array of unsigned long: of 64 bits, or of 32 on such machines, which differs
+    where they are big-endian. Every perf sets HOSTNAME, which tells."""
     order = ">" if big else "<"
     bits = _bits_of(struct.unpack(order + "4Q", bitmap), 64)
     if Feature.HOSTNAME not in bits:
@@ -234,7 +234,7 @@ class Attr:
 
 
 def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
-    """Of `size` bytes, all of which are there: 64 at least. An unknown tail is skipped."""
+    """Reads an attr of `size` bytes, all of which are there: 64 at least. An unknown tail is skipped."""
     order = ">" if big else "<"
     whole = bytes(data[at : at + min(size, ATTR_SIZE)]).ljust(ATTR_SIZE, b"\0")
     kind, own_size, config, period, sample_type, read_format, bits, _, bp_type, *rest = struct.unpack(

@@ -133,7 +133,7 @@ def _place_timeless(recording: Recording) -> None:
 
 
 def sampling_event(recording: Recording) -> Event | None:
-    """The first event that has samples, unless a later one of them is a clock."""
+    """Returns the first event that has samples, unless a later one of them is a clock."""
     counts = np.bincount(recording.samples.event, minlength=len(recording.events)).tolist()
     sampled = [event for event, count in zip(recording.events, counts, strict=False) if count and not _is_dummy(event)]
     return next((event for event in sampled if _is_clock(event)), sampled[0] if sampled else None)
@@ -157,7 +157,7 @@ def sampling_of(event: Event) -> Sampling:
 
 
 def attributes(recording: Recording) -> dict[str, str]:
-    """The recorder's description of the machine and of itself."""
+    """Returns the recorder's description of the machine and of itself."""
     features = recording.features
     found = {
         "recorder": f"perf {features.version}".strip(),
@@ -186,7 +186,7 @@ def _add_processes(
     known: _KnownThreads,
     where: str,
 ) -> None:
-    """A process for each program, with its threads. where: the recording, for the report."""
+    """Adds a process for each program, with its threads. where: the recording, for the report."""
     samples, switches = recording.samples, recording.switches
     first_ts, last_ts = _bounds(trace, recording, offset_ns)
     rows = _by_thread(programs.of_samples, samples.tid)
@@ -229,7 +229,7 @@ def _add_processes(
 
 
 def _bounds(trace: TraceBuilder, recording: Recording, offset_ns: int) -> tuple[int, int]:
-    """The first and the last time that a recording tells, on its own clock."""
+    """Returns the first and the last time that a recording tells, on its own clock."""
     times = [
         int(column.ts[nth]) for column in (recording.samples, recording.switches) if len(column) for nth in (0, -1)
     ]
@@ -254,7 +254,7 @@ def _lives(
     switch_rows: dict[tuple[int, int], Array],
     recording: Recording,
 ) -> Iterator[tuple[Life, Array, Array]]:
-    """The program's threads, with the rows of their samples and switches."""
+    """Yields the program's threads, with the rows of their samples and switches."""
     for tid in tids:
         key = program.number, tid
         lives = program.lives_of(tid)
@@ -310,12 +310,12 @@ class _KnownThreads:
         return any((id(process), thread.tid) in self._recorded for thread in process.threads)
 
     def is_recorded(self, process: Process, thread: Thread) -> bool:
-        """By another recording of the same time: each has its own process then."""
+        """Returns whether it was recorded by another recording of the same time: each has its own process then."""
         recorded = self._recorded.get((id(process), thread.tid), ())
         return any(one.start_ts <= thread.end_ts and thread.start_ts <= one.end_ts for one in recorded)
 
     def add(self, process: Process, thread: Thread) -> None:
-        """A thread of which a dump tells too is one thread with the tables of both."""
+        """Adds a thread. One of which a dump tells too is one thread with the tables of both."""
         of_dumps = self._of_dumps.get((id(process), thread.tid))
         known = of_dumps.pop(0) if of_dumps else thread
         self._recorded.setdefault((id(process), thread.tid), []).append(known)
@@ -342,7 +342,8 @@ def _default_thread_name(program: Program, tid: int, programs: Programs) -> str:
 def _known_processes(
     trace: TraceBuilder, recording: Recording, programs: Programs, known: _KnownThreads, offset_ns: int
 ) -> dict[int, Process]:
-    """The processes of the trace that dumps or earlier recordings have told of, by the number of the program."""
+    """Returns the processes of the trace that dumps or earlier recordings have told of, by the number of the
+    program."""
     found = _of_mapped_dumps(trace, recording, programs)
     for number, process in found.items():
         for thread in process.threads:
@@ -360,7 +361,8 @@ def _known_processes(
 
 
 def _of_mapped_dumps(trace: TraceBuilder, recording: Recording, programs: Programs) -> dict[int, Process]:
-    """In a container a dump calls its process by another number: it is the one that mapped the dump."""
+    """Gives processes the number of the program that mapped their dump. In a container a dump calls its process by
+    another number: it is the one that mapped the dump."""
     mapped = dumps_by_program(recording, programs)
     if not mapped:
         return {}
@@ -378,7 +380,7 @@ def _of_mapped_dumps(trace: TraceBuilder, recording: Recording, programs: Progra
 
 
 def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
-    """The rows of each number of a program and a thread, in their order."""
+    """Returns the rows of each number of a program and a thread, in their order."""
     if len(program) == 0:
         return {}
     key = np.ascontiguousarray(program).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
@@ -408,7 +410,7 @@ class ThreadLoader:
         return len(self.rows) + len(self.switch_rows)
 
     def reach(self, start: int, end: int) -> tuple[int, int]:
-        """The time from start to end, widened to the thread's own records."""
+        """Returns the time from start to end, widened to the thread's own records."""
         for ts in (self.recording.samples.ts[self.rows], self.recording.switches.ts[self.switch_rows]):
             if len(ts):
                 start, end = min(start, int(ts.min()) + self.offset_ns), max(end, int(ts.max()) + self.offset_ns)
@@ -453,7 +455,7 @@ class ThreadLoader:
 
 
 def _cpu_time(ts: Array, scheduling: Table) -> Array:
-    """How long the thread ran since its sample before; -1 for the first, and where nothing tells."""
+    """Returns how long the thread ran since its sample before; -1 for the first, and where nothing tells."""
     if len(scheduling) == 0 or len(ts) == 0:
         return np.full(len(ts), -1, np.int64)
     change, running = scheduling["ts"], scheduling["state"] == RUNNING

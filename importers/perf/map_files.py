@@ -83,7 +83,7 @@ class MapFiles:
                 self._report.note("map_of_other_number", n_listed[pid], where=path, detail=detail)
 
     def _others(self, known: set[str]) -> list[tuple[str, str]]:
-        """(path, what the user has named there)"""
+        """Returns (path, what the user has named there)."""
         folders = [
             (str(Path(path).parent), beside) for path, beside in paths_beside([self._source], self._folders, "-")
         ]
@@ -99,8 +99,8 @@ class MapFiles:
 
 
 def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
-    """(address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line. Only a line feed ends
-    it: names can have U+2028, U+0085 or 0x1c."""
+    """Yields (address, size, name) of each line of a perf-PID.map: hex, hex, and the rest of the line. Only a line feed
+    ends it: names can have U+2028, U+0085 or 0x1c."""
     for line in text.split("\n"):
         words = line.split(" ", 2)
         try:
@@ -112,7 +112,7 @@ def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _n_inside(lines: list[tuple[int, int, str]], addresses: Array) -> int:
-    """How many of the addresses (uint64) the lines list."""
+    """Returns how many of the addresses (uint64) the lines list."""
     if not lines:
         return 0
     begin = np.array([begin for begin, *_ in lines], np.uint64)

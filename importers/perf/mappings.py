@@ -31,8 +31,8 @@ class Held(NamedTuple):
 
 
 def files_held(maps: Sequence[Mmap], is_first: bool) -> list[Held]:
-    """The files in memory over time, by mapping. maps: of one address space, by time; is_first: whether it was there
-    before the recording. Then what is mapped first was there before: perf lists what it finds at its own time.
+    """Returns the files in memory over time, by mapping. maps: of one address space, by time; is_first: whether it was
+    there before the recording. Then what is mapped first was there before: perf lists what it finds at its own time.
 
     A mapping over the same content is what the kernel reports when the protection of pages changes, or when it merges
     neighbours.

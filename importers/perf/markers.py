@@ -81,7 +81,7 @@ RESERVED = frozenset({"ts", "dur", "stack", "flow", "cpu", "type"})
 
 
 def _key(field: Field) -> str:
-    """A marker has columns of its own."""
+    """Returns the name of a field's column: a marker has some columns of its own."""
     return f"_{field.name}" if field.name in RESERVED else field.name
 
 

@@ -77,9 +77,9 @@ class Library:
         return JITTED_OBJECT.fullmatch(self.name) is not None
 
     def addresses(self, offsets: Array) -> tuple[Array, Array]:
-        """(where the file's bytes at these offsets are loaded, relative to the lowest of them; which are loaded): both
-        arguments and addresses are uint64. What is not loaded stays an offset. Without the file, bytes are where
-        linkers put them that leave no gaps."""
+        """Returns (where the file's bytes at these offsets are loaded, relative to the lowest of them; which are
+        loaded): both arguments and addresses are uint64. What is not loaded stays an offset. Without the file, bytes
+        are where linkers put them that leave no gaps."""
         if self.binary is None:
             return offsets, np.ones(len(offsets), bool)
         relative = [self.binary.relative(offset) for offset in offsets.tolist()]
@@ -88,9 +88,9 @@ class Library:
         return np.where(loaded, np.array(found, np.uint64), offsets), loaded
 
     def found_at(self, offsets: Array, demangle: Demangler) -> tuple[list[int], list[Found]]:
-        """The addresses of the file's bytes at these offsets, as `addresses` says, and what is found there: no frames
-        where nothing is. Offsets are of instructions, or of the byte before a return address. Nobody calls what is in
-        NOT_CALLED: it is returned to at its first byte, and that is its address then."""
+        """Returns the addresses of the file's bytes at these offsets, as `addresses` says, and what is found there: no
+        frames where nothing is. Offsets are of instructions, or of the byte before a return address. Nobody calls what
+        is in NOT_CALLED: it is returned to at its first byte, and that is its address then."""
         addresses, loaded = self.addresses(offsets)
         nothing: Found = ([], 0)
         found = [nothing] * len(addresses)
@@ -109,7 +109,7 @@ class Library:
         return addresses.tolist(), found
 
     def _is_not_called(self, address: int) -> bool:
-        """By its instructions: files without a symbol table do not name it."""
+        """Returns whether nothing calls it, by its instructions: files without a symbol table do not name it."""
         codes = NOT_CALLED_CODE.get(self.binary.machine, ()) if self.binary is not None else ()
         return self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
 
@@ -129,14 +129,14 @@ class Library:
 
     @cached_property
     def file(self) -> LibraryFile:
-        """For look-ups, once symbols and binary are known."""
+        """Returns the file for look-ups, once symbols and binary are known."""
         from traceferry.symbolication.libraries import LibraryFile
 
         return LibraryFile(self.symbols, self.binary)
 
 
 def debug_link(binary: Binary) -> str:
-    """The name of the file with its debug information, as a stripped file has it; "" where it has none."""
+    """Returns the name of the file with its debug information, as a stripped file has it; "" where it has none."""
     try:
         found = binary.section(".gnu_debuglink")
     except FormatError:
@@ -191,7 +191,7 @@ class Natives:
         return library
 
     def note_problems(self) -> None:
-        """Of symbols, once everything was looked up."""
+        """Reports the problems of symbols, once everything was looked up."""
         from traceferry.symbolication.choose import note_problems
 
         self.demangle.note_kept(self._trace.report, "libraries")
@@ -220,8 +220,8 @@ class Natives:
     # ------------------------------------------------------------ the kernel
 
     def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
-        """(start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its modules,
-        (0, "") where nothing is found. start: as an offset, too."""
+        """Returns (start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its
+        modules, (0, "") where nothing is found. start: as an offset, too."""
         found = self._kernel_functions(mapped, offsets)
         self._n_nameless_in_kernel += sum(not name for _, name in found)
         return found
@@ -239,7 +239,7 @@ class Natives:
 
     @cached_property
     def _kernel(self) -> KernelSymbols | None:
-        """Of the kernel that runs here, if it is the one that was recorded."""
+        """Returns the symbols of the kernel that runs here, if it is the one that was recorded."""
         try:
             if self._is_this_machine and self._is_this_kernel:
                 self._trace.report.note("files_read", where=str(kallsyms.KALLSYMS), detail=str(kallsyms.KALLSYMS))
@@ -249,7 +249,8 @@ class Natives:
         return None
 
     def _note_kernel(self) -> None:
-        """Why nothing of the kernel has a name. That some of it has none is not noted: modules of another start."""
+        """Reports why nothing of the kernel has a name. That some of it has none is not noted: modules of another
+        start."""
         report, n = self._trace.report, self._n_nameless_in_kernel
         if not n or (self._kernel is not None and not self._kernel.is_empty):
             return
@@ -281,8 +282,9 @@ class Natives:
         return next(of_maps, "") or self._build_ids.get(KERNEL, "")
 
     def _vdso_build_id(self, mapped: Mmap) -> str:
-        """Of a vdso whose own is not recorded: the kernel has it in itself, so that this kernel's is that of a recorded
-        kernel of the same build. "" where that is not so, and for the vdso of 32-bit processes, which is another."""
+        """Returns the build id of a vdso whose own is not recorded: the kernel has it in itself, so that this kernel's
+        is that of a recorded kernel of the same build. "" where that is not so, and for the vdso of 32-bit processes,
+        which is another."""
         if mapped.path != vdso.PATH or mapped.start < 1 << 32 or not self._is_this_kernel:
             return ""
         return self._own_vdso_build_id
@@ -293,7 +295,7 @@ class Natives:
 
     @cached_property
     def _kernel_shift(self) -> int:
-        """How much higher the recorded kernel was loaded than it is now."""
+        """Returns how much higher the recorded kernel was loaded than it is now."""
         for mapped in self._maps:
             symbol = mapped.path.removeprefix(KERNEL)
             if mapped.pid == -1 and mapped.pgoff and symbol in KERNEL_REFERENCES and self._kernel is not None:
@@ -324,8 +326,8 @@ class Natives:
         self._n_entered = max(self._n_entered, n)
 
     def _find(self, mapped: Mmap, path: str, library: Library) -> None:
-        """What names the file's code, and the file. The user's files come first, then what can be found; where no build
-        id is recorded, after that of the recorded path, if a JIT compiler's code is in it."""
+        """Finds what names the file's code, and the file. The user's files come first, then what can be found; where no
+        build id is recorded, after that of the recorded path, if a JIT compiler's code is in it."""
         name, build_id = library.name, library.build_id
         is_jitted = not build_id and JITTED_OBJECT.fullmatch(name) is not None
         local = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
@@ -341,7 +343,8 @@ class Natives:
             library.binary, library.debug = self._binaries_of(found, own)
 
     def _given_for(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
-        """(symbols for a library: the user's, else those that can be found; why those of its name are refused)"""
+        """Returns (symbols for a library: the user's, else those that can be found; why those of its name are
+        refused)"""
         refusals: list[str] = []
         for find in (self._among_given, self._find_symbols):
             try:
@@ -360,8 +363,8 @@ class Natives:
         return FoundSymbols(symbols) if symbols is not None else None
 
     def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
-        """The ELF file of what was found, itself or another of that build; and that with its debug information, if it
-        is apart."""
+        """Returns the ELF file of what was found, itself or another of that build; and that with its debug information,
+        if it is apart."""
         from traceferry.symbolication.elf import ElfSymbols
 
         of_build = self._given.of_build(found.symbols.build_id) if self._given else []
@@ -374,7 +377,7 @@ class Natives:
 
     @cached_property
     def _given(self) -> SymbolIndex[Symbols] | None:
-        """What the user gives; files made of binaries before the binaries themselves."""
+        """Returns what the user gives; files made of binaries before the binaries themselves."""
         opened = [one for source in self._sources if (one := self._opened(source)) is not None]
         if not opened:
             return None
@@ -385,8 +388,8 @@ class Natives:
         return SymbolIndex(of_binaries)
 
     def _local(self, path: str, build_id: str) -> _Local:
-        """The recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that build.
-        Where no build id is recorded, only the user's trees are taken at their word."""
+        """Returns the recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that
+        build. Where no build id is recorded, only the user's trees are taken at their word."""
         differs = ""
         for place in self._places(path, build_id):
             local = self._at(place, build_id)
@@ -410,7 +413,7 @@ class Natives:
             yield str(folder / ("vdso" if path == vdso.PATH else "elf"))
 
     def _at(self, path: str, build_id: str) -> _Local:
-        """The file at a path, if it is of that build; "" is any."""
+        """Returns the file at a path, if it is of that build; "" is any."""
         if not build_id:
             return _Local(self._open_local(path))
         here: list[str] = []
@@ -425,8 +428,8 @@ class Natives:
         return _Local(source, detail)
 
     def _jitted_object(self, mapped: Mmap) -> _Local:
-        """What `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and nothing
-        else: another recording's file of that name has code of another size."""
+        """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
+        nothing else: another recording's file of that name has code of another size."""
         if not JITTED_OBJECT.fullmatch(Path(mapped.path).name):
             return _Local(None)
         source = self._open_local(mapped.path)

@@ -58,7 +58,7 @@ class Program:
         return self.exec_name or (main[-1].name if main else "")
 
     def lives_of(self, tid: int) -> Sequence[Life]:
-        """Those of a thread's number, one at least."""
+        """Returns the lives of a thread's number, one at least."""
         return self.lives.setdefault(tid, [Life(tid, self.start)])
 
 
@@ -93,17 +93,17 @@ class Programs:
         self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])[:-1]
 
     def of(self, pid: int) -> Sequence[Program]:
-        """Those of a process, by time."""
+        """Returns the programs of a process, by time."""
         return self._of_pid.get(pid, ())
 
     def at(self, pid: int, ts: int) -> Program | None:
-        """What the process ran at a time on the recording's clock; before its first program began, that one."""
+        """Returns what the process ran at a time on the recording's clock; before its first program began, that one."""
         programs = self.of(pid)
         nth = bisect_right(programs, ts, key=lambda program: program.start) - 1
         return programs[max(nth, 0)] if programs else None
 
     def numbers(self, pid: Array, ts: Array) -> Array:
-        """What `at` finds for many, all of which have a program: int32 places in `all`."""
+        """Returns what `at` finds for many, all of which have a program: int32 places in `all`."""
         nth = np.searchsorted(self._pids, np.ascontiguousarray(pid))
         found = self._first[nth]
         if len(self.all) > len(self.pids):
@@ -117,11 +117,11 @@ class Programs:
 
     @cached_property
     def of_samples(self) -> Array:
-        """What `numbers` finds for each sample of the recording."""
+        """Returns what `numbers` finds for each sample of the recording."""
         return self.numbers(self._samples.pid, self._samples.ts)
 
     def ancestors(self, program: Program, at_most: int) -> Iterator[tuple[Program, int]]:
-        """(program, until when its memory is that of the given one, too), from the given one on."""
+        """Yields (program, until when its memory is that of the given one, too), from the given one on."""
         until = NEVER
         for _ in range(at_most):
             yield program, until
@@ -139,7 +139,7 @@ class Programs:
         return programs[-1]
 
     def _begin(self, program: Program) -> None:
-        """What the process ran before ends, with all its threads."""
+        """Begins a program. What the process ran before ends, with all its threads."""
         programs = self._of_pid.setdefault(program.pid, [])
         for before in programs[-1:]:
             before.until = program.start
@@ -156,7 +156,7 @@ class Programs:
         program.lives[task.tid][-1].names.append((task.ts, task.name))
 
     def _fork(self, task: Fork) -> None:
-        """Of a process or, within one, of a thread."""
+        """Begins a process or, within one, a thread."""
         # Recorders before 4.20 do not mark what they found running, but it has no time either.
         if task.is_synthesised or (self._is_timed and task.ts == 0):
             self._latest(task.pid).lives_of(task.tid)

@@ -77,7 +77,7 @@ class Features:
 
     @property
     def mmap_len(self) -> int:
-        """How many bytes a COMPRESSED record stands for at most; 0 is unknown."""
+        """Returns how many bytes a COMPRESSED record stands for at most; 0 is unknown."""
         return self.compressed[-1] if self.compressed is not None else 0
 
 
@@ -236,6 +236,6 @@ class Recording:
     n_records: int
 
     def raw(self, sample: int) -> bytes:
-        """What PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""
+        """Returns what PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""
         at, size = int(self.samples.raw_at[sample]), int(self.samples.raw_size[sample])
         return bytes(self.stream[at : at + size]) if at >= 0 else b""

@@ -51,7 +51,7 @@ def records(
     extra: Sequence[tuple[str, memoryview]] = (),
     limit: Limit = DEFAULT_LIMIT,
 ) -> Iterator[str]:
-    """The records from `offset` on; what was compressed comes after everything that was not.
+    """Yields the records from `offset` on; what was compressed comes after everything that was not.
 
     Raises FormatError as `decode.read` does.
     """
@@ -156,7 +156,7 @@ def _user_record(kind: int, fields: Fields) -> Iterator[str]:
 
 
 def _words(fields: Fields, words: tuple[SampleType, ...], event: Event) -> Iterator[str]:
-    """Those that the event records."""
+    """Yields the words that the event records."""
     for word in words:
         if not word & event.sample_type:
             continue

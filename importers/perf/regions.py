@@ -64,8 +64,8 @@ class ResolvedIntervals(NamedTuple):
 
 
 def ended_by(code: Regions, files: Regions, since: Array) -> Regions:
-    """The code objects, each until a file is mapped over a part of it. since: int64 ns, when the content of each of the
-    files came there."""
+    """Returns the code objects, each until a file is mapped over a part of it. since: int64 ns, when the content of
+    each of the files came there."""
     order = np.argsort(code.begin, kind="stable")
     begin, end = code.begin[order], code.end[order]
     if not len(order):
@@ -85,16 +85,17 @@ def ended_by(code: Regions, files: Regions, since: Array) -> Regions:
 
 
 def held(regions: Regions, addresses: Array) -> tuple[Array, Array]:
-    """(first, last): the addresses that each region holds are addresses[first:last]. addresses: uint64, rising."""
+    """Returns (first, last): the addresses that each region holds are addresses[first:last]. addresses: uint64,
+    rising."""
     return np.searchsorted(addresses, regions.begin), np.searchsorted(addresses, regions.end)
 
 
 def resolved_intervals(
     regions: Regions, addresses: Array, first_ts: Array, last_ts: Array, budget: int = MAX_PAIRS
 ) -> tuple[ResolvedIntervals, int]:
-    """(what each address stands for from first_ts to last_ts, how many addresses are left out): of the regions that
-    hold an address at a time the highest layer's, and there the one that starts last. An address has one version at
-    least.
+    """Returns (what each address stands for from first_ts to last_ts, how many addresses are left out): of the regions
+    that hold an address at a time the highest layer's, and there the one that starts last. An address has one version
+    at least.
 
     addresses: uint64, rising; first_ts, last_ts: int64. Once `budget` pairs of a region and an address were looked at,
     the other addresses stand for nothing.
@@ -135,8 +136,8 @@ def _single(key: Array, region: Array) -> ResolvedIntervals:
 def _of_part(
     regions: Regions, first: Array, last: Array, part: slice, first_ts: Array, last_ts: Array
 ) -> ResolvedIntervals:
-    """Of some addresses. Most stand for one thing while they are asked for; the others are looked at one by one.
-    regions: by their start."""
+    """Returns what some of the addresses stand for. Most stand for one thing while they are asked for; the others are
+    looked at one by one. regions: by their start."""
     n = part.stop - part.start
     first, last = first.clip(part.start, part.stop) - part.start, last.clip(part.start, part.stop) - part.start
     count = last - first
@@ -176,7 +177,7 @@ def _of_part(
 def _timeline(
     regions: Regions, rows: Sequence[int], key: int, first_ts: int, last_ts: int
 ) -> Iterator[tuple[int, int, int, bool]]:
-    """(key, start, region, is_late) of one address. rows: the regions that hold it, by their start."""
+    """Yields (key, start, region, is_late) of one address. rows: the regions that hold it, by their start."""
     columns = (regions.start, regions.until, regions.layer, regions.kind)
     spans = list(zip(rows, *(column[rows].tolist() for column in columns), strict=True))
     stretches = list(_stretches(spans))
@@ -191,7 +192,7 @@ NOTHING = 0  # a kind: memory without a name
 
 
 def _stretches(spans: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """(from when, which region, whether its code is announced only later). spans: by their start."""
+    """Yields (from when, which region, whether its code is announced only later). spans: by their start."""
     before: Span | None = None
     begun = BEGINNING
     yield begun, -1, False
@@ -206,7 +207,7 @@ def _stretches(spans: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
 
 
 def _best_by_time(spans: Sequence[Span]) -> Iterator[tuple[int, Span | None]]:
-    """When regions begin or end, which one holds from then on."""
+    """Yields which region holds from each time on at which one begins or ends."""
     points = sorted({point for _, start, until, *_ in spans for point in (start, until) if point < NEVER})
     holding: list[tuple[int, int]] = []  # a heap of (-layer, -place); what has ended goes when it comes to the top
     nth = 0

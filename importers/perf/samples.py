@@ -35,7 +35,7 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
 
 
 def read_samples(stream: Stream, events: list[Event], table: EventTable, problems: list[Problem]) -> Samples:
-    """All readable samples. stream.sample_at holds their offsets afterwards."""
+    """Returns all readable samples. stream.sample_at holds their offsets afterwards."""
     absent = _absent_columns(events)
     n = len(stream.sample_at)
     columns = {name: np.empty(n, dtype) for name, dtype in COLUMNS.items() if name not in absent}
@@ -69,7 +69,7 @@ def _note_problems(decoder: SampleDecoder, problems: list[Problem]) -> None:
 
 
 def _absent_columns(events: list[Event]) -> dict[str, int]:
-    """Name → its only value."""
+    """Returns, by name, the columns that no event has, with their only values."""
     absent = {
         name: value for name, (bit, value) in ABSENT.items() if not any(bit in event.sample_type for event in events)
     }
@@ -77,8 +77,8 @@ def _absent_columns(events: list[Event]) -> dict[str, int]:
 
 
 def _chain_from(stream: Stream) -> int:
-    """The first offset where the machine would have a number, if all numbers of callchains are such; else -1. Records
-    without payloads are multiples of 8 long, but not all that a pipe begins with are."""
+    """Returns the first offset where the machine would have a number, if all numbers of callchains are such; else -1.
+    Records without payloads are multiples of 8 long, but not all that a pipe begins with are."""
     if stream.big != (sys.byteorder == "big"):
         return -1
     first = -np.frombuffer(stream.data, np.uint8).ctypes.data % 8
@@ -103,12 +103,13 @@ def _decode(decoder: SampleDecoder, stream: Stream) -> None:
 
 
 def _shrunk(chain: Array, n: int) -> Array:
-    """The buffer would hold chains that fill the samples: the rest of it is freed where stacks or payloads do."""
+    """Returns the first n entries of the buffer, which has space for chains that fill the samples: the rest of it is
+    freed where stacks or payloads do."""
     return chain[:n] if 2 * n >= len(chain) else chain[:n].copy()
 
 
 def _sort_by_time(columns: dict[str, Array]) -> None:
-    """Each column into the memory of one before it, as much memory is slower to get than to fill."""
+    """Sorts each column into the memory of one before it, as much memory is slower to get than to fill."""
     ts = columns["ts"]
     if bool((ts[1:] >= ts[:-1]).all()):
         return
@@ -124,7 +125,7 @@ def _sort_by_time(columns: dict[str, Array]) -> None:
 
 
 def _note_times(samples: Samples, problems: list[Problem]) -> None:
-    """Those without time come first."""
+    """Reports samples without time, which come first."""
     n = int(np.searchsorted(samples.ts, 0))
     if n:
         problems.append(Problem("time_unknown", n, int(samples.offset[:n].min())))

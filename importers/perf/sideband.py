@@ -221,7 +221,7 @@ def _deferred(stream: Stream, rows: Others, problems: list[Problem]) -> Deferred
 
 
 def _row(stream: Stream, kind: int, at: int, body_end: int, misc: int, ts: int) -> Row | None:
-    """None where the body is too short."""
+    """Reads a record; None where the body is too short."""
     layout = LAYOUTS[stream.big][kind]
     text_at = at + RECORD_HEADER_SIZE + layout.size
     if body_end < text_at:

@@ -167,7 +167,7 @@ class Memory:
                 self._maps_by_program.setdefault(program.number, []).append(mapped)
 
     def regions(self, space: int, addresses: Array) -> Regions:
-        """Those of a space, of which any that holds one of the addresses (uint64, rising) is there."""
+        """Returns the regions of a space, of which any that holds one of the addresses (uint64, rising) is there."""
         if space == OTHER_SPACE:
             return self._endings()
         if space == KERNEL_SPACE:
@@ -188,7 +188,7 @@ class Memory:
         return len(self._natives.libraries)
 
     def ending(self, name: str) -> int:
-        """The address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
+        """Returns the address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
         return self._ending_at.setdefault(name, FIRST_ENDING + len(self._ending_at))
 
     def note_nameless(self, space: int, addresses: Array) -> None:
@@ -243,7 +243,8 @@ class Memory:
         return max(end, min(*behind, TOP, mapped.start + KERNEL_SIZE))
 
     def _mapped(self, program: Program) -> _Mapped:
-        """The children of a process that map nothing of their own have the same until they end."""
+        """Returns what a program has mapped. The children of a process that map nothing of their own have the same
+        until they end."""
         maps, key = self._maps_of(program)
         found = self._known_mapped.get(key)
         if found is None:
@@ -270,7 +271,7 @@ class Memory:
         return _Mapped(files, [maps[one.nth] for one in held_by], since, code, objects)
 
     def _named(self, regions: Regions, maps: Sequence[Mmap], program: Program, addresses: Array) -> Regions:
-        """The regions while the program runs; those that hold an address with their libraries."""
+        """Returns the regions while the program runs; those that hold an address with their libraries."""
         until = np.minimum(regions.until, self._until(program))
         regions = regions._replace(until=until, kind=regions.kind.copy(), owner=regions.owner.copy())
         for nth in _holding(regions, addresses):
@@ -279,18 +280,18 @@ class Memory:
         return regions
 
     def _traced(self, ts: int) -> int:
-        """A time of the recording on the trace's clock."""
+        """Returns a time of the recording on the trace's clock."""
         return ts + self.offset_ns if BEGINNING < ts < NEVER else ts
 
     def _listed(self, program: Program) -> Regions:
-        """Of a perf-PID.map, its own and those of the programs of which it began as a copy. What it lists itself comes
-        first."""
+        """Returns the regions that a perf-PID.map lists, its own and those of the programs of which it began as a copy.
+        What it lists itself comes first."""
         owners = [owner for owner, _ in self.programs.ancestors(program, MAX_ANCESTORS)]
         return joined([regions_of([]), *(self._listed_by(owner) for owner in reversed(owners))])
 
     def _listed_by(self, program: Program) -> Regions:
-        """What a program can have listed: a file that is older is of another process with its number. Compilers write
-        the same names there as into a jitdump."""
+        """Returns what a program can have listed: a file that is older is of another process with its number. Compilers
+        write the same names there as into a jitdump."""
         listed = self._lists.get(program.pid)
         if listed is None:
             found = self._map_files.of(program.pid)
@@ -312,12 +313,12 @@ class Memory:
         return regions_of([])
 
     def _unix_ns(self, ts: int) -> int | None:
-        """The Unix time of one of the recording's, None where that is not known."""
+        """Returns the Unix time of one of the recording's, None where that is not known."""
         zero = self._trace.clock.unix_zero_ns if self._trace.clock is not None else None
         return self._traced(ts) + zero if zero is not None and BEGINNING < ts < NEVER else None
 
     def mapping_at(self, pid: int, ts: int, address: int) -> Mmap | None:
-        """What holds an address at a time on the trace's clock. What is mapped first was there before."""
+        """Returns what holds an address at a time on the trace's clock. What is mapped first was there before."""
         program = self.programs.at(pid, ts - self.offset_ns)
         maps, _ = self._maps_of(program) if program is not None else ((), None)
         holding = [one for one in maps if one.start <= address < one.start + one.length]
@@ -327,8 +328,8 @@ class Memory:
         return holding[0] if holding else None
 
     def _maps_of(self, program: Program) -> tuple[list[Mmap], tuple[int, int]]:
-        """(mappings by time: a fork's child begins with its parent's; what stands for them: the last program that
-        mapped any of them, and how many of these)"""
+        """Returns (mappings by time: a fork's child begins with its parent's; what stands for them: the last program
+        that mapped any of them, and how many of these)"""
         parts = [
             (owner, [one for one in self._maps_by_program.get(owner.number, ()) if one.ts <= until])
             for owner, until in self.programs.ancestors(program, MAX_ANCESTORS)
@@ -337,7 +338,7 @@ class Memory:
         return [mapped for _, part in reversed(parts) for mapped in part], key
 
     def _until(self, program: Program) -> int:
-        """When a program ends, on the trace's clock."""
+        """Returns when a program ends, on the trace's clock."""
         return self._traced(program.until)
 
     # ------------------------------------------------------------ what was compiled
@@ -363,7 +364,8 @@ class Memory:
 
     @cached_property
     def _mappings_by_owner(self) -> tuple[dict[str, Array], dict[int, Array]]:
-        """Rows of the trace's code mappings that have a size: by dump; and by program, of dumps that none maps."""
+        """Returns rows of the trace's code mappings that have a size: by dump; and by program, of dumps that none
+        maps."""
         trace = self._trace
         code = trace.code_mappings["code"]
         if len(code) == 0:
@@ -398,7 +400,7 @@ class Memory:
 
 
 def _parted(maps: Sequence[Mmap]) -> tuple[list[Mmap], list[Mmap]]:
-    """(mappings, what `perf inject --jit` put over them)"""
+    """Returns (mappings, what `perf inject --jit` put over them)"""
     # A process that forks passes all of its mappings on: these are as many as mappings and processes multiplied.
     is_object = [JITTED_OBJECT.fullmatch(one.path.rpartition("/")[2]) is not None for one in maps]
     return (

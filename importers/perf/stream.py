@@ -51,8 +51,8 @@ class Stream:
 def open_stream(
     data: memoryview, header: Header, begin: int, end: int, extra: Sequence[tuple[str, memoryview]] = ()
 ) -> Stream:
-    """The records that are not compressed. begin, end: where they are in `data`; extra: the other files of a directory,
-    which hold nothing else."""
+    """Finds the records that are not compressed. begin, end: where they are in `data`; extra: the other files of a
+    directory, which hold nothing else."""
     stream = Stream(data, header.big)
     spans = [Span("data", begin, min(end, len(data)))]
     if extra:
@@ -173,8 +173,8 @@ def compressed_payload(data: memoryview, header: Header, at: int) -> memoryview:
 
 
 def record_headers(data: memoryview, header: Header, span: Span) -> Iterator[tuple[int, int, int, int, int]]:
-    """(offset, type, misc, size, bytes of raw data that follow) of each whole record, as RecordScanner finds them.
-    Where the span ends too early, a last one of type -1 has what is left as its size."""
+    """Yields (offset, type, misc, size, bytes of raw data that follow) of each whole record, as RecordScanner finds
+    them. Where the span ends too early, a last one of type -1 has what is left as its size."""
     at = span.begin
     while at < span.end:
         left = span.end - at

@@ -78,7 +78,7 @@ def _add(formats: dict[int, Format], system: str, text: bytes, wanted: Collectio
 
 
 def parse_format(system: str, text: str) -> Format | None:
-    """The text of a `format` file: "name: ", "ID: " and a line for each field. None without name or ID."""
+    """Parses the text of a `format` file: "name: ", "ID: " and a line for each field. None without name or ID."""
     name, number = "", None
     fields: list[Field] = []
     for line in text.split("\n"):
@@ -97,7 +97,7 @@ def parse_format(system: str, text: str) -> Format | None:
 
 
 def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Field]:
-    """Of a declaration in C, as "char prev_comm[16]" or "__data_loc char[] name"."""
+    """Returns the field of a declaration in C, as "char prev_comm[16]" or "__data_loc char[] name"."""
     match = NAME.search(declared) if len(declared) <= MAX_DECLARED else None
     if match is None or max(len(offset), len(size)) > MAX_DIGITS:
         return []
@@ -116,7 +116,8 @@ def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Fi
 
 
 def decode_fields(tracepoint: Format, raw: bytes, order: str) -> dict[str, int | str]:
-    """The tracepoint's own fields by name; without those that the bytes do not hold. Arrays of numbers are hex text."""
+    """Returns the tracepoint's own fields by name; without those that the bytes do not hold. Arrays of numbers are hex
+    text."""
     byteorder: Literal["big", "little"] = "big" if order == ">" else "little"
     values: dict[str, int | str] = {}
     for field in tracepoint.fields:

@@ -51,7 +51,8 @@ NO_INFORMATION = "(no unwind information: {})"
 def unwound(
     trace: TraceBuilder, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
 ) -> Samples:
-    """The samples with callchains that have what was unwound of their stacks. Some samples have copies of stacks.
+    """Returns the samples with callchains that have what was unwound of their stacks. Some samples have copies of
+    stacks.
 
     keep_apart: truncated stacks are put under a frame that gives the reason; their names go to memory.endings. where:
     the recording, for the report.
@@ -92,7 +93,7 @@ class _Run:
     # ------------------------------------------------------------ registers and dumps
 
     def by_machine(self, rows: Array) -> Iterator[tuple[UserStacks, Array]]:
-        """The stacks of each machine and set of registers, and the rows of the samples that have them."""
+        """Yields the stacks of each machine and set of registers, and the rows of the samples that have them."""
         samples, recording = self.recording.samples, self.recording
         data = np.frombuffer(recording.stream, np.uint8)
         masks = np.array([event.attr.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
@@ -159,7 +160,7 @@ class _Run:
         release(self.recording.stream, int(stacks.registers_at[piece].min()), end)
 
     def _changes(self, machine: Machine, big: bool, numbers: set[int]) -> list[tuple[int, int, Program | _Mapping]]:
-        """By time, of the programs and of those whose memory they began with."""
+        """Returns the changes of memory by time, of the programs and of those whose memory they began with."""
         programs = self.memory.programs
         wanted = {
             one.number for number in numbers for one, _ in programs.ancestors(programs.all[number], MAX_ANCESTORS)
@@ -259,7 +260,7 @@ class _Run:
         return library.name, "the file has none for this code, and there is no frame pointer"
 
     def endings(self, parts: Sequence[_Part], memory: Memory) -> dict[int, Array]:
-        """For each part (by its place) the address under which each of its stacks stands, 0 for none."""
+        """Returns, for each part (by its place), the address under which each of its stacks stands, 0 for none."""
         found: dict[int, Array] = {}
         for nth, part in enumerate(parts):
             end, module = part.chains.end, part.chains.module
@@ -298,7 +299,7 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 
 
 def _replacement(samples: Samples, part: _Part, ending: Array | None) -> Replacement:
-    """What perf itself found by frame pointer counts where unwinding found no caller."""
+    """Returns the new callchains. What perf itself found by frame pointer counts where unwinding found no caller."""
     recorded, n_kernel, n_user = before_user(samples, part.rows)
     n_frames = np.diff(part.chains.first)
     keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
@@ -312,8 +313,8 @@ def _replacement(samples: Samples, part: _Part, ending: Array | None) -> Replace
 
 
 def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> tuple[Array, Array]:
-    """(chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where there is
-    an ending, a marker and its address."""
+    """Returns (chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where
+    there is an ending, a marker and its address."""
     n_frames = np.diff(chains.first)
     is_interrupted = chains.how == How.BY_SIGNAL
     # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.

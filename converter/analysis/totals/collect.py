@@ -110,8 +110,8 @@ def collect(
     progress: Callable[[int], None] = lambda _: None,
     details: Details | None = None,
 ) -> Collected:
-    """The sums of a trace. trees, details: where to add the call trees and what a comparison needs, too; progress:
-    called with the number of records done.
+    """Returns the sums of a trace. trees, details: where to add the call trees and what a comparison needs, too;
+    progress: called with the number of records done.
 
     Loads each thread once; a thread's tables are gone through in pieces, once, or twice with trees.
     """

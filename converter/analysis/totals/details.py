@@ -24,7 +24,7 @@ OFF_CPU = (WAITING, PREEMPTED)
 
 
 def name_pattern(name: str) -> str:
-    """A name of a thread or process without its numbers: "worker 12" and "worker 3" are "worker N"."""
+    """Returns a name of a thread or process without its numbers: "worker 12" and "worker 3" are "worker N"."""
     return NUMBERS.sub("N", name)
 
 
@@ -87,8 +87,8 @@ class Details:
 
 
 def retained_by_class(trace: Trace) -> dict[str, list[int]]:
-    """By class, of the last heap snapshot of each process: objects, bytes, bytes that they keep alive. Of objects that
-    hold others of their class only the outermost count for these."""
+    """Returns, by class of the last heap snapshot of each process, objects, bytes, bytes that they keep alive. Of
+    objects that hold others of their class only the outermost count for these."""
     trace, found = trace.opened(), dict[str, list[int]]()
     for process in trace.processes:
         if not process.heap_snapshots:

@@ -47,7 +47,7 @@ class Rows:
         return replace(self, keys=tuple(distinct), amounts=summed)
 
     def of_pairs(self, rows: Iterable[tuple[Key, Any]]) -> Rows:
-        """The same, of (key, amounts)."""
+        """Returns the same, of (key, amounts)."""
         pairs = list(rows)
         return self.of([key for key, _ in pairs], [amounts for _, amounts in pairs])
 
@@ -79,7 +79,7 @@ class Amounts:
 
     @classmethod
     def joined(cls, parts: Iterable[tuple[Array, Array, Array]]) -> Amounts:
-        """Of (node, measure, value), in their order."""
+        """Joins parts of (node, measure, value), in their order."""
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         return cls(columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2]) if columns else cls()
 
@@ -113,7 +113,7 @@ class Tree:
         return cls(tuple(names), parents, keys, tuple(units), summed)
 
     def amounts(self, measure: Key) -> tuple[Array, Array]:
-        """(int32, rising: the nodes that have something of a measure themselves; int64: how much)"""
+        """Returns (int32, rising: the nodes that have something of a measure themselves; int64: how much)"""
         place = self._places.get(measure, len(self.measures))
         start, end = np.searchsorted(self.own.measure, (place, place + 1))
         return self.own.node[start:end], self.own.value[start:end]
@@ -178,12 +178,12 @@ class Totals:
 
 
 def merged(parts: Sequence[Totals]) -> Totals:
-    """The totals of all parts together; the order of the parts does not matter."""
+    """Returns the totals of all parts together; the order of the parts does not matter."""
     return Totals().merged(*parts)
 
 
 def portable(collected: Collected) -> Totals:
-    """The totals of one trace. Functions with equal name, file, line and kind are one."""
+    """Returns the totals of one trace. Functions with equal name, file, line and kind are one."""
     trace, none = collected.trace, Totals()
     by_func = collected.by_func()
     seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
@@ -217,7 +217,7 @@ def _measure(series: Series) -> Key:
 
 
 def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | None]) -> Tree:
-    """The call paths with a measure for each value of measure_of; series of which it is None are left out."""
+    """Returns the call paths with a measure for each value of measure_of; series of which it is None are left out."""
     measures: dict[Key, int] = {}
     own = []
     for series in trees.series:
@@ -278,7 +278,8 @@ def _sites(collected: Collected) -> Rows:
 
 
 def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
-    """By function and tier: code objects, their bytes, samples, and when the last one was loaded, since the start."""
+    """Returns, by function and tier, code objects, their bytes, samples, and when the last one was loaded, since the
+    start."""
     trace = collected.trace
     strings, code, names = trace.strings, trace.code, trace.tiers["name"]
     loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
@@ -296,7 +297,7 @@ def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
 
 
 def thread_names(trace: Trace) -> list[list[str]]:
-    """Of each process the names, without numbers, of its threads, as `Series.thread` counts these."""
+    """Returns for each process the names, without numbers, of its threads, as `Series.thread` counts these."""
     return [
         [name_pattern(thread.name) for thread in process.threads if not thread.sample_unit]
         for process in trace.processes
@@ -304,7 +305,7 @@ def thread_names(trace: Trace) -> list[list[str]]:
 
 
 def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
-    """(name, file, line, kind, category, tier, inlined) of each key of the trees."""
+    """Returns (name, file, line, kind, category, tier, inlined) of each key of the trees."""
     categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
     return [
         (
@@ -318,7 +319,7 @@ def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
 
 
 def functions_of(trace: Trace, category: str) -> frozenset[Key]:
-    """The functions that have frames of a category, as (name, file, line, kind)."""
+    """Returns the functions that have frames of a category, as (name, file, line, kind)."""
     names = [trace.strings[name] for name in trace.categories["name"].tolist()]
     wanted = [nth for nth, name in enumerate(names) if name == category]
     funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
@@ -326,7 +327,7 @@ def functions_of(trace: Trace, category: str) -> frozenset[Key]:
 
 
 def _function(trace: Trace, func: int) -> Key:
-    """(name, file, line, kind); "" and 0 are unknown."""
+    """Returns (name, file, line, kind); "" and 0 are unknown."""
     funcs, strings = trace.funcs, trace.strings
     source = int(funcs["source"][func])
     path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
@@ -339,14 +340,14 @@ def _order(key: Key) -> list[tuple[str, Any]]:
 
 
 def _sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
-    """The distinct keys, sorted, and the place of each given one among them."""
+    """Returns the distinct keys, sorted, and the place of each given one among them."""
     distinct = sorted(set(keys), key=_order)
     place = {key: nth for nth, key in enumerate(distinct)}
     return distinct, np.array([place[key] for key in keys], np.int32)
 
 
 def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
-    """(the new node of each, and the parents and frames of the new nodes), level by level."""
+    """Returns (the new node of each, and the parents and frames of the new nodes), level by level."""
     n = len(parent)
     node_of = np.zeros(n, np.int64)
     by_depth = np.argsort(depth := depths(parent), kind="stable")

@@ -26,7 +26,7 @@ class SampleTotals:
         self._of_stack = counts
 
     def by_func(self) -> tuple[Array, Array]:
-        """(samples, total samples) of each func."""
+        """Returns (samples, total samples) of each func."""
         trace, n = self._trace, len(self._of_stack)
         n_funcs = len(trace.funcs)
         func = trace.frames["func"][trace.stacks["frame"][:n]]
@@ -35,7 +35,7 @@ class SampleTotals:
         return own.astype(np.int64), inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)
 
     def by_tier(self) -> dict[tuple[int, int], int]:
-        """By function and tier, rows of the trace, -1 is no tier: how many samples end there."""
+        """Returns, by function and tier (rows of the trace, -1 is no tier), how many samples end there."""
         trace, n = self._trace, len(self._of_stack)
         frame = trace.stacks["frame"][:n]
         func, tier = trace.frames["func"][frame], trace.frames["tier"][frame]
@@ -72,11 +72,11 @@ class AllocationTotals:
         return total_amounts(of_class[:, AMOUNTS])
 
     def by_stack(self, trace: Trace) -> Array:
-        """The amounts of each stack that allocated; its leaf is the class."""
+        """Returns the amounts of each stack that allocated; its leaf is the class."""
         return self._by_stack[1 : len(trace.stacks) + 1]
 
     def by_site(self, trace: Trace) -> Array:
-        """The amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
+        """Returns the amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
         n = len(self.by_stack(trace)) + 1
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
         return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack[:n].T], axis=1)
@@ -93,7 +93,7 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
 
 
 def _by_row(row: Array, amounts: Array) -> Array:
-    """The sums of amounts of the same row."""
+    """Returns the sums of amounts of the same row."""
     n = int(row.max(initial=0)) + 1
     return np.stack([sums.total_by(row, column, n) for column in amounts.T], axis=1)
 
@@ -104,7 +104,7 @@ def total_amounts(amounts: Array) -> Array:
 
 
 def _summed(one: Array, other: Array) -> Array:
-    """The sum of two arrays of amounts; a row that one of them lacks is zero."""
+    """Returns the sum of two arrays of amounts; a row that one of them lacks is zero."""
     summed = np.zeros((max(len(one), len(other)), 4), np.int64)
     summed[: len(one)] = one
     summed[: len(other)] = sums.plus(summed[: len(other)], other)
@@ -180,13 +180,13 @@ def _group_of_row(table: Table, keys: tuple[str, ...]) -> Array:
 
 
 def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) -> list[int]:
-    """The rows by falling values of the columns; ties go by name, then by row."""
+    """Returns the rows by falling values of the columns; ties go by name, then by row."""
     values = {row: tuple(-int(column[row]) for column in columns) for row in rows.tolist()}
     return sorted(values, key=lambda row: (values[row], name(row), row))
 
 
 def code_by_tier(trace: Trace) -> dict[str, tuple[int, int]]:
-    """(code objects, their bytes) by the tier's name."""
+    """Returns (code objects, their bytes) by the tier's name."""
     tier, size = trace.code["tier"], trace.code["size"]
     names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
     by_name: dict[str, tuple[int, int]] = {}

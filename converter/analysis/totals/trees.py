@@ -38,7 +38,7 @@ class Keys:
         return np.array(list(self._index), np.int32).reshape(-1, len(KEY_COLUMNS))
 
     def update(self) -> Array:
-        """The key of each frame that the trace has by now."""
+        """Returns the key of each frame that the trace has by now."""
         known = len(self.of_frame)
         if len(self._trace.frames) > known:
             frames = self._trace.frames
@@ -117,7 +117,7 @@ class Trees:
     # ------------------------------------------------------------ what is added
 
     def add(self, process: int, thread: int, data: ThreadData) -> None:
-        """The tables of a thread."""
+        """Adds the tables of a thread."""
         self._add_calls(process, thread, data.calls)
         self._add_samples(process, thread, data.samples)
         self._add_allocations(process, thread, data.allocations)
@@ -125,7 +125,7 @@ class Trees:
         self._finish()
 
     def add_view(self, process: int, thread: Thread, data: ThreadData) -> None:
-        """A table of sizes that is shown as a thread: a measure of its own, without times."""
+        """Adds a table of sizes that is shown as a thread: a measure of its own, without times."""
         measure = Measure(thread.name, thread.sample_unit, is_timed=False)
         for piece in data.samples.pieces():
             self._add_stacks(self._one(process, -1, measure), piece, np.zeros(len(piece), np.int64), piece["weight"])
@@ -213,7 +213,7 @@ class Trees:
         return bucket
 
     def _ends(self) -> Array:
-        """Where the buckets of time end."""
+        """Returns where the buckets of time end."""
         if len(self._end_of_bucket) != self.n_buckets:
             start, width = self._trace.start_ts, self.width_ns
             ends = [min(start + (i + 1) * width, LARGEST) for i in range(self.n_buckets)]
@@ -221,7 +221,7 @@ class Trees:
         return self._end_of_bucket
 
     def _nodes_of_stacks(self) -> Array:
-        """The node of each stack that the trace has by now."""
+        """Returns the node of each stack that the trace has by now."""
         first = len(self._node_of_stack)
         if len(self._trace.stacks) > first:
             stacks, key_of_frame = self._trace.stacks, self.keys.update()
@@ -250,7 +250,8 @@ class Trees:
     # ------------------------------------------------------------ what comes out
 
     def coarser(self, most: int) -> tuple[int, int, int]:
-        """(number of buckets, their length in ns, how often each two become one so that they are at most so many)"""
+        """Returns (number of buckets, their length in ns, how often each two become one so that they are at most so
+        many)"""
         n, width_ns, halvings = self.n_buckets, self.width_ns, 0
         while n > most:
             n, width_ns, halvings = (n + 1) // 2, min(2 * width_ns, LARGEST), halvings + 1
@@ -276,7 +277,7 @@ def _n_amounts(series: list[Series]) -> int:
 
 
 def nearest_kept(parent: Array, is_kept: Array) -> Array:
-    """For each node itself or the nearest one above that is kept, -1 is none."""
+    """Returns for each node itself or the nearest one above that is kept, -1 is none."""
     at = np.where(is_kept, np.arange(len(parent)), parent)
     while True:
         further = np.where((at >= 0) & ~is_kept[at], at[at], at)
