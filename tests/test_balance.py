@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,9 @@ from traceferry.model import (
     StreamedTable,
     Table,
 )
+from traceferry.timeline._balance import MISSING_ENTER
+from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
 from traceferry.timeline.balance import Balancer, Raw, RecordedCalls, add_in_place
 from traceferry.timeline.paths import CallPaths, SampleTimes
 
@@ -219,3 +223,33 @@ def test_call_paths(rows: list[Row], sizes: list[int], longest: int) -> None:
     assert [(int(ts), int(ns)) for piece in times.pieces() for ts, ns in zip(*piece, strict=True)] == [
         (ts, end - ts if path >= 0 else 0) for (ts, path), end in zip(samples, ends, strict=True)
     ]
+
+
+def test_columns_that_do_not_fit() -> None:
+    """Whatever Python code hands over: no read or write outside of arrays."""
+    ts, index, flags = np.arange(4), np.zeros(4, np.int32), np.array([0, 0, 1, 1], np.uint8)
+    short, negative, none = flags[:3], index - 1, np.zeros(0, np.int64)
+    limits, leaves = np.array([1]), flags[::-1].copy()
+    for misuse in (
+        lambda: Balancer().add(Raw(ts, index, index, short), 1),
+        lambda: Balancer().add(Raw(ts, negative, index, flags), 1),
+        lambda: Balancer().add(Raw(ts, index + 1, index, flags), 1),
+        lambda: Balancer(0).add_in_place(ts, index, index.copy(), short, 1),
+        lambda: Balancer(0).add_in_place(ts, negative, index.copy(), leaves, 1),
+        lambda: Balancer(0).add_in_place(ts, index, index.copy(), flags, 0),
+        lambda: Balancer().add_in_place(ts, index, index.copy(), flags, 1),
+        lambda: Balancer(notes_orphans=True, missing=np.zeros(1, MISSING_ENTER)),
+        lambda: OpenCalls().within(ts, index, short, 0, 9),
+        lambda: OpenCalls().lasting(ts, index, leaves, 0),
+        lambda: OpenCalls().count_lasting(ts, flags, limits, none),
+        lambda: OpenCalls().add_up(ts, index, flags, index[:0], np.zeros(1, FUNC_SUMS)),
+        lambda: OpenCalls().add_up(ts, index, flags, index, np.zeros(0, FUNC_SUMS)),
+        lambda: OpenCalls().add_up(ts, negative, flags, index, np.zeros(1, FUNC_SUMS)),
+        lambda: PathWalk(CallPaths(), 9).add(ts, index, short),
+        lambda: PathWalk(CallPaths(), 9).add(ts, index, leaves),
+        lambda: CallPaths().append(index, index[:3]),
+        lambda: TimePacker().add(ts, index[:3]),
+        lambda: unpack_times(np.full(2, 0xFFFF, np.uint16), limits, 0),
+    ):
+        with pytest.raises(ValueError, match=r"balanced|lengths?|key|pass|start"):
+            misuse()

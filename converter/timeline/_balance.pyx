@@ -7,7 +7,7 @@ note the leaves without an enter, and a second pass takes the enters that are mi
 cimport cython
 import numpy as np
 
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -225,16 +225,17 @@ cdef class Balancer:
 
     cdef bint has_keys(self, const int32_t[::1] key) noexcept nogil:
         """Whether the calls of all these keys can be counted."""
-        cdef int32_t smallest = 0
-        cdef int32_t largest = -1
+        cdef uint32_t largest = 0
+        cdef uint32_t number
         cdef Py_ssize_t i
         for i in range(key.shape[0]):
-            largest = key[i] if key[i] > largest else largest
-            smallest = key[i] if key[i] < smallest else smallest
-        return smallest >= 0 and largest < self.n_keys
+            number = key[i]  # a negative one is too large
+            largest = number if number > largest else largest
+        return largest < self.n_keys or key.shape[0] == 0
 
     def add_in_place(
-        self, const int64_t[::1] ts, const int32_t[::1] key, int32_t[::1] frame, const uint8_t[::1] flags
+        self, const int64_t[::1] ts, const int32_t[::1] key, int32_t[::1] frame, const uint8_t[::1] flags,
+        Py_ssize_t n_keys
     ):
         """Adds rows up to the first that is not regular, and returns how many rows that are: `frame` becomes that of
         the calls. For a balancer that has a start and notes and misses nothing.
@@ -248,12 +249,14 @@ cdef class Balancer:
         cdef Py_ssize_t q
         cdef int64_t now = self.now
         cdef int leaves
-        self.reserve(n, 0)
+        self.reserve(n, n_keys)
         cdef OpenCall* calls = self.open_calls
         if key.shape[0] != n or frame.shape[0] != n or flags.shape[0] != n:
             raise ValueError("Balancer: columns of several lengths")
         if self.notes_orphans or self.missing.shape[0] or not self.has_start:
             raise ValueError("Balancer: calls are balanced in place where there is a start, and nothing is missing")
+        if not self.has_keys(key):
+            raise ValueError("Balancer: a key that is negative or not below n_keys")
         with nogil:
             while i < n and not self.counting:
                 # LEAVE is 1. The same for enters and leaves: a branch between them would often be guessed wrong.

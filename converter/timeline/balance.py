@@ -51,7 +51,7 @@ def add_in_place(balancer: Balancer, raw: Raw, n_keys: int) -> Table:
     become those of the calls, if all rows nest."""
     parts = list[Table]()
     while len(raw.ts):
-        done = balancer.add_in_place(*raw[:4])
+        done = balancer.add_in_place(*raw[:4], n_keys)
         parts.append(Table(CALLS, {name: getattr(raw, name)[:done] for name in CALL_COLUMNS}))
         if done < len(raw.ts):
             parts.append(balancer.add(Raw(*(column[done : done + IRREGULAR_PIECE] for column in raw)), n_keys))
