@@ -1,10 +1,11 @@
 from typing import NamedTuple, Self, final
 
-from numpy import int32, int64, uint64
+from numpy import dtype, int32, int64, uint64, void
 from numpy.typing import NDArray
 
 FIRST_WITH_PLACES: int
 MOST_PLACES: int
+SLOT: dtype[void]
 
 class Found(NamedTuple):
     number: NDArray[int64]

@@ -6,7 +6,6 @@ something was allocated everywhere.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
 from typing import NamedTuple
 
@@ -59,6 +58,10 @@ cdef struct Slot:
     uint32_t status
 
 
+cdef Slot a_slot
+SLOT = np.asarray(<Slot[:1]>&a_slot).dtype
+
+
 class Found(NamedTuple):
     """Objects: their numbers (int64) and sites (int32); -1: not one of those allocated."""
 
@@ -79,13 +82,15 @@ cdef class ObjectTracker:
     more objects than int32 can number.
     """
 
-    cdef Slot* slots
+    cdef Slot[::1] table
+    cdef Slot* slots  # its first
     cdef int32_t[::1] died  # the event in which each object died
     cdef bint moves_recorded
     cdef readonly int64_t n_events
     cdef readonly Py_ssize_t n_slots
     cdef Py_ssize_t n_hashed
     cdef Py_ssize_t n_used
+    cdef Py_ssize_t most_used
     cdef uint64_t first_place
     cdef uint64_t n_places
     cdef int64_t n_objects
@@ -100,9 +105,6 @@ cdef class ObjectTracker:
         self.died = np.full(most, -1, np.int32)
         self.last_major = self.nursery_first = self.nursery_last = -1
         self.use_slots(FIRST_SLOTS, 0, 0)
-
-    def __dealloc__(self):
-        free(self.slots)
 
     # ------------------------------------------------------------ slots
 
@@ -165,7 +167,7 @@ cdef class ObjectTracker:
         self.set_life(slot, 0, VACATED)
 
     cdef inline bint is_full(self) noexcept nogil:
-        return self.n_used >= self.n_hashed // 4 * 3
+        return self.n_used >= self.most_used
 
     cdef int grow(self) except -1:
         """Makes a table in which at most half of the hashed slots are used. Where there are many objects, the places in
@@ -188,22 +190,21 @@ cdef class ObjectTracker:
 
     cdef int use_slots(self, Py_ssize_t n_hashed, uint64_t first_place, uint64_t n_places) except -1:
         """Enters the objects into a table of n_hashed slots and those of the places."""
-        cdef Slot* before = self.slots
+        cdef Slot[::1] before = self.table
         cdef Slot* slot
         cdef Py_ssize_t nth
         cdef Py_ssize_t n_before = self.n_slots
-        cdef Slot* slots = <Slot*>calloc(n_hashed + n_places, sizeof(Slot))
-        if slots == NULL:
-            raise MemoryError
-        self.slots, self.first_place, self.n_places = slots, first_place, n_places
+        # Large arrays of NumPy are in large pages, where the system has them: look-ups go all over the table.
+        self.table = np.zeros(n_hashed + n_places, SLOT)
+        self.slots, self.first_place, self.n_places = &self.table[0], first_place, n_places
         self.n_hashed, self.n_slots, self.n_used = n_hashed, n_hashed + n_places, 0
+        self.most_used = n_hashed // 4 * 3
         with nogil:
             for nth in range(n_before):
                 if before[nth].status > VACATED:
                     slot = self.find(before[nth].address)
                     self.enter(slot, before[nth].address, before[nth].number, before[nth].site)
                     self.set_life(slot, before[nth].since, before[nth].status)
-            free(before)
         return 0
 
     # ------------------------------------------------------------ events

@@ -1,22 +1,99 @@
 """See nodes.pxd."""
 
-cimport cython
 from libc.stdint cimport int32_t, int64_t
 
+import numpy as np
 
-@cython.final
+from traceferry.native.arrays import longer
+
+cdef enum:
+    FIRST_NODES = 1 << 10
+
+
 cdef class NodeTable:
-    def __cinit__(self, int32_t[::1] parent, int32_t[::1] key, int32_t[::1] slots, int64_t[::1] count):
-        """slots: the hash table of the nodes that are there."""
-        cdef Py_ssize_t room = parent.shape[0]
-        cdef Py_ssize_t size = slots.shape[0]
-        if (
-            key.shape[0] != room
-            or count.shape[0] != 1
-            or not 0 <= count[0] <= room
-            or size < 2 * room
-            or size == 0
-            or size & (size - 1)
-        ):
-            raise ValueError("NodeTable: an array has the wrong length")
-        self.parent, self.key, self.slots, self.count = parent, key, slots, count
+    def __cinit__(self, *arguments):
+        self.parents = self.keys = np.empty(0, np.int32)
+        self.resize(FIRST_NODES)
+
+    @property
+    def n(self):
+        """How many nodes there are."""
+        return self.n_nodes
+
+    @n.setter
+    def n(self, int32_t n):
+        """Says how many a loop has entered into the columns and slots."""
+        if not 0 <= n <= self.parents.shape[0]:
+            raise ValueError("NodeTable: more nodes than there is room for")
+        self.n_nodes = n
+
+    @property
+    def capacity(self):
+        return self.parents.shape[0]
+
+    @property
+    def parent(self):
+        return np.asarray(self.parents)[:self.n_nodes]
+
+    @property
+    def key(self):
+        return np.asarray(self.keys)[:self.n_nodes]
+
+    @property
+    def columns(self):
+        """The parents, keys and slots, with room for more, for loops that enter nodes."""
+        return np.asarray(self.parents), np.asarray(self.keys), np.asarray(self.slots)
+
+    def reserve(self, Py_ssize_t n):
+        """Makes room for n nodes."""
+        if n > self.parents.shape[0]:
+            self.resize(1 << (n - 1).bit_length())
+
+    def grow(self, Py_ssize_t size):
+        """Makes a table of that size, if it is larger."""
+        self.resize(max(size, self.parents.shape[0]))
+
+    def append(self, const int32_t[::1] parent, const int32_t[::1] key):
+        """Adds other pairs than there are, as they are."""
+        cdef int32_t first = self.n_nodes
+        cdef int32_t n = first + parent.shape[0]
+        if key.shape[0] != parent.shape[0]:
+            raise ValueError("NodeTable: columns of different lengths")
+        self.reserve(n)
+        self.parents[first:n] = parent
+        self.keys[first:n] = key
+        self.n_nodes = n
+        self.enter(first)
+
+    def intern_lists(self, const int32_t[::1] keys, const int64_t[::1] ends):
+        """Returns the nodes of lists of keys, int32, one list after the other, the root's key last in each; -1 of an
+        empty one."""
+        cdef Py_ssize_t n = ends.shape[0]
+        cdef Py_ssize_t nth
+        cdef int64_t begin = 0
+        cdef int64_t i
+        cdef int32_t node
+        found = np.empty(n, np.int32)
+        cdef int32_t[::1] nodes = found
+        for nth in range(n):
+            if not begin <= ends[nth] <= keys.shape[0]:
+                raise ValueError("NodeTable: a list outside the keys")
+            self.reserve(self.n_nodes + ends[nth] - begin)
+            node = -1
+            for i in range(ends[nth] - 1, begin - 1, -1):
+                node = self.intern(node, keys[i])
+            nodes[nth] = node
+            begin = ends[nth]
+        return found
+
+    cdef int resize(self, Py_ssize_t size) except -1:
+        self.parents, self.keys = longer(np.asarray(self.parents), size), longer(np.asarray(self.keys), size)
+        self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
+        self.enter(0)
+        return 0
+
+    cdef void enter(self, int32_t first) noexcept nogil:
+        """Enters the rows from `first` on into the slots."""
+        cdef int32_t i
+        for i in range(first, self.n_nodes):
+            intern_pair(self.parents, self.keys, self.slots, i, self.parents[i], self.keys[i])
