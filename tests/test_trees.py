@@ -17,8 +17,8 @@ from traceferry.analysis.totals._trees import (
     inclusive_by_row,
     mark_ancestors,
 )
-from traceferry.kernels.tables import Nodes
 from traceferry.model import Array
+from traceferry.native.nodes import NodeTable
 
 LEAVE = 1
 LARGEST = (1 << 63) - 1
@@ -65,7 +65,7 @@ def test_amounts_of_calls(calls: list[Call], ends: list[int], cut: int) -> None:
         np.array([call.frame for call in calls], np.int32),
         np.array([LEAVE * call.is_leave for call in calls], np.uint8),
     )
-    nodes = Nodes()
+    nodes = NodeTable()
     amounts = CallAmounts(np.array(ends, np.int64), nodes)
     parts = [amounts.add(*(column[:cut] for column in columns), key_of_frame)]
     parts += [amounts.add(*(column[cut:] for column in columns), key_of_frame), amounts.rest()]
@@ -91,7 +91,7 @@ def test_amounts_of_calls(calls: list[Call], ends: list[int], cut: int) -> None:
 
 def test_deep_calls_and_many_paths() -> None:
     """Deeper, and more paths, than there is room for at first."""
-    n, nodes = 3000, Nodes()
+    n, nodes = 3000, NodeTable()
     amounts = CallAmounts(np.array([1], np.int64), nodes)
     assert len(amounts.add(*calls_of([(nth, nth, 0) for nth in range(n)]), np.arange(n, dtype=np.int32))[0]) == 0
     bucket, node, ns, calls = amounts.rest()
@@ -110,14 +110,14 @@ def calls_of(rows: list[tuple[int, int, int]]) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("row", [(0, 0, LEAVE), (0, -1, 0), (0, 1, 0)], ids=["leave", "no frame", "frame too large"])
 def test_streams_that_are_not_balanced(row: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="not balanced"):
-        CallAmounts(np.array([1], np.int64), Nodes()).add(*calls_of([row]), np.zeros(1, np.int32))
+        CallAmounts(np.array([1], np.int64), NodeTable()).add(*calls_of([row]), np.zeros(1, np.int32))
 
 
 @examples(200)
 @given(FORESTS, st.lists(st.integers(0, 2), min_size=12, max_size=12), st.integers(0, 12))
 def test_stacks_become_nodes(prefix: Array, keys: list[int], cut: int) -> None:
     """The node of a stack has its path of keys; equal paths are one node, also of stacks that come later."""
-    n, nodes = len(prefix), Nodes()
+    n, nodes = len(prefix), NodeTable()
     key, found = np.array(keys[:n], np.int32), np.full(n, -1, np.int32)
     cut = min(cut, n)
     fold_stacks(prefix[:cut], key[:cut], 0, nodes, found[:cut])
@@ -191,7 +191,7 @@ def test_parents_that_are_not_smaller(parent: list[int]) -> None:
     bad, n = np.array(parent, np.int32), len(parent)
     zeros, node = np.zeros(n, np.int32), np.array([n - 1], np.int32)
     for call in (
-        lambda: fold_stacks(bad, zeros, 0, Nodes(), zeros.copy()),
+        lambda: fold_stacks(bad, zeros, 0, NodeTable(), zeros.copy()),
         lambda: add_to_ancestors(bad, np.zeros(n, np.int64)),
         lambda: add_parts_to_ancestors(bad, np.zeros(n)),
         lambda: mark_ancestors(bad, node, np.zeros(n, np.uint8), zeros.copy()),

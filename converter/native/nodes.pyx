@@ -20,13 +20,6 @@ cdef class NodeTable:
         """How many nodes there are."""
         return self.n_nodes
 
-    @n.setter
-    def n(self, int32_t n):
-        """Says how many a loop has entered into the columns and slots."""
-        if not 0 <= n <= self.parents.shape[0]:
-            raise ValueError("NodeTable: more nodes than there is room for")
-        self.n_nodes = n
-
     @property
     def capacity(self):
         return self.parents.shape[0]
@@ -38,11 +31,6 @@ cdef class NodeTable:
     @property
     def key(self):
         return np.asarray(self.keys)[:self.n_nodes]
-
-    @property
-    def columns(self):
-        """The parents, keys and slots, with room for more, for loops that enter nodes."""
-        return np.asarray(self.parents), np.asarray(self.keys), np.asarray(self.slots)
 
     def reserve(self, Py_ssize_t n):
         """Makes room for n nodes."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.kernels import tables_kernel
-from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, TraceBuilder
+from traceferry.native.nodes import NodeTable
 
 FIRST_NODES = 1 << 10
 
 
-class StackTable(Nodes):
+class StackTable(NodeTable):
     """The trace's stacks: pairs of a prefix and a frame."""
 
     def __init__(self, trace: TraceBuilder) -> None:
-        super().__init__()
         self._stacks = trace.stacks
         self.refresh()
 
@@ -36,8 +34,6 @@ class StackTable(Nodes):
 def intern_stacks(trace: TraceBuilder, frames: Array, lengths: Array) -> Array:
     """Returns the stacks of lists of frames one after the other, the innermost of each first: int32, -1 is none."""
     table = StackTable(trace)
-    stacks, ends, done = np.empty(len(lengths), np.int32), np.cumsum(lengths, dtype=np.int64), 0
-    while (done := tables_kernel.enter_lists(frames, ends, table.arrays, stacks, done)) < len(lengths):
-        table.grow(2 * table.n)
+    stacks = table.intern_lists(frames, np.cumsum(lengths, dtype=np.int64))
     table.publish()
     return stacks

@@ -15,20 +15,19 @@ from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
 from traceferry.importers.mono.walks import Sites, cut, site_pieces
-from traceferry.kernels.tables import Nodes
 from traceferry.model import ALLOCATIONS, Array, Table, TraceBuilder, rows_by_key
+from traceferry.native.nodes import NodeTable
 from traceferry.timeline.stacks import StackTable
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
 KEPT = 1 << 23
 
 
-class ClassSites(Nodes):
+class ClassSites(NodeTable):
     """Where allocated and of which type: pairs of a stack and the number of a type, numbered. All of a log are known
     when it is loaded."""
 
     def __init__(self, frames: Frames) -> None:
-        super().__init__()
         self._frames = frames
         self._class_name = np.empty(0, np.int32)
 

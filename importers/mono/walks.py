@@ -10,7 +10,6 @@ import numpy as np
 from traceferry.importers.mono._log import CallReader, SiteReader
 from traceferry.importers.mono.decode import N_LISTS, PIECE, Log, windows
 from traceferry.importers.mono.layout import SITED
-from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, Table
 from traceferry.native.nodes import NodeTable
 from traceferry.timeline.balance import Balancer, Raw, add_in_place
@@ -71,7 +70,7 @@ class Sites(NamedTuple):
 
 
 def site_pieces(
-    log: Log, buffers: Array, methods: MethodTable, types: MethodTable, stacks: StackTable, pairs: Nodes
+    log: Log, buffers: Array, methods: MethodTable, types: MethodTable, stacks: StackTable, pairs: NodeTable
 ) -> Iterator[Sites]:
     """Returns what happened on stacks in a thread's buffers, in pieces."""
     is_sited = np.zeros(256, np.uint8)
@@ -82,7 +81,7 @@ def site_pieces(
         while not is_done:
             stacks.refresh()
             pairs.reserve(pairs.n + 1)
-            is_done = reader.read(n_buffers, NodeTable(*stacks.arrays), NodeTable(*pairs.arrays))
+            is_done = reader.read(n_buffers, stacks, pairs)
             stacks.publish()
             if reader.wants_nodes:
                 stacks.grow(2 * stacks.n)

@@ -1,25 +1,18 @@
-from typing import Protocol, Self, TypeAlias, final, type_check_only
+from typing import Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceferry.native.nodes import NodeTable
+
 _Int32: TypeAlias = NDArray[np.int32]
 _Int64: TypeAlias = NDArray[np.int64]
 
-@type_check_only
-class Nodes(Protocol):
-    n: int
-    @property
-    def capacity(self) -> int: ...
-    @property
-    def arrays(self) -> tuple[_Int32, _Int32, _Int32, _Int64]: ...
-    def reserve(self, wanted: int) -> None: ...
-
-def fold_stacks(prefix: _Int32, key_of_stack: _Int32, first: int, nodes: Nodes, node_of_stack: _Int32) -> None: ...
+def fold_stacks(prefix: _Int32, key_of_stack: _Int32, first: int, nodes: NodeTable, node_of_stack: _Int32) -> None: ...
 
 @final
 class CallAmounts:
-    def __new__(cls, ends: _Int64, nodes: Nodes) -> Self: ...
+    def __new__(cls, ends: _Int64, nodes: NodeTable) -> Self: ...
     def add(
         self, ts: _Int64, frame: _Int32, flags: NDArray[np.uint8], key_of_frame: _Int32
     ) -> tuple[_Int32, _Int32, _Int64, _Int64]: ...

@@ -13,8 +13,8 @@ from traceferry.native.arrays import doubled, longer
 
 
 def fold_stacks(
-    const int32_t[::1] prefix not None, const int32_t[::1] key_of_stack not None, Py_ssize_t first, nodes,
-    int32_t[::1] node_of_stack not None
+    const int32_t[::1] prefix not None, const int32_t[::1] key_of_stack not None, Py_ssize_t first,
+    NodeTable nodes not None, int32_t[::1] node_of_stack not None
 ):
     """Adds the call paths of stacks to the nodes, and writes the node of each stack from `first` on, which must have
     been found for those before."""
@@ -22,7 +22,6 @@ def fold_stacks(
     if not 0 <= first <= n or key_of_stack.shape[0] != n or node_of_stack.shape[0] != n:
         raise ValueError("fold_stacks: an array has the wrong length")
     nodes.reserve(nodes.n + n - first)
-    cdef NodeTable table = NodeTable(*nodes.arrays)
     cdef Py_ssize_t i
     cdef int32_t parent
     cdef bint bad = False
@@ -32,7 +31,7 @@ def fold_stacks(
                 bad = True
                 break
             parent = node_of_stack[prefix[i]] if prefix[i] >= 0 else -1
-            node_of_stack[i] = table.intern(parent, key_of_stack[i])
+            node_of_stack[i] = nodes.intern(parent, key_of_stack[i])
     if bad:
         raise ValueError("fold_stacks: a stack with an invalid prefix")
 
@@ -45,7 +44,7 @@ cdef class CallAmounts:
     ends: where the buckets end, rising; what is after the last one counts for it; nodes: the call paths.
     """
 
-    cdef object _nodes
+    cdef NodeTable _nodes
     cdef const int64_t[::1] _ends
     # The nodes on the stack, and those of which the bucket has anything; what it has of each node, -1 in _calls is
     # nothing.
@@ -55,7 +54,7 @@ cdef class CallAmounts:
     cdef Py_ssize_t _depth, _bucket, _n_touched
     cdef int64_t _now
 
-    def __cinit__(self, const int64_t[::1] ends not None, nodes):
+    def __cinit__(self, const int64_t[::1] ends not None, NodeTable nodes not None):
         if ends.shape[0] < 1:
             raise ValueError("CallAmounts: there are no buckets")
         self._ends, self._nodes = ends, nodes
@@ -72,7 +71,7 @@ cdef class CallAmounts:
         cdef Py_ssize_t i = 0
         cdef Py_ssize_t m = 0
         cdef int32_t node
-        cdef NodeTable table
+        cdef NodeTable table = self._nodes
         cdef bint bad = False
         if frame.shape[0] != n or flags.shape[0] != n:
             raise ValueError("CallAmounts: columns of several lengths")
@@ -85,9 +84,8 @@ cdef class CallAmounts:
         cdef int64_t[::1] out_calls = found[3]
         while i < n and not bad:
             self._grow()
-            table = NodeTable(*self._nodes.arrays)
             with nogil:
-                while i < n and table.count[0] < self._calls.shape[0] and self._depth < self._path.shape[0]:
+                while i < n and table.n_nodes < self._calls.shape[0] and self._depth < self._path.shape[0]:
                     while self._bucket < last and ts[i] >= self._ends[self._bucket]:
                         self._go_on(self._ends[self._bucket])
                         m = self._write(out_bucket, out_node, out_ns, out_calls, m)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
-from traceferry.kernels.tables import Nodes
 from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
+from traceferry.native.nodes import NodeTable
 
 FIRST_BUCKETS = 512
 # Amounts that are kept; with more, each two buckets of time become one.
@@ -102,7 +102,7 @@ class Trees:
 
     def __init__(self, trace: TraceBuilder, n_buckets: int = FIRST_BUCKETS, most_amounts: int = MOST_AMOUNTS) -> None:
         self.keys = Keys(trace)
-        self.nodes = Nodes()
+        self.nodes = NodeTable()
         self.series: list[Series] = []
         self.n_buckets = n_buckets
         self.width_ns = max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)

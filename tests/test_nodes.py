@@ -1,0 +1,44 @@
+"""Numbered nodes against a dictionary."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.native.nodes import NodeTable
+
+KEYS = st.integers(-(1 << 31), (1 << 31) - 1)
+LISTS = st.lists(st.lists(st.one_of(st.integers(0, 3), KEYS), max_size=30), max_size=30)
+
+
+@given(LISTS, st.integers(0, 200))
+def test_lists_are_paths_that_are_numbered_in_their_order(lists: list[list[int]], n_more: int) -> None:
+    """The root comes last in a list. Some nodes are there before."""
+    lists += [[nth] for nth in range(n_more)]
+    nodes: dict[tuple[int, int], int] = {}
+    wanted = []
+    for keys in lists:
+        node = -1
+        for key in reversed(keys):
+            node = nodes.setdefault((node, key), len(nodes))
+        wanted.append(node)
+    table = NodeTable()
+    for part in (lists[: len(lists) // 2], lists):
+        ends = np.cumsum([len(keys) for keys in part], dtype=np.int64)
+        found = table.intern_lists(np.array([key for keys in part for key in keys], np.int32), ends)
+        assert found.tolist() == wanted[: len(part)]
+    assert list(zip(table.parent.tolist(), table.key.tolist(), strict=True)) == list(nodes)
+    other = NodeTable()
+    other.append(table.parent, table.key)
+    ends = np.cumsum([len(keys) for keys in lists], dtype=np.int64)
+    assert other.intern_lists(np.array([key for keys in lists for key in keys], np.int32), ends).tolist() == wanted
+    assert other.n == len(nodes) <= other.capacity
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    table, two = NodeTable(), np.zeros(2, np.int32)
+    for ends in ([3], [2, 1], [-1]):
+        with pytest.raises(ValueError, match="outside the keys"):
+            table.intern_lists(two, np.array(ends, np.int64))
+    with pytest.raises(ValueError, match="different lengths"):
+        table.append(two, two[:1])
