@@ -17,8 +17,8 @@ ROOTS = ("Roots", "grey")
 
 
 def views_of(trace: TraceBuilder, process: Process) -> list[Thread]:
-    """A thread for each heap snapshot whose samples are the tree of classes and weigh bytes; and one of the stacks that
-    allocated the objects, where they are known. Loads each snapshot once, to see if they are."""
+    """Returns a thread for each heap snapshot whose samples are the tree of classes and weigh bytes; and one of the
+    stacks that allocated the objects, where they are known. Loads each snapshot once, to see if they are."""
     for category in (OBJECTS, ROOTS):
         trace.add_category(*category)
     threads: list[Thread] = []
@@ -46,7 +46,7 @@ def _tree_samples(name: str, snapshot: HeapSnapshot, trace: TraceBuilder) -> Thr
 
 
 def _stacks(trace: TraceBuilder, tree: ClassTree) -> Array:
-    """A stack of the trace for each row; -1 for tops that hold nothing."""
+    """Returns a stack of the trace for each row; -1 for tops that hold nothing."""
     is_used = tree.objects > 0
     is_used[tree.parent[len(tree.tops) :]] = True
     stacks: list[int] = []
@@ -62,7 +62,7 @@ def _stacks(trace: TraceBuilder, tree: ClassTree) -> Array:
 
 
 def _site_samples(snapshot: HeapSnapshot, trace: TraceBuilder) -> ThreadData:
-    """What lives by the stack that allocated it; by class where that is not known."""
+    """Returns samples of what lives by the stack that allocated it; by class where that is not known."""
     objects = snapshot.load(trace).objects
     site, size, class_name = objects["site"], objects["size"], objects["class_name"]
     stacks, group = np.unique(site[site >= 0], return_inverse=True)
@@ -81,8 +81,8 @@ def _samples(snapshot: HeapSnapshot, stacks: Array, sizes: Array) -> ThreadData:
 
 
 def class_frame(trace: TraceBuilder, class_name: int) -> int:
-    """The frame that stands for a class's objects, in stacks of allocations and of heaps. class_name: a string of the
-    trace, -1 is unknown."""
+    """Returns the frame that stands for a class's objects, in stacks of allocations and of heaps. class_name: a string
+    of the trace, -1 is unknown."""
     return _frame(trace, trace.strings[class_name] or UNKNOWN_CLASS, OBJECTS)
 
 

@@ -39,7 +39,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
-    """The events from `offset` on, one per line, in file order."""
+    """Yields the events from `offset` on, one per line, in file order."""
     from traceferry.importers.mono.records import described
 
     return described(source, offset)

@@ -41,7 +41,7 @@ class ClassSites(NodeTable):
 
     @property
     def class_name(self) -> Array:
-        """A string for each pair."""
+        """Returns a string for each pair."""
         if len(self._class_name) < self.n:
             self._class_name = self._frames.class_names(self._frames.types.frames[self.key])
         return self._class_name
@@ -97,7 +97,7 @@ class ThreadAllocations:
     _kept: list[tuple[Array, ...]] | None = None
 
     def decoded(self) -> Iterator[Sites]:
-        """As they are decoded, with what else there is."""
+        """Yields them as they are decoded, with what else there is."""
         kept: list[tuple[Array, ...]] = []
         buffers = self.log.buffers[self.thread.buffers]
         methods, types = self.frames.methods, self.frames.types
@@ -133,7 +133,7 @@ class Allocations(NamedTuple):
         return sum(len(part) + int(np.count_nonzero(part >= 0)) for part in died)
 
     def pieces(self) -> Iterator[Table]:
-        """ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
+        """Yields ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
         # Frees that are later than what was yielded, by time: a collection frees many objects at once.
         waiting: defaultdict[int, list[Rows]] = defaultdict(list)
         now = self.span[0] + self.shift_ns
@@ -179,8 +179,8 @@ class Allocations(NamedTuple):
 
 
 def _merged(made: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:
-    """By time; the rows of each part of freed have one time, which rises from part to part. What is allocated comes
-    before what is freed at the same time."""
+    """Yields all by time; the rows of each part of freed have one time, which rises from part to part. What is
+    allocated comes before what is freed at the same time."""
     begin = 0
     for part in freed:
         end = int(np.searchsorted(made.ts, part.ts[0], side="right"))

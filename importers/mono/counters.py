@@ -30,7 +30,8 @@ class _Description(NamedTuple):
 
 
 def counters(trace: TraceBuilder, log: Log, span: tuple[int, int], shift_ns: int) -> list[Counter]:
-    """In the order of their numbers. Descriptions come first: the first values may have an earlier time than they."""
+    """Returns the counters in the order of their numbers. Descriptions come first: the first values may have an earlier
+    time than they."""
     rows = log.records.of(Event.COUNTERS)
     values, lengths = log.records.lists(rows)
     ts = np.repeat(_times(log, rows), lengths // VALUE_WIDTH)
@@ -82,8 +83,9 @@ def _times(log: Log, rows: Array) -> Array:
 
 
 def _numbers(of: Array, type_: Array, value: Array, is_absolute: Array, pointer_size: int) -> Array:
-    """float64. of: the counter, rising; type_, value: uint64. Whole numbers are differences from the one before of the
-    same counter, unless they are absolute, and wrap around at the size of their type."""
+    """Returns the values of counters, float64. of: the counter, rising; type_, value: uint64. Whole numbers are
+    differences from the one before of the same counter, unless they are absolute, and wrap around at the size of their
+    type."""
     doubles = np.nan_to_num(value.view(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     is_double = type_ == CounterType.DOUBLE
     sums = np.cumsum(np.append(np.uint64(0), np.where(is_double, 0, value)), dtype=np.uint64)
@@ -101,8 +103,8 @@ def _table(ts: Array, values: Array, span: tuple[int, int], shift_ns: int) -> Ta
 
 
 def add_coverage(trace: TraceBuilder, log: Log) -> None:
-    """A row of `coverage` for each method, which data versions 10 to 15 have. How many of its statements ran is counted
-    from the statements."""
+    """Adds a row of `coverage` for each method, which data versions 10 to 15 have. How many of its statements ran is
+    counted from the statements."""
     records, intern = log.records, trace.strings.intern
     methods, statements = records.of(Event.COVERAGE_METHOD), records.of(Event.COVERAGE_STATEMENT)
     covered = Tally(records["number"][statements[records["times"][statements] > 0]].tolist())

@@ -73,7 +73,8 @@ class Records:
         return len(self.kind)
 
     def __getitem__(self, name: str) -> Array:
-        """A field of `layout.Event`, uint64; 0 for events that do not have it. Of a text its offset in the file."""
+        """Returns a field of `layout.Event`, uint64; 0 for events that do not have it. Of a text its offset in the
+        file."""
         if name not in self._columns:
             place = self._program.place_of(name)[self.declared]
             column = np.zeros(len(self), np.uint64)
@@ -82,28 +83,28 @@ class Records:
         return self._columns[name]
 
     def of(self, *kinds: int) -> Array:
-        """The rows of these kinds."""
+        """Returns the rows of these kinds."""
         is_wanted = np.zeros(256, bool)
         is_wanted[list(kinds)] = True
         return np.flatnonzero(is_wanted[self.kind])
 
     def metadata(self, what: Metadata, *events: Event) -> Array:
-        """The rows that name, load or unload such things."""
+        """Returns the rows that name, load or unload such things."""
         rows = self.of(*events)
         found: Array = rows[self["what"][rows] == what]
         return found
 
     def in_time(self, rows: Array) -> Array:
-        """The rows by time."""
+        """Returns the rows in the order of time."""
         ordered: Array = rows[np.argsort(self.ts[rows], kind="stable")]
         return ordered
 
     def values(self, row: int) -> Array:
-        """All values of an event, as they are declared."""
+        """Returns all values of an event, as they are declared."""
         return self._pool[self._begin[row] : self._begin[row + 1]]
 
     def lists(self, rows: Array) -> tuple[Array, Array]:
-        """(the values of the lists of these events one after the other, int64 how many each has)"""
+        """Returns the values of the lists of these events one after the other, and how many each has, int64."""
         begin = self._begin[rows] + self._program.n_single[self.declared[rows]]
         lengths = self._begin[rows + 1] - begin
         shift = np.repeat(begin - np.cumsum(lengths) + lengths, lengths)
@@ -127,7 +128,7 @@ class Log:
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, at: int) -> str:
-        """The text that begins there; the first pass has seen its end. at: 0 is none."""
+        """Returns the text that begins there; the first pass has seen its end. at: 0 is none."""
         data, n = self.source.data, 256
         if at == 0:
             return ""
@@ -140,7 +141,7 @@ class Log:
         return [self.text(at) for at in self.records[name][rows].tolist()]
 
     def pieces(self, rows: Array, *kinds: Event) -> Iterator[Records]:
-        """The events of these kinds in some of the buffers."""
+        """Yields the events of these kinds in some of the buffers."""
         columns = np.full(256, -1, np.int32)
         columns[list(kinds)] = 0
         return read(self.source, self.buffers[rows], self.program, columns, most=PIECE)
@@ -225,7 +226,7 @@ def _is_boundary(data: memoryview, at: int) -> bool:
 
 
 def _next_magic(data: memoryview, at: int, end: int) -> int:
-    """Where the next buffer begins, or `end`."""
+    """Returns where the next buffer begins, or `end`."""
     while at < end:
         found = bytes(data[at : min(at + SEARCH_PIECE, end)]).find(BUFFER_MAGIC)
         if found >= 0:
@@ -235,7 +236,7 @@ def _next_magic(data: memoryview, at: int, end: int) -> int:
 
 
 def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:
-    """One that the end of the file cuts is none of them."""
+    """Yields the damaged events. One that the end of the file cuts is none of them."""
     cut = {problem.offset + BUFFER_SIZE for problem in problems if problem.kind == "truncated"}
     bad = log.stats["bad"]
     for row in np.flatnonzero(bad).tolist():

@@ -56,7 +56,7 @@ def _has(versions: str | None, layout: Layout) -> bool:
 
 
 def fields_of(text: str, layout: Layout) -> list[Field]:
-    """The fields that a declaration has in these versions."""
+    """Returns the fields that a declaration has in these versions."""
     found: list[Field] = []
     for word in text.split():
         match = FIELD.fullmatch(word)
@@ -135,11 +135,11 @@ class Program:
 
 @cache
 def program_of(layout: Layout) -> Program:
-    """The same for all logs of these versions: resolving it takes longer than reading a small log."""
+    """Returns the same one for all logs of these versions: resolving it takes longer than reading a small log."""
     return Program(layout)
 
 
 def _next_group(fields: list[Field]) -> int:
-    """How many fields the first group among these has."""
+    """Returns how many fields the first group among these has."""
     rest = dropwhile(lambda field: not field.repeated, fields)
     return sum(1 for _ in takewhile(lambda field: field.repeated, rest))

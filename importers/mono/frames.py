@@ -51,12 +51,12 @@ class Frames:
         return other
 
     def class_names(self, frames: Array) -> Array:
-        """Strings, of frames of classes."""
+        """Returns the names of frames of classes, as strings of the trace."""
         names: Array = self._trace.funcs["name"][self._trace.frames["func"][frames]]
         return names
 
     def type_names(self, pointers: Array, ts: Array) -> Array:
-        """Strings, of types (uint64) at times (int64)."""
+        """Returns the names of types (uint64) at times (int64), as strings of the trace."""
         return self.class_names(self.types.at(pointers, ts))
 
     def native(self, name: str) -> int:
@@ -85,7 +85,7 @@ class Frames:
 
 
 def has_code(log: Log, rows: Array) -> Array:
-    """A mask: the JIT records with a plausible code address and size."""
+    """Returns a mask: the JIT records with a plausible code address and size."""
     code, size = log.records["code"][rows], log.records["size"][rows]
     highest = min(log.layout.pointer_mask, 1 << 47)
     return (code >= LOWEST_CODE) & (code < highest) & (size > 0) & (size < LARGEST_CODE)

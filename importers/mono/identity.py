@@ -102,7 +102,7 @@ def follow(
 
 
 def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifetime]:
-    """The threads in which there is something of which the stack counts."""
+    """Returns the threads in which there is something of which the stack counts."""
     rows = log.records.of(*SITED)
     has_sites = log.stats["alloc"] > 0
     has_sites[log.records.buffer[rows]] = True
@@ -110,8 +110,9 @@ def _with_sites(log: Log, threads: Sequence[ThreadLifetime]) -> list[ThreadLifet
 
 
 def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
-    """A collection goes on moving objects after its end, until the world is about to start; a heap shot, which begins
-    before a collection of its own, ends in between."""
+    """Returns collections and heap shots in the order in which they are over. A collection goes on moving objects after
+    its end, until the world is about to start; a heap shot, which begins before a collection of its own, ends in
+    between."""
     records = log.records
     rows = records.of(Event.GC_EVENT)
     event, ts = records["event"][rows], records.ts[rows]
@@ -136,7 +137,7 @@ class _Part(NamedTuple):
 
 
 def _allocated(made: ThreadAllocations, step_ts: Array, stack: Array) -> Iterator[_Part]:
-    """By a thread, by step. stack: of each record, is filled in."""
+    """Yields what a thread allocated, by step. stack: of each record, is filled in."""
     step, given = 0, list[range]()
     for sites in made.decoded():
         stack[np.searchsorted(made.log.records.at, sites.at)] = sites.other_stack
@@ -150,7 +151,7 @@ def _allocated(made: ThreadAllocations, step_ts: Array, stack: Array) -> Iterato
 
 
 def _moved(log: Log, thread: ThreadLifetime, step_ts: Array) -> Iterator[_Part]:
-    """By a thread's collections, by step."""
+    """Yields what a thread's collections moved, by step."""
     step, buffers = 0, np.array(thread.buffers, np.int64)
     for records in log.pieces(buffers[log.stats["moves"][buffers] > 0], Event.GC_MOVE):
         places, lengths = records.lists(np.arange(len(records)))
@@ -164,7 +165,7 @@ def _moved(log: Log, thread: ThreadLifetime, step_ts: Array) -> Iterator[_Part]:
 
 
 def _rows_by_step(ts: Array, step_ts: Array, first: int) -> dict[int, slice]:
-    """The rows up to each step from the first on. A row counts as no earlier than those before it."""
+    """Returns the rows up to each step from the first on. A row counts as no earlier than those before it."""
     ts, found, begin = np.maximum.accumulate(ts), dict[int, slice](), 0
     while begin < len(ts):
         first = max(first, int(np.searchsorted(step_ts, ts[begin])))

@@ -50,7 +50,7 @@ class TruncatedError(Exception):
 
 
 def read_header(data: memoryview) -> Header:
-    """The header; its layout follows from `major`. Raises TruncatedError; checks nothing else."""
+    """Returns the header; its layout follows from `major`. Raises TruncatedError; checks nothing else."""
     try:
         _, major, minor, data_version, pointer_size, start_ms = HEAD.unpack_from(data)
         at = HEAD.size

@@ -172,7 +172,7 @@ def _join_clock(trace: model.TraceBuilder, log: Log, start_ts: int) -> int:
 
 
 def _pid(trace: model.TraceBuilder, log: Log) -> int:
-    """A process of its own for each log."""
+    """Returns the process id: each log is a process of its own."""
     pid, taken = log.header.pid or 1, {process.pid for process in trace.processes}
     if not log.header.pid:
         trace.report.note("pid_unknown", where=log.source.path, advice="1 is used instead")
@@ -182,6 +182,6 @@ def _pid(trace: model.TraceBuilder, log: Log) -> int:
 
 
 def _program(log: Log) -> str:
-    """The first domain that gets a name has that of the executable."""
+    """Returns the executable's name, which the first domain that is named has."""
     rows = log.records.in_time(log.records.metadata(Metadata.DOMAIN, Event.NAME))
     return "".join(log.texts(rows[:1]))

@@ -85,7 +85,7 @@ class Markers:
     # ------------------------------------------------------------ the collector
 
     def _pauses(self, rows: Array) -> Found:
-        """Each from before the world is stopped to after it is started."""
+        """Finds pauses, each from before the world is stopped to after it is started."""
         event, ts = self._records["event"][rows], self._records.ts
         first, last = pairs(rows, event == Gc.PRE_STOP_WORLD, event == Gc.POST_START_WORLD)
         stopped = np.append(ts[rows[event == Gc.POST_STOP_WORLD]], 0)
@@ -120,7 +120,8 @@ class Markers:
     # ------------------------------------------------------------ locks and exceptions
 
     def _contentions(self, rows: Array) -> Found:
-        """From the contention on an object to the next event of it on the thread, or the end of the log."""
+        """Finds contentions, from the contention on an object to the next event of it on the thread, or the end of the
+        log."""
         event, ts = self._records["event"], self._records.ts
         contends, is_outcome = event[rows] == Monitor.CONTENTION, np.isin(event[rows], list(OUTCOMES))
         first, last = pairs(rows, contends, np.ones(len(rows), bool), self._records["object"][rows])
@@ -132,7 +133,8 @@ class Markers:
         return first, last, {"outcome": outcome, "dur": dur}
 
     def _exceptions(self, rows: Array) -> Found:
-        """Each until the next clause of its thread that catches it: from version 14 on clauses name the exception."""
+        """Finds exceptions, each until the next clause of its thread that catches it: from version 14 on clauses name
+        the exception."""
         is_thrown = np.isin(self._records.kind[rows], layout.THROWS)
         mine = is_thrown | (self._records["type"][rows] == layout.CATCH)
         rows, is_thrown = rows[mine], is_thrown[mine]
@@ -249,7 +251,7 @@ MARKERS: tuple[tuple[Callable[[Markers, Array], Found], tuple[int, ...], MarkerT
 
 
 def _handle_flows(log: Log) -> Array:
-    """For each record the number of its flow, which is from a handle's creation to its end; 0 is none."""
+    """Returns the number of each record's flow, which is from a handle's creation to its end; 0 is none."""
     records, flow = log.records, np.zeros(len(log.records), np.int64)
     rows = records.in_time(records.of(*layout.HANDLES))
     created = np.isin(records.kind[rows], layout.HANDLES_CREATED)
@@ -261,8 +263,8 @@ def _handle_flows(log: Log) -> Array:
 
 
 def _title_rows(log: Log) -> Array:
-    """For each record the one with its name. That is another one for metadata without a text: the latest with a name
-    until then, else the next before it is unloaded."""
+    """Returns for each record the one with its name. That is another one for metadata without a text: the latest with a
+    name until then, else the next before it is unloaded."""
     records, title_row = log.records, np.arange(len(log.records))
     rows = records.of(*METADATA_EVENTS)
     rows = records.in_time(rows[np.isin(records["what"][rows], NAMED_APART)])

@@ -19,8 +19,8 @@ TEXT_LENGTH = 200
 
 
 def described(source: Source, offset: int) -> Iterator[str]:
-    """From `offset` on: the header, buffers, and the events in them: offset, name, time on the event clock, fields,
-    lists."""
+    """Yields from `offset` on: the header, buffers, and the events in them: offset, name, time on the event clock,
+    fields, lists."""
     header = decode.header_of(source)
     if offset < 4:
         yield "0 header " + " ".join(f"{key}={value!r}" for key, value in header._asdict().items())

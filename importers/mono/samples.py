@@ -26,7 +26,7 @@ NATIVE = (Event.USYM, Event.UBIN)
 
 
 def describe_sampling(trace: TraceBuilder, log: Log) -> None:
-    """What the option string says of samples."""
+    """Describes in the trace what the option string says of samples."""
     option = SAMPLE_OPTION.search(log.header.arguments)
     if trace.sampling is None and log.stats["hits"].any():
         mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
@@ -38,7 +38,7 @@ def describe_sampling(trace: TraceBuilder, log: Log) -> None:
 def read_samples(
     trace: TraceBuilder, log: Log, frames: Frames, threads: ThreadLifetimes, shift_ns: int
 ) -> dict[ThreadLifetime, Table]:
-    """SAMPLES of each thread that has some; interns their stacks."""
+    """Returns SAMPLES of each thread that has some; interns their stacks."""
     if not log.stats["hits"].any():
         return {}
     places = Places(log, frames)
@@ -57,8 +57,9 @@ def read_samples(
 
 
 def _read(records: Records, frames: Frames, places: Places) -> tuple[Array, ...]:
-    """(int64 ns on the event clock; uint64 thread ids, which are 0 before data version 11; int32 frames, those of one
-    sample after those of another, the innermost of each first; how many each has; whether addresses told them)"""
+    """Returns (int64 ns on the event clock; uint64 thread ids, which are 0 before data version 11; int32 frames, those
+    of one sample after those of another, the innermost of each first; how many each has; whether addresses told
+    them)"""
     values, lengths = records.lists(np.arange(len(records)))
     n_addresses, ts = records["n_ips"].astype(np.int64), np.repeat(records.ts, lengths)
     nth = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -88,7 +89,8 @@ class Places:
         self._files = [path.replace("\\", "/").rpartition("/")[2] for path in log.texts(binaries)]
 
     def frames_at(self, addresses: Array, ts: Array) -> Array:
-        """int32. Of the method that was jitted there last until then, else first; where none was, of native code."""
+        """Returns the frames, int32: of the method that was jitted there last until then, else first; where none was,
+        of native code."""
         nearest = np.append(self._start, np.uint64(0))[np.searchsorted(self._start, addresses, side="right") - 1]
         nth = self._code.at(nearest, ts)
         found = np.append(self._frames.code_frames, np.int32(-1))[nth]
@@ -97,7 +99,7 @@ class Places:
         return found
 
     def _native_names(self, addresses: Array) -> Iterator[str]:
-        """Of the symbol before an address, if it is near; else of the binary."""
+        """Yields the name of the symbol before an address, if it is near; else of the binary."""
         of_symbol = containing_interval(self._symbols, self._reach, addresses)
         of_binary = containing_interval(self._begin, self._length, addresses)
         for address, symbol, binary in zip(addresses.tolist(), of_symbol.tolist(), of_binary.tolist(), strict=True):

@@ -43,8 +43,8 @@ class Shot(NamedTuple):
 
 
 def find_shots(log: Log, end_ts: int) -> list[Shot]:
-    """From each start to its end on the same thread, or where that is missing, to the thread's next start or its
-    end."""
+    """Returns the heap shots, from each start to its end on the same thread, or where that is missing, to the thread's
+    next start or its end."""
     records = log.records
     rows = records.of(Event.HEAP_START, Event.HEAP_END)
     shots: list[Shot] = []
@@ -71,7 +71,7 @@ class Addresses:
         self.of_row = self._number[inverse]
 
     def find(self, addresses: Array) -> Array:
-        """Their numbers, int32; -1 is none."""
+        """Returns their numbers, int32; -1 is none."""
         return self._number[index_of(self._sorted, addresses)]
 
 
@@ -99,7 +99,7 @@ class Shots:
         self._kept: dict[int, list[Records]] = {}
 
     def objects(self, shot: Shot) -> tuple[Array, Array]:
-        """(distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
+        """Returns (distinct uint64 addresses, int32 classes as strings) in the order in which the shot lists them."""
         listed = self._contents(shot)
         first = Addresses(listed.address).first
         return listed.address[first], self._frames.type_names(listed.type[first], listed.ts[first])
@@ -138,7 +138,7 @@ class Shots:
         return Contents._make(map(np.concatenate, zip(*parts, strict=True)))
 
     def _pieces(self, shot: Shot) -> Iterable[Records]:
-        """What its buffers hold. One buffer is kept as a whole: it may hold several shots."""
+        """Returns what the buffers of a shot hold. One buffer is kept as a whole: it may hold several shots."""
         if len(shot.buffers) > 1:
             return self._log.pieces(shot.buffers, *IN_SHOTS)
         buffer = int(shot.buffers[0])
@@ -160,7 +160,8 @@ class Shots:
         return Table(HEAP_ROOTS, {"object": target[kept], "kind": kind[kept], "name": name[kept]})
 
     def _kind(self, trace: TraceBuilder, value: int) -> int:
-        """A string. Versions 3 to 13 number the kinds, 14 has a bit for each, of which the lowest counts."""
+        """Returns the kind of a root as a string of the trace. Versions 3 to 13 number the kinds, 14 has a bit for
+        each, of which the lowest counts."""
         number = value % ROOT_FLAGS_FROM
         if self._log.layout.events >= 14:
             number = (number & -number).bit_length() - 1
@@ -190,8 +191,8 @@ class Regions:
         self._name[others] = [intern(name) if name else -1 for name in log.texts(rows[others])]
 
     def at(self, addresses: Array, ts: int) -> tuple[Array, Array]:
-        """(kind, name) as strings: of the regions that are registered then. Collectors also scan stacks that were given
-        up a moment ago."""
+        """Returns (kind, name) as strings of the trace: of the regions that are registered then. Collectors also scan
+        stacks that were given up a moment ago."""
         nth = np.full(len(addresses), -1)
         for is_there in ((self._ts <= ts) & (ts < self._until), self._ts <= ts):
             regions, unknown = np.flatnonzero(is_there), np.flatnonzero(nth < 0)

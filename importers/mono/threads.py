@@ -60,7 +60,8 @@ class ThreadLifetimes:
                 life.reach(ts, ts)
 
     def by_life(self, tids: Array, ts: Array) -> Iterator[tuple[ThreadLifetime, Array]]:
-        """The threads that had these ids (uint64) at these times (int64), each with its rows; they may be new."""
+        """Yields the threads that had these ids (uint64) at these times (int64), each with its rows; they may be
+        new."""
         for tid, of_tid in rows_by_key(tids).items():
             numbers = np.searchsorted(self._boundaries.get(tid, NONE), ts[of_tid])
             for number, nth in rows_by_key(numbers).items():
@@ -72,8 +73,8 @@ class ThreadLifetimes:
 
 
 def pairs(rows: Array, opens: Array, closes: Array, *key: Array) -> tuple[Array, Array]:
-    """(first, last): each event that opens something, and the next one of the same key if that closes it; in the order
-    of the latter. rows: of events by time; opens, closes: masks of them."""
+    """Returns (first, last): each event that opens something, and the next one of the same key if that closes it; in
+    the order of the latter. rows: of events by time; opens, closes: masks of them."""
     mine = np.flatnonzero(opens | closes)
     order = mine[np.lexsort([column[mine] for column in key])] if key else mine
     first, last = order[:-1], order[1:]
@@ -83,7 +84,7 @@ def pairs(rows: Array, opens: Array, closes: Array, *key: Array) -> tuple[Array,
 
 
 def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[ThreadLifetime, Array]:
-    """The rows of the records in each thread's buffers, rising."""
+    """Returns the rows of the records in each thread's buffers, rising."""
     owner = np.full(len(log.buffers), -1, np.int64)
     for nth, life in enumerate(threads):
         owner[life.buffers] = nth
@@ -91,8 +92,8 @@ def records_by_life(log: Log, threads: Sequence[ThreadLifetime]) -> dict[ThreadL
 
 
 def _boundaries(log: Log) -> dict[int, Array]:
-    """For each thread id the times at which one of its threads ended, and another one came later. Not those at which a
-    buffer of that id goes on: a buffer is of one thread."""
+    """Returns for each thread id the times at which one of its threads ended, and another one came later. Not those at
+    which a buffer of that id goes on: a buffer is of one thread."""
     records, boundaries = log.records, dict[int, Array]()
     rows = records.in_time(records.metadata(Metadata.THREAD, Event.LOAD, Event.UNLOAD))
     unloads, tid = records.kind[rows] == Event.UNLOAD, records["pointer"]
@@ -108,6 +109,6 @@ def _boundaries(log: Log) -> dict[int, Array]:
 
 
 def _spans(log: Log) -> tuple[Array, Array, Array]:
-    """(the buffers with events, the times of their first and of their last event, int64)."""
+    """Returns (the buffers with events, the times of their first and of their last event, int64)."""
     timed = np.flatnonzero((log.stats["first_ts"] != NEVER) | (log.stats["last_ts"] > 0))
     return timed, times(log.stats["first_ts"][timed]), times(log.stats["last_ts"][timed])

@@ -46,7 +46,7 @@ def call_pieces(
 
 
 def cut(column: Array) -> Array:
-    """A part of an array, which does not hold the memory of a much larger one."""
+    """Returns a part of an array, which does not hold the memory of a much larger one."""
     return column if column.base is None or 2 * len(column) >= len(column.base) else column.copy()
 
 
