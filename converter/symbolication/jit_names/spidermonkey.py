@@ -29,7 +29,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _sm_location(text: str) -> Parts:
     """Parses `function (file:line:column)`; `*` is a script or a function without a name, and whatever is beyond ASCII
-    in a function's name is written as \xfc or \u30e1."""
+    in a function's name is written as \xFC or \u30E1."""
     head, line, column = (position(text[:-1]) if text.endswith(")") else None) or ("", 0, 0)
     function, bracket, file = head.partition(" (")
     if not bracket:
