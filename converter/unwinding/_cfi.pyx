@@ -49,7 +49,7 @@ cdef class RuleSets:
 
     @property
     def arrays(self):
-        """Sets, rules and pool; not copies."""
+        """Returns sets, rules and pool; not copies."""
         return self.sets.base[: self.n_sets], self.rules.base[: self.n_rules], self.pool.base[: self.n_pool]
 
     cdef int grow(self) except -1 with gil:

@@ -16,7 +16,8 @@ MAX_CODE_SIZE = 1 << 16
 
 @dataclass(frozen=True)
 class Section:
-    """data: its bytes; address: of the first one, as the linker wrote it; is_debug: `.debug_frame`, not `.eh_frame`."""
+    """A section of call-frame information. data: its bytes; address: of the first one, as the linker wrote it;
+    is_debug: `.debug_frame`, not `.eh_frame`."""
 
     data: memoryview
     address: int
@@ -25,8 +26,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Rows:
-    """pc: uint64, rising, link-time addresses; rule: int32, into the rule sets, -1 where there is none. A row holds
-    from its address to the next row's."""
+    """A table of rule sets by address. pc: uint64, rising, link-time addresses; rule: int32, into the rule sets, -1
+    where there is none. A row holds from its address to the next row's."""
 
     pc: Array
     rule: Array
@@ -34,8 +35,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problems:
-    """n_bad: records that cannot be read; is_cut: a record's length was wrong, and the rest of the section is not
-    read."""
+    """What is damaged in a section. n_bad: records that cannot be read; is_cut: a record's length was wrong, and the
+    rest of the section is not read."""
 
     n_bad: int
     is_cut: bool
@@ -45,9 +46,9 @@ def rows_of(section: Section, machine: Machine, big: bool, rules: RuleSets) -> t
     """Returns the rows of a section, by link-time address, and what was damaged. Their rule sets go to `rules`. Any
     bytes give rows."""
     frames = FrameSection(section.data, section.address, section.is_debug, big, machine.word_size, machine.n_registers)
-    place, start, end, cie_at = frames.records()
+    at, start, end, cie_at = frames.records()
     is_cie = cie_at < 0
-    frames.read_cies(place[is_cie], start[is_cie], end[is_cie])
+    frames.read_cies(at[is_cie], start[is_cie], end[is_cie])
     start, stop, cie_at = start[~is_cie], end[~is_cie], cie_at[~is_cie]
     first, size, code, cie = frames.ranges(start, stop, cie_at)
     is_sound = (code >= 0) & (stop - code <= MAX_CODE_SIZE)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """Registers are DWARF numbers, below n_registers. word_size: bytes; return_column: where call-frame information
-    leaves the return address; link_register: holds the return address of a function without a frame, -1 where calls
-    push it; address_bits: of an address in user memory, the bits above may hold a signature.
+    """A processor. Registers are DWARF numbers, below n_registers. word_size: bytes; return_column: where call-frame
+    information leaves the return address; link_register: holds the return address of a function without a frame, -1
+    where calls push it; address_bits: of an address in user memory, the bits above may hold a signature.
 
     Sources: the System V psABIs for i386 and x86-64 (DWARF register number mapping), Arm's AADWARF64.
     """

@@ -20,9 +20,9 @@ JIT_ADDRESS = 1 << 32
 
 @dataclass(frozen=True)
 class Module:
-    """sections: call-frame information, the first that knows an address answers; segments: (offset in the file, link
-    address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt: [start, end)
-    link addresses of PLT sections."""
+    """Code with its unwind information. sections: the first that knows an address answers; segments: (offset in the
+    file, link address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt:
+    [start, end) link addresses of PLT sections."""
 
     name: str
     machine: Machine
@@ -33,8 +33,8 @@ class Module:
     plt: tuple[tuple[int, int], ...] = ()
 
     def bias(self, start: int, file_offset: int) -> int | None:
-        """What addresses have more than link addresses, where the byte at file_offset is mapped at start; None if no
-        executable segment has that byte's page."""
+        """Returns how much higher addresses are than link addresses, where the byte at file_offset is mapped at start;
+        None if no executable segment has that byte's page."""
         for offset, address, size in self.segments:
             if offset // PAGE * PAGE <= file_offset < -(-(offset + size) // PAGE) * PAGE:
                 return start - (file_offset - offset + address)
@@ -47,7 +47,8 @@ class Module:
 
 
 def open_module(binary: Binary, debug: Binary | None = None) -> Module:
-    """An ELF file; debug: the file with its debug information, if that is apart. Raises FormatError."""
+    """Returns the module of an ELF file. debug: the file with its debug information, if that is apart. Raises
+    FormatError."""
     machine = MACHINES.get(binary.machine)
     if machine is None:
         raise FormatError(f"{binary.name}: stacks in code for {binary.machine} cannot be unwound")
@@ -66,22 +67,22 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
 
 
 def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, machine: Machine, big: bool) -> Module:
-    """Code of a JIT compiler with the call-frame information of its jitdump: `.eh_frame` counts as placed behind the
-    code, at a multiple of 8. Link addresses begin at JIT_ADDRESS."""
+    """Returns a module of a JIT compiler's code with the call-frame information of its jitdump: `.eh_frame` counts as
+    placed behind the code, at a multiple of 8. Link addresses begin at JIT_ADDRESS."""
     section = Section(blob[:eh_frame_size], JIT_ADDRESS + -(-code_size // 8) * 8)
     return Module(name, machine, big, (section,))
 
 
 def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:
-    """(its bytes, its address), None if it is missing or empty. Raises FormatError if it cannot be read."""
+    """Returns a section's bytes and address, None if it is missing or empty. Raises FormatError if it is damaged."""
     section = binary.section_named(name)
     content = binary.content(section) if section is not None else memoryview(b"")
     return (content, section.address) if section is not None and len(content) else None
 
 
 def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:
-    """The bytes and the address of `.eh_frame`: by its section, else, in a file without section headers, from where
-    `.eh_frame_hdr` points to the end of the segment."""
+    """Returns the bytes and the address of `.eh_frame`: of its section, else, in a file without section headers, from
+    where `.eh_frame_hdr` points to the end of the segment. None if there is neither."""
     found = section_of(binary, ".eh_frame")
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Skeletons: of an ELF file what maps, and what unwinding needs, without its code and data."""
+"""Skeletons of ELF files: their mapped segments and what unwinding needs, without code and data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Skeleton(Binary):
 
 
 class _Section(NamedTuple):
-    """size: that of its content, or more."""
+    """A section to write. size: that of its content, or more."""
 
     name: str
     type: int
@@ -39,8 +39,8 @@ class _Section(NamedTuple):
 
 
 def skeleton_of(binary: Binary) -> bytes:
-    """An ELF file with the header, the loaded segments, the build id, the call-frame information and the places of the
-    PLT of this one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
+    """Returns an ELF file with the header, loaded segments, build id, call-frame information and PLT addresses of this
+    one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
     FormatError if one of these cannot be read."""
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
@@ -74,7 +74,7 @@ def skeleton_of(binary: Binary) -> bytes:
 
 
 def _sections(binary: Binary, order: str) -> list[_Section]:
-    """Those that are missing are left out."""
+    """Returns the sections of a skeleton, without those that the file does not have."""
     sections = []
     if binary.build_id:
         build_id = bytes.fromhex(binary.build_id)

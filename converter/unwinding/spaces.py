@@ -30,14 +30,14 @@ class AddressSpace:
         self._is_shared = False
 
     def copy(self) -> AddressSpace:
-        """The initial mappings of a forked child. The rows are copied when one of the two changes."""
+        """Returns the initial mappings of a forked child. The rows are copied when one of the two changes."""
         child = AddressSpace()
         child._rows, child._n = self._rows, self._n
         child._is_shared = self._is_shared = True
         return child
 
     def map(self, start: int, end: int, bias: int, module: int) -> None:
-        """A file becomes executable. bias: what addresses have more than in the file, modulo 2^64."""
+        """Maps a file to be executed. bias: how much higher addresses are than in the file, modulo 2^64."""
         end, bias = min(end, TOP), bias & TOP
         if not self._has(start, end, bias, module):
             self._replace(start, end, [(start, end, bias, module, False)])
@@ -46,35 +46,35 @@ class AddressSpace:
             self._replace(begin, stop, [(begin, stop, bias, module, False)])
 
     def unmap(self, start: int, end: int, bias: int = 0, module: int = NO_MODULE) -> None:
-        """A file is mapped without being executable. bias, module: as in `map`, where it is a file with code: to take
+        """Maps a file without executing it. bias, module: as in `map`, where it is a file with code: to take
         the right to execute it from its own pages changes nothing of what they hold."""
         if module == NO_MODULE or not self._has(start, min(end, TOP), bias & TOP, module):
             self._replace(start, min(end, TOP), [])
 
     def map_anonymous(self, start: int, end: int) -> None:
-        """Memory without a file becomes executable."""
+        """Maps memory without a file to be executed."""
         end = min(end, TOP)
         for begin, stop in [*self._files(start, end), *self._holes(start, end)]:
             self._replace(begin, stop, [(begin, stop, 0, NO_MODULE, False)])
 
     def unmap_anonymous(self, start: int, end: int) -> None:
-        """Memory without a file is mapped, and not executable. Compilers do so to write into it, while code that lies
+        """Maps memory without a file, not to be executed. Compilers do so to write into it, while code that lies
         there waits for what it called."""
         for begin, stop in self._files(start, min(end, TOP)):
             self._replace(begin, stop, [])
 
     def load(self, start: int, end: int, bias: int, module: int) -> None:
-        """A code object. bias: what addresses have more than in its call-frame information, modulo 2^64."""
+        """Adds a code object. bias: how much higher addresses are than in its call-frame information, modulo 2^64."""
         end = min(end, TOP)
         self._replace(start, end, [(start, end, bias & TOP, module, True)])
 
     def unload(self, start: int, end: int) -> None:
-        """What a code object leaves is executable memory."""
+        """Removes a code object, which leaves executable memory."""
         end = min(end, TOP)
         self._replace(start, end, [(start, end, 0, NO_MODULE, False)])
 
     def columns(self) -> tuple[Array, Array, Array, Array]:
-        """start, end, bias (uint64), module (int32) of each piece, until the next change."""
+        """Returns start, end, bias (uint64) and module (int32) of each piece, until the next change."""
         start, end, bias, module, _ = self._pieces()
         return start, end, bias, module
 
@@ -82,7 +82,7 @@ class AddressSpace:
         return [column[: self._n] for column in self._rows]
 
     def _overlapped(self, start: int, end: int) -> slice:
-        """The pieces that have memory from start to end."""
+        """Returns the pieces that have memory from start to end."""
         starts, ends, *_ = self._pieces()
         first = int(np.searchsorted(starts, np.uint64(start), "right")) - 1
         if first < 0 or int(ends[first]) <= start:
@@ -96,7 +96,7 @@ class AddressSpace:
         return bool(is_it.any() and (is_it | is_code).all())
 
     def _files(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Where files are mapped from start to end."""
+        """Returns the ranges from start to end where files are mapped."""
         starts, ends, _, modules, is_code = (column[self._overlapped(start, end)] for column in self._pieces())
         of_file = (modules != NO_MODULE) & ~is_code
         return [
@@ -105,14 +105,14 @@ class AddressSpace:
         ]
 
     def _holes(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Where nothing is mapped from start to end."""
+        """Returns the ranges from start to end where nothing is mapped."""
         starts, ends, *_ = (column[self._overlapped(start, end)] for column in self._pieces())
         begins, stops = np.append(np.uint64(start), ends), np.append(starts, np.uint64(end))
         holes = begins < stops
         return list(zip(begins[holes].tolist(), stops[holes].tolist(), strict=True))
 
     def _replace(self, start: int, end: int, new: list[Piece]) -> None:
-        """What lies from start to end."""
+        """Replaces what lies from start to end."""
         replaced = self._overlapped(start, end)
         first, last = replaced.start, replaced.stop
         if first < last:

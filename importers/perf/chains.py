@@ -21,7 +21,7 @@ USER, USER_DEFERRED, GUEST = (np.uint64((1 << 64) - n) for n in (512, 640, 2048)
 
 @dataclass(frozen=True)
 class Replacement:
-    """rows: of samples, whose new chains are chain[first[i]:first[i + 1]]."""
+    """New chains, chain[first[i]:first[i + 1]], of the samples `rows`."""
 
     rows: Array
     chain: Array
@@ -49,14 +49,14 @@ def before_user(samples: Samples, rows: Array) -> tuple[Array, Array, Array]:
 
 
 def ragged(n: Array) -> tuple[Array, Array]:
-    """For rows of n values: (row, place in it) of each value."""
+    """Returns (row, index in it) of each value, for rows of n values."""
     of = np.repeat(np.arange(len(n)), n)
     return of, np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
 
 
 def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Samples:
-    """Other chains stay unchanged. The recorded ones may lie between the dumps of stacks: the needed parts are copied,
-    so that the dumps can be released."""
+    """Returns the samples with other chains where there are replacements. The recorded ones may lie between the dumps
+    of stacks: the needed parts are copied, so that the dumps can be released."""
     length = np.array(samples.chain_n)
     pieces = [chains_of(samples, slice(None))]
     start = np.cumsum(length, dtype=np.int64) - length
@@ -70,8 +70,9 @@ def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Sample
 
 
 def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: str) -> Samples:
-    """Joins what the kernel recorded later of the user's part: a chain that ends with USER_DEFERRED and a cookie gets
-    the addresses of the next record of its thread with that cookie. Several samples may wait for one record."""
+    """Returns the samples with what the kernel recorded later of the user's part: a chain that ends with USER_DEFERRED
+    and a cookie gets the addresses of the next record of its thread with that cookie. Several samples may wait for one
+    record."""
     rows = np.flatnonzero(samples.chain_n >= 2)
     last = samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1
     rows = rows[samples.chain[last - 1] == USER_DEFERRED] if len(rows) else rows
