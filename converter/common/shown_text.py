@@ -7,6 +7,7 @@ what stands beside it. JSON and converted files have names as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Control characters (C0, DEL, C1), line and paragraph separators; what turns the direction of text (Unicode Standard
 # Annex 9) or is not seen (soft hyphen, zero widths, tags); surrogates, which stand for bytes that are not UTF-8.
@@ -30,6 +31,13 @@ def encodable(text: str) -> str:
     r"""Returns the text with escapes for what UTF-8, and so JSON and Parquet, cannot hold: surrogates, which stand for
     the bytes of file names that are not UTF-8. A file is opened by its name as it was, never by this."""
     return text if text.isascii() else _SURROGATE.sub(_escape, text)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the lines of a table. The last column, a name, is the only one that is not flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = [[*(f"{cell:>{n}}" for cell, n in zip(row, widths, strict=False)), row[-1]] for row in rows]
+    return [f"  {'  '.join(line)}".rstrip() for line in lines]
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,43 @@ class Amounts:
     is_shared: bool = False
 
 
+class Metric(NamedTuple):
+    """name, title, unit, model: as in Amounts; kind: which of the Totals; column: of its amounts; count: the column
+    that says of how many things an amount is."""
+
+    name: str
+    title: str
+    unit: Unit
+    model: Model
+    kind: str
+    column: str
+    count: str
+
+
+# The totals whose keys begin with a function.
+BY_FUNCTION = ("functions", "sites", "code")
+METRICS = (
+    Metric("self", "self time", "ns", "measured", "functions", "self_ns", "calls"),
+    Metric("self", "self samples", "samples", "samples", "functions", "samples", "samples"),
+    Metric("total", "total time", "ns", "measured", "functions", "total_ns", "calls"),
+    Metric("total", "total samples", "samples", "samples", "functions", "total_samples", "total_samples"),
+    Metric("calls", "calls", "count", "exact", "functions", "calls", "calls"),
+    Metric("allocated_bytes", "allocated bytes by class", "bytes", "exact", "classes", "bytes", "count"),
+    Metric("allocated_objects", "allocated objects by class", "count", "exact", "classes", "count", "count"),
+    Metric("site_bytes", "allocated bytes by site", "bytes", "exact", "sites", "bytes", "count"),
+    Metric("retained_bytes", "retained bytes by class", "bytes", "exact", "retained", "retained_bytes", "objects"),
+    Metric("retained_objects", "live objects by class", "count", "exact", "retained", "objects", "objects"),
+    Metric("code_size", "code size by function", "bytes", "exact", "code", "bytes", "objects"),
+    Metric("tier_size", "code size by tier", "bytes", "exact", "tiers", "bytes", "objects"),
+)
+METRICS_OF_THREADS = (
+    Metric("off_cpu", "time off the CPU, waiting, by thread", "ns", "measured", "threads", "waiting_ns", "threads"),
+    Metric(
+        "preempted", "time off the CPU, preempted, by thread", "ns", "measured", "threads", "preempted_ns", "threads"
+    ),
+)
+
+
 @dataclass(frozen=True)
 class LastTier:
     """The tier in which a function was last compiled, in each run; "" where it was not."""
@@ -64,8 +101,8 @@ class Sides:
 
     def tables(self) -> Iterator[Amounts]:
         """Those that either side has anything in."""
-        for kind in (self._of_functions, self._of_memory, self._of_code, self._of_events, self._of_threads):
-            yield from (table for table in kind() if table.values.any())
+        tables = (*map(self._of_metric, METRICS), *self._of_events(), *map(self._of_metric, METRICS_OF_THREADS))
+        yield from (table for table in tables if table.values.any())
 
     def whole(self) -> Amounts:
         """Returns what each run has in all."""
@@ -97,64 +134,45 @@ class Sides:
 
     # ------------------------------------------------------------ tables
 
-    def _of_functions(self) -> Iterator[Amounts]:
-        def rows(run: Run) -> Rows:
-            return run.totals.functions
+    def _of_metric(self, metric: Metric) -> Amounts:
+        """Returns the rows of all runs by what they are called here, without those that have nothing in the column."""
+        place: dict[Key, int] = {}
+        cells: list[tuple[Array, Array]] = []
+        for nth, run in enumerate(self.runs):
+            rows: Rows = getattr(run.totals, metric.kind)
+            which = [rows.columns.index(column) for column in (metric.column, metric.count)]
+            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
+            at = [place.setdefault(self._key(nth, metric.kind, key), len(place)) for key in rows.keys]
+            cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
+        values = np.zeros((len(place), len(cells), 2))
+        for nth, (rows_at, amounts) in enumerate(cells):
+            np.add.at(values[:, nth], rows_at, amounts)
+        keys = list(place)
+        order = [i for i in sorted(range(len(keys)), key=lambda i: keys[i]) if values[i, :, 0].any()]
+        return Amounts(
+            metric.name, metric.title, metric.unit, metric.model, tuple(keys[i] for i in order),
+            values[order, :, 0], values[order, :, 1], is_shared=metric.name == "self",
+        )  # fmt: skip
 
-        yield self._functions("self", "self time", "ns", "measured", rows, "self_ns", "calls", is_shared=True)
-        yield self._functions("self", "self samples", "samples", "samples", rows, "samples", "samples", is_shared=True)
-        yield self._functions("total", "total time", "ns", "measured", rows, "total_ns", "calls")
-        yield self._functions("total", "total samples", "samples", "samples", rows, "total_samples", "total_samples")
-        yield self._functions("calls", "calls", "count", "exact", rows, "calls", "calls")
-
-    def _of_memory(self) -> Iterator[Amounts]:
-        for name, title, unit, column in (
-            ("allocated_bytes", "allocated bytes by class", "bytes", "bytes"),
-            ("allocated_objects", "allocated objects by class", "count", "count"),
-        ):
-            yield self._named(name, title, unit, lambda run: run.totals.classes, column, "count")  # type: ignore[arg-type]
-        yield self._functions(
-            "site_bytes", "allocated bytes by site", "bytes", "exact", lambda run: run.totals.sites, "bytes", "count"
-        )
-        for name, title, unit, column in (
-            ("retained_bytes", "retained bytes by class", "bytes", "retained_bytes"),
-            ("retained_objects", "live objects by class", "count", "objects"),
-        ):
-            yield self._named(name, title, unit, lambda run: run.totals.retained, column, "objects")  # type: ignore[arg-type]
-
-    def _of_code(self) -> Iterator[Amounts]:
-        yield self._functions(
-            "code_size", "code size by function", "bytes", "exact", lambda run: run.totals.code, "bytes", "objects"
-        )
-        yield self._named("tier_size", "code size by tier", "bytes", lambda run: run.totals.tiers, "bytes", "objects")
+    def _key(self, nth: int, kind: str, key: Key) -> Key:
+        """Returns what a key of the totals of the run of that number is called here."""
+        if kind == "threads":
+            return (" / ".join(key),)
+        if kind in BY_FUNCTION:
+            return self.function_of(nth, key[:4])
+        return (self._renames[nth](str(key[0] or UNKNOWN_CLASS)),)
 
     def _of_events(self) -> Iterator[Amounts]:
         found = [_events_of(run) for run in self.runs]
         for nth, statistic in enumerate(STATISTICS):
             keys = sorted({key for of_run in found for key, amounts in of_run.items() if amounts[nth]})
-            values, counts = (
-                np.array([[of_run.get(key, (0.0,) * 5)[i] for of_run in found] for key in keys], np.float64)
-                for i in (nth, 0)
-            )
+            cells = np.array([[of_run.get(key, (0.0,) * 5) for of_run in found] for key in keys], np.float64)
+            cells = cells.reshape(len(keys), len(found), 5)
+            unit, model = ("count", "exact") if statistic == "count" else ("ns", "measured")
             yield Amounts(
-                f"event.{statistic}",
-                f"events: {statistic}",
-                "count" if statistic == "count" else "ns",
-                "exact" if statistic == "count" else "measured",
-                tuple((key,) for key in keys),
-                values.reshape(len(keys), len(found)),
-                counts.reshape(len(keys), len(found)),
-            )
-
-    def _of_threads(self) -> Iterator[Amounts]:
-        for name, title, column in (
-            ("off_cpu", "time off the CPU, waiting, by thread", "waiting_ns"),
-            ("preempted", "time off the CPU, preempted, by thread", "preempted_ns"),
-        ):
-            keys, values, counts = self._collected(
-                lambda run: run.totals.threads, (column, "threads"), lambda nth, key: (" / ".join(key),)
-            )
-            yield Amounts(name, title, "ns", "measured", keys, values, counts)
+                f"event.{statistic}", f"events: {statistic}", unit, model, tuple((key,) for key in keys),
+                cells[:, :, nth], cells[:, :, 0],
+            )  # fmt: skip
 
     def last_tiers(self) -> list[LastTier]:
         """Returns those functions that both sides compiled in every run whose runs do not agree."""
@@ -180,44 +198,6 @@ class Sides:
             if called not in best or rank > best[called][0]:
                 best[called] = (rank, tier)
         return {function: tier for function, (_, tier) in best.items()}
-
-    # ------------------------------------------------------------ of one kind of totals
-
-    def _functions(
-        self, name: str, title: str, unit: Unit, model: Model, rows_of: Callable[[Run], Rows], column: str, count: str,
-        is_shared: bool = False,
-    ) -> Amounts:  # fmt: skip
-        keys, values, counts = self._collected(
-            rows_of, (column, count), lambda nth, key: self.function_of(nth, key[:4])
-        )
-        return Amounts(name, title, unit, model, keys, values, counts, is_shared)
-
-    def _named(
-        self, name: str, title: str, unit: Unit, rows_of: Callable[[Run], Rows], column: str, count: str
-    ) -> Amounts:
-        def named(nth: int, key: Key) -> Key:
-            return (self._renames[nth](str(key[0] or UNKNOWN_CLASS)),)
-
-        return Amounts(name, title, unit, "exact", *self._collected(rows_of, (column, count), named))
-
-    def _collected(
-        self, rows_of: Callable[[Run], Rows], columns: tuple[str, str], key_of: Callable[[int, Key], Key]
-    ) -> tuple[tuple[Key, ...], Array, Array]:
-        """The rows of all runs by what they are called here, without those that have nothing in the first column."""
-        place: dict[Key, int] = {}
-        cells: list[tuple[Array, Array]] = []
-        for nth, run in enumerate(self.runs):
-            rows = rows_of(run)
-            which = [rows.columns.index(column) for column in columns]
-            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
-            at = [place.setdefault(key_of(nth, key), len(place)) for key in rows.keys]
-            cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
-        values = np.zeros((len(place), len(cells), 2))
-        for nth, (rows_at, amounts) in enumerate(cells):
-            np.add.at(values[:, nth], rows_at, amounts)
-        keys = list(place)
-        order = [i for i in sorted(range(len(keys)), key=lambda i: keys[i]) if values[i, :, 0].any()]
-        return tuple(keys[i] for i in order), values[order, :, 0], values[order, :, 1]
 
 
 def _functions_of(run: Run) -> Iterator[Function]:

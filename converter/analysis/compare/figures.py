@@ -9,6 +9,7 @@ from traceferry.model.sums import limited
 
 SIZES = ("B", "kB", "MB", "GB", "TB")
 MINUS = "-"
+HEADS = ("change", "interval of 95 %", "difference", "base", "new", "verdict")
 
 
 def amount(value: float, unit: Unit) -> str:
@@ -25,10 +26,6 @@ def _size(value: float) -> str:
         size, step = size / 1000, step + 1
     digits = f"{size:.0f}" if step == 0 else f"{size:.3g}"
     return f"{MINUS if value < 0 else ''}{digits} {SIZES[step]}"
-
-
-def signed(value: float, unit: Unit) -> str:
-    return ("+" if value > 0 else "") + amount(value, unit)
 
 
 def percent(part: float) -> str:
@@ -64,20 +61,23 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
     return f"{word}: {max(row.runs, max(n_runs) + 1)} runs each would do"
 
 
+def _value(value: float, table: Compared, comparison: Comparison) -> str:
+    """Samples as time, where it is known how much each stands for."""
+    if table.amounts.unit == "samples" and comparison.sample_ns:
+        return amount(value * comparison.sample_ns, "ns")
+    return amount(value, table.amounts.unit)
+
+
 def base_and_new(row: Row, table: Compared, comparison: Comparison) -> tuple[str, str]:
-    """Samples as time, too, where it is known how much each stands for."""
-    unit = table.amounts.unit
-    if unit == "samples" and comparison.sample_ns:
-        base, new = (amount(value * comparison.sample_ns, "ns") for value in (row.base, row.new))
-        return base, new
-    return amount(row.base, unit), amount(row.new, unit)
+    return _value(row.base, table, comparison), _value(row.new, table, comparison)
 
 
-def difference(row: Row, table: Compared, comparison: Comparison) -> str:
-    unit = table.amounts.unit
-    if unit == "samples" and comparison.sample_ns:
-        return signed(row.difference * comparison.sample_ns, "ns")
-    return signed(row.difference, unit)
+def cells(row: Row, table: Compared, comparison: Comparison) -> list[str]:
+    """Returns what tables have in the columns HEADS."""
+    difference = ("+" if row.difference > 0 else "") + _value(row.difference, table, comparison)
+    return [
+        change(row), interval(row), difference, *base_and_new(row, table, comparison), verdict(row, comparison.n_runs)
+    ]  # fmt: skip
 
 
 def shares(row: Row, table: Compared) -> str:

@@ -23,15 +23,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from traceferry.analysis.compare import figures
-from traceferry.analysis.compare.amounts import STATISTICS
+from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
-METRICS = (
-    "time", "self", "total", "calls", "allocated_bytes", "allocated_objects", "site_bytes", "retained_bytes",
-    "retained_objects", "code_size", "tier_size", "off_cpu", "preempted",
-)  # fmt: skip
+NAMES = ("time", *dict.fromkeys(metric.name for metric in (*METRICS, *METRICS_OF_THREADS)))
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -49,7 +46,7 @@ MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Gate:
-    """metric: one of METRICS, or the words of a kind of event; statistic: "" or one of STATISTICS; name: "" is every
+    """metric: one of NAMES, or the words of a kind of event; statistic: "" or one of STATISTICS; name: "" is every
     row; threshold: a part of the base if unit is "%", else in ns, bytes or a number."""
 
     text: str
@@ -117,10 +114,10 @@ def parse(text: str) -> Gate:
         statistic = rest.matched(r"\w*")
         if statistic not in STATISTICS:
             raise rest.error(f"{statistic!r} is not one of {', '.join(STATISTICS)}", at)
-        if metric in METRICS:
+        if metric in NAMES:
             raise rest.error(f"{metric} has no {statistic}", start)
-    elif metric not in METRICS:
-        known = f"{', '.join(METRICS)}, or a kind of event with a statistic, as {metric}.sum"
+    elif metric not in NAMES:
+        known = f"{', '.join(NAMES)}, or a kind of event with a statistic, as {metric}.sum"
         raise rest.error(f"unknown metric {metric!r}; known: {known}", start)
     name = _name(rest)
     relation = rest.matched(r">=|<=|>|<")

@@ -21,7 +21,7 @@ VERDICTS = {
     "failed": "A gate failed", "slower": "Slower", "faster": "Faster", "changed": "Changed",
     "same": "No significant change",
 }  # fmt: skip
-HEADS = ("", "change", "interval of 95 %", "difference", "base", "new", "verdict")
+COLUMNS = f"{' | '.join(figures.HEADS)} |\n|---|{'---:|' * (len(figures.HEADS) - 1)}---|"
 
 
 def as_markdown(comparison: Comparison, outcomes: Sequence[Outcome] = (), limit: int = MOST_BYTES) -> str:
@@ -70,8 +70,7 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.is_left_out else "")
     yield from _losses(comparison)
     yield ""
-    yield f"| whole | {' | '.join(HEADS[1:])} |"
-    yield "|---|" + "---:|" * (len(HEADS) - 2) + "---|"
+    yield f"| whole | {COLUMNS}"
     for row in comparison.whole.rows:
         yield _row(row, comparison.whole, comparison)
 
@@ -93,8 +92,7 @@ def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     for table in comparison.tables:
         if table.different:
             head = f"\n### {table.amounts.title.capitalize()}\n\n{figures.level(table, comparison).capitalize()}\n\n"
-            columns = f"| | {' | '.join(HEADS[1:])} |\n|---|" + "---:|" * (len(HEADS) - 2) + "---|"
-            yield head + columns, [_row(row, table, comparison) for row in table.different]
+            yield f"{head}| | {COLUMNS}", [_row(row, table, comparison) for row in table.different]
     if comparison.tiers:
         head = f"\n### {figures.tiers(comparison).capitalize()}\n\n| | base | new |\n|---|---|---|"
         yield head, [f"| {code(t.function[0])} | {code(t.base[0])} | {code(t.new[0])} |" for t in comparison.tiers]
@@ -102,11 +100,7 @@ def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
 
 def _row(row: Row, table: Compared, comparison: Comparison) -> str:
     place = f" {code(row.place)}" if row.place else ""
-    cells = [
-        code(row.name) + place, figures.change(row), figures.interval(row), figures.difference(row, table, comparison),
-        *figures.base_and_new(row, table, comparison), figures.verdict(row, comparison.n_runs),
-    ]  # fmt: skip
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join([code(row.name) + place, *figures.cells(row, table, comparison)])} |"
 
 
 def code(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
 from traceferry.analysis.compare.gate import Outcome
-from traceferry.common.shown_text import shown
+from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration
 
 # Rows with less of the whole are not worth a line when nothing is known of them.
@@ -62,17 +62,11 @@ def _table(comparison: Comparison, table: Compared, rows: Sequence[Row]) -> list
     cells = [["change", "interval of 95%", "difference", "base", "new", "share", "verdict", table.amounts.title]]
     for row in rows:
         place = f"  {row.place}" if row.place else ""
-        cells.append(
-            [
-                figures.change(row), figures.interval(row), figures.difference(row, table, comparison),
-                *figures.base_and_new(row, table, comparison), figures.shares(row, table),
-                figures.verdict(row, comparison.n_runs), row.shown + place,
-            ]
-        )  # fmt: skip
+        *amounts, verdict = figures.cells(row, table, comparison)
+        cells.append([*amounts, figures.shares(row, table), verdict, row.shown + place])
     kept = [i for i in range(len(cells[0])) if any(line[i] for line in cells[1:])]
-    widths = {i: max(len(line[i]) for line in cells) for i in kept[:-1]}
-    text = ["  ".join([*(f"{line[i]:>{widths[i]}}" for i in kept[:-1]), line[-1]]).rstrip() for line in cells]
-    return ["", f"{table.amounts.title}, {figures.level(table, comparison)}:", *("  " + line for line in text)]
+    title = f"{table.amounts.title}, {figures.level(table, comparison)}:"
+    return ["", title, *aligned([[line[i] for i in kept] for line in cells])]
 
 
 def _tiers(comparison: Comparison, top: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from traceferry.common.shown_text import shown
+from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration
 
 Json = dict[str, Any]
@@ -46,10 +46,7 @@ def _table(title: str, columns: Sequence[Column], rows: Sequence[Json]) -> list[
     if not rows:
         return []
     cells = [[head for head, _ in columns], *([show(row) for _, show in columns] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns) - 1)]
-    aligned = [[f"{cell:>{width}}" for cell, width in zip(line, widths, strict=False)] for line in cells]
-    text = ["  " + "  ".join([*numbers, line[-1]]).rstrip() for numbers, line in zip(aligned, cells, strict=True)]
-    return ["", f"{title}:", *text]
+    return ["", f"{title}:", *aligned(cells)]
 
 
 def _number(key: str, head: str = "") -> Column:
