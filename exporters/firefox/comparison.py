@@ -7,8 +7,6 @@ the call tree with signed values. Each sample is a node of the call tree with wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
@@ -19,17 +17,9 @@ from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head
 from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
-from traceferry.model import Array, Process, Thread, ThreadData, Trace
+from traceferry.model import Array, Thread, ThreadData, Trace
 
 NS_PER_MS = 1e6
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The samples of a thread: nodes, and what they weigh in the unit of the viewer."""
-
-    stack: Array
-    weight: Array
 
 
 def write_comparison(comparison: Comparison, out: Output) -> None:
@@ -59,34 +49,32 @@ def _first(tree: DiffTree) -> int:
 
 def _write_threads(json: JsonWriter, trace: Trace, tree: DiffTree, measured: Measured, nth: int) -> None:
     process = process_of(trace, measured)
-    base, new = (_weights(measured.node, own, measured.unit) for own in (measured.base, measured.new))
-    order = np.argsort(np.concatenate((base.stack, new.stack)), kind="stable")
-    both = Weights(
-        np.concatenate((base.stack, new.stack))[order], np.concatenate((-base.weight, new.weight))[order]
-    )  # fmt: skip
+    divisor = NS_PER_MS if measured.unit == "ns" else 1.0
+    stacks = [measured.node[own > 0] for own in (measured.base, measured.new)]
+    weights = [own[own > 0] / divisor for own in (measured.base, measured.new)]
+    both, signed = np.concatenate(stacks), np.concatenate((-weights[0], weights[1]))
+    order = np.argsort(both, kind="stable")
     what = "" if measured.name in ("samples", "time of calls") else f" ({measured.name})"
-    name = (measured.thread or "thread") + what
-    _write_thread(json, trace, process, 3 * nth + 1, f"{name}: base", measured.unit, base)
-    _write_thread(json, trace, process, 3 * nth + 2, f"{name}: new", measured.unit, new)
-    _write_thread(json, trace, process, 3 * nth + 3, f"{name}: new - base", measured.unit, both, "comparison")
+    for place, (words, kind, stack, weight) in enumerate(
+        (
+            ("base", "default", stacks[0], weights[0]),
+            ("new", "default", stacks[1], weights[1]),
+            ("new - base", "comparison", both[order], signed[order]),
+        )
+    ):
+        name = f"{measured.thread or 'thread'}{what}: {words}"
+        thread = Thread(3 * nth + place + 1, name, False, trace.start_ts, trace.end_ts, lambda _: ThreadData())
+        with json.object():
+            json.members(thread_head(trace, process, thread) | {"processType": kind})
+            _write_samples(json, trace, measured.unit, stack, weight)
+            json.member("markers", NO_MARKERS)
 
 
-def _weights(node: Array, own: Array, unit: str) -> Weights:
-    return Weights(node[own > 0], own[own > 0] / (NS_PER_MS if unit == "ns" else 1.0))
-
-
-def _write_thread(
-    json: JsonWriter, trace: Trace, process: Process, tid: int, name: str, unit: str, samples: Weights,
-    kind: str = "default",
-) -> None:  # fmt: skip
-    thread = Thread(tid, name, False, trace.start_ts, trace.end_ts, lambda _: ThreadData())
-    n = len(samples.stack)
-    with json.object():
-        json.members(thread_head(trace, process, thread) | {"processType": kind})
-        with json.table("samples", n):
-            json.ints("stack", samples.stack)
-            # They stand for no moment: they are spread over the time of a run.
-            json.millis("time", np.arange(n, dtype=np.int64) * max((trace.end_ts - trace.start_ts) // max(n, 1), 1))
-            json.member("weight", samples.weight.tolist())
-            json.member("weightType", {"ns": "tracing-ms", "bytes": "bytes"}.get(unit, "samples"))
-        json.member("markers", NO_MARKERS)
+def _write_samples(json: JsonWriter, trace: Trace, unit: str, stack: Array, weight: Array) -> None:
+    n = len(stack)
+    with json.table("samples", n):
+        json.ints("stack", stack)
+        # They stand for no moment: they are spread over the time of a run.
+        json.millis("time", np.arange(n, dtype=np.int64) * max((trace.end_ts - trace.start_ts) // max(n, 1), 1))
+        json.member("weight", weight.tolist())
+        json.member("weightType", {"ns": "tracing-ms", "bytes": "bytes"}.get(unit, "samples"))

@@ -43,12 +43,8 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
 
 def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) -> Json:
     tables = [
-        {
-            **table,
-            "rows": table["rows"][:n_rows],
-            "n_rows": len(table["rows"]),
-            "level": figures.level(compared, comparison),
-        }
+        table
+        | {"rows": table["rows"][:n_rows], "n_rows": len(table["rows"]), "level": figures.level(compared, comparison)}
         for table, compared in zip(
             [found["whole"], *found["tables"]], [comparison.whole, *comparison.tables], strict=True
         )
@@ -85,10 +81,7 @@ def _position(frame: tuple[Any, ...]) -> str:
 
 def _measured(measured: Measured) -> Json:
     return {
-        "process": measured.process,
-        "thread": measured.thread,
-        "name": measured.name,
-        "unit": measured.unit,
+        **{key: getattr(measured, key) for key in ("process", "thread", "name", "unit")},
         "node": measured.node.tolist(),
         "base": [round(x, 4) for x in measured.base.tolist()],
         "new": [round(x, 4) for x in measured.new.tolist()],

@@ -40,7 +40,7 @@ class Amounts:
 
 
 class Metric(NamedTuple):
-    """name, title, unit, model: as in Amounts; kind: which of the Totals; column: of its amounts; count: the column
+    """name, title, unit, model: as in Amounts; kind: which of the Totals; column: of its amounts; things: the column
     that says of how many things an amount is."""
 
     name: str
@@ -49,7 +49,7 @@ class Metric(NamedTuple):
     model: Model
     kind: str
     column: str
-    count: str
+    things: str
 
 
 # The totals whose keys begin with a function.
@@ -140,7 +140,7 @@ class Sides:
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):
             rows: Rows = getattr(run.totals, metric.kind)
-            which = [rows.columns.index(column) for column in (metric.column, metric.count)]
+            which = [rows.columns.index(column) for column in (metric.column, metric.things)]
             amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
             at = [place.setdefault(self._key(nth, metric.kind, key), len(place)) for key in rows.keys]
             cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
@@ -168,9 +168,9 @@ class Sides:
             keys = sorted({key for of_run in found for key, amounts in of_run.items() if amounts[nth]})
             cells = np.array([[of_run.get(key, (0.0,) * 5) for of_run in found] for key in keys], np.float64)
             cells = cells.reshape(len(keys), len(found), 5)
-            unit, model = ("count", "exact") if statistic == "count" else ("ns", "measured")
+            of_kind: tuple[Unit, Model] = ("count", "exact") if statistic == "count" else ("ns", "measured")
             yield Amounts(
-                f"event.{statistic}", f"events: {statistic}", unit, model, tuple((key,) for key in keys),
+                f"event.{statistic}", f"events: {statistic}", *of_kind, tuple((key,) for key in keys),
                 cells[:, :, nth], cells[:, :, 0],
             )  # fmt: skip
 

@@ -42,11 +42,12 @@ class Run:
         trace = trace.opened()
         details, trees = Details(trace), Trees(trace, n_buckets=1) if with_trees else None
         collected = collect(trace, trees, progress, details)
-        n_samples = sum(thread.samples for process in collected.processes for thread in process.threads)
         sampling = trace.sampling
         sample_ns = 0.0
         if sampling is not None:
-            sample_ns = details.sample_weight / max(n_samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+            sample_ns = (
+                details.sample_weight / max(collected.n_samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+            )
         threads = thread_names(trace)
         tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
         collected.trees = None

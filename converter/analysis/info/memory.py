@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals.sums_of_trace import (
+    AMOUNT_NAMES,
     BYTES,
     COUNT,
-    FREED_BYTES,
-    FREED_COUNT,
     AllocationTotals,
     ranked,
     total_amounts,
@@ -40,12 +39,7 @@ def _allocating(amounts: Array) -> Array:
 
 
 def _amounts(row: Array) -> Json:
-    return {
-        "count": int(row[COUNT]),
-        "bytes": int(row[BYTES]),
-        "freed_count": int(row[FREED_COUNT]),
-        "freed_bytes": int(row[FREED_BYTES]),
-    }
+    return dict(zip(AMOUNT_NAMES, row.tolist(), strict=True))
 
 
 def stack_names(trace: TraceBuilder, stack: int) -> list[str]:
@@ -89,27 +83,13 @@ def _classes(rows: list[ClassGrowth], top: int) -> list[Json]:
 
 def _growth(rows: list[ClassGrowth], top: int) -> list[Json]:
     changed = [row for row in rows if row.objects or row.bytes]
-    return [
-        {
-            "name": row.class_name,
-            "objects_before": row.objects_before,
-            "bytes_before": row.bytes_before,
-            "objects_after": row.objects_after,
-            "bytes_after": row.bytes_after,
-        }
-        for row in changed[:top]
-    ]
+    return [{"name": row.class_name, **dict(zip(row._fields[1:], row[1:], strict=True))} for row in changed[:top]]
 
 
 def _live_sites(trace: TraceBuilder, graph: HeapGraph, top: int) -> list[Json]:
     return [
-        {
-            "name": site.class_name,
-            "stack": stack_names(trace, site.stack),
-            "objects": site.objects,
-            "bytes": site.bytes,
-        }
-        for site in live_sites(trace, graph)[:top]
+        {"name": of.class_name, "stack": stack_names(trace, of.stack), "objects": of.objects, "bytes": of.bytes}
+        for of in live_sites(trace, graph)[:top]
     ]
 
 

@@ -4,12 +4,13 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from traceferry.analysis.info.memory import allocations, heap_snapshots
-from traceferry.analysis.totals.collect import Collected, ThreadCounts, ViewCounts, collect
+from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.sums_of_trace import MarkerGroup, byte_fields, code_by_tier, ranked
 from traceferry.model import Counter, MarkerType, Table, Trace, sums
 
@@ -44,8 +45,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         {
             "pid": process.pid,
             "name": process.name,
-            "threads": [_thread(thread) for thread in counts.threads],
-            "views": [_view(view) for view in counts.views],
+            **counts._asdict(),
             "counters": [_counter(counter) for counter in process.counters],
             "heap_snapshots": heap_snapshots(trace, process, top),
         }
@@ -73,22 +73,6 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
     return {**summary, "issues": [issue.as_json() for issue in trace.report]}
 
 
-def _thread(counts: ThreadCounts) -> Json:
-    return {
-        "tid": counts.tid,
-        "name": counts.name,
-        "samples": counts.samples,
-        "calls": counts.calls,
-        "markers": counts.markers,
-        "allocations": {"count": counts.allocations, "bytes": counts.allocated_bytes},
-    }
-
-
-def _view(counts: ViewCounts) -> Json:
-    """Describes a table of sizes that is shown as a thread: its samples are not time."""
-    return {"name": counts.name, "unit": counts.unit, "samples": counts.samples, "total": counts.total}
-
-
 def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
     """Those that were called or sampled: the same order on every run."""
     trace, columns = collected.trace, collected.by_func()
@@ -114,17 +98,10 @@ def _tiers(trace: Trace) -> list[Json]:
 
 
 def _counter(counter: Counter) -> Json:
-    values = counter.values["value"]
-    known = len(values) > 0
-    return {
-        "name": counter.name,
-        "unit": counter.unit,
-        "values": len(values),
-        "first": float(values[0]) if known else None,
-        "last": float(values[-1]) if known else None,
-        "min": float(values.min()) if known else None,
-        "max": float(values.max()) if known else None,
-    }
+    values = counter.values["value"].astype(np.float64)
+    known = (values[0], values[-1], values.min(), values.max()) if len(values) else ()
+    figures = zip_longest(("first", "last", "min", "max"), map(float, known))
+    return {"name": counter.name, "unit": counter.unit, "values": len(values), **dict(figures)}
 
 
 def _markers(marker_type: MarkerType, groups: dict[tuple[Any, ...], MarkerGroup], top: int) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
@@ -11,34 +11,14 @@ from traceferry.analysis.totals.trees import Trees
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.timeline.balance import CallTotals
 
-
-@dataclass(frozen=True)
-class ThreadCounts:
-    """How much a thread has of everything. markers: rows by the name of their type."""
-
-    tid: int
-    name: str
-    samples: int
-    calls: int
-    markers: dict[str, int]
-    allocations: int
-    allocated_bytes: int
+Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ViewCounts:
-    """A table of sizes that is shown as a thread. total: of the samples' weights, in `unit`."""
+class ProcessCounts(NamedTuple):
+    """How much each thread and each view of sizes of a process has of everything, as `info --json` shows it."""
 
-    name: str
-    unit: str
-    samples: int
-    total: int
-
-
-@dataclass(frozen=True)
-class ProcessCounts:
-    threads: list[ThreadCounts]
-    views: list[ViewCounts]
+    threads: list[Json]
+    views: list[Json]
 
 
 class Collected:
@@ -55,34 +35,30 @@ class Collected:
         self.markers = MarkerTotals()
         self.processes: list[ProcessCounts] = []
 
+    @property
+    def n_samples(self) -> int:
+        return sum(thread["samples"] for process in self.processes for thread in process.threads)
+
     def by_func(self) -> dict[str, Array]:
         """int64 for each function: calls counts enters; total_ns and total_samples count the outermost activation of a
         recursive function only."""
-        calls, total_ns, self_ns = self.calls.by_func()
-        samples, total_samples = self.samples.by_func()
-        return {
-            "calls": calls,
-            "total_ns": total_ns,
-            "self_ns": self_ns,
-            "samples": samples,
-            "total_samples": total_samples,
-        }
+        names = ("calls", "total_ns", "self_ns", "samples", "total_samples")
+        return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func()), strict=True))
 
-    def _add(self, process: Process, thread: Thread, data: ThreadData) -> ThreadCounts:
+    def _add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         self.samples.add(data.samples["stack"])
         if self.details is not None:
             self.details.add(process, thread, data)
-        return ThreadCounts(
-            thread.tid,
-            thread.name,
-            len(data.samples),
-            self.calls.add(data.calls),
-            {marker_type.name: len(table) for marker_type, table in data.markers.items()},
-            int(allocated[COUNT]),
-            int(allocated[BYTES]),
-        )
+        return {
+            "tid": thread.tid,
+            "name": thread.name,
+            "samples": len(data.samples),
+            "calls": self.calls.add(data.calls),
+            "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
+            "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
+        }
 
     def load(self, progress: Callable[[int], None]) -> None:
         """Loads each thread once, one at a time."""
@@ -92,8 +68,14 @@ class Collected:
             for thread in process.threads:
                 data = thread.load(self.trace)
                 if thread.sample_unit:
-                    total = sums.total(data.samples["weight"])
-                    counts.views.append(ViewCounts(thread.name, thread.sample_unit, len(data.samples), total))
+                    counts.views.append(
+                        {
+                            "name": thread.name,
+                            "unit": thread.sample_unit,
+                            "samples": len(data.samples),
+                            "total": sums.total(data.samples["weight"]),
+                        }
+                    )
                     if self.trees is not None:
                         self.trees.add_view(nth, thread, data)
                 else:

@@ -16,7 +16,7 @@ import numpy as np
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class
-from traceferry.analysis.totals.sums_of_trace import byte_fields, code_by_tier
+from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, byte_fields, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array, Trace, sums
@@ -155,13 +155,13 @@ class Totals:
     """All totals of one recording, or of several."""
 
     functions: Rows = Rows(("calls", "total_ns", "self_ns", "samples", "total_samples"))
-    classes: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    classes: Rows = Rows(AMOUNT_NAMES)
     markers: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
     marker_sums: Rows = Rows(("bytes",))
     tiers: Rows = Rows(("objects", "bytes"))
     tree: Tree = Tree()
     # Of these a recording that was collected without details has nothing.
-    sites: Rows = Rows(("count", "bytes", "freed_count", "freed_bytes"))
+    sites: Rows = Rows(AMOUNT_NAMES)
     events: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
     durations: Rows = Rows(("count",))
     code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
@@ -232,8 +232,8 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
     trace, none = collected.trace, Totals()
     threads: list[tuple[Key, list[int]]] = [
         (
-            (name_pattern(process.name), name_pattern(thread.name)),
-            [1, thread.samples, thread.calls, thread.allocated_bytes, 0, 0],
+            (name_pattern(process.name), name_pattern(thread["name"])),
+            [1, thread["samples"], thread["calls"], thread["allocations"]["bytes"], 0, 0],
         )
         for process, counts in zip(trace.processes, collected.processes, strict=True)
         for thread in counts.threads

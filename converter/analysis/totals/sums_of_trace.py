@@ -47,7 +47,8 @@ class SampleTotals:
 
 # The columns of an array of amounts, and where `tally` has them.
 AMOUNTS = [2, 0, 3, 1]
-COUNT, BYTES, FREED_COUNT, FREED_BYTES = range(4)
+AMOUNT_NAMES = ("count", "bytes", "freed_count", "freed_bytes")
+COUNT, BYTES, _, _ = range(4)
 
 
 class AllocationTotals:

@@ -96,7 +96,7 @@ class Aggregation:
             details, trees = Details(trace), Trees(trace, n_buckets=1)
             collected = collect(trace, trees, details=details)
             collected.trees = None
-            row |= facts_of(trace, sum(t.samples for p in collected.processes for t in p.threads), details)
+            row |= facts_of(trace, collected.n_samples, details)
             functions = Rows(Totals().functions.columns)
             totals = replace(portable(collected), functions=functions, tree=forest_of(trace, trees))
             return Result(row, totals)
