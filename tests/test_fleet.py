@@ -200,7 +200,7 @@ def test_a_folder_that_perf_wrote_is_one_recording(tree: Path) -> None:
 
 def test_what_was_written_before_is_no_recording(tree: Path) -> None:
     for name in ("stats/recordings/part-00000.parquet", "web/functions/part-00012.parquet", "web/c1/a.xray.json.gz",
-                 "web/b.html", "web/c2/a.xray.gecko.json", "web/a.pftrace", "web/_parts/a.arrows"):  # fmt: skip
+                 "web/b.html", "web/c2/a.xray.gecko.json", "web/a.pftrace", "web/_parts/a.part"):  # fmt: skip
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_bytes(b"")
     (tree / "web/part-00000.parquet").write_bytes(b"")

@@ -131,7 +131,7 @@ def test_a_server_that_fails_changes_nothing(bucket: Bucket) -> None:
 
 
 def n_parts(bucket: Bucket, output: str) -> int:
-    return len([name for name in bucket.s3.names(f"{output}/_parts/") if name.endswith(".arrows")])
+    return len([name for name in bucket.s3.names(f"{output}/_parts/") if name.endswith(".part")])
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:

@@ -1,5 +1,8 @@
-"""Intermediate results as streams of Arrow record batches: of each combination of labels its totals and its recordings,
-sorted by labels, so that any number of parts are merged with one combination of each in memory."""
+"""Intermediate results as compressed streams: of each combination of labels its totals and its recordings, sorted by
+labels, so that any number of parts are merged with one combination of each in memory.
+
+A combination is a line of JSON with all texts, and after it the arrays of numbers as NumPy's files have them.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
+from io import BufferedReader
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
+from numpy.lib.format import read_array, write_array
 
 from traceferry.analysis.totals.portable import Amounts, Key, Rows, Totals, Tree, merged
-from traceferry.model import Array
 
 Row = Mapping[str, Any]
-RECORDINGS, FRAMES, NODES = "recordings", "frames", "nodes"
 ROWS = [field.name for field in fields(Totals) if field.name != "tree"]
+COMPRESSION = "zstd"
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,12 @@ def joined(shares: Sequence[Share]) -> Share:
 
 def merged_parts(paths: Sequence[Path]) -> Iterator[Share]:
     """The shares of all parts together, by labels."""
+    import pyarrow as pa
+
     with ExitStack() as opened:
-        streams = [opened.enter_context(open(path, "rb")) for path in paths]
-        in_order = heapq.merge(*(_shares(stream) for stream in streams), key=lambda share: share.labels)
+        streams = [opened.enter_context(pa.input_stream(str(path), compression=COMPRESSION)) for path in paths]
+        shares = (_shares(BufferedReader(stream)) for stream in streams)
+        in_order = heapq.merge(*shares, key=lambda share: share.labels)
         for _, same in groupby(in_order, key=lambda share: share.labels):
             yield joined(list(same))
 
@@ -52,62 +58,28 @@ def write_part(path: Path, shares: Iterable[Share]) -> None:
     """shares: sorted by labels, each combination once."""
     import pyarrow as pa
 
-    schema = pa.schema([("key", pa.binary()), ("amounts", pa.list_(pa.int64()))])
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with open(path, "wb") as file, pa.ipc.new_stream(file, schema, options=options) as out:
+    with pa.CompressedOutputStream(str(path), COMPRESSION) as out:
         for share in shares:
-            for kind, keys, amounts, more in _pieces(share):
-                head = {"labels": share.labels, "kind": kind, **more}
-                n = amounts.shape[1]
-                column = pa.ListArray.from_arrays(
-                    pa.array(np.arange(len(amounts) + 1, dtype=np.int32) * n), pa.array(amounts.reshape(-1))
-                )
-                packed = pa.array([orjson.dumps(key) for key in keys] if keys is not None else [None] * len(amounts),
-                                  pa.binary())  # fmt: skip
-                batch = pa.record_batch([packed, column], schema=schema)
-                out.write_batch(batch, custom_metadata={"head": orjson.dumps(head)})
+            rows: dict[str, Rows] = {name: getattr(share.totals, name) for name in ROWS}
+            tree, keys = share.totals.tree, {name: each.keys for name, each in rows.items()}
+            head = [share.labels, share.rows, keys, tree.frames, tree.measures]
+            out.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE))
+            of_tree = tree.parent, tree.frame, tree.own.node, tree.own.measure, tree.own.value
+            for array in (*(each.amounts for each in rows.values()), *of_tree):
+                write_array(out, array, allow_pickle=False)
 
 
-Piece = tuple[str, Sequence[Any] | None, Array, dict[str, Any]]
+def _shares(stream: BufferedReader) -> Iterator[Share]:
+    while line := stream.readline():
+        labels, recordings, keys, frames, measures = orjson.loads(line)
+        rows = {
+            name: replace(getattr(Totals(), name), keys=_tuples(keys[name]), amounts=read_array(stream))
+            for name in ROWS
+        }
+        parent, frame, *own = (read_array(stream) for _ in range(5))
+        tree = Tree(_tuples(frames), parent, frame, _tuples(measures), Amounts(*own))
+        yield Share(tuple(labels), Totals(**rows, tree=tree), tuple(recordings))
 
 
-def _pieces(share: Share) -> Iterator[Piece]:
-    """(kind, keys, amounts, what else to say); the rows of the recordings come last, and end the share."""
-    for name in ROWS:
-        rows: Rows = getattr(share.totals, name)
-        if rows.keys:
-            yield name, rows.keys, rows.amounts, {}
-    tree = share.totals.tree
-    if len(tree.parent):
-        yield FRAMES, tree.frames, np.zeros((len(tree.frames), 0), np.int64), {}
-        columns = [tree.parent, tree.frame, *(tree.column(measure) for measure in tree.measures)]
-        nodes = np.stack(columns, axis=1).astype(np.int64)
-        yield NODES, None, nodes, {"measures": tree.measures}
-    yield RECORDINGS, share.rows, np.zeros((len(share.rows), 0), np.int64), {}
-
-
-def _shares(stream: Any) -> Iterator[Share]:
-    import pyarrow as pa
-
-    found: dict[str, Any] = {}
-    frames: tuple[Key, ...] = ()
-    reader = pa.ipc.open_stream(stream)
-    for batch, metadata in reader.iter_batches_with_custom_metadata():
-        head = orjson.loads(metadata["head"])
-        kind, n = head["kind"], len(batch)
-        values = batch.column(1).flatten().to_numpy(zero_copy_only=False)
-        amounts = values.reshape(n, len(values) // n if n else 0)
-        if kind == NODES:
-            parent, frame = (amounts[:, i].astype(np.int32) for i in range(2))
-            measures = tuple(tuple(key) for key in head["measures"])
-            found["tree"] = Tree(frames, parent, frame, measures, Amounts.of_columns(amounts[:, 2:]))
-            continue
-        keys = [orjson.loads(key) for key in batch.column(0).to_pylist()]
-        if kind == FRAMES:
-            frames = tuple(tuple(key) for key in keys)
-        elif kind == RECORDINGS:
-            yield Share(tuple(head["labels"]), replace(Totals(), **found), tuple(keys))
-            found = {}
-        else:
-            empty: Rows = getattr(Totals(), kind)
-            found[kind] = Rows(empty.columns, tuple(tuple(key) for key in keys), amounts, empty.largest)
+def _tuples(keys: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
+    return tuple(map(tuple, keys))

@@ -58,7 +58,7 @@ class Done:
 
 
 def part_name(key: str) -> str:
-    return f"{key}.arrows"
+    return f"{key}.part"
 
 
 def retry_name(key: str) -> str:
