@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,9 @@ def failures(url: str) -> list[tuple[str, str, str]]:
 def combinations(url: str) -> Iterator[Combination]:
     """Yields the combinations of labels of each file of the data set. Raises FormatError if it is of another
     version."""
-    numbers = storage.names_in(storage.joined(url, RECORDINGS))
-    for name in numbers:
+    for name in storage.names_in(storage.joined(url, RECORDINGS)):
         tables = {table: _table(url, table, name) for table in COLUMNS}
-        labels = _labels(tables["functions"])
+        labels = orjson.loads(tables["functions"].schema.metadata[FACTS.encode()])["labels"]
         recordings: dict[Key, list[dict[str, Any]]] = {}
         for row in tables[RECORDINGS].to_pylist():
             if row["status"] == DONE:
@@ -83,11 +82,6 @@ def _table(url: str, table: str, name: str, columns: Sequence[str] | None = None
     return found
 
 
-def _labels(table: Any) -> list[str]:
-    facts: dict[str, Any] = orjson.loads(table.schema.metadata[FACTS.encode()])
-    return list(facts["labels"])
-
-
 def _split(table: Any, labels: Sequence[str]) -> dict[Key, Any]:
     """The rows of each combination, which lie together."""
     if not labels:
@@ -105,7 +99,6 @@ def _split(table: Any, labels: Sequence[str]) -> dict[Key, Any]:
 def _totals(parts: dict[str, Any]) -> Totals:
     none = Totals()
     sites = _rows(none.sites, parts["allocations"], [*FUNCTION, "class"])
-    known = np.array([key[:4] != NO_SITE for key in sites.keys], bool)
     return Totals(
         functions=_rows(none.functions, parts["functions"], FUNCTION),
         classes=_rows(none.classes, parts["allocations"], ["class"]),
@@ -113,11 +106,7 @@ def _totals(parts: dict[str, Any]) -> Totals:
         marker_sums=_marker_sums(none.marker_sums, parts["marker_groups"]),
         tiers=_rows(none.tiers, parts["tiers"], ["tier"]),
         tree=_forest(parts["stacks"]),
-        sites=replace(
-            sites,
-            keys=tuple(key for key in sites.keys if key[:4] != NO_SITE),
-            amounts=sites.amounts.reshape(-1, len(sites.columns))[known],
-        ),
+        sites=sites.of_pairs(pair for pair in zip(sites.keys, sites.amounts, strict=True) if pair[0][:4] != NO_SITE),
         events=_rows(none.events, parts["markers"], ["marker"]),
         durations=_durations(none.durations, parts["markers"]),
         code=_rows(none.code, parts["code"], [*FUNCTION, "tier"]),
@@ -139,14 +128,12 @@ def _keys(table: Any, names: Sequence[str]) -> list[Key]:
 
 def _rows(kind: Rows, table: Any, names: Any) -> Rows:
     """Rows that the names tell apart; other columns of the table are added up over."""
-    keys = _keys(table, list(names))
-    amounts = np.stack([_ints(table, name) for name in kind.columns], axis=1)
-    return kind.of(keys, amounts)
+    return kind.of(_keys(table, list(names)), np.stack([_ints(table, name) for name in kind.columns], axis=1))
 
 
 def _marker_groups(kind: Rows, table: Any) -> Rows:
-    keys = [(name, *orjson.loads(values)) for name, values in _keys(table, ["marker", "values"])]
-    return kind.of(keys, np.stack([_ints(table, name) for name in kind.columns], axis=1))
+    rows = _rows(kind, table, ["marker", "values"])
+    return kind.of([(name, *orjson.loads(values)) for name, values in rows.keys], rows.amounts)
 
 
 def _marker_sums(kind: Rows, table: Any) -> Rows:

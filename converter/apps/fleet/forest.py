@@ -4,7 +4,6 @@ weigh, so that equal threads of all recordings are one tree."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -79,18 +78,6 @@ def _group(trace: Trace, threads: list[list[str]], series: Series) -> Group:
 # ---------------------------------------------------------------- what a forest says
 
 
-@dataclass(frozen=True)
-class FunctionRow:
-    """A function in a group. function: (name, file, line, kind); self_, total: of each of MEASURES; the total of a
-    recursive function is that of its outermost activation, whose tier it counts to."""
-
-    group: Group
-    function: Key
-    tier: str
-    self_: tuple[int, ...]
-    total: tuple[int, ...]
-
-
 def roots_of(forest: Tree) -> Array:
     """int32 [nodes]: the root above each node, by doubling the distance that is looked at."""
     above: Array = np.where(forest.parent < 0, np.arange(len(forest.parent), dtype=np.int32), forest.parent)
@@ -109,12 +96,14 @@ def nodes_by_root(forest: Tree) -> Iterator[tuple[Group, Array]]:
         yield forest.frames[int(forest.frame[nodes[0]])], nodes[1:]
 
 
-def functions_of(forest: Tree) -> Iterator[FunctionRow]:
-    """Yields rows by group, function and tier. Allocations count to the function that allocated, not to their class,
-    which is the leaf of their call path. Left out: what has nothing."""
+def functions_of(forest: Tree) -> tuple[list[Key], Array, Array]:
+    """Returns the functions as (process, thread, event, unit, name, file, line, kind, tier), sorted, and of each, int64
+    [functions, MEASURES], what it has itself and its total.
+
+    The total of a recursive function is that of its outermost activation, whose tier it counts to. Allocations count to
+    the function that allocated, not to their class, which is the leaf of their call path. Left out: what has nothing.
+    """
     n = len(forest.parent)
-    if not n:
-        return
     is_group = np.array([len(frame) == GROUP_LENGTH for frame in forest.frames])
     functions: dict[Key, int] = {}
     rows: dict[tuple[int, int, str], int] = {}
@@ -136,7 +125,7 @@ def functions_of(forest: Tree) -> Iterator[FunctionRow]:
         ],
         np.int32,
     )
-    selves, totals = np.zeros((len(rows), len(MEASURES)), np.int64), np.zeros((len(rows), len(MEASURES)), np.int64)
+    selves, totals = np.zeros((2, len(rows), len(MEASURES)), np.int64)
     for nth, name in enumerate(MEASURES):
         own = forest.column((name,))
         if not own.any():
@@ -146,9 +135,10 @@ def functions_of(forest: Tree) -> Iterator[FunctionRow]:
         selves[:, nth] = sums.total_by(row, own, len(rows))
         totals[:, nth] = inclusive_by_row(forest.parent, func, row, own, len(rows))
     names = [(), *functions]
-    found = [
-        FunctionRow(forest.frames[int(frame[r])], names[f], tier, tuple(selves[i].tolist()), tuple(totals[i].tolist()))
+    found = sorted(
+        ((*forest.frames[int(frame[r])], *names[f], tier), i)
         for (r, f, tier), i in rows.items()
         if f and totals[i].any()
-    ]
-    yield from sorted(found, key=lambda each: (each.group, each.function, each.tier))
+    )
+    order = [i for _, i in found]
+    return [key for key, _ in found], selves[order], totals[order]

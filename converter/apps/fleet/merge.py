@@ -7,7 +7,7 @@ what it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -39,6 +39,8 @@ COLOR = "blue"
 FRAME_LENGTH = 7
 # In the order in which they are shown; others follow.
 UNITS = ("ns", "samples", "bytes")
+# (family, color) of categories and tiers, by ("category" or "tier", name).
+Colors = Mapping[tuple[str, str], tuple[str, str]]
 
 
 def merged_trace(url: str) -> Trace:
@@ -63,42 +65,30 @@ def _add(trace: TraceBuilder, combination: Combination, numbers: Iterator[int]) 
     trace.processes.append(process)
     if not len(forest.parent):
         return
-    frames, stacks = _tables(trace, forest, _Colors.of(combination))
+    frames, stacks = _tables(trace, forest, _colors(combination))
     columns = {name: forest.column((name,)) for name in MEASURES}
-    shown: list[tuple[int, int, _Shown]] = []
+    shown: list[tuple[int, int, Group, str, str, _Nodes]] = []
     for group, inside in nodes_by_root(forest):
-        nodes = _Nodes(forest, inside, columns, frames, stacks)
-        for measure, unit in _measures(nodes, group):
-            total = sums.total(nodes.own(measure))
-            shown.append(
-                (UNITS.index(unit) if unit in UNITS else len(UNITS), -total, _Shown(group, measure, unit, nodes))
-            )
+        own = {name: column[inside] for name, column in columns.items()}
+        nodes = _Nodes(inside, forest.parent[inside], frames[inside], stacks[inside], own)
+        for measure, unit in _measures(own, group):
+            rank = UNITS.index(unit) if unit in UNITS else len(UNITS)
+            shown.append((rank, -sums.total(own[measure]), group, measure, unit, nodes))
     # What has most comes first.
-    for _, _, each in sorted(shown, key=lambda row: (*row[:2], row[2].group)):
-        process.threads.append(_thread(next(numbers), each, is_main=not process.threads))
+    for *_, group, measure, unit, nodes in sorted(shown, key=lambda row: row[:3]):
+        is_main = not process.threads
+        process.threads.append(_thread(next(numbers), group, measure, unit, nodes, is_main))
     process.end_ts = max((thread.end_ts for thread in process.threads), default=0)
 
 
-@dataclass(frozen=True)
-class _Colors:
-    """(family, color) of categories and tiers, by ("category" or "tier", name): of the most recordings that have it."""
-
-    shown: dict[tuple[str, str], tuple[str, str]]
-
-    @classmethod
-    def of(cls, combination: Combination) -> _Colors:
-        rows = combination.totals.colors
-        ranked = sorted(zip(rows.amounts[:, 0].tolist(), rows.keys, strict=True), key=lambda row: (row[0], row[1]))
-        return cls({(of, name): (family, color) for _, (of, name, family, color) in ranked})
-
-    def color(self, of: str, name: str) -> str:
-        return self.shown.get((of, name), ("", COLOR))[1]
-
-    def family(self, tier: str) -> str:
-        return self.shown.get(("tier", tier), (tier, ""))[0]
+def _colors(combination: Combination) -> Colors:
+    """Returns how most of the recordings show each category and tier."""
+    rows = combination.totals.colors
+    ranked = sorted(zip(rows.amounts[:, 0].tolist(), rows.keys, strict=True))
+    return {(of, name): (family, color) for _, (of, name, family, color) in ranked}
 
 
-def _tables(trace: TraceBuilder, forest: Tree, colors: _Colors) -> tuple[Array, Array]:
+def _tables(trace: TraceBuilder, forest: Tree, colors: Colors) -> tuple[Array, Array]:
     """(the trace's frame, its stack) of each node; -1 of roots."""
     strings = trace.strings
 
@@ -112,11 +102,13 @@ def _tables(trace: TraceBuilder, forest: Tree, colors: _Colors) -> tuple[Array, 
         )
         return trace.frames.intern(
             func=func,
-            category=trace.add_category(category, colors.color("category", category)) if category else -1,
+            category=trace.add_category(category, colors.get(("category", category), ("", COLOR))[1])
+            if category
+            else -1,
             tier=trace.tiers.intern(
                 name=strings.intern(tier),
-                family=strings.intern(colors.family(tier)),
-                color=strings.intern(colors.color("tier", tier)),
+                family=strings.intern(colors.get(("tier", tier), (tier, ""))[0]),
+                color=strings.intern(colors.get(("tier", tier), ("", COLOR))[1]),
             )
             if tier
             else -1,
@@ -130,9 +122,9 @@ def _tables(trace: TraceBuilder, forest: Tree, colors: _Colors) -> tuple[Array, 
     return frame, stack
 
 
-def _measures(nodes: _Nodes, group: Group) -> Iterator[tuple[str, str]]:
+def _measures(own: Mapping[str, Array], group: Group) -> Iterator[tuple[str, str]]:
     """(measure, unit) of the threads of a group. Samples whose weight is time are shown by that."""
-    has = {name: bool(nodes.own(name).any()) for name in MEASURES}
+    has = {name: bool(column.any()) for name, column in own.items()}
     unit = group[3]
     if has["time_ns"]:
         yield "time_ns", "ns"
@@ -146,43 +138,25 @@ def _measures(nodes: _Nodes, group: Group) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """A group's nodes, rising, without its root. columns, frames, stacks: of all nodes of the forest."""
+    """A group's nodes, rising, without its root. inside, parent: numbers in the forest; frame, stack: of the trace;
+    own: what each node has itself, by measure."""
 
-    forest: Tree
     inside: Array
-    columns: dict[str, Array]
-    frames: Array
-    stacks: Array
-
-    def own(self, measure: str) -> Array:
-        own: Array = self.columns[measure][self.inside]
-        return own
+    parent: Array
+    frame: Array
+    stack: Array
+    own: dict[str, Array]
 
 
-@dataclass(frozen=True)
-class _Shown:
-    group: Group
-    measure: str
-    unit: str
-    nodes: _Nodes
-
-
-def _thread(tid: int, shown: _Shown, is_main: bool) -> Thread:
-    group, measure, unit, nodes = shown.group, shown.measure, shown.unit, shown.nodes
-    own = nodes.own(measure)
-    name = _name(group, measure)
+def _thread(tid: int, group: Group, measure: str, unit: str, nodes: _Nodes, is_main: bool) -> Thread:
+    own, name = nodes.own[measure], _name(group, measure)
     if measure == "time_ns":
         end = min(sums.total(own), LARGEST_NS)
         return Thread(tid, name, is_main, 0, end, lambda _: ThreadData(calls=_calls(nodes)), 2 * len(own))
     rows = np.flatnonzero(own)
     n = len(rows)
-    samples = Table(
-        SAMPLES,
-        {
-            "ts": np.arange(n, dtype=np.int64) * SAMPLE_NS, "stack": nodes.stacks[nodes.inside[rows]],
-            "weight": own[rows],
-        },
-    )  # fmt: skip
+    ts = np.arange(n, dtype=np.int64) * SAMPLE_NS
+    samples = Table(SAMPLES, {"ts": ts, "stack": nodes.stack[rows], "weight": own[rows]})
     return Thread(tid, name, False, 0, n * SAMPLE_NS, lambda _: ThreadData(samples=samples), n, sample_unit=unit)
 
 
@@ -196,17 +170,16 @@ def _name(group: Group, measure: str) -> str:
 
 def _calls(nodes: _Nodes) -> Table:
     """Each call path as one call, as long as all it has, of which its own time comes after that of its callees."""
-    above = nodes.forest.parent[nodes.inside]
-    place = np.searchsorted(nodes.inside, above)
+    place = np.searchsorted(nodes.inside, nodes.parent)
     # What is directly below the root has no parent among the nodes.
-    parent = np.where(nodes.inside[place] == above, place, -1).astype(np.int32)
-    total: Array = np.minimum(nodes.own("time_ns"), LARGEST_NS)
+    parent = np.where(nodes.inside[place] == nodes.parent, place, -1).astype(np.int32)
+    total: Array = np.minimum(nodes.own["time_ns"], LARGEST_NS)
     add_to_ancestors(parent, total)
     children: dict[int, list[int]] = {}
     for node, up in enumerate(parent.tolist()):
         if total[node]:
             children.setdefault(up, []).append(node)
-    frame_of = nodes.frames[nodes.inside].tolist()
+    frame_of = nodes.frame.tolist()
     ts: list[int] = []
     frame: list[int] = []
     flags: list[int] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +87,17 @@ def write_tables(
 ) -> dict[str, Path]:
     """A file for each wanted table. by: names of the shares' labels; labels: of the recordings'."""
     paths = {table: folder / f"{table}.parquet" for table in wanted}
-    files = {
-        table: _File(path, schema_of(table, labels if table == RECORDINGS else by, key))
-        for table, path in paths.items()
-    }
-    try:
+    with ExitStack() as opened:
+        files = {
+            table: opened.enter_context(
+                closing(_File(path, schema_of(table, labels if table == RECORDINGS else by, key)))
+            )
+            for table, path in paths.items()
+        }
         for share in shares:
+            of_share = dict(zip(by, share.labels, strict=True))
             for table, file in files.items():
-                file.add(share.labels if table != RECORDINGS else None, rows_of(table, share, labels))
-    finally:
-        for file in files.values():
-            file.close()
+                file.add(rows_of(table, share, labels), {} if table == RECORDINGS else of_share)
     return paths
 
 
@@ -111,23 +112,13 @@ class _File:
         self._n_pending = 0
         self._writer = parquet.ParquetWriter(str(path), schema, compression="zstd")
 
-    def add(self, labels: Sequence[str] | None, values: Values) -> None:
-        """labels: of all rows, None: among the values."""
+    def add(self, values: Values, of_all: Mapping[str, str]) -> None:
+        """of_all: the labels that all rows have."""
         import pyarrow as pa
 
         n = len(next(iter(values.values())))
-        if not n:
-            return
-        names = self._schema.names
-        of_labels = {} if labels is None else {
-            name: pa.repeat(pa.scalar(label, pa.string()), n) for name, label in zip(names, labels, strict=False)
-        }  # fmt: skip
-        arrays = [of_labels.get(name, values.get(name)) for name in names]
-        columns = [
-            value if isinstance(value, pa.Array) else pa.array(value, field.type)
-            for value, field in zip(arrays, self._schema, strict=True)
-        ]
-        self._pending.append(pa.Table.from_arrays(columns, schema=self._schema))
+        columns = {**values, **{name: pa.repeat(label, n) for name, label in of_all.items()}}
+        self._pending.append(pa.Table.from_pydict(columns, schema=self._schema))
         self._n_pending += n
         if self._n_pending >= ROWS_AT_ONCE:
             self._flush()
@@ -135,9 +126,9 @@ class _File:
     def _flush(self) -> None:
         import pyarrow as pa
 
-        if self._pending:
+        if self._n_pending:
             whole = pa.concat_tables(self._pending).combine_chunks()
-            self._writer.write_table(whole, row_group_size=max(len(whole), 1))
+            self._writer.write_table(whole, row_group_size=len(whole))
         self._pending, self._n_pending = [], 0
 
     def close(self) -> None:
@@ -150,24 +141,13 @@ class _File:
 
 def rows_of(table: str, share: Share, labels: Sequence[str]) -> Values:
     """The columns of a table, without those of `by`."""
-    totals = share.totals
-    if table == "functions":
-        return _functions(totals)
-    if table == "stacks":
-        return _stacks(totals)
-    if table == "markers":
-        return _markers(totals)
-    if table == "marker_groups":
-        return _marker_groups(totals)
-    if table == "allocations":
-        return _allocations(totals)
     if table == RECORDINGS:
         return {name: [row[name] for row in share.rows] for name in (*labels, *COLUMNS[RECORDINGS])}
-    source: Rows = getattr(totals, {"heap": "retained"}.get(table, table))
+    if table in ROWS_OF:
+        return ROWS_OF[table](share.totals)
+    source: Rows = getattr(share.totals, {"heap": "retained"}.get(table, table))
     keys = [name for name in COLUMNS[table] if name not in source.columns]
-    return _columns(keys, source.keys) | {
-        name: source.amounts.reshape(-1, len(source.columns))[:, nth] for nth, name in enumerate(source.columns)
-    }
+    return _columns(keys, source.keys) | _amounts(source)
 
 
 def _columns(names: Sequence[str], keys: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -175,16 +155,17 @@ def _columns(names: Sequence[str], keys: Iterable[Sequence[Any]]) -> dict[str, S
     return dict(zip(names, columns, strict=True))
 
 
+def _amounts(rows: Rows) -> dict[str, Array]:
+    return dict(zip(rows.columns, rows.amounts.reshape(-1, len(rows.columns)).T, strict=True))
+
+
 def _functions(totals: Totals) -> Values:
-    rows = list(functions_of(totals.tree))
-    self_ = np.array([row.self_ for row in rows], np.int64).reshape(-1, len(MEASURES))
-    total = np.array([row.total for row in rows], np.int64).reshape(-1, len(MEASURES))
+    keys, self_, total = functions_of(totals.tree)
     amounts: dict[str, Array] = {}
     for nth, name in enumerate(MEASURES):
         amounts[SELF_NAMES.get(name, name)] = self_[:, nth]
         amounts["total_ns" if name == "time_ns" else f"total_{name}"] = total[:, nth]
-    names = [*GROUP, *FUNCTION, "tier"]
-    return _columns(names, ((*row.group, *row.function, row.tier) for row in rows)) | amounts
+    return _columns([*GROUP, *FUNCTION, "tier"], keys) | amounts
 
 
 def _stacks(totals: Totals) -> Values:
@@ -212,10 +193,9 @@ def _markers(totals: Totals) -> Values:
         buckets.setdefault(name, []).append((bucket, count))
     events = totals.events
     of = [sorted(buckets.get(name, ())) for (name,) in events.keys]
-    amounts = events.amounts.reshape(-1, len(events.columns))
     return {
         "marker": [name for (name,) in events.keys],
-        **{name: amounts[:, nth] for nth, name in enumerate(events.columns)},
+        **_amounts(events),
         "bucket": [[bucket for bucket, _ in pairs] for pairs in of],
         "bucket_count": [[count for _, count in pairs] for pairs in of],
     }
@@ -226,11 +206,10 @@ def _marker_groups(totals: Totals) -> Values:
     for key, (amount,) in zip(totals.marker_sums.keys, totals.marker_sums.amounts.tolist(), strict=True):
         n_bytes.setdefault(key[:-1], {})[key[-1]] = amount
     markers = totals.markers
-    amounts = markers.amounts.reshape(-1, len(markers.columns))
     return {
         "marker": [key[0] for key in markers.keys],
         "values": [_json(key[1:]) for key in markers.keys],
-        **{name: amounts[:, nth] for nth, name in enumerate(markers.columns)},
+        **_amounts(markers),
         "bytes": [_json(n_bytes.get(key, {})) for key in markers.keys],
     }
 
@@ -259,3 +238,10 @@ def _allocations(totals: Totals) -> Values:
     return _columns(["class", *FUNCTION], ((key[4], *key[:4]) for key in keys)) | {
         name: table[:, nth] for nth, name in enumerate(sites.columns)
     }
+
+
+# The tables that are more than the keys and amounts of one kind of totals.
+ROWS_OF: dict[str, Callable[[Totals], Values]] = {
+    "functions": _functions, "stacks": _stacks, "markers": _markers, "marker_groups": _marker_groups,
+    "allocations": _allocations,
+}  # fmt: skip
