@@ -33,26 +33,14 @@ class CodeSymbols:
     """
 
     def __init__(self, trace: Trace, at_ts: int | None = None) -> None:
-        self._trace = trace
         self._map = CodeMap(trace)
         self._chosen = Snapshot(trace, _chosen(trace, self._map, at_ts))
-        self._libs = distinct(trace.symbols["lib"][trace.code["symbol"][self._chosen.code]])
-
-    @property
-    def path(self) -> str:
-        return self.name
-
-    @property
-    def name(self) -> str:
-        return self._of_lib("name")
-
-    @property
-    def base(self) -> int:
-        return int(self._chosen.start[0]) if len(self._chosen) else 0
-
-    @property
-    def build_id(self) -> str:
-        return self._of_lib("code_id")
+        libs = distinct(trace.symbols["lib"][trace.code["symbol"][self._chosen.code]])
+        self.name, self.build_id = (
+            trace.strings[int(trace.libs[column][libs[0]])] if len(libs) == 1 else "" for column in ("name", "code_id")
+        )
+        self.path = self.name
+        self.base = int(self._chosen.start[0]) if len(self._chosen) else 0
 
     @property
     def problems(self) -> Sequence[tuple[int, str]]:
@@ -99,9 +87,6 @@ class CodeSymbols:
         """Returns the same with the code object's own name. calls: the outermost first."""
         _, source, line = calls[0]
         return [(self._map.name(code.row), source, line), *calls[1:]]
-
-    def _of_lib(self, column: str) -> str:
-        return self._trace.strings[int(self._trace.libs[column][self._libs[0]])] if len(self._libs) == 1 else ""
 
 
 # ---------------------------------------------------------------- which code

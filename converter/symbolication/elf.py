@@ -16,7 +16,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.interface import Frames, Function
+from traceferry.symbolication.interface import Frames, Function, line_number
 from traceferry.symbolication.one_by_one import NOTHING, Answer, frames_of, look_up, taken, with_answers
 from traceferry.symbolication.symbol_table import LAST, SymbolTable, with_stubs
 
@@ -37,20 +37,9 @@ class ElfSymbols:
 
     def __init__(self, binary: Binary) -> None:
         self.binary = binary
+        self.path, self.name, self.base = binary.path, binary.name, binary.base
         self._problems: set[tuple[int, str]] = set()
         self._was_described = False
-
-    @property
-    def path(self) -> str:
-        return self.binary.path
-
-    @property
-    def name(self) -> str:
-        return self.binary.name
-
-    @property
-    def base(self) -> int:
-        return self.binary.base
 
     @property
     def build_id(self) -> str:
@@ -161,7 +150,7 @@ class ElfSymbols:
                 return NOTHING
             outermost = int(found[-1].sym_addr)
             start = (outermost + base) % (1 << 64) if outermost != NO_START else 0
-            return Answer(start, 0, [(frame.symbol, frame.full_path or "", _line(frame.line)) for frame in found])
+            return Answer(start, 0, [(frame.symbol, frame.full_path or "", line_number(frame.line)) for frame in found])
 
         return answer
 
@@ -181,8 +170,3 @@ class ElfSymbols:
 def has_symbolic() -> bool:
     """Whether symbolic is installed: pip install 'traceferry[symbols]'."""
     return find_spec("symbolic") is not None
-
-
-def _line(number: int | None) -> int:
-    """Returns 0, unknown, for what damaged debug information makes too large."""
-    return number if number is not None and number < 1 << 31 else 0

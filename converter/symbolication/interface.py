@@ -100,3 +100,8 @@ class FoundSymbols:
 # what is lost goes to the report. None: there are none. Raises FormatError if only those of other builds have the name;
 # OSError if storage fails.
 FindSymbols = Callable[[str, str, Report], FoundSymbols | None]
+
+
+def line_number(number: int | None) -> int:
+    """Returns 0, unknown, for what damaged debug information makes too large."""
+    return number if number is not None and 0 <= number < 1 << 31 else 0

@@ -53,20 +53,17 @@ def taken(found: Frames, which: Array) -> Frames:
 def with_answers(others: Frames, which: Array, found: Frames) -> Frames:
     """Returns the frames of all addresses: those that `which` (bool) names are in `found`, the others in `others`, in
     order."""
-    n_frames = np.empty(len(which), np.int64)
-    begin = np.empty(len(which), np.int64)
-    start, size = np.empty((2, len(which)), np.uint64)
-    for rows, part, at in ((~which, others, 0), (which, found, len(others.name))):
-        n_frames[rows], begin[rows] = np.diff(part.first), part.first[:-1] + at
-        start[rows], size[rows] = part.start, part.size
-    first = np.concatenate(([0], np.cumsum(n_frames)))
-    taken = np.arange(first[-1]) + np.repeat(begin - first[:-1], n_frames)
     name, source = (
-        np.concatenate((one, np.where(other < 0, other, other + np.int32(len(others.texts)))))[taken]
+        np.concatenate((one, np.where(other < 0, other, other + np.int32(len(others.texts)))))
         for one, other in ((others.name, found.name), (others.source, found.source))
     )
-    line = np.concatenate((others.line, found.line))[taken]
-    return Frames(first, name, source, line, start, size, [*others.texts, *found.texts])
+    first = np.concatenate((others.first, found.first[1:] + others.first[-1]))
+    line, start, size = (
+        np.concatenate(columns)
+        for columns in ((others.line, found.line), (others.start, found.start), (others.size, found.size))
+    )
+    both = Frames(first, name, source, line, start, size, [*others.texts, *found.texts])
+    return taken(both, np.where(which, len(others.start) + np.cumsum(which) - 1, np.cumsum(~which) - 1))
 
 
 def _row(texts: dict[str, int], name: str, source: str, line: int) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
@@ -26,63 +26,36 @@ Skip = Callable[[int], int]
 # ---------------------------------------------------------------- layout
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """size: bytes, or how to find out: "address" and "offset" depend on the unit; meaning: what the value is."""
 
     size: int | str
-    meaning: str = "other"
+    meaning: str
 
 
-FORMS = {
-    0x01: Form("address", "address"),  # addr
-    0x03: Form("block 2"),
-    0x04: Form("block 4"),
-    0x05: Form(2, "number"),  # data2
-    0x06: Form(4, "number"),
-    0x07: Form(8, "number"),
-    0x08: Form("string", "text"),
-    0x09: Form("block"),
-    0x0A: Form("block 1"),
-    0x0B: Form(1, "number"),  # data1
-    0x0C: Form(1),  # flag
-    0x0D: Form("sleb", "number"),  # sdata
-    0x0E: Form("offset", "debug_str"),  # strp
-    0x0F: Form("uleb", "number"),  # udata
-    0x10: Form("ref_addr", "reference"),
-    0x11: Form(1, "unit reference"),  # ref1
-    0x12: Form(2, "unit reference"),
-    0x13: Form(4, "unit reference"),
-    0x14: Form(8, "unit reference"),
-    0x15: Form("uleb", "unit reference"),  # ref_udata
-    0x16: Form("indirect"),
-    0x17: Form("offset", "number"),  # sec_offset
-    0x18: Form("block"),  # exprloc
-    0x19: Form(0),  # flag_present
-    0x1A: Form("uleb", "string index"),  # strx
-    0x1B: Form("uleb", "address index"),  # addrx
-    0x1C: Form(4),  # ref_sup4
-    0x1D: Form("offset"),  # strp_sup
-    0x1E: Form(16),  # data16
-    0x1F: Form("offset", "debug_line_str"),  # line_strp
-    0x20: Form(8),  # ref_sig8
-    0x21: Form(0, "number"),  # implicit_const: the abbreviation holds it
-    0x22: Form("uleb"),  # loclistx
-    0x23: Form("uleb", "range index"),  # rnglistx
-    0x24: Form(8),  # ref_sup8
-    0x25: Form(1, "string index"),  # strx1
-    0x26: Form(2, "string index"),
-    0x27: Form(3, "string index"),
-    0x28: Form(4, "string index"),
-    0x29: Form(1, "address index"),  # addrx1
-    0x2A: Form(2, "address index"),
-    0x2B: Form(3, "address index"),
-    0x2C: Form(4, "address index"),
-    0x1F01: Form("uleb", "address index"),  # GNU_addr_index
-    0x1F02: Form("uleb", "string index"),  # GNU_str_index
-    0x1F20: Form("offset"),  # GNU_ref_alt
-    0x1F21: Form("offset"),  # GNU_strp_alt
+# By meaning the codes of the forms, DW_FORM_*, with their sizes.
+SIZES: dict[str, dict[int, int | str]] = {
+    "address": {0x01: "address"},  # addr
+    # data2, data4, data8, data1, sdata, udata, sec_offset; implicit_const: the abbreviation holds it
+    "number": {0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0D: "sleb", 0x0F: "uleb", 0x17: "offset", 0x21: 0},
+    "text": {0x08: "string"},
+    "debug_str": {0x0E: "offset"},  # strp
+    "debug_line_str": {0x1F: "offset"},  # line_strp
+    "reference": {0x10: "ref_addr"},
+    "unit reference": {0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x15: "uleb"},  # ref1 to ref8, ref_udata
+    # strx, strx1 to strx4, GNU_str_index
+    "string index": {0x1A: "uleb", 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x1F02: "uleb"},
+    # addrx, addrx1 to addrx4, GNU_addr_index
+    "address index": {0x1B: "uleb", 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4, 0x1F01: "uleb"},
+    "range index": {0x23: "uleb"},  # rnglistx
+    "other": {
+        **{0x03: "block 2", 0x04: "block 4", 0x09: "block", 0x0A: "block 1", 0x18: "block"},  # 0x18: exprloc
+        **{0x0C: 1, 0x16: "indirect", 0x19: 0},  # flag, indirect, flag_present
+        **{0x1C: 4, 0x1D: "offset", 0x1E: 16, 0x20: 8},  # ref_sup4, strp_sup, data16, ref_sig8
+        **{0x22: "uleb", 0x24: 8, 0x1F20: "offset", 0x1F21: "offset"},  # loclistx, ref_sup8, GNU_ref_alt, GNU_strp_alt
+    },
 }
+FORMS = {form: Form(size, meaning) for meaning, sizes in SIZES.items() for form, size in sizes.items()}
 IMPLICIT_CONST = 0x21
 
 SECTIONS = ("info", "abbrev", "line", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")

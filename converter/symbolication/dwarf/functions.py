@@ -23,31 +23,7 @@ from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
-from traceferry.symbolication.dwarf.units import (
-    AT_ABSTRACT_ORIGIN,
-    AT_CALL_FILE,
-    AT_CALL_LINE,
-    AT_COMP_DIR,
-    AT_DECL_FILE,
-    AT_DECL_LINE,
-    AT_DWO_NAME,
-    AT_GNU_DWO_NAME,
-    AT_LANGUAGE,
-    AT_LINKAGE_NAME,
-    AT_MIPS_LINKAGE_NAME,
-    AT_NAME,
-    AT_SPECIFICATION,
-    AT_STMT_LIST,
-    CONTEXTS,
-    TAG_INLINED_SUBROUTINE,
-    TAG_LEXICAL_BLOCK,
-    TAG_SUBPROGRAM,
-    UT_SPLIT_TYPE,
-    UT_TYPE,
-    Entry,
-    Unit,
-    units_of,
-)
+from traceferry.symbolication.dwarf.units import AT, CONTEXTS, TAG, UT, Entry, Unit, units_of
 from traceferry.symbolication.interface import Function, Inline
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.symbolication.ranges import Ranges, holder, merged
@@ -198,10 +174,10 @@ class DebugInfo:
 
     def code_of(self, unit: Unit) -> Iterator[Piece]:
         """Yields the pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
-        if unit.kind in (UT_TYPE, UT_SPLIT_TYPE):
+        if unit.kind in (UT.TYPE, UT.SPLIT_TYPE):
             return
         try:
-            elsewhere = unit.root.text(AT_DWO_NAME) or unit.root.text(AT_GNU_DWO_NAME)
+            elsewhere = unit.root.text(AT.DWO_NAME) or unit.root.text(AT.GNU_DWO_NAME)
         except FormatError as error:
             self._lost(error)
             return
@@ -211,7 +187,7 @@ class DebugInfo:
         if unit.damage is not None:
             self._lost(unit.damage)
         for entry in entries.values():
-            if entry.tag == TAG_SUBPROGRAM:
+            if entry.tag == TAG.SUBPROGRAM:
                 try:
                     ranges = entry.ranges()
                 except FormatError as error:
@@ -248,9 +224,9 @@ class DebugInfo:
         return lines or self._declared_at(entry, begin)
 
     def _declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
-        line = next((n for e in self._origins(entry) if (n := e.number(AT_DECL_LINE)) is not None), 0)
+        line = next((n for e in self._origins(entry) if (n := e.number(AT.DECL_LINE)) is not None), 0)
         for origin in self._origins(entry):
-            number = origin.number(AT_DECL_FILE)
+            number = origin.number(AT.DECL_FILE)
             if number is not None:
                 source = self._lines_of(origin.unit).file(number)
                 return [(begin, source, line)] if source and line else []
@@ -263,9 +239,9 @@ class DebugInfo:
 
     def _read_lines(self, unit: Unit) -> LineTable:
         try:
-            at = unit.root.number(AT_STMT_LIST)
+            at = unit.root.number(AT.STMT_LIST)
             if at is not None:
-                table = line_table_at(self._sections, at, unit.root.text(AT_COMP_DIR))
+                table = line_table_at(self._sections, at, unit.root.text(AT.COMP_DIR))
                 if table.damage is not None:
                     self._lost(table.damage)
                 return table
@@ -282,8 +258,8 @@ class DebugInfo:
             ranges = merged(r for r in call.ranges() if holder(within, *r))
             if ranges:
                 self._sections.spend(FUNCTION_EFFORT)
-                source = self._lines_of(call.unit).file(call.number(AT_CALL_FILE))
-                line = call.number(AT_CALL_LINE) or 0
+                source = self._lines_of(call.unit).file(call.number(AT.CALL_FILE))
+                line = call.number(AT.CALL_LINE) or 0
                 children = self._inlined_in(call, ranges, depth + 1)
                 found.append(Inline(self._name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
@@ -294,9 +270,9 @@ class DebugInfo:
         while pending:
             self._sections.spend(1)
             child = pending.pop()
-            if child.tag == TAG_INLINED_SUBROUTINE:
+            if child.tag == TAG.INLINED_SUBROUTINE:
                 yield child
-            elif child.tag == TAG_LEXICAL_BLOCK:
+            elif child.tag == TAG.LEXICAL_BLOCK:
                 pending += child.children[::-1]
 
     # ------------------------------------------------ names
@@ -305,11 +281,11 @@ class DebugInfo:
         """Returns the linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is
         none."""
         for origin in self._origins(entry):
-            name = origin.text(AT_MIPS_LINKAGE_NAME) or origin.text(AT_LINKAGE_NAME)
+            name = origin.text(AT.MIPS_LINKAGE_NAME) or origin.text(AT.LINKAGE_NAME)
             if name:
                 return name
-        name = next((name for origin in self._origins(entry) if (name := origin.text(AT_NAME))), "")
-        is_qualified = entry.unit.root.number(AT_LANGUAGE) in QUALIFIED_LANGUAGES
+        name = next((name for origin in self._origins(entry) if (name := origin.text(AT.NAME))), "")
+        is_qualified = entry.unit.root.number(AT.LANGUAGE) in QUALIFIED_LANGUAGES
         # GCC names what it splits off a function by the symbol.
         if not name or not is_qualified or name.startswith("_Z"):
             return name
@@ -323,7 +299,7 @@ class DebugInfo:
         for _ in range(MAX_CONTEXTS):
             if around is None:
                 return
-            name = next((name for origin in self._origins(around) if (name := origin.text(AT_NAME))), "")
+            name = next((name for origin in self._origins(around) if (name := origin.text(AT.NAME))), "")
             if name:
                 yield f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
             around = self._context(around)
@@ -332,10 +308,10 @@ class DebugInfo:
         """Returns what is around the declaration, not around the place where it is inlined."""
         for origin in reversed(list(self._origins(entry))):
             parent = origin.parent
-            while parent is not None and parent.tag == TAG_LEXICAL_BLOCK:
+            while parent is not None and parent.tag == TAG.LEXICAL_BLOCK:
                 self._sections.spend(1)
                 parent = parent.parent
-            if origin.tag != TAG_INLINED_SUBROUTINE and parent is not None and parent.tag in CONTEXTS:
+            if origin.tag != TAG.INLINED_SUBROUTINE and parent is not None and parent.tag in CONTEXTS:
                 return parent
         return None
 
@@ -346,8 +322,8 @@ class DebugInfo:
             if origin is None:
                 return
             yield origin
-            at = origin.reference(AT_SPECIFICATION)
-            at = origin.reference(AT_ABSTRACT_ORIGIN) if at is None else at
+            at = origin.reference(AT.SPECIFICATION)
+            at = origin.reference(AT.ABSTRACT_ORIGIN) if at is None else at
             origin = None if at is None else self._entry_at(at)
 
     def _entry_at(self, offset: int) -> Entry | None:

@@ -20,13 +20,11 @@ from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.dwarf.forms import sections_of
 from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, code_ranges
 from traceferry.symbolication.dwarf.units import Unit, units_of
-from traceferry.symbolication.interface import Function, Inline
+from traceferry.symbolication.interface import Function, Inline, line_number
 from traceferry.symbolication.one_by_one import NOTHING, Answer
 from traceferry.symbolication.ranges import Ranges, merged
 from traceferry.symbolication.shown import shown_path
 from traceferry.symbolication.symbol_table import SymbolTable
-
-MAX_LINE = (1 << 31) - 1
 
 Held = TypeVar("Held")
 
@@ -137,15 +135,11 @@ def frames_at(function: Function, name: str, address: int) -> list[tuple[str, st
     rows = function.lines
     nth = bisect_right(rows, address, key=lambda row: row[0]) - 1
     _, source, line = rows[nth] if nth >= 0 else (0, "", 0)
-    frames = [(name, source, _line(line))]
+    frames = [(name, source, line_number(line))]
     calls: Sequence[Inline] = function.inlines
     while call := next((call for call in calls if any(b <= address < e for b, e in call.ranges)), None):
         outer, source, line = frames[0]
-        frames[0] = (outer, call.call_source, _line(call.call_line))
+        frames[0] = (outer, call.call_source, line_number(call.call_line))
         frames.insert(0, (call.name, source, line))
         calls = call.children
     return [(name, shown_path(source), line) for name, source, line in frames]
-
-
-def _line(number: int) -> int:
-    return number if 0 <= number <= MAX_LINE else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -27,59 +28,65 @@ from traceferry.symbolication.ranges import Ranges
 
 # ---------------------------------------------------------------- layout
 
-TAG_CLASS_TYPE = 0x02
-TAG_LEXICAL_BLOCK = 0x0B
-TAG_STRUCTURE_TYPE = 0x13
-TAG_UNION_TYPE = 0x17
-TAG_INLINED_SUBROUTINE = 0x1D
-TAG_SUBPROGRAM = 0x2E
-TAG_NAMESPACE = 0x39
-CONTEXTS = (TAG_NAMESPACE, TAG_STRUCTURE_TYPE, TAG_UNION_TYPE, TAG_CLASS_TYPE, TAG_SUBPROGRAM)
-KEPT = (*CONTEXTS, TAG_LEXICAL_BLOCK, TAG_INLINED_SUBROUTINE)
 
-AT_NAME = 0x03
-AT_STMT_LIST = 0x10
-AT_LOW_PC = 0x11
-AT_HIGH_PC = 0x12
-AT_LANGUAGE = 0x13
-AT_COMP_DIR = 0x1B
-AT_ABSTRACT_ORIGIN = 0x31
-AT_DECL_FILE = 0x3A
-AT_DECL_LINE = 0x3B
-AT_SPECIFICATION = 0x47
-AT_RANGES = 0x55
-AT_CALL_FILE = 0x58
-AT_CALL_LINE = 0x59
-AT_LINKAGE_NAME = 0x6E
-AT_STR_OFFSETS_BASE = 0x72
-AT_ADDR_BASE = 0x73
-AT_RNGLISTS_BASE = 0x74
-AT_DWO_NAME = 0x76
-AT_MIPS_LINKAGE_NAME = 0x2007
-AT_GNU_DWO_NAME = 0x2130
-AT_GNU_ADDR_BASE = 0x2133
-ATTRIBUTES = frozenset(
-    (
-        AT_NAME, AT_STMT_LIST, AT_LOW_PC, AT_HIGH_PC, AT_LANGUAGE, AT_COMP_DIR, AT_ABSTRACT_ORIGIN, AT_DECL_FILE,
-        AT_DECL_LINE, AT_SPECIFICATION, AT_RANGES, AT_CALL_FILE, AT_CALL_LINE, AT_LINKAGE_NAME, AT_STR_OFFSETS_BASE,
-        AT_ADDR_BASE, AT_RNGLISTS_BASE, AT_MIPS_LINKAGE_NAME, AT_GNU_ADDR_BASE, AT_DWO_NAME,
-        AT_GNU_DWO_NAME,
-    )
-)  # fmt: skip
+class TAG(IntEnum):
+    """DW_TAG_* of the entries that are kept."""
 
-UT_TYPE = 0x02
-UT_SKELETON = 0x04
-UT_SPLIT_COMPILE = 0x05
-UT_SPLIT_TYPE = 0x06
+    CLASS_TYPE = 0x02
+    LEXICAL_BLOCK = 0x0B
+    STRUCTURE_TYPE = 0x13
+    UNION_TYPE = 0x17
+    INLINED_SUBROUTINE = 0x1D
+    SUBPROGRAM = 0x2E
+    NAMESPACE = 0x39
 
-RLE_END_OF_LIST = 0
-RLE_BASE_ADDRESSX = 1
-RLE_STARTX_ENDX = 2
-RLE_STARTX_LENGTH = 3
-RLE_OFFSET_PAIR = 4
-RLE_BASE_ADDRESS = 5
-RLE_START_END = 6
-RLE_START_LENGTH = 7
+
+CONTEXTS = (TAG.NAMESPACE, TAG.STRUCTURE_TYPE, TAG.UNION_TYPE, TAG.CLASS_TYPE, TAG.SUBPROGRAM)
+KEPT = frozenset(TAG)
+
+
+class AT(IntEnum):
+    """DW_AT_* of the attributes that are read."""
+
+    NAME = 0x03
+    STMT_LIST = 0x10
+    LOW_PC = 0x11
+    HIGH_PC = 0x12
+    LANGUAGE = 0x13
+    COMP_DIR = 0x1B
+    ABSTRACT_ORIGIN = 0x31
+    DECL_FILE = 0x3A
+    DECL_LINE = 0x3B
+    SPECIFICATION = 0x47
+    RANGES = 0x55
+    CALL_FILE = 0x58
+    CALL_LINE = 0x59
+    LINKAGE_NAME = 0x6E
+    STR_OFFSETS_BASE = 0x72
+    ADDR_BASE = 0x73
+    RNGLISTS_BASE = 0x74
+    DWO_NAME = 0x76
+    MIPS_LINKAGE_NAME = 0x2007
+    GNU_DWO_NAME = 0x2130
+    GNU_ADDR_BASE = 0x2133
+
+
+ATTRIBUTES = frozenset(AT)
+
+
+class UT(IntEnum):
+    """DW_UT_*"""
+
+    COMPILE = 0x01
+    TYPE = 0x02
+    SKELETON = 0x04
+    SPLIT_COMPILE = 0x05
+    SPLIT_TYPE = 0x06
+
+
+# The operands of DW_RLE_*: x: the index of an address; a: an address; u: a ULEB128 number.
+RANGE_OPERANDS = ("", "x", "xx", "xu", "uu", "a", "aa", "au")
+END_OF_LIST, OFFSET_PAIR = 0, 4
 
 
 # ---------------------------------------------------------------- abbreviations
@@ -188,12 +195,12 @@ class Entry:
 
     def ranges(self) -> Ranges:
         """Returns the (first address, end) of its code; [] where it has none."""
-        low = self.address(AT_LOW_PC)
-        if self._value(AT_HIGH_PC)[0] and low is not None:
-            high = self.address(AT_HIGH_PC)
-            length = self.number(AT_HIGH_PC) or 0
+        low = self.address(AT.LOW_PC)
+        if self._value(AT.HIGH_PC)[0] and low is not None:
+            high = self.address(AT.HIGH_PC)
+            length = self.number(AT.HIGH_PC) or 0
             return [(low, low + length if high is None else high)]
-        meaning, value = self._value(AT_RANGES)
+        meaning, value = self._value(AT.RANGES)
         return self.unit.ranges(meaning, value)
 
     def _value(self, name: int) -> tuple[str, Any]:
@@ -232,10 +239,10 @@ class Unit:
         if version >= 5:
             self.kind, address_size = number_at(info, at, 1, order), number_at(info, at + 1, 1, order)
             self._abbrev = number_at(info, at + 2, offset_size, order)
-            at += 2 + offset_size + {UT_TYPE: 8 + offset_size, UT_SPLIT_TYPE: 8 + offset_size}.get(self.kind, 0)
-            at += 8 if self.kind in (UT_SKELETON, UT_SPLIT_COMPILE) else 0
+            at += 2 + offset_size + {UT.TYPE: 8 + offset_size, UT.SPLIT_TYPE: 8 + offset_size}.get(self.kind, 0)
+            at += 8 if self.kind in (UT.SKELETON, UT.SPLIT_COMPILE) else 0
         else:
-            self.kind = 1
+            self.kind = UT.COMPILE
             self._abbrev = number_at(info, at, offset_size, order)
             address_size = number_at(info, at + offset_size, 1, order)
             at += offset_size + 1
@@ -306,7 +313,7 @@ class Unit:
         """Returns the text of a value of this meaning; "" if it is not a text."""
         if meaning == "string index":
             size = self.coding.offset_size
-            base = self.root.number(AT_STR_OFFSETS_BASE)
+            base = self.root.number(AT.STR_OFFSETS_BASE)
             at = (2 * size if base is None else base) + value * size
             meaning, value = "debug_str", number_at(self.sections.str_offsets, at, size, self.coding.order)
         if meaning in self.sections.texts:
@@ -316,7 +323,7 @@ class Unit:
     def address(self, meaning: str, value: Any) -> int | None:
         if meaning == "address index":
             size = self.coding.address_size
-            at = self._base(AT_ADDR_BASE, AT_GNU_ADDR_BASE) + value * size
+            at = self._base(AT.ADDR_BASE, AT.GNU_ADDR_BASE) + value * size
             return number_at(self.sections.addr, at, size, self.coding.order)
         return int(value) if meaning == "address" else None
 
@@ -328,7 +335,7 @@ class Unit:
     def ranges(self, meaning: str, value: Any) -> Ranges:
         """Returns the ranges of the list that a value of DW_AT_ranges means."""
         if meaning == "range index":
-            base, size = self._base(AT_RNGLISTS_BASE), self.coding.offset_size
+            base, size = self._base(AT.RNGLISTS_BASE), self.coding.offset_size
             value = base + number_at(self.sections.rnglists, base + value * size, size, self.coding.order)
         elif meaning != "number":
             return []
@@ -338,7 +345,7 @@ class Unit:
 
     @cached_property
     def _low(self) -> int:
-        return self.root.address(AT_LOW_PC) or 0
+        return self.root.address(AT.LOW_PC) or 0
 
     def _range_list(self, at: int) -> Iterator[tuple[int, int]]:
         """Yields ranges of .debug_ranges: pairs relative to a base; the largest address says that a new base
@@ -358,36 +365,34 @@ class Unit:
 
     def _rnglist(self, at: int) -> Iterator[tuple[int, int]]:
         """Yields ranges of .debug_rnglists (DWARF 5, section 7.25)."""
-        data, order = self.sections.rnglists, self.coding.order
-        size = self.coding.address_size
-        base = self._low
+        data, base = self.sections.rnglists, self._low
         while True:
             self.sections.spend(1)
-            kind = number_at(data, at, 1, order)
+            kind = number_at(data, at, 1, self.coding.order)
+            if kind >= len(RANGE_OPERANDS):
+                raise FormatError(f"the kind {kind} is unknown", at, ".debug_rnglists")
             at += 1
-            if kind == RLE_END_OF_LIST:
+            numbers = []
+            for operand in RANGE_OPERANDS[kind]:
+                number, at = self._operand(operand, at)
+                numbers.append(number)
+            if kind == END_OF_LIST:
                 return
-            if kind in (RLE_BASE_ADDRESSX, RLE_STARTX_ENDX, RLE_STARTX_LENGTH, RLE_OFFSET_PAIR):
-                first, at = uleb_at(data, at)
-            elif kind in (RLE_BASE_ADDRESS, RLE_START_END, RLE_START_LENGTH):
-                first, at = number_at(data, at, size, order), at + size
+            if len(numbers) == 1:
+                base = numbers[0]
+            elif kind == OFFSET_PAIR:
+                yield base + numbers[0], base + numbers[1]
             else:
-                raise FormatError(f"the kind {kind} is unknown", at - 1, ".debug_rnglists")
-            if kind in (RLE_BASE_ADDRESSX, RLE_STARTX_ENDX, RLE_STARTX_LENGTH):
-                first = self.address("address index", first) or 0
-            if kind in (RLE_BASE_ADDRESSX, RLE_BASE_ADDRESS):
-                base = first
-                continue
-            if kind == RLE_START_END:
-                second, at = number_at(data, at, size, order), at + size
-            else:
-                second, at = uleb_at(data, at)
-            if kind == RLE_OFFSET_PAIR:
-                yield base + first, base + second
-            elif kind == RLE_STARTX_ENDX:
-                yield first, self.address("address index", second) or 0
-            else:
-                yield first, second if kind == RLE_START_END else first + second
+                has_length = RANGE_OPERANDS[kind][1] == "u"
+                yield numbers[0], numbers[1] + (numbers[0] if has_length else 0)
+
+    def _operand(self, kind: str, at: int) -> tuple[int, int]:
+        """Returns (an operand of .debug_rnglists, where the next byte is)."""
+        data, size = self.sections.rnglists, self.coding.address_size
+        if kind == "a":
+            return number_at(data, at, size, self.coding.order), at + size
+        number, at = uleb_at(data, at)
+        return (self.address("address index", number) or 0) if kind == "x" else number, at
 
 
 # ---------------------------------------------------------------- helpers

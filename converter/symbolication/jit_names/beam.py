@@ -8,12 +8,9 @@ from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern,
 
 _PROLOGUE = "-CodeInfoPrologue"
 
-
 _ATOM = r"(?:[a-zß-öø-ÿ][\w@]*|'[^']+')"
 
-
 _ERLANG = re.compile(rf"{_ATOM}:{_ATOM}/[0-9]{{1,3}}(?:{_PROLOGUE})?")
-
 
 _MODULE_PART = re.compile(rf"{_ATOM}::code(?:Header|Footer)")
 

@@ -8,9 +8,7 @@ from traceferry.symbolication.jit_names.patterns import INTERPRETER_CODE, Parts,
 
 _JAVA_TYPE = re.compile(r"(\[*)(?:([BCDFIJSZ])|L([^;]+);)")
 
-
 _JAVA_RESULT = re.compile(r"V|\[*(?:[BCDFIJSZ]|L[^;]+;)")
-
 
 _JAVA_WORDS = {
     "B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long", "S": "short", "Z": "boolean",

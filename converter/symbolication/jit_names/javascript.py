@@ -9,7 +9,6 @@ from traceferry.symbolication.jit_names.patterns import Parts, position
 # A space before a path, a drive or a scheme: `node:fs`, `file:///x`, `C:\x`, `../x`, `\\server`.
 _BEFORE_PATH = re.compile(r" (?=\.{0,2}/|\\\\|[A-Za-z][A-Za-z0-9+.-]*:)")
 
-
 _ACCESSORS = ("get ", "set ")
 
 

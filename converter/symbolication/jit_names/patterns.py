@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 ANONYMOUS = "(anonymous)"
 
-
 # The file of SpiderMonkey's own JavaScript, which samply keeps out of the JavaScript-only view.
 SELF_HOSTED = "self-hosted"
-
 
 CATEGORY_COLORS = {
     "JavaScript": "yellow",
@@ -53,7 +51,6 @@ class Name(NamedTuple):
 
 
 Parts = tuple[str, str, int, int]  # function, file, line, column
-
 
 Split = Callable[[str], Parts | None]  # None: not of this pattern
 
@@ -112,14 +109,10 @@ def machinery(start: str, kind: str, tier: Tier | None = None, *, whole: bool = 
 
 GENERIC = Pattern("", "function", "JIT", own=False)
 
-
 INTERPRETER = tier("Interpreter", "magenta")
-
 
 INTERPRETER_CODE = tier("Interpreter", "red")
 
-
 BASELINE = tier("Baseline", "blue")
-
 
 TRAMPOLINE = tier("Trampoline", "darkgrey")

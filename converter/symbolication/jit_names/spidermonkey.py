@@ -56,12 +56,10 @@ def _sm_wasm(text: str) -> Parts | None:
 
 _BASELINE_INTERPRETER = tier("BaselineInterpreter", "magenta")
 
-
 _SM_STUBS = (
     "RegExpMatcherStub", "RegExpSearcherStub", "RegExpExecMatchStub", "RegExpExecTestStub", "StringConcatStub",
     "DebugTrapHandler",
 )  # fmt: skip
-
 
 PATTERNS: tuple[Pattern, ...] = (
     js("Interpreter: ", INTERPRETER_CODE, _sm_location),

@@ -53,10 +53,8 @@ _V8_MARKERS = (
     ("?", None),
 )
 
-
 # Node 16 and older write LazyCompile: and Function: where newer ones write JS:.
 _V8_TAGS = ("JS:", "Script:", "Eval:", "LazyCompile:", "Function:")
-
 
 PATTERNS: tuple[Pattern, ...] = (
     *(js(tag + marker, tier, js_location) for tag in _V8_TAGS for marker, tier in _V8_MARKERS),
