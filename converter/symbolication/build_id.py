@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from traceferry.common.errors import FormatError
 
 NT_GNU_BUILD_ID = 3
 HEADER_BYTES = 64
 # A debug id holds 16 bytes of a build id, perf records 20.
 DEBUG_ID_DIGITS, RECORDED_DIGITS = 32, 40
-CODE = 1  # both PT_LOAD and SHT_PROGBITS
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Offsets of the fields of an ELF header that describe a table, and of those of its entries that describe notes.
-    note: the type."""
-
-    table_at: int
-    counts: int
-    word: str
-    type_at: int
-    note: int
-    offset_at: int
-    size_at: int
-
-
-# Program headers (PT_NOTE), then sections (SHT_NOTE): what `perf inject` writes has notes in sections only.
-TABLES = {
-    1: (_Table(28, 42, "I", 0, 4, 4, 16), _Table(32, 46, "I", 4, 7, 16, 20)),
-    2: (_Table(32, 54, "Q", 0, 4, 8, 32), _Table(40, 58, "Q", 4, 7, 24, 32)),
+# Types of program headers (PT_) and of sections (SHT_).
+NOTES = PT_NOTE, SHT_NOTE = 4, 7
+CODE = PT_LOAD, SHT_PROGBITS = 1, 1
+# By EI_CLASS e_phoff, e_shoff, e_phentsize, e_phnum, e_shentsize, e_shnum of the ELF header; then type, offset and size
+# of a program header, and of a section header.
+LAYOUTS = {
+    b"\x01": ("28xII6xHHHH", "II8xI", "4xI8xII"),
+    b"\x02": ("32xQQ6xHHHH", "I4xQ16xQ", "4xI16xQQ"),
 }
 
 
@@ -46,54 +34,56 @@ class Bytes(Protocol):
 def build_id_of(data: Bytes) -> str:
     """Returns the build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far
     less than a library that reads all of the file: most files of a recording are not those of this machine."""
+    # Notes of an undamaged file do not overlap: no more bytes of them are read than the file has. What `perf inject`
+    # writes has notes in sections only.
+    left = [len(data), len(data)]
     try:
-        header = bytes(data[:HEADER_BYTES])
-        if header[:4] != b"\x7fELF":
-            return ""
-        order = "<" if header[5] == 1 else ">"
-        for table in TABLES.get(header[4], ()):
-            for notes in _notes(data, order, table):
-                found = build_id_in(notes, order)
-                if found:
-                    return found
-    except (struct.error, IndexError, OverflowError):
+        for table, begin, size in _parts(data, NOTES):
+            size = min(size, left[table])
+            left[table] -= size
+            found = build_id_in(bytes(data[begin : begin + size]), _order(data))
+            if found:
+                return found
+    except FormatError:
         pass
     return ""
 
 
-def _notes(data: Bytes, order: str, table: _Table) -> Iterator[bytes]:
-    """Yields notes, no more bytes together than the file has: those of an undamaged file do not overlap."""
-    left = len(data)
-    for begin, size in _parts(data, order, table, table.note):
-        size = min(size, left)
-        left -= size
-        if size:
-            yield bytes(data[begin : begin + size])
+def _parts(data: Bytes, types: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
+    """Yields (0, offset, size) of the segments of the first type, then (1, offset, size) of the sections of the second.
+    Raises FormatError where headers are missing."""
+    header = bytes(data[:HEADER_BYTES])
+    if header[:4] != b"\x7fELF" or header[4:5] not in LAYOUTS:
+        return
+    in_header, *in_entries = LAYOUTS[header[4:5]]
+    begins = _unpacked(data, in_header, header, 0)
+    for table in (0, 1):
+        begin, (step, n) = begins[table], begins[2 + 2 * table : 4 + 2 * table]
+        entries = data[begin : begin + n * step]
+        for nth in range(n):
+            kind, offset, size = _unpacked(data, in_entries[table], entries, nth * step)
+            if kind == types[table]:
+                yield table, offset, size
 
 
-def _parts(data: Bytes, order: str, table: _Table, kind: int) -> Iterator[tuple[int, int]]:
-    """Yields (offset, size) of the contents of the entries of this type."""
-    header = data[:HEADER_BYTES]
-    (at,) = struct.unpack_from(order + table.word, header, table.table_at)
-    entry_size, n_entries = struct.unpack_from(order + "HH", header, table.counts)
-    entries = data[at : at + n_entries * entry_size]
-    for entry in (nth * entry_size for nth in range(n_entries)):
-        if struct.unpack_from(order + "I", entries, entry + table.type_at)[0] == kind:
-            (begin,) = struct.unpack_from(order + table.word, entries, entry + table.offset_at)
-            (size,) = struct.unpack_from(order + table.word, entries, entry + table.size_at)
-            yield begin, size
+def _order(data: Bytes) -> str:
+    return "<" if bytes(data[5:6]) == b"\x01" else ">"
+
+
+def _unpacked(file: Bytes, form: str, data: memoryview | bytes, at: int) -> tuple[int, ...]:
+    try:
+        return struct.unpack_from(_order(file) + form, data, at)
+    except struct.error as error:
+        raise FormatError(f"not a readable ELF file: {error}", at, "ELF") from None
 
 
 def has_code_at(data: memoryview, begin: int, end: int) -> bool:
     """Whether the code of an ELF file, or what follows it for unwinding, lies exactly there in the file."""
     try:
-        if bytes(data[:4]) != b"\x7fELF":
-            return False
-        order = "<" if data[5] == 1 else ">"
-        parts = [part for table in TABLES.get(data[4], ()) for part in _parts(data, order, table, CODE)]
-    except (struct.error, IndexError, OverflowError):
+        parts = list(_parts(data, CODE))
+    except FormatError:
         return False
-    return any(at == begin for at, _ in parts) and any(at + size == end for at, size in parts)
+    return any(at == begin for _, at, _ in parts) and any(at + size == end for _, at, size in parts)
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:
@@ -112,9 +102,19 @@ def debug_id_of(build_id: str, big_endian: bool = False) -> str:
     """Breakpad's form of a build id in hex: its first 16 bytes as a Microsoft GUID, whose numbers are in the byte order
     of the file that it is of, and an age of 0."""
     raw = bytes.fromhex(build_id)[:16].ljust(16, b"\0")
-    if not big_endian:
-        raw = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
-    return raw.hex().upper() + "0"
+    return (raw if big_endian else _guid(raw)).hex().upper() + "0"
+
+
+def build_id_of_debug_id(debug_id: str) -> str:
+    """Returns the first 16 bytes of the build id, in lower-case hex; "" where the id is too short to be one, or all
+    zeros."""
+    digits = debug_id[:DEBUG_ID_DIGITS]
+    return _guid(bytes.fromhex(digits)).hex() if len(digits) == DEBUG_ID_DIGITS and int(digits, 16) else ""
+
+
+def _guid(raw: bytes) -> bytes:
+    """Returns the bytes of a GUID of Microsoft, which has its first three numbers the other way round; or back."""
+    return raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
 
 
 def is_same_build(one: str, other: str) -> bool:

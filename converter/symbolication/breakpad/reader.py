@@ -15,8 +15,9 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.model import Array
+from traceferry.model import Array, containing_interval
 from traceferry.symbolication.breakpad._records import Records
+from traceferry.symbolication.build_id import build_id_of_debug_id
 from traceferry.symbolication.interface import Frames, Function, Inline
 
 # ---------------------------------------------------------------- layout
@@ -27,19 +28,8 @@ MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
 MAX_HEAD = 1 << 12
 # Whole bytes: on Windows it can be a number that is not a build id.
 CODE_ID = re.compile(rb"\nINFO CODE_ID ((?:[0-9A-Fa-f]{2})+)(?=[ \r\n]|$)")
-# A debug id is a GUID of 16 bytes and an age.
-GUID_DIGITS = 32
 MAX_LINE = (1 << 31) - 1
 LAST = np.uint64((1 << 64) - 1)
-
-
-def build_id_of_debug_id(debug_id: str) -> str:
-    """Returns the first 16 bytes of the build id, in lower-case hex: a GUID of Microsoft has its first three numbers
-    the other way round. "" where the id is too short to be one, or all zeros."""
-    if len(debug_id) < GUID_DIGITS or not int(debug_id[:GUID_DIGITS], 16):
-        return ""
-    raw = bytes.fromhex(debug_id[:GUID_DIGITS])
-    return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex()
 
 
 # ---------------------------------------------------------------- map
@@ -51,17 +41,11 @@ class _Pieces:
 
     def __init__(self, address: Array, size: Array, rows: Array) -> None:
         order = np.lexsort((-rows, size, address))
-        self.start = address[order]
-        self.end = self.start + size[order]
-        self.rows = rows[order]
+        self._start, self._size, self._rows = address[order], size[order], np.append(rows[order], -1)
 
     def at(self, addresses: Array) -> Array:
         """Returns the row of the piece that holds each address, int64, -1 where none does."""
-        nth = np.searchsorted(self.start, addresses, "right") - 1
-        found = np.full(len(addresses), -1, np.int64)
-        near = np.flatnonzero(nth >= 0)
-        inside = near[addresses[near] < self.end[nth[near]]]
-        found[inside] = self.rows[nth[inside]]
+        found: Array = self._rows[containing_interval(self._start, self._size, addresses)]
         return found
 
 
@@ -133,14 +117,12 @@ class Breakpad:
     def problems(self) -> Sequence[tuple[int, str]]:
         """(offset, what) of each record that is lost or lacks something, by offset."""
         records = self._records
+        lines, inlines, files = records.lines, records.inlines, records.files
         kinds = (
             (records.damaged, "invalid record of a Breakpad symbol file, or record outside a function"),
-            (records.lines[_rows_of(records.lines[:, 3], records.files) < 0, 5], "a line refers to an undeclared FILE"),
-            (
-                records.inlines[_rows_of(records.inlines[:, 2], records.files) < 0, 5],
-                "an inlined call refers to an undeclared FILE",
-            ),
-            (records.inlines[_rows_of(records.inlines[:, 3], records.origins) < 0, 5], "undeclared INLINE_ORIGIN"),
+            (lines[_rows_of(lines[:, 3], files) < 0, 5], "a line refers to an undeclared FILE"),
+            (inlines[_rows_of(inlines[:, 2], files) < 0, 5], "an inlined call refers to an undeclared FILE"),
+            (inlines[_rows_of(inlines[:, 3], records.origins) < 0, 5], "undeclared INLINE_ORIGIN"),
         )
         return sorted((offset, what) for offsets, what in kinds for offset in offsets.tolist())
 
@@ -189,14 +171,16 @@ class Breakpad:
         is."""
         within = np.flatnonzero(held_by >= 0)
         for pieces in self._inline_pieces:
-            row = pieces.at(addresses[within])
-            found = row >= 0
-            within, row = within[found], row[found]
-            same = self._inlines.function[row] == held_by[within]
-            within, row = within[same], row[same]
+            row = self._inlined_at(pieces, addresses[within], held_by[within])
+            within, row = within[row >= 0], row[row >= 0]
             if len(within) == 0:
                 return
             yield within, row
+
+    def _inlined_at(self, pieces: _Pieces, addresses: Array, functions: Array) -> Array:
+        """Returns the row of what is inlined into each function at an address of it, -1 where nothing is."""
+        row = pieces.at(addresses)
+        return np.where(np.append(self._inlines.function, -1)[row] == functions, row, -1)
 
     # ------------------------------------------------------------ whole functions
 
@@ -238,26 +222,17 @@ class Breakpad:
         first byte."""
         inlines = self._inlines
         first = np.searchsorted(inlines.range_of, np.arange(len(inlines.level) + 1)).tolist()
-        ranges = list(
-            zip(inlines.range_address.tolist(), (inlines.range_address + inlines.range_size).tolist(), strict=True)
-        )
-        columns = (
-            inlines.level,
-            inlines.function,
-            inlines.name,
-            inlines.call_source,
-            inlines.call_line,
-            self._parents(),
-        )
+        ends = inlines.range_address + inlines.range_size
+        ranges = list(zip(inlines.range_address.tolist(), ends.tolist(), strict=True))
+        calls = inlines.name, inlines.call_source, inlines.call_line
+        columns = (inlines.level, inlines.function, *calls, self._parents())
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         trees: dict[int, list[Inline]] = {}
         children: dict[int, list[Inline]] = {}
         for row in np.argsort(-inlines.level, kind="stable").tolist():
             level, function, name, source, line, parent = rows[row]
-            inner = tuple(children.pop(row, ()))
-            inline = Inline(
-                self._text(name), tuple(ranges[first[row] : first[row + 1]]), self._text(source), line, inner
-            )
+            inner, own = tuple(children.pop(row, ())), tuple(ranges[first[row] : first[row + 1]])
+            inline = Inline(self._text(name), own, self._text(source), line, inner)
             if level == 0:
                 trees.setdefault(function, []).append(inline)
             elif parent >= 0:
@@ -271,10 +246,7 @@ class Breakpad:
         parents = np.full(len(begin), -1, np.int64)
         for level, pieces in enumerate(self._inline_pieces, start=1):
             rows = np.flatnonzero(inlines.level == level)
-            around = pieces.at(begin[rows])
-            same = np.flatnonzero(around >= 0)
-            same = same[inlines.function[around[same]] == inlines.function[rows[same]]]
-            parents[rows[same]] = around[same]
+            parents[rows] = self._inlined_at(pieces, begin[rows], inlines.function[rows])
         return parents
 
     # ------------------------------------------------------------ tables
@@ -386,11 +358,7 @@ def _rows_of(numbers: Array, named: Array) -> Array:
     none."""
     order = np.argsort(named[:, 0], kind="stable")
     known = named[order, 0]
-    nth = np.searchsorted(known, numbers, "right") - 1
-    rows = np.full(len(numbers), -1, np.int64)
-    found = np.flatnonzero(nth >= 0)
-    found = found[known[nth[found]] == numbers[found]]
-    rows[found] = order[nth[found]]
+    rows: Array = np.append(order, -1)[containing_interval(known, np.ones_like(known), numbers)]
     return rows
 
 
