@@ -239,7 +239,7 @@ class Unit:
         if version >= 5:
             self.kind, address_size = number_at(info, at, 1, order), number_at(info, at + 1, 1, order)
             self._abbrev = number_at(info, at + 2, offset_size, order)
-            at += 2 + offset_size + {UT.TYPE: 8 + offset_size, UT.SPLIT_TYPE: 8 + offset_size}.get(self.kind, 0)
+            at += 2 + offset_size + (8 + offset_size if self.kind in (UT.TYPE, UT.SPLIT_TYPE) else 0)
             at += 8 if self.kind in (UT.SKELETON, UT.SPLIT_COMPILE) else 0
         else:
             self.kind = UT.COMPILE
