@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CLIENTS := tests/clients
 
-KERNELS := $(shell find converter importers exporters -name '*_kernel.py' -o -name '*.pxd' -o -name '*_inlined.py' -o -path 'converter/kernels/*.py' -o -name '*.pyx')
+KERNELS := $(shell find converter importers exporters -name '*.pyx' -o -name '*.pxd')
 # The compiled modules, by the names under which they are installed.
 COMPILED := $(subst /,.,$(patsubst converter/%,traceferry/%,$(patsubst importers/%,traceferry/importers/%,$(patsubst exporters/%,traceferry/exporters/%,$(basename $(shell find converter importers exporters -name '*.pyx'))))))
 TYPING := build/typing/traceferry
@@ -77,9 +77,8 @@ $(VENV)/.compiler: $(VENV)/.tools
 	  echo 'export CC="$(BIN)/python -m ziglang cc" LDSHARED="$(BIN)/python -m ziglang cc -shared" ZIG_GLOBAL_CACHE_DIR=build/zig ZIG_LOCAL_CACHE_DIR=build/zig' >$@; }
 
 # Compiles what changed. An editable install would compile all kernels each time.
-$(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler kernel_stubs.py $(KERNELS)
+$(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler $(KERNELS)
 	@echo "compiling the kernels (about a minute, the first time)"
-	@$(BIN)/python kernel_stubs.py
 	@mkdir -p build; . $(VENV)/.compiler; $(BIN)/python setup.py -q build_ext --inplace 2>build/kernels.log || { tail -20 build/kernels.log; exit 1; }
 	@touch $@
 
