@@ -225,13 +225,13 @@ cdef class Balancer:
 
     cdef bint has_keys(self, const int32_t[::1] key) noexcept nogil:
         """Whether the calls of all these keys can be counted."""
-        cdef uint32_t largest = 0
-        cdef uint32_t number
+        # The highest bit of a key, or of last - key, says that it is not there: without a branch.
+        cdef uint32_t last = min(self.n_keys, INT32_MAX) - 1
+        cdef uint32_t outside = 0
         cdef Py_ssize_t i
         for i in range(key.shape[0]):
-            number = key[i]  # a negative one is too large
-            largest = number if number > largest else largest
-        return largest < self.n_keys or key.shape[0] == 0
+            outside |= <uint32_t>key[i] | (last - <uint32_t>key[i])
+        return outside >> 31 == 0
 
     def add_in_place(
         self, const int64_t[::1] ts, const int32_t[::1] key, int32_t[::1] frame, const uint8_t[::1] flags,
