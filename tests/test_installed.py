@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import REPO
+from conftest import PACKAGES, REPO
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 FIXTURE = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
@@ -17,7 +17,7 @@ FIXTURE = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Without compiled kernels, which take a minute; `make dist` tries those."""
+    """Without compiled modules, which take a minute; `make dist` tries those."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     for part in ("converter", "importers", "exporters"):
@@ -53,6 +53,11 @@ def test_an_empty_environment_converts_a_recording(wheel: Path, tmp_path: Path) 
     installed = subprocess.run(install, capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"what traceferry needs cannot be installed: {installed.stderr.strip().splitlines()[-1]}")
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip())
+    for package, folder in PACKAGES.items():
+        for path in (each for each in (REPO / folder).rglob("*") if each.suffix in (".so", ".pyd")):
+            shutil.copy(path, site.joinpath(*package.split("."), path.relative_to(REPO / folder)))
     # A page also needs the scripts that are in the package.
     for output in ("out.json.gz", "out.html"):
         command = [str(python), "-m", "traceferry", "convert", str(FIXTURE), "-o", output, "--quiet"]
