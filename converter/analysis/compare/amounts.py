@@ -123,10 +123,12 @@ class Sides:
         """Returns what a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
 
-    def sample_rates(self) -> Array:
-        """float64: how many samples each run has for the time of one of a usual run; 1 where that is not known."""
+    def sample_rates(self, unit: Unit) -> Array:
+        """float64: how many times as much of the unit as a usual run each run has for the same time: 1 but of samples
+        that say how much time they stand for."""
         sample_ns = np.array([run.sample_ns for run in self.runs])
-        return sample_ns.mean() / sample_ns if np.all(sample_ns > 0) else np.ones(len(sample_ns))
+        is_known = unit == "samples" and np.all(sample_ns > 0)
+        return sample_ns.mean() / sample_ns if is_known else np.ones(len(sample_ns))
 
     def in_kernel(self) -> frozenset[Function]:
         """The kernel's functions, as they are called here."""

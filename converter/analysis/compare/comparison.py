@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from traceferry.analysis.compare import chance, power, statistics
-from traceferry.analysis.compare.amounts import Amounts, LastTier, Sides
+from traceferry.analysis.compare.amounts import Amounts, LastTier, Sides, Unit
 from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.matching import Renames
 from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.compare.statistics import sides_of
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.model import Array
@@ -106,8 +107,8 @@ class Compared:
 
     amounts: Amounts
     factors: Factors
-    rows: tuple[Row, ...]
-    whole: tuple[float, float] | None
+    rows: tuple[Row, ...] = ()
+    whole: tuple[float, float] | None = None
     level: Level | None = None
     is_level_open: bool = False
 
@@ -124,6 +125,10 @@ class Compared:
     def different(self) -> list[Row]:
         """The rows that changed, then those that all runs of each side agree on."""
         return [row for row in self.rows if row.is_changed or row.differs]
+
+
+# A table without rows, and by how much they changed.
+_Measured = tuple[Compared, statistics.Effects]
 
 
 @dataclass(frozen=True)
@@ -202,37 +207,32 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
         ]
         if all(kept) and [len(s) for s in kept] != [len(base), len(new)]:
             sides = Sides(kept[0], kept[1], options.renames)
-            facts = _marked(facts[0]), _marked(facts[1])
+            facts = [tuple(replace(f, is_left_out=bool(f.disturbed)) for f in of_side) for of_side in facts]
     tables = list(sides.tables())
     if not tables:
         raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
-    _check_both(tables, len(sides.base))
-    measured = _measured(tables, sides, options)
-    tests = [_tests(each, len(sides.base), options.alpha) for each in measured]
-    family = power.Family.of(np.concatenate([each.p for each in tests]), options.alpha)
-    compared = [
-        _compared(each, of_each, family, len(sides.base), options)
-        for each, of_each in zip(measured, tests, strict=True)
-    ]
-    return Comparison(*facts, _whole(sides, options), tuple(compared), *_tiers(sides, options.alpha), options, sides)
-
-
-def _marked(facts: Sequence[RunFacts]) -> tuple[RunFacts, ...]:
-    return tuple(replace(fact, is_left_out=bool(fact.disturbed)) for fact in facts)
-
-
-def _check_both(tables: Sequence[Amounts], n_base: int) -> None:
-    if not any(table.values[:, :n_base].any() and table.values[:, n_base:].any() for table in tables):
+    if not any(all(side.any() for side in sides_of(table.values, len(sides.base))) for table in tables):
         raise UsageError("nothing to compare: what one side has, as calls or samples, the other has none of")
+    compared = _tested(_measured(tables, sides, options), len(sides.base), options)
+    whole, tiers = _whole(sides, options), _tiers(sides, options.alpha)
+    return Comparison(facts[0], facts[1], whole, compared, *tiers, options, sides)
 
 
 def _whole(sides: Sides, options: Options) -> Compared:
     """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
     table, n_base = sides.whole(), len(sides.base)
     factors = Factors(np.ones(len(sides.runs)), "none")
-    measured = _Measured(table, factors, statistics.of_amounts(table.values, n_base, factors))
-    tests = _tests(measured, n_base, options.alpha)
-    return _compared(measured, tests, power.Family.of(tests.p, options.alpha), n_base, options)
+    effects = statistics.of_amounts(table.values, n_base, factors)
+    return _tested([(Compared(table, factors), effects)], n_base, options)[0]
+
+
+def _tested(measured: Sequence[_Measured], n_base: int, options: Options) -> tuple[Compared, ...]:
+    """Returns the tables with their rows; all tests are corrected together."""
+    tests = [_tests(table.amounts, effects, n_base, options.alpha) for table, effects in measured]
+    family = power.Family.of(np.concatenate([each.p for each in tests]), options.alpha)
+    return tuple(
+        _compared(*each, of_each, family, n_base, options) for each, of_each in zip(measured, tests, strict=True)
+    )
 
 
 def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
@@ -249,28 +249,17 @@ def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
 # ---------------------------------------------------------------- levels
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A table, and by how much its rows changed. level, is_level_open: as in Compared."""
-
-    table: Amounts
-    factors: Factors
-    effects: statistics.Effects
-    level: Level | None = None
-    is_level_open: bool = False
-
-
 def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list[_Measured]:
-    """Times and samples are at the level of their own self times; exact amounts and events are as recorded, or, if so
-    asked, shares of their whole."""
+    """Returns the tables without rows, and by how much their rows changed. Times and samples are at the level of their
+    own self times; exact amounts and events are as recorded, or, if so asked, shares of their whole."""
     n_base = len(sides.base)
     levels: dict[str, tuple[Factors, Level | None]] = {}
-    found = []
+    found: list[_Measured] = []
     for table in tables:
         if table.name not in ("self", "total"):
             method: Method = "whole" if options.method == "whole" and table.model == "exact" else "none"
             factors = factors_of(table.values, n_base, method, False)
-            found.append(_Measured(table, factors, _effects(table, n_base, factors)))
+            found.append((Compared(table, factors), _effects(table, n_base, factors)))
             continue
         same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
         if table.unit not in levels:
@@ -278,11 +267,12 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
         factors, level = levels[table.unit]
         effects = _effects(table, n_base, factors)
         if level is None:
-            found.append(_Measured(table, factors, effects))
+            found.append((Compared(table, factors), effects))
             continue
         is_open = level.is_open(same.keys, same.values.sum(axis=1))
         of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
-        found.append(_Measured(table, Factors(of_run, "typical"), at_level(effects, level, table.keys), level, is_open))
+        leveled = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=is_open)
+        found.append((leveled, at_level(effects, level, table.keys)))
     return found
 
 
@@ -290,7 +280,7 @@ def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Lev
     """table: of self times."""
     n_base = len(sides.base)
     # Where runs have more samples of the same time, that is no change.
-    rates = _rates(table, sides)
+    rates = sides.sample_rates(table.unit)
     factors = factors_of(table.values / rates, n_base, options.method, table.model == "samples")
     factors = Factors(factors.of_run * rates, factors.method)
     if options.method != "typical":
@@ -301,31 +291,30 @@ def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Lev
     return factors, level_of(_effects(table, n_base, factors), table.keys, can_vote)
 
 
-def _rates(table: Amounts, sides: Sides) -> Array:
-    """float64: how many times as many samples as usual each run has for the same time."""
-    return sides.sample_rates() if table.unit == "samples" else np.ones(len(sides.runs))
-
-
-def _facts(sides: Sides) -> tuple[tuple[RunFacts, ...], tuple[RunFacts, ...]]:
+def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
+    """Returns the facts of the base's runs, and of those of the new side."""
     tables = [table for table in sides.tables() if table.is_shared]
     n_base = len(sides.base)
     factors = lengths = np.ones(len(sides.runs))
     if tables:
         # The table with most in it says how long a run was.
         main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
-        values = main.values / _rates(main, sides)
+        values = main.values / sides.sample_rates(main.unit)
         factors = factors_of(values, n_base, "whole", False).of_run
         lengths = lengths_of(values, n_base, main.model == "samples")
     found = []
-    for side, at in ((sides.base, slice(None, n_base)), (sides.new, slice(n_base, None))):
+    halves = (sides.base, sides.new), sides_of(factors, n_base), sides_of(lengths, n_base)
+    for side, of_whole, of_functions in zip(*halves, strict=True):
         lost = np.array([run.lost for run in side])
         found.append(
             tuple(
-                RunFacts(run.path, run.duration_ns, float(factor), run.lost, _disturbance(nth, lengths[at], lost))
-                for nth, (run, factor) in enumerate(zip(side, factors[at], strict=True))
+                RunFacts(
+                    run.path, run.duration_ns, float(of_whole[nth]), run.lost, _disturbance(nth, of_functions, lost)
+                )
+                for nth, run in enumerate(side)
             )
         )
-    return found[0], found[1]
+    return found
 
 
 def _disturbance(nth: int, lengths: Array, lost: Array) -> str:
@@ -368,9 +357,8 @@ class _Tests:
     runs: Array
 
 
-def _tests(measured: _Measured, n_base: int, alpha: float) -> _Tests:
+def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float) -> _Tests:
     """A side with one run decides nothing: that run may be the odd one."""
-    table, effect = measured.table, measured.effects
     n_new = table.values.shape[1] - n_base
     p = effect.p
     nothing = np.full(len(p), np.nan)
@@ -412,9 +400,11 @@ def _is_exact(table: Amounts, n_base: int) -> Array:
     return found if is_usual else np.zeros(len(found), bool)
 
 
-def _compared(measured: _Measured, tests: _Tests, family: power.Family, n_base: int, options: Options) -> Compared:
-    """tests: of the family, those of this table."""
-    table, effect = measured.table, replace(measured.effects, p=tests.p)
+def _compared(
+    compared: Compared, effects: statistics.Effects, tests: _Tests, family: power.Family, n_base: int, options: Options
+) -> Compared:
+    """Returns the table with its rows. tests: of the family, those of this table."""
+    table, effect = compared.amounts, replace(effects, p=tests.p)
     n_runs = table.values.shape[1]
     if n_runs == 2:
         # How much runs differ is not known at all.
@@ -433,10 +423,8 @@ def _compared(measured: _Measured, tests: _Tests, family: power.Family, n_base: 
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]
     rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
-    whole = None
-    if table.is_shared:
-        whole = float(effect.base.sum()), float(effect.new.sum())
-    return Compared(table, measured.factors, tuple(rows), whole, measured.level, measured.is_level_open)
+    whole = (float(effect.base.sum()), float(effect.new.sum())) if table.is_shared else None
+    return replace(compared, rows=tuple(rows), whole=whole)
 
 
 def _row(
@@ -448,40 +436,38 @@ def _row(
         return value if np.isfinite(value) else None
 
     base, new, values = float(effect.base[nth]), float(effect.new[nth]), table.values[nth]
-    common = (table.keys[nth], base, new, tuple(values.tolist()))
-    words: tuple[Verdict, Verdict] = ("slower", "faster") if table.unit in ("ns", "samples") else ("more", "less")
-    change = None if base == 0 else new / base - 1
-    p, rate = at(effect.p), at(q)
-    is_significant = rate is not None and rate <= options.alpha
-    runs = int(needed) if np.isfinite(needed) else None
-    if is_exact:
-        figures: dict[str, Any] = {"change": change, "p": p, "q": rate, "is_exact": True}
-        if base == new:
-            return Row(*common, "same", change, within=0.0, is_exact=True)
-        if is_significant:
-            return Row(*common, _plain(base, new, words), **figures)
-        return Row(*common, "unknown", runs=runs, **figures)
-    low, high = at(effect.low), at(effect.high)
-    interval = [None if x is None or base == 0 else float(np.expm1(x)) for x in (low, high)]
-    if p is not None and base > 0 and new > 0:
-        change = float(np.expm1(effect.change[nth]))
-    figures = {"change": change, "low": interval[0], "high": interval[1], "p": p, "q": rate}
-    if is_significant:
-        return Row(*common, _plain(base, new, words), **figures)
-    if interval[0] is not None and interval[1] is not None and 1 < n_base < len(values) - 1:
-        within = max(-interval[0], interval[1])
-        if within <= options.margin:
-            return Row(*common, "same", within=within, **figures)
-    if effect.is_level_open[nth] and 1 < n_base < len(values) - 1:
-        return Row(*common, "unknown", is_level_open=True, **figures)
-    return Row(*common, "unknown", runs=runs, **figures)
+    p, rate, within, runs, is_open = at(effect.p), at(q), None, None, False
+    change = low = high = None
+    if base > 0:
+        is_tested = p is not None and new > 0 and not is_exact
+        change = float(np.expm1(effect.change[nth])) if is_tested else new / base - 1
+        if not is_exact:
+            low, high = (None if log is None else float(np.expm1(log)) for log in (at(effect.low), at(effect.high)))
+    has_several = 1 < n_base < len(values) - 1 and not is_exact
+    verdict: Verdict = "unknown"
+    if is_exact and base == new:
+        verdict, within, p, rate = "same", 0.0, None, None
+    elif rate is not None and rate <= options.alpha:
+        verdict = _plain(base, new, table.unit)
+    elif has_several and low is not None and high is not None and max(-low, high) <= options.margin:
+        verdict, within = "same", max(-low, high)
+    elif has_several and effect.is_level_open[nth]:
+        is_open = True
+    elif np.isfinite(needed):
+        runs = int(needed)
+    return Row(
+        table.keys[nth], base, new, tuple(values.tolist()), verdict, change, low, high, p, rate, within, runs, is_exact,
+        is_open,
+    )  # fmt: skip
 
 
-def _plain(base: float, new: float, words: tuple[Verdict, Verdict]) -> Verdict:
+def _plain(base: float, new: float, unit: Unit) -> Verdict:
     if base == new:
         return "same"
     if base == 0:
         return "new"
     if new == 0:
         return "gone"
-    return words[0] if new > base else words[1]
+    if unit in ("ns", "samples"):
+        return "slower" if new > base else "faster"
+    return "more" if new > base else "less"

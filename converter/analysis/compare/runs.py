@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.details import Details, name_pattern
 from traceferry.analysis.totals.portable import Key, Totals, Tree, functions_of, portable, thread_names, tree_of
-from traceferry.analysis.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
+from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.model import Sampling, Trace, sums
@@ -69,9 +69,7 @@ class Run:
 
 def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[str, str, str, str] | None:
     """Returns what tells a thread's amounts apart: the thread's name without numbers, and what is counted."""
-    if series.measure in (CALLS, OBJECTS, FREED) or not series.measure.is_timed or series.thread < 0:
-        return None
-    if series.measure not in (TIME, SAMPLES, ALLOCATED):
+    if series.thread < 0 or series.measure not in (TIME, SAMPLES, ALLOCATED):
         return None
     process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
     return process, thread, series.measure.name, series.measure.unit

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,35 +36,6 @@ OWN_BEYOND = 0.05
 ALL = slice(None)
 
 
-class Distance(Protocol):
-    """The distance of both sides."""
-
-    def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
-        """float64 [rows, n], squared t values, if the new side has so many times as much of everything. levels: the
-        logarithms [rows or 1, n]; corrected: for tests, so that few samples are not significant too often."""
-
-
-@dataclass(frozen=True)
-class Effects:
-    """The change of each row. base, new: float64, what a run has on average, at the level of the base; change: the
-    logarithm of new / base; low, high: its interval of confidence; p: without correction for their number, nan where
-    there is no test; variance: of the logarithm of one run's amount; error: the standard error of the change, apart
-    from the level's; freedom: its degrees of freedom; is_level_open: bool, where the level is less sure than the
-    change."""
-
-    base: Array
-    new: Array
-    change: Array
-    low: Array
-    high: Array
-    p: Array
-    variance: Array
-    error: Array
-    freedom: Array
-    distance: Distance
-    is_level_open: Array
-
-
 @dataclass(frozen=True)
 class CountsApart:
     """base, new: float64 [rows], the sums of the runs; scales: of both sides' runs together."""
@@ -75,8 +46,10 @@ class CountsApart:
     dispersion: Array
 
     def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
-        """The deviance between both sides, chi-squared with one degree of freedom where nothing changed; corrected with
-        half a sample less of difference, which makes it so for few samples, too."""
+        """float64 [rows, n], squared t values, if the new side has so many times as much of everything: the deviance
+        between both sides, chi-squared with one degree of freedom where nothing changed. levels: the logarithms [rows
+        or 1, n]; corrected: for tests, with half a sample less of difference, so that few samples are not significant
+        too often."""
         base, new = self.base[rows, None], self.new[rows, None]
         whole = base + new
         part = self.scales[0] / (self.scales[0] + self.scales[1] * np.exp(levels))
@@ -98,8 +71,42 @@ class LogsApart:
     error: Array
 
     def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
+        """float64 [rows, n]: as those of counts."""
         found: Array = np.square((self.change[rows, None] - levels) / self.error[rows, None])
         return found
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The change of each row. base, new: float64, what a run has on average, at the level of the base; change: the
+    logarithm of new / base; low, high: its interval of confidence; p: without correction for their number, nan where
+    there is no test; variance: of the logarithm of one run's amount; error: the standard error of the change, apart
+    from the level's; freedom: its degrees of freedom; is_level_open: bool, where the level is less sure than the
+    change."""
+
+    base: Array
+    new: Array
+    change: Array
+    low: Array
+    high: Array
+    p: Array
+    variance: Array
+    error: Array
+    freedom: Array
+    distance: CountsApart | LogsApart
+    is_level_open: Array
+
+    @classmethod
+    def of(
+        cls, base: Array, new: Array, change: Array, variance: Array, error: Array, freedom: Array,
+        distance: CountsApart | LogsApart,
+    ) -> Effects:  # fmt: skip
+        """Returns the effects, with their intervals and tests, as recorded."""
+        reach, squares = reach_of(freedom) * error, distance.squares(np.zeros((1, 1)))[:, 0]
+        return cls(
+            base, new, change, change - reach, change + reach, p_of_squares(squares, freedom), variance, error, freedom,
+            distance, np.zeros(len(base), bool),
+        )  # fmt: skip
 
 
 def special() -> Any:
@@ -114,9 +121,10 @@ def special() -> Any:
 def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     """Samples. amounts: float64 [rows, runs], the base's runs first; with one run on each side, the Poisson model."""
     scale = factors.of_run
-    base, new = _rates(amounts[:, :n_base], scale[:n_base]), _rates(amounts[:, n_base:], scale[n_base:])
+    halves, scales = sides_of(amounts, n_base), sides_of(scale, n_base)
+    base, new = rates = [*map(_rates, halves, scales)]
     mean = _rates(amounts, scale) * np.mean(scale)
-    inside = _deviance(amounts[:, :n_base], base, scale[:n_base]) + _deviance(amounts[:, n_base:], new, scale[n_base:])
+    inside = sum(map(_deviance, halves, rates, scales))
     d = amounts.shape[1] - 2
     if d > 0:
         excess = _excess(inside / d, mean, d)
@@ -126,52 +134,43 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
         dispersion = np.maximum(dispersion, usual)
     else:
         dispersion, freedom = np.ones(len(amounts)), np.full(len(amounts), np.inf)
-    sums = amounts[:, :n_base].sum(axis=1), amounts[:, n_base:].sum(axis=1)
-    distance = CountsApart(*sums, (float(scale[:n_base].sum()), float(scale[n_base:].sum())), dispersion)
+    sums = [side.sum(axis=1) for side in halves]
+    distance = CountsApart(sums[0], sums[1], (float(scales[0].sum()), float(scales[1].sum())), dispersion)
     # Half a sample on each side, as is usual, keeps the interval finite where one side has none.
     counts = [np.maximum(side, 0.5) for side in sums]
     error = np.sqrt(dispersion * (1 / counts[0] + 1 / counts[1]))
     change = np.log(counts[1] / distance.scales[1]) - np.log(counts[0] / distance.scales[0])
-    p = p_of_squares(distance.squares(np.zeros((1, 1)))[:, 0], freedom)
-    reach = reach_of(freedom) * error
     n_runs = amounts.shape[1]
     variance = np.square(error) * n_base * (n_runs - n_base) / n_runs
-    known = np.zeros(len(amounts), bool)
-    return Effects(base, new, change, change - reach, change + reach, p, variance, error, freedom, distance, known)
+    return Effects.of(base, new, change, variance, error, freedom, distance)
 
 
 def of_amounts(amounts: Array, n_base: int, factors: Factors, counts: Array | None = None) -> Effects:
     """Measured amounts. amounts: float64 [rows, runs], the base's runs first; counts: as these, how many things each is
     of. Rows that one side's runs do not all have have no test, and neither has a comparison of one run with one."""
     level = amounts / factors.of_run
-    base, new = (_rates(side, scale) for side, scale in _parts(amounts, factors.of_run, n_base))
+    base, new = map(_rates, sides_of(amounts, n_base), sides_of(factors.of_run, n_base))
     n_rows, n_runs = amounts.shape
     n_new, d = n_runs - n_base, n_runs - 2
     testable = np.all(level > 0, axis=1) & (d > 0)
-    change, variance, low, high, p, error, freedom = (np.full(n_rows, np.nan) for _ in range(7))
+    variance, error, freedom = (np.full(n_rows, np.nan) for _ in range(3))
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.log(new) - np.log(base)
     if np.any(testable):
         logs = np.log(level[testable])
-        centers = [logs[:, :n_base].mean(axis=1), logs[:, n_base:].mean(axis=1)]
-        residuals = ((logs[:, :n_base] - centers[0][:, None]) ** 2).sum(axis=1)
-        residuals += ((logs[:, n_base:] - centers[1][:, None]) ** 2).sum(axis=1)
-        raw = residuals / d
+        halves = sides_of(logs, n_base)
+        centers = [side.mean(axis=1) for side in halves]
+        raw = sum(np.square(side - of[:, None]).sum(axis=1) for side, of in zip(halves, centers, strict=True)) / d
         # What the same in every run is known up to the unit in which it was recorded.
         least = np.square(1 / np.maximum(amounts[testable].mean(axis=1), 1.0)) / 12
         raw = np.maximum(raw, least)
         usual = _usual(raw, logs.mean(axis=1), d)
-        moderated, degrees = _moderated(raw, usual, d, np.ones(len(raw), bool))
+        moderated, freedom[testable] = _moderated(raw, usual, d, np.ones(len(raw), bool))
         if counts is not None:
             moderated = np.maximum(moderated, _of_things(counts[testable], n_base))
-        difference = centers[1] - centers[0]
-        error[testable], freedom[testable] = np.sqrt(moderated * (1 / n_base + 1 / n_new)), degrees
-        reach = reach_of(degrees) * error[testable]
-        change[testable], variance[testable] = difference, moderated
-        low[testable], high[testable] = difference - reach, difference + reach
-        p[testable] = p_of_squares(np.square(difference / error[testable]), degrees)
-    distance = LogsApart(change, error)
-    return Effects(base, new, change, low, high, p, variance, error, freedom, distance, np.zeros(n_rows, bool))
+        error[testable] = np.sqrt(moderated * (1 / n_base + 1 / n_new))
+        change[testable], variance[testable] = centers[1] - centers[0], moderated
+    return Effects.of(base, new, change, variance, error, freedom, LogsApart(change, error))
 
 
 def adjusted(p: Array) -> Array:
@@ -188,8 +187,9 @@ def adjusted(p: Array) -> Array:
 # ---------------------------------------------------------------- variances
 
 
-def _parts(amounts: Array, scale: Array, n_base: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    return (amounts[:, :n_base], scale[:n_base]), (amounts[:, n_base:], scale[n_base:])
+def sides_of(values: Array, n_base: int) -> tuple[Array, Array]:
+    """Returns the base's runs, and those of the new side. values: with runs as the last dimension."""
+    return values[..., :n_base], values[..., n_base:]
 
 
 def _rates(counts: Array, scale: Array) -> Array:
@@ -232,7 +232,7 @@ def _excess(dispersion: Array, mean: Array, d: int) -> float:
 def _of_things(counts: Array, n_base: int) -> Array:
     """The variance of the logarithm of counts: Poisson's, where runs of a side differ. What is called now and then
     varies more than what is called as often in each run and takes as much time."""
-    varies = np.ptp(counts[:, :n_base], axis=1) + np.ptp(counts[:, n_base:], axis=1) > 0
+    varies = sum(np.ptp(side, axis=1) for side in sides_of(counts, n_base)) > 0
     found: Array = np.where(varies, 1 / np.maximum(counts.mean(axis=1), 0.5), 0.0)
     return found
 

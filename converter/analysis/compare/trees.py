@@ -46,13 +46,8 @@ class DiffTree:
     measured: tuple[Measured, ...]
     n_joined: int = 0
 
-    def total(self, node: Array, own: Array) -> tuple[Array, Array]:
-        """(int32: the nodes and all above them; float64: what each has with all below it)"""
-        nodes, (total,) = self._totals(node, own)
-        return nodes, total
-
     def _totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
-        """Returns what `total` returns, for several amounts of the same nodes."""
+        """(int32: the nodes and all above them; float64, of each of the amounts: what each has with all below it)"""
         is_marked, found, place = self._scratch
         nodes = np.sort(found[: mark_ancestors(self.parent, node, is_marked, found)])
         is_marked[nodes] = 0
