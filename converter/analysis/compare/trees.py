@@ -46,7 +46,7 @@ class DiffTree:
     measured: tuple[Measured, ...]
     n_joined: int = 0
 
-    def _totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
+    def totals(self, node: Array, *owns: Array) -> tuple[Array, list[Array]]:
         """(int32: the nodes and all above them; float64, of each of the amounts: what each has with all below it)"""
         is_marked, found, place = self._scratch
         nodes = np.sort(found[: mark_ancestors(self.parent, node, is_marked, found)])
@@ -76,7 +76,7 @@ class DiffTree:
         weight = np.zeros(len(self.parent))
         for measured in self.measured:
             owns = measured.base, measured.new
-            nodes, totals = self._totals(measured.node, *owns)
+            nodes, totals = self.totals(measured.node, *owns)
             for own, total in zip(owns, totals, strict=True):
                 weight[nodes] = np.maximum(weight[nodes], total / max(own.sum(), 1e-300))
         return np.lexsort((np.arange(len(weight)), -weight))
