@@ -193,10 +193,7 @@ def _heights(squares: Array, freedom: Array) -> Array:
     """Student's density as part of its height; with infinite freedom, the normal one's."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     with np.errstate(under="ignore"):
-        found: Array = np.where(
-            np.isinf(freedom), np.exp(-squares / 2), np.power(1 + squares / finite, -(finite + 1) / 2)
-        )
-    return found
+        return np.where(np.isinf(freedom), np.exp(-squares / 2), np.power(1 + squares / finite, -(finite + 1) / 2))
 
 
 def _quantiles(sums: Array, before: Array, places: Array) -> Array:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from traceferry.analysis.compare.alignment import Function, aligned
 from traceferry.common.errors import UsageError
 
 Key = tuple[Any, ...]
+T = TypeVar("T")
 NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (function|class)\)|\$_\d+|<lambda\w*>")
 # ".constprop.0", ".isra.0", ".part.3", ".cold", ".llvm.1234": added by compilers to copies of functions.
 COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
@@ -55,12 +56,8 @@ def matched(
     renamed = {f: (renames(f[0]), *f[1:]) for f in sorted(set(base))}
     of_base = {f: _identity(r) for f, r in renamed.items()}
     of_new = {f: _identity(f) for f in sorted(set(new))}
-    left_base, left_new = set(of_base.values()) - set(of_new.values()), set(of_new.values()) - set(of_base.values())
-    found: dict[Function, Function] = {}
-    for key_of in (_without_folders, _without_file, _without_copies):
-        pairs = _pairs(_named(left_base), _named(left_new), key_of)
-        found |= pairs
-        left_base, left_new = left_base - pairs.keys(), left_new - set(pairs.values())
+    named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
+    found = _pairs(named_base, named_new, [lambda identity: identity, _without_folders, _without_file, _without_copies])
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
     anchors = _anchors({renamed[f]: i for f, i in of_base.items()}, of_new)
     by_line = _by_line(filter(_is_in_file, renamed.values()), list(filter(_is_in_file, of_new)), anchors)
@@ -83,10 +80,6 @@ def _apart(function: Function, taken: Collection[Function]) -> Function:
     return (name, f"{file} (base)", line, kind) if function in taken else function
 
 
-def _named(functions: Iterable[Function]) -> set[Function]:
-    return {function for function in functions if not _is_in_file(function)}
-
-
 def _identity(function: Function) -> Function:
     name, file, line, kind = function
     return name, file, line if is_nameless(name) else 0, kind
@@ -107,23 +100,21 @@ def _without_copies(function: Function) -> Key | None:
     return None if is_nameless(name) else (COPY.sub("", name), re.split(r"[/\\]", file)[-1], line, kind)
 
 
-def _pairs(
-    base: set[Function], new: set[Function], key_of: Callable[[Function], Key | None]
-) -> dict[Function, Function]:
-    """Those that share a key with exactly one of the other side, and with none of their own."""
-    sides: list[dict[Key, list[Function]]] = []
-    for functions in (base, new):
-        groups: dict[Key, list[Function]] = defaultdict(list)
-        for function in functions:
-            key = key_of(function)
-            if key is not None:
-                groups[key].append(function)
-        sides.append(groups)
-    return {
-        members[0]: sides[1][key][0]
-        for key, members in sides[0].items()
-        if len(members) == 1 and len(sides[1].get(key, ())) == 1
-    }
+def _pairs(base: set[T], new: set[T], keys: Iterable[Callable[[T], Any]]) -> dict[T, T]:
+    """Returns those that share a key with exactly one of the other side, and with none of their own: by the first key,
+    of those that are left by the next. A key of None is none."""
+    found: dict[T, T] = {}
+    for key_of in keys:
+        sides: list[dict[Any, list[T]]] = [defaultdict(list), defaultdict(list)]
+        for side, groups in zip((base - found.keys(), new - set(found.values())), sides, strict=True):
+            for each in side:
+                groups[key_of(each)].append(each)
+        found |= {
+            members[0]: sides[1][key][0]
+            for key, members in sides[0].items()
+            if key is not None and len(members) == len(sides[1].get(key, ())) == 1
+        }
+    return found
 
 
 def _anchors(
@@ -152,24 +143,14 @@ def _by_line(
         for function in functions:
             groups[function[1]].append(function)
     found: dict[Function, Function] = {}
-    for old, fresh in _same_files(by_file[0], by_file[1]):
+    for old, fresh in _same_files(*by_file).items():
         found |= aligned(by_file[0][old], by_file[1][fresh], anchors.get((old, fresh), ()))
     return found
 
 
-def _same_files(base: Iterable[str], new: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those of the same path; then those whose last parts, as many as possible, are the same and no others'."""
-    left = [set(base), set(new)]
-    same = left[0] & left[1]
-    yield from ((file, file) for file in sorted(same))
-    parts = [{file: re.split(r"[/\\]", file) for file in side - same} for side in left]
-    deepest = max((len(of_file) for side in parts for of_file in side.values()), default=0)
-    for depth in range(deepest, 0, -1):
-        groups: list[dict[Key, list[str]]] = [defaultdict(list), defaultdict(list)]
-        for side, of_side in zip(parts, groups, strict=True):
-            for file, of_file in side.items():
-                of_side[tuple(of_file[-depth:])].append(file)
-        for key, files in sorted(groups[0].items()):
-            if len(files) == 1 and len(groups[1].get(key, ())) == 1:
-                yield files[0], groups[1][key][0]
-                del parts[0][files[0]], parts[1][groups[1][key][0]]
+def _same_files(base: Iterable[str], new: Iterable[str]) -> dict[str, str]:
+    """Returns those of the same path; then those whose last parts, as many as possible, are the same and no others'."""
+    parts = {file: tuple(re.split(r"[/\\]", file)) for file in (*base, *new)}
+    deepest = max(map(len, parts.values()), default=0)
+    by_last = [lambda file, depth=depth: parts[file][-depth:] for depth in range(deepest, 0, -1)]
+    return _pairs(set(base), set(new), [lambda file: file, *by_last])

@@ -233,8 +233,7 @@ def _of_things(counts: Array, n_base: int) -> Array:
     """The variance of the logarithm of counts: Poisson's, where runs of a side differ. What is called now and then
     varies more than what is called as often in each run and takes as much time."""
     varies = sum(np.ptp(side, axis=1) for side in sides_of(counts, n_base)) > 0
-    found: Array = np.where(varies, 1 / np.maximum(counts.mean(axis=1), 0.5), 0.0)
-    return found
+    return np.where(varies, 1 / np.maximum(counts.mean(axis=1), 0.5), 0.0)
 
 
 def _usual(variance: Array, size: Array, d: int) -> Array:

@@ -64,7 +64,8 @@ class AllocationTotals:
         of_class, of_stack = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
         totals = allocations.totals()
         if totals is not None:
-            of_class, of_stack = (_by_row(totals[:, nth] + 1, totals[:, 2:]) for nth in (0, 1))
+            rows = (totals[:, nth] + 1 for nth in (0, 1))
+            of_class, of_stack = (_by_row(row, totals[:, 2:], int(row.max(initial=0)) + 1) for row in rows)
         for piece in allocations.pieces() if totals is None else ():
             of_class = _tallied(of_class, piece["class_name"], piece["size"])
             of_stack = _tallied(of_stack, piece["stack"], piece["size"])
@@ -80,7 +81,7 @@ class AllocationTotals:
         """Returns the amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
         n = len(self.by_stack(trace)) + 1
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
-        return np.stack([sums.total_by(site_row, column, n) for column in self._by_stack[:n].T], axis=1)
+        return _by_row(site_row, self._by_stack[:n], n)
 
 
 def _tallied(totals: Array, index: Array, size: Array) -> Array:
@@ -93,9 +94,8 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
     return totals
 
 
-def _by_row(row: Array, amounts: Array) -> Array:
-    """Returns the sums of amounts of the same row."""
-    n = int(row.max(initial=0)) + 1
+def _by_row(row: Array, amounts: Array, n: int) -> Array:
+    """Returns the sums of amounts of the same row, of n rows."""
     return np.stack([sums.total_by(row, column, n) for column in amounts.T], axis=1)
 
 
