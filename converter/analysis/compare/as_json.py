@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
@@ -51,14 +52,7 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
 
 
 def _run(run: RunFacts) -> Json:
-    return {
-        "path": run.path,
-        "duration_ns": run.duration_ns,
-        "factor": run.factor,
-        "lost": run.lost,
-        "disturbed": run.disturbed or None,
-        "left_out": run.is_left_out,
-    }
+    return asdict(run) | {"disturbed": run.disturbed or None}
 
 
 def _table(table: Compared) -> Json:

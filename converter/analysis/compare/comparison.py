@@ -133,15 +133,15 @@ _Measured = tuple[Compared, statistics.Effects]
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run: factor: how much it has in all, as recorded, compared to the base's usual run; disturbed: why, "" if it
-    is not."""
+    """One run, as the JSON has it: factor: how much it has in all, as recorded, compared to the base's usual run;
+    disturbed: why, "" if it is not."""
 
     path: str
     duration_ns: int
     factor: float
     lost: int
     disturbed: str
-    is_left_out: bool = False
+    left_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
         ]
         if all(kept) and [len(s) for s in kept] != [len(base), len(new)]:
             sides = Sides(kept[0], kept[1], options.renames)
-            facts = [tuple(replace(f, is_left_out=bool(f.disturbed)) for f in of_side) for of_side in facts]
+            facts = [tuple(replace(f, left_out=bool(f.disturbed)) for f in of_side) for of_side in facts]
     tables = list(sides.tables())
     if not tables:
         raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
@@ -384,14 +384,6 @@ def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float
     return _Tests(p, hidden, runs)
 
 
-def _false_discovery(tests: _Tests, family: power.Family, alpha: float) -> Array:
-    """The false discovery rates by the tests, and by what chance is expected to hide."""
-    q = family.rates(tests.p)
-    for_hiding = np.flatnonzero((q <= alpha) & (tests.hidden > 0))
-    q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
-    return q
-
-
 def _is_exact(table: Amounts, n_base: int) -> Array:
     """Returns which rows of exact amounts are the same in every run of a side. Where most are not, none counts as such:
     then equal runs are chance."""
@@ -418,7 +410,10 @@ def _compared(
         agreement = chance.Agreement.of(table.values, table.counts, n_base)
         needed = np.where(exact, agreement.runs_needed(family.threshold, options.alpha), needed)
     needed = np.where(exact, needed, np.fmax(needed, tests.runs))
-    q = _false_discovery(tests, family, options.alpha)
+    # The false discovery rates by the tests, and by what chance is expected to hide.
+    q = family.rates(tests.p)
+    for_hiding = np.flatnonzero((q <= options.alpha) & (tests.hidden > 0))
+    q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
     rows = [
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]

@@ -57,6 +57,15 @@ class Gate:
     threshold: float
     unit: str
 
+    @property
+    def words(self) -> str:
+        return self.metric + (f".{self.statistic}" if self.statistic else "")
+
+    @property
+    def table(self) -> str:
+        """The name of the tables it is about."""
+        return f"event.{self.statistic}" if self.statistic else self.metric
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -157,21 +166,20 @@ def _name(rest: _Text) -> str:
 def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
     """failed if a row is beyond the threshold and its change significant; undecided if one may be and is not. Raises
     UsageError where neither side has what the gate is about."""
-    rows = list(_rows(gate, comparison))
+    rows = _rows(gate, comparison)
     if not rows:
         if not _is_known(gate, comparison):
             raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
-        return Outcome(gate, "undecided", (f"no run has {_words(gate)} of {gate.name}",))
+        return Outcome(gate, "undecided", (f"no run has {gate.words} of {gate.name}",))
     _check_unit(gate, {id(table): table for table, _ in rows}.values(), comparison)
-    breaches = [(table, row) for table, row in rows if row.is_changed and _is_beyond(gate, table, row, comparison)]
-    breaches.sort(key=lambda breach: -abs(breach[1].difference))
+    breaches = [of for of in rows if of[1].is_changed and _is_beyond(gate, *of, comparison)]
+    breaches.sort(key=lambda of: -abs(of[1].difference))
     if breaches:
-        lines = [_reason(gate, table, row, comparison) for table, row in breaches]
-        return Outcome(gate, "failed", _first(lines))
-    open_rows = [(table, row) for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
-    open_rows.sort(key=lambda of: -max(of[1].base, of[1].new))
+        return Outcome(gate, "failed", _first([_reason(gate, *of, comparison) for of in breaches]))
+    open_rows = [row for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
+    open_rows.sort(key=lambda row: -max(row.base, row.new))
     if open_rows:
-        return Outcome(gate, "undecided", _first([f"{row.shown}: {_known(row, comparison)}" for _, row in open_rows]))
+        return Outcome(gate, "undecided", _first([f"{row.shown}: {_known(row, comparison)}" for row in open_rows]))
     return Outcome(gate, "passed", ())
 
 
@@ -197,8 +205,8 @@ def _nothing_of(gate: Gate, comparison: Comparison) -> str:
         known = dict.fromkeys(_kinds(tables, gate.statistic))
         if not gate.name or not any(kind.startswith(f"{gate.metric}.") for kind in known):
             there = f"they have {', '.join(known)}" if known else "they have no events with that"
-            return f"neither side has {_words(gate)}; {there}"
-    rows = (row for table in comparison.tables_named(_table_of(gate)) for row in table.rows)
+            return f"neither side has {gate.words}; {there}"
+    rows = (row for table in comparison.tables_named(gate.table) for row in table.rows)
     names = [row.name for row in sorted(rows, key=lambda row: (-max(row.base, row.new), row.name))]
     if gate.statistic:
         names = [
@@ -207,7 +215,7 @@ def _nothing_of(gate: Gate, comparison: Comparison) -> str:
     near = _near(gate.name, names)
     there = "the nearest names are" if near else f"of {len(names)} names, none of them near, the largest are"
     shown_names = ", ".join(map(repr, near or names[:MOST_NAMES]))
-    return f"neither side has {_words(gate)} of {gate.name!r}; {there} {shown_names}"
+    return f"neither side has {gate.words} of {gate.name!r}; {there} {shown_names}"
 
 
 def _kinds(tables: Sequence[Compared], statistic: str) -> list[str]:
@@ -229,19 +237,11 @@ def _near(wanted: str, names: Sequence[str]) -> list[str]:
 
 
 def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
-    found = []
-    for table in comparison.tables_named(_table_of(gate)):
-        for row in table.rows:
-            if gate.statistic and not _is_kind(row.name, gate):
-                continue
-            if not gate.statistic and gate.name and not _is_named(row.name, gate.name):
-                continue
-            found.append((table, row))
-    return found
+    def is_meant(name: str) -> bool:
+        return _is_kind(name, gate) if gate.statistic else not gate.name or _is_named(name, gate.name)
 
-
-def _table_of(gate: Gate) -> str:
-    return f"event.{gate.statistic}" if gate.statistic else gate.metric
+    tables = comparison.tables_named(gate.table)
+    return [(table, row) for table in tables for row in table.rows if is_meant(row.name)]
 
 
 def slug(words: str) -> str:
@@ -263,10 +263,6 @@ def _is_of(kind: str, gate: Gate) -> bool:
 
 def _is_named(name: str, wanted: str) -> bool:
     return name == wanted or ("*" in wanted and fnmatch.fnmatchcase(name, wanted.replace("[", "[[]")))
-
-
-def _words(gate: Gate) -> str:
-    return gate.metric + (f".{gate.statistic}" if gate.statistic else "")
 
 
 def _is_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
@@ -303,7 +299,7 @@ def _check_unit(gate: Gate, tables: Iterable[Compared], comparison: Comparison) 
                     "give a part, as 5%, or a number of samples"
                 )
         elif gate.unit not in ("", "%", unit):
-            raise UsageError(f"--fail-on {gate.text!r}: {_words(gate)} counts {unit}, not {gate.unit}")
+            raise UsageError(f"--fail-on {gate.text!r}: {gate.words} counts {unit}, not {gate.unit}")
 
 
 def _value(
@@ -325,4 +321,4 @@ def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> st
     base, new = figures.base_and_new(row, table, comparison)
     change = figures.change(row) or "new"
     between = figures.interval(row)
-    return f"{_words(gate)} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")
+    return f"{gate.words} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")

@@ -67,7 +67,7 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
     disturbed = [run for run in (*comparison.base, *comparison.new) if run.disturbed]
     for run in disturbed:
         yield ""
-        yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.is_left_out else "")
+        yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.left_out else "")
     yield from _losses(comparison)
     yield ""
     yield f"| whole | {COLUMNS}"

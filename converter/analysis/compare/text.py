@@ -28,7 +28,7 @@ def as_text(comparison: Comparison, top: int, outcomes: Sequence[Outcome] = ()) 
 def _side(name: str, runs: Sequence[RunFacts]) -> list[str]:
     lines = [f"{name}: {len(runs)} run{'s' if len(runs) > 1 else ''}"]
     for run in runs:
-        left_out = ", left out" if run.is_left_out else ""
+        left_out = ", left out" if run.left_out else ""
         disturbed = f"  disturbed: {run.disturbed}{left_out}" if run.disturbed else ""
         lines.append(
             f"  {format_duration(run.duration_ns):>7}  {run.factor:6.3f} times the base  {run.path}{disturbed}"

@@ -23,8 +23,8 @@ Json = dict[str, Any]
 def allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Json:
     """Row 0 of the amounts has no class, or no site."""
     by_class, by_site = totals.by_class, totals.by_site(trace)
-    classes = ranked(_allocating(by_class), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
-    sites = ranked(_allocating(by_site), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
+    classes = ranked(np.flatnonzero(by_class.any(axis=1)), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
+    sites = ranked(np.flatnonzero(by_site.any(axis=1)), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
     return {
         **_amounts(total_amounts(by_class)),
         "classes": [
@@ -32,10 +32,6 @@ def allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Json
         ],
         "sites": [{"stack": stack_names(trace, row - 1), **_amounts(by_site[row])} for row in sites[:top]],
     }
-
-
-def _allocating(amounts: Array) -> Array:
-    return np.flatnonzero(amounts.any(axis=1))
 
 
 def _amounts(row: Array) -> Json:
@@ -69,7 +65,15 @@ def heap_snapshots(trace: TraceBuilder, process: Process, top: int) -> list[Json
                 "root_kinds": _root_kinds(trace, graph.roots),
                 "classes": _classes(growth(trace, graph, graph), top),
                 "growth": None if before is None else _growth(growth(trace, before, graph), top),
-                "sites": _live_sites(trace, graph, top),
+                "sites": [
+                    {
+                        "name": of.class_name,
+                        "stack": stack_names(trace, of.stack),
+                        "objects": of.objects,
+                        "bytes": of.bytes,
+                    }
+                    for of in live_sites(trace, graph)[:top]
+                ],
             }
         )
         before = graph
@@ -84,13 +88,6 @@ def _classes(rows: list[ClassGrowth], top: int) -> list[Json]:
 def _growth(rows: list[ClassGrowth], top: int) -> list[Json]:
     changed = [row for row in rows if row.objects or row.bytes]
     return [{"name": row.class_name, **dict(zip(row._fields[1:], row[1:], strict=True))} for row in changed[:top]]
-
-
-def _live_sites(trace: TraceBuilder, graph: HeapGraph, top: int) -> list[Json]:
-    return [
-        {"name": of.class_name, "stack": stack_names(trace, of.stack), "objects": of.objects, "bytes": of.bytes}
-        for of in live_sites(trace, graph)[:top]
-    ]
 
 
 def _root_kinds(trace: TraceBuilder, roots: Table) -> list[Json]:

@@ -45,7 +45,8 @@ class Collected:
         names = ("calls", "total_ns", "self_ns", "samples", "total_samples")
         return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func()), strict=True))
 
-    def _add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
+    def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
+        """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         self.samples.add(data.samples["stack"])
@@ -60,31 +61,6 @@ class Collected:
             "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
         }
 
-    def load(self, progress: Callable[[int], None]) -> None:
-        """Loads each thread once, one at a time."""
-        for nth, process in enumerate(self.trace.processes):
-            counts = ProcessCounts([], [])
-            self.processes.append(counts)
-            for thread in process.threads:
-                data = thread.load(self.trace)
-                if thread.sample_unit:
-                    counts.views.append(
-                        {
-                            "name": thread.name,
-                            "unit": thread.sample_unit,
-                            "samples": len(data.samples),
-                            "total": sums.total(data.samples["weight"]),
-                        }
-                    )
-                    if self.trees is not None:
-                        self.trees.add_view(nth, thread, data)
-                else:
-                    counts.threads.append(self._add(process, thread, data))
-                    if self.trees is not None:
-                        self.trees.add(nth, len(counts.threads) - 1, data)
-                del data
-                progress(thread.n_records)
-
 
 def collect(
     trace: Trace,
@@ -95,8 +71,29 @@ def collect(
     """Returns the sums of a trace. trees, details: where to add the call trees and what a comparison needs, too;
     progress: called with the number of records done.
 
-    Loads each thread once; a thread's tables are gone through in pieces, once, or twice with trees.
+    Loads each thread once, one at a time; a thread's tables are gone through in pieces, once, or twice with trees.
     """
     collected = Collected(trace.opened(), trees, details)
-    collected.load(progress)
+    for nth, process in enumerate(collected.trace.processes):
+        counts = ProcessCounts([], [])
+        collected.processes.append(counts)
+        for thread in process.threads:
+            data = thread.load(collected.trace)
+            if thread.sample_unit:
+                counts.views.append(
+                    {
+                        "name": thread.name,
+                        "unit": thread.sample_unit,
+                        "samples": len(data.samples),
+                        "total": sums.total(data.samples["weight"]),
+                    }
+                )
+                if trees is not None:
+                    trees.add_view(nth, thread, data)
+            else:
+                counts.threads.append(collected.add(process, thread, data))
+                if trees is not None:
+                    trees.add(nth, len(counts.threads) - 1, data)
+            del data
+            progress(thread.n_records)
     return collected
