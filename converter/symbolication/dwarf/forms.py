@@ -182,24 +182,24 @@ class Coding:
     def value_at(self, form: int, at: int, constant: int = 0) -> tuple[str, Any, int]:
         """Returns (meaning, the value as it stands there, where the next byte is). constant: what the abbreviation
         holds."""
-        known = form_of(form, at, self.data)
+        kind, meaning = form_of(form, at, self.data)
         if form == IMPLICIT_CONST:
             return "number", constant, at
-        size = self._fixed(known.size)
+        size = self._fixed(kind)
         if size is not None:
-            return known.meaning, number_at(self.data, at, size, self.order), at + size
-        if known.size == "uleb":
-            return known.meaning, *uleb_at(self.data, at)
-        if known.size == "sleb":
-            return known.meaning, *sleb_at(self.data, at)
-        if known.size == "string":
-            return known.meaning, *text_at(self.data, at)
-        if known.size == "indirect":
+            return meaning, number_at(self.data, at, size, self.order), at + size
+        if kind == "uleb":
+            return meaning, *uleb_at(self.data, at)
+        if kind == "sleb":
+            return meaning, *sleb_at(self.data, at)
+        if kind == "string":
+            return meaning, *text_at(self.data, at)
+        if kind == "indirect":
             inner, at = uleb_at(self.data, at)
             if form_of(inner, at, self.data).size == "indirect":
                 raise FormatError("an indirect form is itself indirect", at, self.data.name)
             return self.value_at(inner, at)
-        return known.meaning, None, self._after_block(str(known.size), at)
+        return meaning, None, self._after_block(str(kind), at)
 
     def skipping(self, form: int, at: int, abbrev: Section) -> int | Skip:
         """Returns the size of a value of this form, or what finds the byte behind it. at: where the form stands in

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +28,7 @@ from traceferry.symbolication.ranges import Ranges
 # ---------------------------------------------------------------- layout
 
 
-class TAG(IntEnum):
+class TAG:
     """DW_TAG_* of the entries that are kept."""
 
     CLASS_TYPE = 0x02
@@ -42,10 +41,10 @@ class TAG(IntEnum):
 
 
 CONTEXTS = (TAG.NAMESPACE, TAG.STRUCTURE_TYPE, TAG.UNION_TYPE, TAG.CLASS_TYPE, TAG.SUBPROGRAM)
-KEPT = frozenset(TAG)
+KEPT = frozenset(code for name, code in vars(TAG).items() if name.isupper())
 
 
-class AT(IntEnum):
+class AT:
     """DW_AT_* of the attributes that are read."""
 
     NAME = 0x03
@@ -71,10 +70,10 @@ class AT(IntEnum):
     GNU_ADDR_BASE = 0x2133
 
 
-ATTRIBUTES = frozenset(AT)
+ATTRIBUTES = frozenset(code for name, code in vars(AT).items() if name.isupper())
 
 
-class UT(IntEnum):
+class UT:
     """DW_UT_*"""
 
     COMPILE = 0x01
