@@ -73,6 +73,9 @@ class Binary:
     """An ELF executable or shared object, or its debug file.
 
     Raises FormatError if the bytes are not an ELF file.
+
+    word_size: in bytes; machine: the processor, EM_*; arch: as viewers name it, "unknown" for others; entry_point: an
+    address, 0 for none.
     """
 
     def __init__(self, source: Source) -> None:
@@ -80,6 +83,11 @@ class Binary:
         self.name = source.name
         self.data = source.data
         self._elf = self._header(lambda: ELFFile(stream_of(source.data)))
+        self.little_endian = bool(self._elf.little_endian)
+        self.word_size = int(self._elf.elfclass) // 8
+        self.machine = str(self._elf["e_machine"])
+        self.entry_point = int(self._elf["e_entry"])
+        self.arch = ARCHITECTURES.get((self.machine, self.word_size), "unknown")
         self.segments = self._segments()
         self.is_executable = self._elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
         self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
@@ -109,23 +117,9 @@ class Binary:
         return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
 
     @property
-    def little_endian(self) -> bool:
-        return bool(self._elf.little_endian)
-
-    @property
-    def machine(self) -> str:
-        """The processor: EM_*."""
-        return str(self._elf["e_machine"])
-
-    @property
     def is_debug_file(self) -> bool:
         """Whether its code is in another file, as after objcopy --only-keep-debug."""
         return any(section.name == ".text" and section.type == "SHT_NOBITS" for section in self.sections)
-
-    @property
-    def entry_point(self) -> int:
-        """An address; 0 for none."""
-        return int(self._elf["e_entry"])
 
     @cached_property
     def sections(self) -> list[SectionHeader]:
@@ -170,10 +164,6 @@ class Binary:
         wanted = SHF_ALLOC | SHF_EXECINSTR
         loaded = (section for section in self.sections if section.flags & wanted == wanted)
         return [(section.address, section.address + section.size) for section in loaded]
-
-    @property
-    def word_size(self) -> int:
-        return int(self._elf.elfclass) // 8
 
     def section_named(self, name: str) -> SectionHeader | None:
         """Raises FormatError where a header is damaged."""
@@ -326,11 +316,6 @@ class Binary:
         for nth, byte in enumerate(text[1][:HASHED_BYTES] if text is not None else b""):
             hashed[nth % 16] ^= byte
         return hashed.hex()
-
-    @property
-    def arch(self) -> str:
-        """The processor as viewers name it; "unknown" for others."""
-        return ARCHITECTURES.get((self._elf["e_machine"], self.word_size), "unknown")
 
     def _unreadable(self, reason: str) -> FormatError:
         unreadable = FormatError(f"not a readable ELF file: {reason}", 0, "ELF")

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from traceferry.model import Array
+from traceferry.model import Array, index_of
 from traceferry.symbolication.binary import SHF_ALLOC, Binary, SectionHeader
 
 PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
@@ -205,7 +205,5 @@ def _slots_of_aarch64(section: SectionHeader, code: Array) -> tuple[Array, Array
 
 def _rows_of_slots(at: Array, slot: Array, relocations: Relocations) -> tuple[Array, Array]:
     """Returns, of those jumps whose slot a relocation fills, where they are and the relocation's row."""
-    row = np.searchsorted(relocations.slot, slot)
-    is_filled = np.append(relocations.slot, np.uint64(0))[row] == slot
-    is_filled &= row < len(relocations.slot)
-    return at[is_filled], row[is_filled]
+    row = index_of(relocations.slot, slot)
+    return at[row >= 0], row[row >= 0]

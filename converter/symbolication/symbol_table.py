@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from traceferry.common.errors import FormatError
-from traceferry.model import Array, distinct
+from traceferry.model import Array, distinct, index_of
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.one_by_one import with_answers
@@ -119,8 +119,8 @@ class SymbolTable:
             at = table["st_name"][stubs.symbol[mine]].astype(np.uint64)
             name[mine] = np.where(at < len(own), at + np.uint64(nth * len(texts[0])), name[mine])
         resolver, first = np.unique(indirect, return_index=True)
-        row = np.searchsorted(resolver, stubs.resolver)
-        is_known = (np.append(resolver, np.uint64(0))[row] == stubs.resolver) & (stubs.resolver > 0)
+        row = index_of(resolver, stubs.resolver)
+        is_known = (row >= 0) & (stubs.resolver > 0)
         name[is_known] = np.minimum(indirect_name[first[row[is_known]]], len(self._texts))
         is_named = (name < len(self._texts)) | (stubs.resolver > 0)
         return stubs.start, stubs.end - stubs.start, name, is_named, np.ones(len(name), bool)
@@ -177,9 +177,8 @@ class SymbolTable:
 
     def sizes_at(self, starts: Array) -> Array:
         """Returns the sizes of the functions that start there, 0 where none is known. starts: uint64."""
-        nth = np.searchsorted(np.concatenate((self._value, LAST)), starts)
-        is_there = np.concatenate((self._value, LAST))[nth] == starts
-        return np.where(is_there, np.concatenate((self._size, FIRST))[nth], np.uint64(0))
+        sizes: Array = np.concatenate((self._size, FIRST))[index_of(self._value, starts)]
+        return sizes
 
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64, in any order). Where a function holds one, it has a frame that knows

@@ -3,11 +3,11 @@ meant, the proposal of 2018 (llvm-commits, D53379)."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
 MAGIC = 0x4753594D
 ADDRESS_SIZES = (1, 2, 4, 8)
-
 
 HEADER_V1 = "IHBBQIII20s"
 
@@ -52,9 +52,16 @@ class Section(NamedTuple):
     size: int
 
 
-# Section.type.
-END_OF_SECTIONS, ADDRESS_OFFSETS, INFO_OFFSETS, STRING_TABLE, FILE_TABLE, FUNCTION_INFOS, UUID = range(7)
-SECTION_NAMES = ("", "address offsets", "info offsets", "string table", "file table", "function infos", "uuid")
+class SectionKind(IntEnum):
+    """Section.type"""
+
+    END_OF_SECTIONS = 0
+    ADDRESS_OFFSETS = 1
+    INFO_OFFSETS = 2
+    STRING_TABLE = 3
+    FILE_TABLE = 4
+    FUNCTION_INFOS = 5
+    UUID = 6
 
 
 # Version 2 has no limit for it; the longest digests have so many bytes.

@@ -15,26 +15,19 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.symbolication.build_id import Bytes
 from traceferry.symbolication.gsym.layout import (
-    ADDRESS_OFFSETS,
     ADDRESS_SIZES,
     ELF_MAGIC,
     ELF_SECTION,
-    END_OF_SECTIONS,
-    FILE_TABLE,
-    FUNCTION_INFOS,
     HEADER_V1,
     HEADER_V2,
-    INFO_OFFSETS,
     MAGIC,
     MAX_UUID,
     SECTION,
-    SECTION_NAMES,
-    STRING_TABLE,
-    UUID,
     HeaderV1,
     HeaderV2,
     Layout,
     Section,
+    SectionKind,
 )
 
 
@@ -151,31 +144,33 @@ def _tables_v2(container: Container, order: str) -> Tables:
     if header.strtab_encoding:
         raise FormatError(f"a string table of encoding {header.strtab_encoding}", 7, "header")
     sections = _sections_v2(container, order)
-    files = sections.get(FILE_TABLE, Section(FILE_TABLE, 0, 0))
+    files = sections.get(SectionKind.FILE_TABLE, Section(SectionKind.FILE_TABLE, 0, 0))
     n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
-    infos = _section(data, sections, FUNCTION_INFOS)
-    texts = sections.get(STRING_TABLE, Section(STRING_TABLE, 0, 0))
+    infos = _section(data, sections, SectionKind.FUNCTION_INFOS)
+    texts = sections.get(SectionKind.STRING_TABLE, Section(SectionKind.STRING_TABLE, 0, 0))
     strings, is_own = _strings(container, texts.offset, texts.size)
     layout = Layout(
         big=order == ">",
         base=header.base_address,
-        addresses=_section(data, sections, ADDRESS_OFFSETS, _address_size(header) * header.num_addrs).offset,
+        addresses=_section(
+            data, sections, SectionKind.ADDRESS_OFFSETS, _address_size(header) * header.num_addrs
+        ).offset,
         address_size=header.addr_off_size,
         n_addresses=header.num_addrs,
-        offsets=_section(data, sections, INFO_OFFSETS, 8 * header.num_addrs).offset,
+        offsets=_section(data, sections, SectionKind.INFO_OFFSETS, 8 * header.num_addrs).offset,
         offset_size=8,
         infos=infos.offset,
         infos_end=infos.offset + infos.size,
         string_size=8,
         n_strings=len(strings),
-        files=_section(data, sections, FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
+        files=_section(data, sections, SectionKind.FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
         n_files=n_files,
     )
     return Tables(data, strings, is_own, 2, _uuid_v2(container, sections), layout)
 
 
 def _uuid_v2(container: Container, sections: dict[int, Section]) -> bytes:
-    uuid, end = sections.get(UUID, Section(UUID, 0, 0)), len(container.data)
+    uuid, end = sections.get(SectionKind.UUID, Section(SectionKind.UUID, 0, 0)), len(container.data)
     at = min(uuid.offset, end)
     return bytes(container.part(at, min(uuid.size, MAX_UUID, end - at), "uuid"))
 
@@ -185,18 +180,18 @@ def _sections_v2(container: Container, order: str) -> dict[int, Section]:
     at = struct.calcsize(order + HEADER_V2)
     while True:
         section = Section(*container.unpack(order + SECTION, at, "sections"))
-        if section.type == END_OF_SECTIONS:
+        if section.type == SectionKind.END_OF_SECTIONS:
             return sections
         sections[section.type] = section
         at += struct.calcsize(order + SECTION)
 
 
-def _section(data: memoryview, sections: dict[int, Section], type_: int, least: int = 0) -> Section:
+def _section(data: memoryview, sections: dict[int, Section], kind: SectionKind, least: int = 0) -> Section:
     """Returns a section that has to be there. least: how many bytes it needs."""
-    name = SECTION_NAMES[type_]
-    if type_ not in sections:
+    name = kind.name.lower().replace("_", " ")
+    if kind not in sections:
         raise FormatError(f"no section of {name}", None, "sections")
-    section = sections[type_]
+    section = sections[kind]
     _inside(data, section.offset, section.size, name)
     if section.size < least:
         raise FormatError(f"{section.size} bytes, where {least} are needed", section.offset, name)

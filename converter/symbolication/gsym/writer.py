@@ -13,19 +13,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from traceferry.common.errors import UsageError
-from traceferry.symbolication.gsym.layout import (
-    ADDRESS_OFFSETS,
-    END_OF_SECTIONS,
-    FILE_TABLE,
-    FUNCTION_INFOS,
-    HEADER_V1,
-    HEADER_V2,
-    INFO_OFFSETS,
-    MAGIC,
-    SECTION,
-    STRING_TABLE,
-    UUID,
-)
+from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, MAGIC, SECTION, SectionKind
 from traceferry.symbolication.interface import Function, Inline
 from traceferry.symbolication.ranges import holder, merged
 
@@ -325,12 +313,12 @@ def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
     """Returns header, list of sections, sections. Info offsets count from the first info."""
     size = address_size(offsets)
     sections = [
-        *([(UUID, 1, uuid)] if uuid else []),
-        (ADDRESS_OFFSETS, size, packed(order, ADDRESS_SIZES[size], offsets)),
-        (INFO_OFFSETS, 8, packed(order, "Q", infos.offsets)),
-        (FILE_TABLE, 8, infos.tables.packed_files()),
-        (STRING_TABLE, 1, bytes(infos.tables.strings)),
-        (FUNCTION_INFOS, 8, bytes(infos.data)),
+        *([(SectionKind.UUID, 1, uuid)] if uuid else []),
+        (SectionKind.ADDRESS_OFFSETS, size, packed(order, ADDRESS_SIZES[size], offsets)),
+        (SectionKind.INFO_OFFSETS, 8, packed(order, "Q", infos.offsets)),
+        (SectionKind.FILE_TABLE, 8, infos.tables.packed_files()),
+        (SectionKind.STRING_TABLE, 1, bytes(infos.tables.strings)),
+        (SectionKind.FUNCTION_INFOS, 8, bytes(infos.data)),
     ]
     head = bytearray(struct.pack(order + HEADER_V2, MAGIC, 2, size, 0, base, len(offsets)))
     at = len(head) + struct.calcsize(order + SECTION) * (len(sections) + 1)
@@ -339,7 +327,7 @@ def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: I
         body += bytes(-(at + len(body)) % alignment)
         head += struct.pack(order + SECTION, kind, at + len(body), len(data))
         body += data
-    return bytes(head + struct.pack(order + SECTION, END_OF_SECTIONS, 0, 0) + body)
+    return bytes(head + struct.pack(order + SECTION, SectionKind.END_OF_SECTIONS, 0, 0) + body)
 
 
 def address_size(offsets: Sequence[int]) -> int:

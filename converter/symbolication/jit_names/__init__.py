@@ -49,18 +49,22 @@ SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Reader:
-    """A producer's patterns, the first that fits being the right one. starts: all their beginnings in that order;
-    first: the first pattern of each."""
+class Producer:
+    """name: a key of PATTERNS."""
 
-    patterns: tuple[Pattern, ...]
-    starts: re.Pattern[str]
-    first: dict[str, int]
+    name: str
+
+    def parse(self, name: str) -> Name:
+        pattern, (function, file, line, column) = self.find(name)
+        is_js = pattern.is_js and file != SELF_HOSTED
+        return Name(function or ANONYMOUS, pattern.kind, pattern.category, pattern.tier, file, line, column, is_js)
 
     def find(self, name: str) -> tuple[Pattern, Parts]:
-        found = self.starts.match(name)
+        """Returns the first of the producer's patterns that fits, and what it makes of the name."""
+        patterns, starts, first = _compiled(self.name)
+        found = starts.match(name)
         assert found is not None, "the last pattern fits every name"
-        for pattern in self.patterns[self.first[found[0]] :]:
+        for pattern in patterns[first[found[0]] :]:
             if name.startswith(pattern.start):
                 parts = pattern.split(name if pattern.whole else name[len(pattern.start) :])
                 if parts is not None:
@@ -69,24 +73,13 @@ class Reader:
 
 
 @cache
-def _reader(producer: str) -> Reader:
+def _compiled(producer: str) -> tuple[tuple[Pattern, ...], re.Pattern[str], dict[str, int]]:
+    """Returns a producer's patterns; all their beginnings in that order; the number of the first pattern of each."""
     patterns = PATTERNS.get(producer, PATTERNS["unknown"])
     first: dict[str, int] = {}
     for number, pattern in enumerate(patterns):
         first.setdefault(pattern.start, number)
-    return Reader(patterns, re.compile("|".join(re.escape(start) for start in first)), first)
-
-
-@dataclass(frozen=True)
-class Producer:
-    """name: a key of PATTERNS."""
-
-    name: str
-
-    def parse(self, name: str) -> Name:
-        pattern, (function, file, line, column) = _reader(self.name).find(name)
-        is_js = pattern.is_js and file != SELF_HOSTED
-        return Name(function or ANONYMOUS, pattern.kind, pattern.category, pattern.tier, file, line, column, is_js)
+    return patterns, re.compile("|".join(map(re.escape, first))), first
 
 
 _SYMBOL = re.compile(r"[\w.$@?]+")
@@ -99,7 +92,7 @@ def producer_of(names: Sequence[str]) -> Producer:
     """
     judged = names[:: len(names) // MAX_JUDGED + 1]
     own = _own_patterns()
-    find = _reader("unknown").find
+    find = Producer("unknown").find
     counts = Counter(own.get(find(name)[0], "") for name in judged)
     del counts[""]
     for producer, count in counts.most_common(1):

@@ -37,6 +37,9 @@ def _jsc_location(text: str) -> Parts:
     return _without_hash(function), file, line, column
 
 
+_THUNKS = ("Thunk", "LLIntThunk", "ExtraCTIThunk", "DFGThunk", "FTLThunk", "WasmThunk")
+_TRAMPOLINES = ("DFGOSREntry", "DFGOSRExit", "FTLOSRExit", "JumpIsland")
+
 PATTERNS: tuple[Pattern, ...] = (
     js("JSC-Baseline: ", BASELINE, _jsc_location),
     js("JSC-DFG: ", tier("DFG", "magenta"), _jsc_location),
@@ -45,16 +48,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("JSC-WasmOMG: ", "wasm", "WebAssembly", tier("OMG", "green"), _jsc_location, is_js=True),
     Pattern("JSC-YarrJIT: ", "regexp", "RegExp"),
     machinery("JSC-InlineCache: ", "inline cache", tier("IC", "brown")),
-    machinery("JSC-Thunk: ", "stub", tier("Thunk", "darkgrey")),
-    machinery("JSC-LLIntThunk: ", "stub", tier("LLIntThunk", "darkgrey")),
-    machinery("JSC-ExtraCTIThunk: ", "stub", tier("ExtraCTIThunk", "darkgrey")),
-    machinery("JSC-DFGThunk: ", "stub", tier("DFGThunk", "darkgrey")),
-    machinery("JSC-FTLThunk: ", "stub", tier("FTLThunk", "darkgrey")),
-    machinery("JSC-WasmThunk: ", "stub", tier("WasmThunk", "darkgrey")),
-    machinery("JSC-DFGOSREntry: ", "trampoline", tier("DFGOSREntry", "darkgrey")),
-    machinery("JSC-DFGOSRExit: ", "trampoline", tier("DFGOSRExit", "darkgrey")),
-    machinery("JSC-FTLOSRExit: ", "trampoline", tier("FTLOSRExit", "darkgrey")),
-    machinery("JSC-JumpIsland: ", "trampoline", tier("JumpIsland", "darkgrey")),
+    *(machinery(f"JSC-{name}: ", "stub", tier(name, "darkgrey")) for name in _THUNKS),
+    *(machinery(f"JSC-{name}: ", "trampoline", tier(name, "darkgrey")) for name in _TRAMPOLINES),
     machinery("JSC-CSSJIT: ", "stub", tier("CSSJIT", "red")),
     machinery("JSC-Uncategorized: ", "stub", tier("Uncategorized", "darkgrey")),
     machinery("JSC-", "stub"),
