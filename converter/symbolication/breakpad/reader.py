@@ -22,7 +22,6 @@ from traceferry.symbolication.interface import Frames, Function, Inline
 
 # ---------------------------------------------------------------- layout
 
-MAGIC = b"MODULE "
 # MODULE operatingsystem architecture id name
 MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
 MAX_HEAD = 1 << 12

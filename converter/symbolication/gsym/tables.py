@@ -146,15 +146,14 @@ def _tables_v2(container: Container, order: str) -> Tables:
     sections = _sections_v2(container, order)
     files = sections.get(SectionKind.FILE_TABLE, Section(SectionKind.FILE_TABLE, 0, 0))
     n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
+    n_address_bytes = _address_size(header) * header.num_addrs
     infos = _section(data, sections, SectionKind.FUNCTION_INFOS)
     texts = sections.get(SectionKind.STRING_TABLE, Section(SectionKind.STRING_TABLE, 0, 0))
     strings, is_own = _strings(container, texts.offset, texts.size)
     layout = Layout(
         big=order == ">",
         base=header.base_address,
-        addresses=_section(
-            data, sections, SectionKind.ADDRESS_OFFSETS, _address_size(header) * header.num_addrs
-        ).offset,
+        addresses=_section(data, sections, SectionKind.ADDRESS_OFFSETS, n_address_bytes).offset,
         address_size=header.addr_off_size,
         n_addresses=header.num_addrs,
         offsets=_section(data, sections, SectionKind.INFO_OFFSETS, 8 * header.num_addrs).offset,
