@@ -344,7 +344,7 @@ def test_as_many_runs_as_are_asked_for_find_the_change() -> None:
 
         effects, _ = drawn(3, np.zeros(200))
         wanted = np.fmax(np.abs(effects.change), np.log(1.05))
-        family = power.Family.of(effects.p, 0.01)
+        family = power.Family(effects.p, 0.01)
         needed = power.runs_needed(wanted, effects.variance, effects.freedom, 4, family.threshold)
         for row in rng.choice(np.flatnonzero(needed < 60), 5).tolist():
             change = np.zeros(200)

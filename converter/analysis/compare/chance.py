@@ -11,8 +11,6 @@ things are counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traceferry.analysis.compare.statistics import adjusted, special
@@ -38,39 +36,33 @@ def rates(expected: Array) -> Array:
 # ---------------------------------------------------------------- the same in all runs of a side
 
 
-@dataclass(frozen=True)
 class Agreement:
-    """Rows whose runs agree within each side. counts: float64 [rows], of how many things a run has in the base, and in
-    the new side; n_varied: how many rows vary within a side; n_of_two: how many of these take two values."""
+    """Rows whose runs agree within each side. values, counts: float64 [rows, runs], the base's runs first, how much and
+    of how many things a run has; one run's counts stand for a side's."""
 
-    base: Array
-    new: Array
-    n_varied: int
-    n_of_two: int
-
-    @classmethod
-    def of(cls, values: Array, counts: Array, n_base: int) -> Agreement:
-        """values, counts: float64 [rows, runs], the base's runs first."""
+    def __init__(self, values: Array, counts: Array, n_base: int) -> None:
+        self._base, self._new = counts[:, 0], counts[:, -1]
         varies = ~(is_constant(values, n_base) & is_constant(counts, n_base))
         n_values = 1 + np.count_nonzero(np.diff(np.sort(values, axis=1), axis=1), axis=1)
-        n_of_two = int(np.count_nonzero(varies & (n_values == 2)))
-        return cls(counts[:, 0], counts[:, -1], int(np.count_nonzero(varies)), n_of_two)
+        # How many rows vary within a side, and how many of these take two values.
+        self._n_varied = int(np.count_nonzero(varies))
+        self._n_of_two = int(np.count_nonzero(varies & (n_values == 2)))
 
     def p(self, n_base: int, n_new: int) -> Array:
         """The probability that things which are counted agree by chance in so many runs, by the part of rows that
         vary."""
-        part = (self.n_varied + 1) / (len(self.base) + 1)
-        found: Array = np.minimum(part * _of_counts(self.base, self.new, n_base, n_new), 1.0)
+        part = (self._n_varied + 1) / (len(self._base) + 1)
+        found: Array = np.minimum(part * _of_counts(self._base, self._new, n_base, n_new), 1.0)
         return found
 
     def n_hidden(self, n_base: int, n_new: int) -> float:
         """Returns how many rows that take one of two values by chance are expected to look changed."""
-        return (self.n_of_two + (1 if self.n_varied else HIDES_ONE)) * odds_of_hiding(n_base, n_new)
+        return (self._n_of_two + (1 if self._n_varied else HIDES_ONE)) * odds_of_hiding(n_base, n_new)
 
     def runs_needed(self, threshold: float, alpha: float) -> Array:
         """float64: with how many runs on each side the rows would be significant, if further runs are as these; nan
         where MOST_RUNS do not do."""
-        found = np.full(len(self.base), np.nan)
+        found = np.full(len(self._base), np.nan)
         for n in range(MOST_RUNS, 1, -1):
             if self.n_hidden(n, n) <= alpha:
                 found[self.p(n, n) <= threshold] = n

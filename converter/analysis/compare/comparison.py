@@ -229,7 +229,7 @@ def _whole(sides: Sides, options: Options) -> Compared:
 def _tested(measured: Sequence[_Measured], n_base: int, options: Options) -> tuple[Compared, ...]:
     """Returns the tables with their rows; all tests are corrected together."""
     tests = [_tests(table.amounts, effects, n_base, options.alpha) for table, effects in measured]
-    family = power.Family.of(np.concatenate([each.p for each in tests]), options.alpha)
+    family = power.Family(np.concatenate([each.p for each in tests]), options.alpha)
     return tuple(
         _compared(*each, of_each, family, n_base, options) for each, of_each in zip(measured, tests, strict=True)
     )
@@ -370,7 +370,7 @@ def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float
     if table.model == "samples":
         return _Tests(p, hidden, runs)
     # What is the same in all runs of a side has no variance of its own.
-    agreement = chance.Agreement.of(table.values, table.counts, n_base)
+    agreement = chance.Agreement(table.values, table.counts, n_base)
     agreed = np.where(table.counts[:, 0] == table.counts[:, -1], 0.0, agreement.p(n_base, n_new))
     constant = chance.is_constant(table.counts, n_base)
     p = np.where(constant, np.maximum(p, agreed), p)
@@ -407,7 +407,7 @@ def _compared(
         wanted = np.fmax(np.abs(effect.change), float(np.log1p(options.margin)))
     needed = power.runs_needed(wanted, effect.variance, effect.freedom, n_runs - 2, family.threshold)
     if exact.any():
-        agreement = chance.Agreement.of(table.values, table.counts, n_base)
+        agreement = chance.Agreement(table.values, table.counts, n_base)
         needed = np.where(exact, agreement.runs_needed(family.threshold, options.alpha), needed)
     needed = np.where(exact, needed, np.fmax(needed, tests.runs))
     # The false discovery rates by the tests, and by what chance is expected to hide.

@@ -33,6 +33,7 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
 UNITS: dict[str, tuple[str, float]] = {
+    "%": ("%", 0.01),
     "ns": ("ns", 1.0), "us": ("ns", 1e3), "ms": ("ns", 1e6), "s": ("ns", 1e9),
     "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
 }  # fmt: skip
@@ -129,7 +130,7 @@ def parse(text: str) -> Gate:
         known = f"{', '.join(NAMES)}, or a kind of event with a statistic, as {metric}.sum"
         raise rest.error(f"unknown metric {metric!r}; known: {known}", start)
     name = _name(rest)
-    relation = rest.matched(r">=|<=|>|<")
+    relation = rest.matched("|".join(RELATIONS))
     if not relation:
         raise rest.error("expected >, >=, < or <=")
     number = rest.matched(NUMBER.pattern)
@@ -138,12 +139,12 @@ def parse(text: str) -> Gate:
     rest.skip()
     at = rest.at
     unit = rest.matched(r"%|[A-Za-zµ]+").replace("µ", "u")
-    if unit and unit != "%" and unit not in UNITS:
-        raise rest.error(f"unknown unit {unit!r}; known: %, {', '.join(UNITS)}", at)
+    if unit and unit not in UNITS:
+        raise rest.error(f"unknown unit {unit!r}; known: {', '.join(UNITS)}", at)
     rest.skip()
     if rest.at < len(text):
         raise rest.error("expected nothing more")
-    kind, factor = ("%", 0.01) if unit == "%" else UNITS.get(unit, ("", 1.0))
+    kind, factor = UNITS.get(unit, ("", 1.0))
     return Gate(text, metric, statistic, name, relation, float(number) * factor, kind)
 
 

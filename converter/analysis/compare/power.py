@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traceferry.analysis.compare.statistics import adjusted, special
@@ -13,33 +11,26 @@ POWER = 0.9
 MOST_RUNS = 1_000_000
 
 
-@dataclass(frozen=True)
 class Family:
-    """Tests that are corrected together. p: sorted; q: of each, what `adjusted` says; alpha: the false discovery rate;
-    n_rows: how many there would be if all rows had one."""
+    """Tests that are corrected together. p: nan of rows that have no test; alpha: the false discovery rate."""
 
-    p: Array
-    q: Array
-    alpha: float
-    n_rows: int
-
-    @classmethod
-    def of(cls, p: Array, alpha: float) -> Family:
-        known = np.sort(p[~np.isnan(p)])
-        return cls(known, adjusted(known), alpha, len(p))
+    def __init__(self, p: Array, alpha: float) -> None:
+        self._p = np.sort(p[~np.isnan(p)])
+        self._q = adjusted(self._p)
+        self._alpha, self._n_rows = alpha, len(p)
 
     def rates(self, p: Array) -> Array:
         """The false discovery rates of some of the tests; nan stays."""
         found = np.full(len(p), np.nan)
         known = ~np.isnan(p)
-        found[known] = self.q[np.searchsorted(self.p, p[known], "right") - 1]
+        found[known] = self._q[np.searchsorted(self._p, p[known], "right") - 1]
         return found
 
     @property
     def threshold(self) -> float:
         """The p-value at which one more would be significant: Benjamini's and Hochberg's bound for the next rank."""
-        n_tests = len(self.p) or max(self.n_rows, 1)
-        return self.alpha * min(int(np.count_nonzero(self.q <= self.alpha)) + 1, n_tests) / n_tests
+        n_tests = len(self._p) or max(self._n_rows, 1)
+        return self._alpha * min(int(np.count_nonzero(self._q <= self._alpha)) + 1, n_tests) / n_tests
 
 
 def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshold: float) -> Array:

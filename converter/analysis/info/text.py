@@ -125,13 +125,13 @@ def _site(row: Json) -> str:
     return " < ".join([*names, "..."] if len(methods) > len(names) else names) or "unknown"
 
 
-def _live_site(row: Json) -> str:
-    return f"{row['name']}  {_site(row)}"
-
-
 def _heap_snapshots(snapshots: list[Json]) -> list[str]:
     columns = [_duration("at_ns", "at"), *map(_number, ("bytes", "objects", "references", "roots"))]
-    lines = _table("heap snapshots", [*columns, ("kinds of roots", _root_kinds)], snapshots)
+    kinds: Column = (
+        "kinds of roots",
+        lambda row: ", ".join(f"{kind['count']} {kind['kind'] or 'unknown'}" for kind in row["root_kinds"]),
+    )
+    lines = _table("heap snapshots", [*columns, kinds], snapshots)
     for nth, snapshot in enumerate(snapshots, start=1):
         if snapshot["growth"] is not None:
             lines += _growth(f"growth from heap snapshot {nth - 1} to {nth}, by class", snapshot["growth"])
@@ -139,14 +139,9 @@ def _heap_snapshots(snapshots: list[Json]) -> list[str]:
         alive = [_number("bytes"), _number("objects")]
         title = f"heap snapshot {len(snapshots)}"
         lines += _table(f"{title}, by class", [*alive, _name("name", "class")], snapshots[-1]["classes"])
-        lines += _table(
-            f"{title}, by allocation site", [*alive, ("class and site", _live_site)], snapshots[-1]["sites"]
-        )
+        site: Column = ("class and site", lambda row: f"{row['name']}  {_site(row)}")
+        lines += _table(f"{title}, by allocation site", [*alive, site], snapshots[-1]["sites"])
     return lines
-
-
-def _root_kinds(snapshot: Json) -> str:
-    return ", ".join(f"{kind['count']} {kind['kind'] or 'unknown'}" for kind in snapshot["root_kinds"])
 
 
 def _growth(title: str, rows: list[Json]) -> list[str]:
