@@ -42,7 +42,7 @@ def failures(url: str) -> list[tuple[str, str, str]]:
     columns = ["recording", "status", "reason"]
     found = []
     for name in storage.names_in(storage.joined(url, RECORDINGS)):
-        rows = _keys(_table(url, RECORDINGS, name, columns), columns)
+        rows = _keys(table_of(url, RECORDINGS, name, columns), columns)
         found += [(recording, status, reason) for recording, status, reason in rows if status != DONE]
     return found
 
@@ -51,7 +51,7 @@ def combinations(url: str) -> Iterator[Combination]:
     """Yields the combinations of labels of each file of the data set. Raises FormatError if it is of another
     version."""
     for name in storage.names_in(storage.joined(url, RECORDINGS)):
-        tables = {table: _table(url, table, name) for table in COLUMNS}
+        tables = {table: table_of(url, table, name) for table in COLUMNS}
         labels = orjson.loads(tables["functions"].schema.metadata[FACTS.encode()])["labels"]
         recordings: dict[Key, list[dict[str, Any]]] = {}
         for row in tables[RECORDINGS].to_pylist():
@@ -63,8 +63,9 @@ def combinations(url: str) -> Iterator[Combination]:
             yield Combination(dict(zip(labels, values, strict=True)), _totals(parts), recordings[values])
 
 
-def _table(url: str, table: str, name: str, columns: Sequence[str] | None = None) -> Any:
-    """columns: those that are decoded; None: all."""
+def table_of(url: str, table: str, name: str, columns: Sequence[str] | None = None) -> Any:
+    """Returns a file of a table, with its facts as metadata. columns: those that are decoded; None: all. Raises
+    FormatError if it is not there, or of another version."""
     import pyarrow
     from pyarrow import parquet
 

@@ -14,14 +14,17 @@ from itertools import groupby
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import orjson
+
 from traceferry import registry
 from traceferry.apps.fleet import storage
+from traceferry.apps.fleet.dataset import table_of
 from traceferry.apps.fleet.inputs import Recording
 from traceferry.apps.fleet.plan import Node, Shard, leaf_of
-from traceferry.apps.fleet.tables import FACTS, LAST
+from traceferry.apps.fleet.tables import FACTS, LAST, file_name
 from traceferry.apps.fleet.tasks import Done, Place, finish, leaf, lost_leaf, merge, part_name, retry_name
 from traceferry.apps.fleet.work import PASSING, Work
-from traceferry.common.errors import UsageError
+from traceferry.common.errors import FormatError, UsageError
 
 # Tasks that wait at the scheduler, for each worker.
 TASKS_PER_WORKER = 3
@@ -183,26 +186,18 @@ class Engine:
 
     def _is_whole(self, shard: Shard) -> bool:
         """Whether the files of that number are of this content, and nothing in them is worth another attempt."""
-        import orjson
-        from pyarrow import ArrowInvalid, parquet
-
-        fs, path = storage.filesystem_of(self._place.file(LAST, shard.number))
-
-        def stored() -> tuple[bytes, set[str]]:
-            with fs.open(path, "rb") as file:
-                opened = parquet.ParquetFile(file, pre_buffer=False)
-                statuses = opened.read(columns=["status"], use_threads=False).column("status").unique().to_pylist()
-                return opened.schema_arrow.metadata[FACTS.encode()], set(statuses)
-
         try:
-            facts, statuses = storage.retrying(stored)
-        except (FileNotFoundError, ArrowInvalid, KeyError):
+            table = table_of(self._place.output, LAST, file_name(shard.number), ["status"])
+        except FormatError:
             return False
-        return bool(orjson.loads(facts)["key"] == shard.key) and not statuses & PASSING
+        facts = orjson.loads(table.schema.metadata[FACTS.encode()])
+        return facts["key"] == shard.key and PASSING.isdisjoint(table.column("status").to_pylist())
 
     def _reuse(self, node: Node) -> None:
-        self._used |= set(_keys(node))
-        n = _n_recordings(node)
+        self._used.add(node.key)
+        for child in node.children:
+            self._reuse(child)
+        n = len(node.recordings)
         self.counts.done += n
         self.counts.reused += n
         self._progress(self.counts)
@@ -303,13 +298,3 @@ class Engine:
 
 def _n_bytes(step: Step) -> int:
     return sum(max(recording.size, 0) for recording in step.recordings)
-
-
-def _n_recordings(node: Node) -> int:
-    return len(node.recordings) + sum(_n_recordings(child) for child in node.children)
-
-
-def _keys(node: Node) -> Iterator[str]:
-    yield node.key
-    for child in node.children:
-        yield from _keys(child)

@@ -104,27 +104,14 @@ def functions_of(forest: Tree) -> tuple[list[Key], Array, Array]:
     the function that allocated, not to their class, which is the leaf of their call path. Left out: what has nothing.
     """
     n = len(forest.parent)
-    is_group = np.array([len(frame) == GROUP_LENGTH for frame in forest.frames])
     functions: dict[Key, int] = {}
-    rows: dict[tuple[int, int, str], int] = {}
+    rows: dict[tuple[int, int, str | None], int] = {}
     root, frame = roots_of(forest), forest.frame
-    # Functions are numbered over all groups, rows are (root, function, tier).
-    func_of_frame = np.array(
-        [
-            0 if of_group else functions.setdefault(key[:4], len(functions) + 1)
-            for of_group, key in zip(is_group.tolist(), forest.frames, strict=True)
-        ],
-        np.int32,
-    )
-    func = func_of_frame[frame]
-    tier_of_frame = ["" if is_group[i] else str(key[5]) for i, key in enumerate(forest.frames)]
-    row = np.array(
-        [
-            rows.setdefault((r, f, tier_of_frame[k]), len(rows))
-            for r, f, k in zip(root.tolist(), func.tolist(), frame.tolist(), strict=True)
-        ],
-        np.int32,
-    )
+    # Functions, and the groups, are numbered over all trees; rows are (root, function, tier), without a tier of groups.
+    func = np.array([functions.setdefault(key[:4], len(functions)) for key in forest.frames], np.int32)[frame]
+    tiers = [str(key[5]) if len(key) > GROUP_LENGTH else None for key in forest.frames]
+    nodes = zip(root.tolist(), func.tolist(), frame.tolist(), strict=True)
+    row = np.array([rows.setdefault((r, f, tiers[k]), len(rows)) for r, f, k in nodes], np.int32)
     selves, totals = np.zeros((2, len(rows), len(MEASURES)), np.int64)
     for nth, name in enumerate(MEASURES):
         own = forest.column((name,))
@@ -134,11 +121,11 @@ def functions_of(forest: Tree) -> tuple[list[Key], Array, Array]:
             own = sums.total_by(forest.parent[own > 0], own[own > 0], n)
         selves[:, nth] = sums.total_by(row, own, len(rows))
         totals[:, nth] = inclusive_by_row(forest.parent, func, row, own, len(rows))
-    names = [(), *functions]
+    names = [*functions]
     found = sorted(
         ((*forest.frames[int(frame[r])], *names[f], tier), i)
         for (r, f, tier), i in rows.items()
-        if f and totals[i].any()
+        if tier is not None and totals[i].any()
     )
     order = [i for _, i in found]
     return [key for key, _ in found], selves[order], totals[order]

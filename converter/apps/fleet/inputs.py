@@ -21,6 +21,7 @@ LABEL = re.compile(r"\{(\w+)\}")
 # One part of a pattern: a label, or what stands for any text.
 PART = re.compile(r"\{(?P<label>\w+)\}|(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[[^]]+\])")
 MAGIC = re.compile(r"[*?\[{]")
+ANYTHING = re.compile(".*", re.DOTALL)
 # By their names these belong to a recording in the same folder, where there is one: the code of JIT compilers.
 COMPANION = re.compile(r"(jit-\d+\.dump|perf-\d+\.map)(\.gz|\.zst)?")
 # Of a recording that is a folder.
@@ -156,44 +157,42 @@ def _matches(pattern: str, listings: _Listings) -> Iterator[Match]:
     fs, path = storage.filesystem_of(pattern)
     magic = MAGIC.search(path)
     if magic is None or _is_there(pattern):
-        return (yield from _named(pattern, fs, path, listings))
-    regex = re.compile(_expression(path))
-    fixed = path[: magic.start()].rpartition("/")[0]
-    depth = None if "**" in path else path[len(fixed) :].lstrip("/").count("/") + 1
-    # A recording that is a folder has its files one level below.
-    if depth is not None and storage.is_of_this_machine(fs):
-        depth += 1
-    files = listings.of_folders(fs, storage.files_of(fs, f"{fixed}/", depth))
+        info = _info_of_input(pattern)
+        if info["type"] != "directory":
+            yield Match(_urls(pattern, fs, [path]), {}, [info], path.rpartition("/")[2])
+            return
+        fixed = path.rstrip("/")
+        regex, folder, depth, asked, with_hidden = ANYTHING, fixed or "/", None, "", False
+    else:
+        fixed = path[: magic.start()].rpartition("/")[0]
+        regex, folder, asked, with_hidden = re.compile(_expression(path)), f"{fixed}/", path, "/." in path
+        depth = None if "**" in path else path[len(fixed) :].lstrip("/").count("/") + 1
+        # A recording that is a folder has its files one level below.
+        if depth is not None and storage.is_of_this_machine(fs):
+            depth += 1
+    files = listings.of_folders(fs, storage.files_of(fs, folder, depth))
     found: dict[str, re.Match[str]] = {}
     for each in files:
-        folder, _, name = each.rpartition("/")
+        holder, _, name = each.rpartition("/")
         is_part = name == FOLDER_MAIN or FOLDER_PART.fullmatch(name)
-        match = regex.fullmatch(each) or (regex.fullmatch(folder) if is_part else None)
+        match = regex.fullmatch(each) or (regex.fullmatch(holder) if is_part else None)
         below = each.removeprefix(fixed).lstrip("/")
-        if match is not None and ("/." in path or not _is_hidden(below)) and _is_meant(each, path):
+        if match is not None and (with_hidden or not _is_hidden(below)) and _is_meant(each, asked):
             found[each] = match
     for paths in _grouped(found):
         below = paths[0].removeprefix(fixed).lstrip("/")
         yield Match(_urls(pattern, fs, paths), found[paths[0]].groupdict(), [files[each] for each in paths], below)
 
 
-def _named(given: str, fs: Any, path: str, listings: _Listings) -> Iterator[Match]:
-    """Yields a file, or all recordings in a folder."""
+def _info_of_input(given: str) -> Info:
+    """Returns what is known of a file or folder. Raises UsageError if it is neither."""
     try:
         info = storage.info(given)
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{given}: no such file or folder") from None
     if info["type"] == "other":
         raise UsageError(f"{given}: not a regular file")
-    if info["type"] != "directory":
-        yield Match(_urls(given, fs, [path]), {}, [info], path.rpartition("/")[2])
-        return
-    path = path.rstrip("/")
-    files = listings.of_folders(fs, storage.files_of(fs, path or "/"))
-    wanted = [each for each in files if not _is_hidden(each.removeprefix(path)) and _is_meant(each, "")]
-    for paths in _grouped(wanted):
-        below = paths[0].removeprefix(path).lstrip("/")
-        yield Match(_urls(given, fs, paths), {}, [files[each] for each in paths], below)
+    return info
 
 
 def _is_meant(path: str, pattern: str) -> bool:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -31,6 +30,7 @@ AT_ONCE = 16
 HEAD_SIZE = 1 << 12
 # Of a compressed file, how much is read and how much it may become: a build id stands near the beginning.
 COMPRESSED_HEAD, HEAD_OF_COMPRESSED = 1 << 16, 1 << 20
+NOT_THERE = (FileNotFoundError, PermissionError, NotADirectoryError)
 
 
 class SymbolFile(NamedTuple):
@@ -60,21 +60,6 @@ class Listed(NamedTuple):
     identity: str
 
 
-class SymbolFiles:
-    """The files of symbols of a listing, as `choose` takes them: those that were made of binaries before binaries."""
-
-    def __init__(self, files: Sequence[SymbolFile]) -> None:
-        self._index = SymbolIndex(sorted(files, key=lambda file: file.is_elf))
-
-    def of(self, build_id: str, name: str) -> list[SymbolFile]:
-        """The file for a library, and the others of its build. Raises FormatError if only files of other builds have
-        the name."""
-        found = self._index.matching(build_id, name)
-        if found is None:
-            return []
-        return [found, *(file for file in self._index.of_build(found.build_id) if file is not found)]
-
-
 def listed(places: Sequence[str]) -> list[Listed]:
     """The files of the places, a folder's with those in the folders below it, by their names. Raises FileNotFoundError
     for a place that is not there."""
@@ -94,38 +79,26 @@ def listed(places: Sequence[str]) -> list[Listed]:
     return found
 
 
-class Index:
-    """The files of symbols of some places, kept in a cache under a hash of their listing: of a listing that another
-    worker saw, no file is opened."""
+def symbol_index(places: Sequence[str], cache: str) -> SymbolIndex[SymbolFile]:
+    """Returns the files of symbols of the places, those that were made of binaries before binaries.
 
-    def __init__(self, places: Sequence[str], cache: str) -> None:
-        self._places = places
-        self._cache = cache
-
-    @cached_property
-    def files(self) -> SymbolFiles:
-        """Raises OSError if storage fails."""
-        there = listed(self._places)
-        text = json.dumps([INDEX_VERSION, there]).encode()
-        url = storage.joined(self._cache, f"index/{hashlib.sha256(text).hexdigest()}.json")
-        known = _read_index(url)
-        if known is None:
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                known = [file for file in pool.map(identified, there) if file is not None]
-            try:
-                storage.write(url, json.dumps(known).encode())
-            except Exception as error:
-                if not is_of_storage(error):
-                    raise
-        return SymbolFiles(known)
-
-
-def _read_index(url: str) -> list[SymbolFile] | None:
+    They are kept in the cache under a hash of their listing: of a listing that another worker saw, no file is opened.
+    Raises OSError if storage fails.
+    """
+    there = listed(places)
+    text = json.dumps([INDEX_VERSION, there]).encode()
+    url = storage.joined(cache, f"index/{hashlib.sha256(text).hexdigest()}.json")
     try:
-        rows = json.loads(storage.read(url))
-        return [SymbolFile(*row) for row in rows]
-    except (FileNotFoundError, PermissionError, NotADirectoryError, ValueError, TypeError):
-        return None
+        known = [SymbolFile(*row) for row in json.loads(storage.read(url))]
+    except (*NOT_THERE, ValueError, TypeError):
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            known = [file for file in pool.map(identified, there) if file is not None]
+        try:
+            storage.write(url, json.dumps(known).encode())
+        except Exception as error:
+            if not is_of_storage(error):
+                raise
+    return SymbolIndex(sorted(known, key=lambda file: file.is_elf))
 
 
 def is_of_storage(error: Exception) -> bool:

@@ -8,21 +8,21 @@ import os
 import threading
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
 from traceferry.apps.fleet import storage
-from traceferry.apps.fleet.places import Index, SymbolFile, here, is_of_storage
+from traceferry.apps.fleet.places import NOT_THERE, SymbolFile, here, is_of_storage, symbol_index
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.choose import GSYM_MAGICS, open_symbols
+from traceferry.symbolication.choose import GSYM_MAGICS, SymbolIndex, open_symbols
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer
 from traceferry.symbolication.gsym.reader import Gsym
@@ -35,7 +35,6 @@ MAX_BYTES = 1 << 29
 # Longer build ids do not fit into version 1.
 VERSIONS = (1, 2)
 HEX = frozenset("0123456789abcdef")
-NOT_THERE = (FileNotFoundError, PermissionError, NotADirectoryError)
 
 Note = tuple[str, int, int | None, str]  # of the report: kind, count, offset, detail
 
@@ -75,11 +74,14 @@ class SymbolStore:
         self.places = tuple(map(_absolute, map(str, places)))
         self.cache = _absolute(str(cache))
         self._lock = threading.RLock()
-        self._index = Index(self.places, self.cache)
         self._opened: OrderedDict[tuple[str, str], _Opened | None] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[SymbolStore], tuple[tuple[str, ...], str]]:
         return SymbolStore, (self.places, self.cache)
+
+    @cached_property
+    def _index(self) -> SymbolIndex[SymbolFile]:
+        return symbol_index(self.places, self.cache)
 
     def find(self, build_id: str, name: str, report: Report | None = None) -> FoundSymbols | None:
         """The symbols of a library, with the answers of the file in the places. build_id: in hex, "" is unknown; name:
@@ -113,10 +115,11 @@ class SymbolStore:
         found = self._cached(build_id) if build_id else None
         if found is not None:
             return found
-        files = self._index.files.of(build_id, name)
-        if not files:
+        first = self._index.matching(build_id, name)
+        if first is None:
             return None
-        key = build_id if build_id and files[0].build_id else files[0].key
+        files = [first, *(file for file in self._index.of_build(first.build_id) if file is not first)]
+        key = build_id if build_id and first.build_id else first.key
         return (self._cached(key) if key != build_id else None) or self._made(key, files)
 
     # ------------------------------------------------------------ the cache
@@ -214,16 +217,12 @@ def _convert(symbols: Symbols, source: Source, made: Path) -> None:
     if bytes(source.data[: len(GSYM_MAGICS[0])]) in GSYM_MAGICS:
         made.write_bytes(source.data)
         return
-    functions = _functions(symbols)
+    functions, uuid = _functions(symbols), bytes.fromhex(symbols.build_id)
     big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
-    uuid = bytes.fromhex(symbols.build_id)
-    write: Callable[[Any, int], object] = lambda out, version: writer.write(  # noqa: E731
-        out, functions, uuid=uuid, base=symbols.base, version=version, big=big
-    )
     for version in VERSIONS:
         try:
             with made.open("wb") as out:
-                write(out, version)
+                writer.write(out, functions, uuid=uuid, base=symbols.base, version=version, big=big)
             return
         except UsageError:
             if version == VERSIONS[-1]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -66,14 +65,24 @@ def retry_name(key: str) -> str:
 
 
 def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) -> Done:
-    """Reads the recordings and writes the part. One that is there for several labels which the tables do not have is a
-    row for each, and is added up once."""
+    """Reads the recordings and writes the part."""
     _settle()
+    return _leaf(place, key, ((each, result_of(work, each, place.labels)) for each in recordings))
+
+
+def lost_leaf(place: Place, key: str, recordings: Sequence[Recording]) -> Done:
+    """Writes the part of a recording, with each of its labels, that ends each worker that reads it."""
+    return _leaf(place, key, ((each, killed(each)) for each in recordings))
+
+
+def _leaf(place: Place, key: str, results: Iterable[tuple[Recording, Result]]) -> Done:
+    """Writes the part. A recording that is there for several labels which the tables do not have is a row for each, and
+    is added up once."""
     added: set[tuple[str, tuple[str, ...]]] = set()
     shares: dict[tuple[str, ...], list[Share]] = {}
-    n_failed, is_passing = 0, False
-    for recording in recordings:
-        result = result_of(work, recording, place.labels)
+    n_recordings, n_failed, is_passing = 0, 0, False
+    for recording, result in results:
+        n_recordings += 1
         n_failed += result.row["status"] != DONE
         is_passing |= result.row["status"] in PASSING
         share = _share(result, recording, place)
@@ -82,14 +91,7 @@ def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) ->
         added.add((recording.key, share.labels))
         shares.setdefault(share.labels, []).append(share)
     _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
-    return Done(len(recordings), n_failed, is_passing)
-
-
-def lost_leaf(place: Place, key: str, recordings: Sequence[Recording]) -> Done:
-    """Writes the part of a recording, with each of its labels, that ends each worker that reads it."""
-    shares = sorted((_share(killed(each), each, place) for each in recordings), key=lambda share: share.labels)
-    _write(place, key, (joined(list(same)) for _, same in groupby(shares, key=lambda share: share.labels)), True)
-    return Done(len(recordings), len(recordings), is_passing=True)
+    return Done(n_recordings, n_failed, is_passing)
 
 
 def _share(result: Result, recording: Recording, place: Place) -> Share:
