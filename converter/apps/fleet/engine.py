@@ -176,11 +176,7 @@ class Engine:
             for node in shard.parts:
                 self._reuse(node)
             return
-        whole = Step(shard.key, None, shard.number, children=[node.key for node in shard.parts])
-        for node in shard.parts:
-            self._add(node, whole)
-        if not whole.waits_for:
-            self._ready.append(whole)
+        self._make_of(Step(shard.key, None, shard.number), shard.parts)
         # The largest first: what is left at the end for some workers, while others have nothing, is small.
         self._ready = deque(sorted(self._ready, key=_n_bytes, reverse=True))
 
@@ -207,9 +203,13 @@ class Engine:
             return self._reuse(node)
         self._used.add(node.key)
         parent.waits_for += 1
-        step = Step(node.key, parent, recordings=node.recordings, children=[each.key for each in node.children])
-        for child in node.children:
-            self._add(child, step)
+        self._make_of(Step(node.key, parent, recordings=node.recordings), node.children)
+
+    def _make_of(self, step: Step, parts: Sequence[Node]) -> None:
+        """Plans a step: first the parts that it is made of."""
+        step.children = [node.key for node in parts]
+        for node in parts:
+            self._add(node, step)
         if not step.waits_for:
             self._ready.append(step)
 
@@ -270,13 +270,8 @@ class Engine:
             step.is_alone = True
             return self._suspects.append(step)
         place = self._place
-        leaves = [leaf_of(each, place.by, place.labels, self._work.description) for each in alone]
         step.recordings = ()
-        step.children = [node.key for node in leaves]
-        for node in leaves:
-            self._add(node, step)
-        if not step.waits_for:
-            self._ready.append(step)
+        self._make_of(step, [leaf_of(each, place.by, place.labels, self._work.description) for each in alone])
 
     # ------------------------------------------------------------ afterwards
 

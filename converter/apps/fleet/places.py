@@ -171,11 +171,8 @@ class RemoteBytes:
 
 def here(url: str, size: int, folder: Path) -> Source:
     """The file, decompressed; of a file elsewhere a copy in the folder. Raises FormatError, OSError."""
-    path = url
-    if not storage.is_local(url):
-        path = str(folder / storage.name_of(url))
-        storage.fetch(url, Path(path), size)
+    path = storage.brought(url, folder, size)
     try:
-        return open_source(path)
+        return open_source(str(path))
     except UsageError as error:
         raise OSError(str(error)) from None

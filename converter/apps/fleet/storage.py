@@ -180,6 +180,15 @@ def fetch(url: str, target: Path, size: int | None = None) -> None:
         raise
 
 
+def brought(url: str, folder: Path, size: int | None = None) -> Path:
+    """Returns a file on this machine: itself, or a copy in the folder."""
+    if is_local(url):
+        return Path(url)
+    target = folder / name_of(url)
+    fetch(url, target, size)
+    return target
+
+
 def write(url: str, data: bytes) -> None:
     """The file appears, or is replaced, once all of it is there."""
     fs, path = filesystem_of(url)

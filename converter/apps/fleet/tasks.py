@@ -135,15 +135,7 @@ def _write(place: Place, key: str, shares: Iterable[Share], is_passing: bool) ->
 def _fetched(place: Place, keys: Sequence[str]) -> Iterator[list[Path]]:
     """The files of parts on this machine."""
     with TemporaryDirectory(prefix="traceferry-") as here:
-        paths = []
-        for key in keys:
-            url = place.part(key)
-            if storage.is_local(url):
-                paths.append(Path(storage.filesystem_of(url)[1]))
-            else:
-                paths.append(Path(here) / part_name(key))
-                storage.fetch(url, paths[-1])
-        yield paths
+        yield [storage.brought(place.part(key), Path(here)) for key in keys]
 
 
 @cache

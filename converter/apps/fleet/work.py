@@ -316,28 +316,22 @@ def _has_build_ids(recording: Path, format_name: str | None) -> bool:
     return registry.detect(open_source(str(recording), limit_of(registry.HEAD_SIZE))).finds_symbols
 
 
-@lru_cache(maxsize=8)
-def _store(places: tuple[str, ...], symbol_cache: str) -> SymbolStore:
-    """Returns the store of all recordings that this process reads."""
-    return SymbolStore(places, symbol_cache)
+# The stores of all recordings that this process reads.
+_store = lru_cache(maxsize=8)(SymbolStore)
 
 
 def _brought(given: Sequence[str], folder: Path) -> list[str]:
     """Paths on this machine."""
     paths = []
     for nth, url in enumerate(given):
-        if storage.is_local(url):
-            paths.append(url)
-            continue
         own = folder / f"symbols-{nth}"
         own.mkdir()
-        if _is_folder(url):
-            for name in storage.names_in(url):
-                storage.fetch(storage.joined(url, name), own / name)
-            paths.append(str(own))
-        else:
-            paths.append(str(own / storage.name_of(url)))
-            storage.fetch(url, own / storage.name_of(url))
+        if storage.is_local(url) or not _is_folder(url):
+            paths.append(str(storage.brought(url, own)))
+            continue
+        for name in storage.names_in(url):
+            storage.fetch(storage.joined(url, name), own / name)
+        paths.append(str(own))
     return paths
 
 
