@@ -14,9 +14,6 @@ from traceferry.importers.perf.events import Attrs, event_table, file_attrs, mak
 from traceferry.importers.perf.features import FeatureReader, read_build_id
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
-    FILE_HEADER_SIZE,
-    MAGIC,
-    OLD_HEADER_SIZE,
     PIPE_HEADER_SIZE,
     UPDATE_NAME,
     USER_TYPES_FROM,
@@ -25,7 +22,6 @@ from traceferry.importers.perf.layout import (
     Header,
     RecordType,
     feature_name,
-    is_magic,
     read_header,
     record_name,
 )
@@ -50,27 +46,23 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     found = scan(data, extra, limit)
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
-    sideband = read_sideband(stream, table)
     samples = without_off_cpu(read_samples(stream, found.events, table, reader.problems), found.events, reader.problems)
-    return Recording(
+    recording = Recording(
         byte_order="big" if header.big else "little",
         mode="pipe" if header.pipe else _file_mode(header, extra),
         features=reader.features.features,
         events=found.events,
         samples=samples,
-        switches=sideband.switches,
-        deferred=sideband.deferred,
-        tasks=sideband.tasks,
-        maps=sideband.maps,
-        ksymbols=sideband.ksymbols,
-        n_throttled=sideband.n_throttled,
         counter=reader.counter,
-        problems=[*found.problems(), *sideband.problems, *_unknown_records(stream)],
+        problems=found.problems(),
         not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
         spans=[(span.name, span.begin, span.end) for span in stream.spans],
         n_records=len(stream.sample_at) + len(stream.other_at),
     )
+    read_sideband(recording, stream, table)
+    recording.problems += _unknown_records(stream)
+    return recording
 
 
 @dataclass
@@ -95,7 +87,7 @@ class Scan:
 
 
 def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Scan:
-    header = checked_header(data)
+    header = read_header(data)
     begin, end, unfinalized = data_section(data, header)
     stream = open_stream(data, header, begin, end, extra)
     reader = UserRecords(stream, header)
@@ -111,20 +103,6 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     reader.read_tracing_data()
     events = make_events(reader.attrs, reader.features.features, reader.updated_names)
     return Scan(header, stream, reader, events, unfinalized, max(0, end - len(data)))
-
-
-def checked_header(data: memoryview) -> Header:
-    header = read_header(data)
-    if header is not None:
-        return header
-    if not is_magic(data):
-        raise FormatError("not a perf.data file: the magic number is missing", 0, "perf_file_header")
-    if len(data) < PIPE_HEADER_SIZE:
-        raise FormatError(f"{len(data)} bytes are too few for a header", 0, "perf_file_header")
-    size = int.from_bytes(data[8:16], "little" if bytes(data[:8]) == MAGIC else "big")
-    if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE):
-        raise FormatError(f"a header of {size} bytes is not supported", 8, "perf_file_header")
-    raise FormatError(f"{len(data)} bytes are too few for a header of {size}", 0, "perf_file_header")
 
 
 def data_section(data: memoryview, header: Header) -> tuple[int, int, bool]:

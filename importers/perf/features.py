@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
@@ -44,59 +43,67 @@ class FeatureReader:
         """Reads what lies between at and end; a section that is cut is read as far as it goes."""
         if number == Feature.TRACING_DATA:
             self.tracing_data.append((at, end))
-        reader = READERS.get(number)
-        if reader is None:
-            return
         fields = Fields(self.data, self.header.order, at, end)
         try:
-            reader(self.features, fields, self.header)
+            self._read_one(number, fields)
         except CutError as error:
             kind = "truncated" if end > len(self.data) else "bad_record"
             self.problems.append(Problem(kind, 1, at, f"{feature_name(number)}: {error}"))
 
+    def _read_one(self, number: int, fields: Fields) -> None:
+        features = self.features
+        match number:
+            case Feature.BUILD_ID:
+                self._build_ids(fields)
+            case Feature.HOSTNAME:
+                features.hostname = fields.text()
+            case Feature.OSRELEASE:
+                features.os_release = fields.text()
+            case Feature.VERSION:
+                features.version = fields.text()
+            case Feature.ARCH:
+                features.arch = fields.text()
+            case Feature.NRCPUS:
+                features.n_cpus_online = fields.unpack("II")[1]
+            case Feature.CPUDESC:
+                features.cpudesc = fields.text()
+            case Feature.TOTAL_MEM:
+                features.total_mem = fields.u64() * 1024
+            case Feature.CMDLINE:
+                features.cmdline = tuple(fields.text() for _ in range(fields.u32()))
+            case Feature.EVENT_DESC:
+                self._event_desc(fields)
+            case Feature.PMU_MAPPINGS:
+                for _ in range(fields.u32()):
+                    pmu = fields.u32()
+                    features.pmus[pmu] = fields.text()
+            case Feature.COMPRESSED:
+                version, kind, level, ratio, mmap_len = fields.unpack("IIIII")
+                features.compressed = (version, kind, level, ratio, mmap_len)
+            case Feature.CLOCK_DATA:
+                version, clockid, wall, clock = fields.unpack("IIQQ")
+                if version == 1:
+                    features.clock_data = (clockid, wall, clock)
 
-def _text(name: str) -> Callable[[Features, Fields, Header], None]:
-    def read(features: Features, fields: Fields, _: Header) -> None:
-        setattr(features, name, fields.text())
+    def _event_desc(self, fields: Fields) -> None:
+        """u32 nr, attr_size; nr times attr, u32 nr_ids, name, u64 ids[]"""
+        n_events, attr_size = fields.unpack("II")
+        for nth in range(n_events):
+            fields.take(attr_size)
+            n_ids = fields.u32()
+            name = fields.text()
+            self.features.names_of_indexes[nth] = name
+            self.features.names_of_ids.update(dict.fromkeys(fields.u64s(n_ids), name))
 
-    return read
-
-
-def _nr_cpus(features: Features, fields: Fields, _: Header) -> None:
-    features.n_cpus_online = fields.unpack("II")[1]
-
-
-def _total_mem(features: Features, fields: Fields, _: Header) -> None:
-    features.total_mem = fields.u64() * 1024
-
-
-def _cmdline(features: Features, fields: Fields, _: Header) -> None:
-    words: list[str] = []
-    for _nth in range(fields.u32()):
-        words.append(fields.text())
-    features.cmdline = tuple(words)
-
-
-def _event_desc(features: Features, fields: Fields, _: Header) -> None:
-    """u32 nr, attr_size; nr times attr, u32 nr_ids, name, u64 ids[]"""
-    n_events, attr_size = fields.unpack("II")
-    for nth in range(n_events):
-        fields.take(attr_size)
-        n_ids = fields.u32()
-        name = fields.text()
-        features.names_of_indexes[nth] = name
-        features.names_of_ids.update(dict.fromkeys(fields.u64s(n_ids), name))
-
-
-def _build_ids(features: Features, fields: Fields, header: Header) -> None:
-    """HEADER_BUILD_ID records"""
-    while fields.left >= RECORD_HEADER_SIZE:
-        start = fields.at
-        _, misc, size = fields.unpack("IHH")
-        if size < RECORD_HEADER_SIZE or start + size > fields.end:
-            raise CutError(f"a build id of {size} bytes")
-        read_build_id(features, Fields(fields.data, header.order, fields.at, start + size), misc)
-        fields.at = start + size
+    def _build_ids(self, fields: Fields) -> None:
+        """HEADER_BUILD_ID records"""
+        while fields.left >= RECORD_HEADER_SIZE:
+            start = fields.at
+            _, misc, size = fields.unpack("IHH")
+            if size < RECORD_HEADER_SIZE or start + size > fields.end:
+                raise CutError(f"a build id of {size} bytes")
+            read_build_id(self.features, Fields(fields.data, fields.order, fields.at, start + size), misc)
+            fields.at = start + size
 
 
 def read_build_id(features: Features, fields: Fields, misc: int) -> None:
@@ -106,37 +113,3 @@ def read_build_id(features: Features, fields: Fields, misc: int) -> None:
     size, *_ = fields.unpack("B3x")
     build_id = whole[: min(size, BUILD_ID_SIZE)] if misc & MISC_BUILD_ID_SIZE else whole
     features.build_ids[until_nul(fields.bytes(fields.left))] = (build_id.hex(), pid, misc)
-
-
-def _pmu_mappings(features: Features, fields: Fields, _: Header) -> None:
-    for _nth in range(fields.u32()):
-        number = fields.u32()
-        features.pmus[number] = fields.text()
-
-
-def _clock_data(features: Features, fields: Fields, _: Header) -> None:
-    version, clockid, wall, clock = fields.unpack("IIQQ")
-    if version == 1:
-        features.clock_data = (clockid, wall, clock)
-
-
-def _compressed(features: Features, fields: Fields, _: Header) -> None:
-    version, kind, level, ratio, mmap_len = fields.unpack("IIIII")
-    features.compressed = (version, kind, level, ratio, mmap_len)
-
-
-READERS: dict[int, Callable[[Features, Fields, Header], None]] = {
-    Feature.BUILD_ID: _build_ids,
-    Feature.HOSTNAME: _text("hostname"),
-    Feature.OSRELEASE: _text("os_release"),
-    Feature.VERSION: _text("version"),
-    Feature.ARCH: _text("arch"),
-    Feature.NRCPUS: _nr_cpus,
-    Feature.CPUDESC: _text("cpudesc"),
-    Feature.TOTAL_MEM: _total_mem,
-    Feature.CMDLINE: _cmdline,
-    Feature.EVENT_DESC: _event_desc,
-    Feature.PMU_MAPPINGS: _pmu_mappings,
-    Feature.COMPRESSED: _compressed,
-    Feature.CLOCK_DATA: _clock_data,
-}

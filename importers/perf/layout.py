@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
+from traceferry.common.errors import FormatError
+
 # ---------------------------------------------------------------- the file's header
 
 MAGIC = b"PERFILE2"
@@ -56,17 +58,22 @@ def is_magic(head: memoryview) -> bool:
     return bytes(head[:8]) in (MAGIC, MAGIC_BIG)
 
 
-def read_header(data: memoryview) -> Header | None:
-    """Reads the header, or None if there is no complete header of a known kind."""
-    if not is_magic(data) or len(data) < PIPE_HEADER_SIZE:
-        return None
+def read_header(data: memoryview) -> Header:
+    """Reads the header. Raises FormatError where there is no complete one of a known kind."""
+    where = "perf_file_header"
+    if not is_magic(data):
+        raise FormatError("not a perf.data file: the magic number is missing", 0, where)
+    if len(data) < PIPE_HEADER_SIZE:
+        raise FormatError(f"{len(data)} bytes are too few for a header", 0, where)
     big = bytes(data[:8]) == MAGIC_BIG
     order = ">" if big else "<"
     (size,) = struct.unpack_from(order + "Q", data, 8)
     if size == PIPE_HEADER_SIZE:
         return Header(big, True, size, 0, Section(0, 0), Section(PIPE_HEADER_SIZE, 0), ())
-    if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE) or len(data) < size:
-        return None
+    if size not in (FILE_HEADER_SIZE, OLD_HEADER_SIZE):
+        raise FormatError(f"a header of {size} bytes is not supported", 8, where)
+    if len(data) < size:
+        raise FormatError(f"{len(data)} bytes are too few for a header of {size}", 0, where)
     attr_size, *sections = struct.unpack_from(order + "Q4Q", data, 16)
     features = _set_bits(bytes(data[FEATURES_AT:FILE_HEADER_SIZE]), big) if size == FILE_HEADER_SIZE else ()
     return Header(big, False, size, attr_size, Section(*sections[:2]), Section(*sections[2:]), features)
@@ -258,47 +265,64 @@ def _bit_field(bits: int, nth: int, width: int, big: bool) -> int:
 # ---------------------------------------------------------------- records
 
 
-class RecordType(IntEnum):
-    """PERF_RECORD_*: below 64 the kernel's (perf makes some like them), from 64 on perf's own."""
+class Body(NamedTuple):
+    """The fields of a record of fixed size, with their names; text: that of a NUL-terminated string which follows them,
+    padded to 8, "" for none. pid and tid are unsigned in the documents, and -1 in files."""
 
-    MMAP = 1  # u32 pid, tid; u64 addr, len, pgoff; filename
-    LOST = 2  # u64 id, lost
-    COMM = 3  # u32 pid, tid; comm
-    EXIT = 4  # u32 pid, ppid, tid, ptid; u64 time
-    THROTTLE = 5  # u64 time, id, stream_id
-    UNTHROTTLE = 6
-    FORK = 7  # as EXIT
-    READ = 8  # u32 pid, tid; read_format
+    fields: str
+    names: str
+    text: str = ""
+
+
+class RecordType(IntEnum):
+    """PERF_RECORD_*: below 64 the kernel's (perf makes some like them), from 64 on perf's own. body: how they begin."""
+
+    body: Body | None
+
+    def __new__(cls, number: int, body: Body | None = None) -> RecordType:
+        member = int.__new__(cls, number)
+        member._value_, member.body = number, body
+        return member
+
+    MMAP = 1, Body("iiQQQ", "pid tid addr len pgoff", "filename")
+    LOST = 2, Body("QQ", "id lost")
+    COMM = 3, Body("ii", "pid tid", "comm")
+    EXIT = 4, Body("iiiiQ", "pid ppid tid ptid time")
+    THROTTLE = 5, Body("QQQ", "time id stream_id")
+    UNTHROTTLE = 6, Body("QQQ", "time id stream_id")
+    FORK = 7, Body("iiiiQ", "pid ppid tid ptid time")
+    READ = 8, Body("ii", "pid tid")  # read_format
     SAMPLE = 9
-    MMAP2 = 10  # as MMAP; u32 maj, min; u64 ino, ino_generation (or the build id); u32 prot, flags; filename
-    AUX = 11  # u64 aux_offset, aux_size, flags
-    ITRACE_START = 12  # u32 pid, tid
-    LOST_SAMPLES = 13  # u64 lost
-    SWITCH = 14
-    SWITCH_CPU_WIDE = 15  # u32 next_prev_pid, next_prev_tid
-    NAMESPACES = 16  # u32 pid, tid; u64 nr_namespaces; {u64 dev, inode}[nr]
-    KSYMBOL = 17  # u64 addr; u32 len; u16 ksym_type, flags; name
-    BPF_EVENT = 18  # u16 type, flags; u32 id; u8 tag[8]
-    CGROUP = 19  # u64 id; path
-    TEXT_POKE = 20  # u64 addr; u16 old_len, new_len; bytes
-    AUX_OUTPUT_HW_ID = 21  # u64 hw_id
-    CALLCHAIN_DEFERRED = 22  # u64 cookie, nr; u64 ips[nr]
-    HEADER_ATTR = 64  # attr; u64 ids[]
+    # inode: u32 maj, min; u64 ino, ino_generation; or the build id.
+    MMAP2 = 10, Body("iiQQQ24sII", "pid tid addr len pgoff inode prot flags", "filename")
+    AUX = 11, Body("QQQ", "aux_offset aux_size flags")
+    ITRACE_START = 12, Body("ii", "pid tid")
+    LOST_SAMPLES = 13, Body("Q", "lost")
+    SWITCH = 14, Body("", "")
+    SWITCH_CPU_WIDE = 15, Body("ii", "next_prev_pid next_prev_tid")
+    NAMESPACES = 16, Body("iiQ", "pid tid nr_namespaces")  # {u64 dev, inode}[nr]
+    KSYMBOL = 17, Body("QIHH", "addr len ksym_type flags", "name")
+    BPF_EVENT = 18, Body("HHI8s", "type flags id tag")
+    CGROUP = 19, Body("Q", "id", "path")
+    TEXT_POKE = 20, Body("QHH", "addr old_len new_len")  # bytes
+    AUX_OUTPUT_HW_ID = 21, Body("Q", "hw_id")
+    CALLCHAIN_DEFERRED = 22, Body("QQ", "cookie nr")  # u64 ips[nr]
+    HEADER_ATTR = 64, Body("IIQ", "type attr_size config")  # the rest of attr; u64 ids[]
     HEADER_EVENT_TYPE = 65
     HEADER_TRACING_DATA = 66  # u32 size; after the record: so many bytes, padded to 8
     HEADER_BUILD_ID = 67  # i32 pid; u8 build_id[20], size, 3 pad; filename
     FINISHED_ROUND = 68
-    ID_INDEX = 69  # u64 nr; {u64 id, idx, cpu, tid}[nr]
+    ID_INDEX = 69, Body("Q", "nr")  # {u64 id, idx, cpu, tid}[nr]
     AUXTRACE_INFO = 70
-    AUXTRACE = 71  # u64 size, offset, reference; u32 idx, tid, cpu, pad; after the record: size bytes
+    AUXTRACE = 71, Body("QQQIII", "size offset reference idx tid cpu")  # u32 pad; after the record: size bytes
     AUXTRACE_ERROR = 72
-    THREAD_MAP = 73  # u64 nr; {u64 pid; char comm[16]}[nr]
+    THREAD_MAP = 73, Body("Q", "nr")  # {u64 pid; char comm[16]}[nr]
     CPU_MAP = 74
     STAT_CONFIG = 75
     STAT = 76
     STAT_ROUND = 77
-    EVENT_UPDATE = 78  # u64 type, id; what the type says
-    TIME_CONV = 79  # u64 time_shift, time_mult, time_zero, ...
+    EVENT_UPDATE = 78, Body("QQ", "type id")  # what the type says
+    TIME_CONV = 79, Body("QQQ", "time_shift time_mult time_zero")  # more behind them
     HEADER_FEATURE = 80  # u64 feature; what its section would hold
     COMPRESSED = 81  # the next bytes of a zstd stream
     FINISHED_INIT = 82
@@ -310,41 +334,6 @@ class RecordType(IntEnum):
 
 RECORD_HEADER_SIZE = 8
 USER_TYPES_FROM = 64
-
-
-class Body(NamedTuple):
-    """The fields of a record of fixed size, with their names; text: that of a NUL-terminated string which follows them,
-    padded to 8, "" for none."""
-
-    fields: str
-    names: str
-    text: str = ""
-
-
-# pid and tid are unsigned in the documents, and -1 in files.
-BODIES = {
-    RecordType.MMAP: Body("iiQQQ", "pid tid addr len pgoff", "filename"),
-    RecordType.LOST: Body("QQ", "id lost"),
-    RecordType.COMM: Body("ii", "pid tid", "comm"),
-    RecordType.EXIT: Body("iiiiQ", "pid ppid tid ptid time"),
-    RecordType.THROTTLE: Body("QQQ", "time id stream_id"),
-    RecordType.UNTHROTTLE: Body("QQQ", "time id stream_id"),
-    RecordType.FORK: Body("iiiiQ", "pid ppid tid ptid time"),
-    RecordType.READ: Body("ii", "pid tid"),
-    RecordType.MMAP2: Body("iiQQQ24sII", "pid tid addr len pgoff inode prot flags", "filename"),
-    RecordType.AUX: Body("QQQ", "aux_offset aux_size flags"),
-    RecordType.ITRACE_START: Body("ii", "pid tid"),
-    RecordType.LOST_SAMPLES: Body("Q", "lost"),
-    RecordType.SWITCH: Body("", ""),
-    RecordType.SWITCH_CPU_WIDE: Body("ii", "next_prev_pid next_prev_tid"),
-    RecordType.NAMESPACES: Body("iiQ", "pid tid nr_namespaces"),
-    RecordType.KSYMBOL: Body("QIHH", "addr len ksym_type flags", "name"),
-    RecordType.BPF_EVENT: Body("HHI8s", "type flags id tag"),
-    RecordType.CGROUP: Body("Q", "id", "path"),
-    RecordType.TEXT_POKE: Body("QHH", "addr old_len new_len"),
-    RecordType.AUX_OUTPUT_HW_ID: Body("Q", "hw_id"),
-    RecordType.CALLCHAIN_DEFERRED: Body("QQ", "cookie nr"),
-}
 
 
 def record_name(number: int) -> str:

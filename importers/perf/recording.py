@@ -209,12 +209,11 @@ class Ksymbol(NamedTuple):
 
 @dataclass
 class Recording:
-    """mode: "file", "pipe" or "directory"; n_throttled: how often sampling stopped on a CPU because there were too many
+    """mode: "file", "pipe" or "directory"; not_read: what is recorded and not read. counter: of TIME_CONV, which
+    converts the processor's counter; stream: what all offsets refer to: the file itself, then the directory's other
+    files, then what was compressed; spans: (name, begin, end) of the records in it. From `switches` on: what
+    sideband.py reads, each by time; n_throttled: how often sampling stopped on a CPU because there were too many
     interrupts.
-
-    not_read: what is recorded and not read. counter: of TIME_CONV, which converts the processor's counter; stream: what
-    all offsets refer to: the file itself, then the directory's other files, then what was compressed; spans: (name,
-    begin, end) of the records in it.
     """
 
     byte_order: str
@@ -222,18 +221,18 @@ class Recording:
     features: Features
     events: list[Event]
     samples: Samples
-    switches: Switches
-    deferred: Deferred
-    tasks: list[Task]
-    maps: list[Mmap]
-    ksymbols: list[Ksymbol]
-    n_throttled: int
     counter: Counter | None
     problems: list[Problem]
     not_read: list[Problem]
     stream: memoryview
     spans: list[tuple[str, int, int]]
     n_records: int
+    switches: Switches = field(init=False)
+    deferred: Deferred = field(init=False)
+    tasks: list[Task] = field(default_factory=list)
+    maps: list[Mmap] = field(default_factory=list)
+    ksymbols: list[Ksymbol] = field(default_factory=list)
+    n_throttled: int = 0
 
     def raw(self, sample: int) -> bytes:
         """Returns what PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""

@@ -10,7 +10,6 @@ from traceferry.importers.perf.decode import scan
 from traceferry.importers.perf.events import event_table, sample_id_size
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
-    BODIES,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
     CONTEXTS,
@@ -29,7 +28,10 @@ from traceferry.importers.perf.recording import Event
 from traceferry.importers.perf.stream import Span, Stream, record_headers
 
 SHOWN_BYTES = 64
-HEX_FIELDS = {"ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction"}
+HEX_FIELDS = {
+    "ip", "addr", "len", "pgoff", "data_src", "phys_addr", "flags", "transaction", "config", "offset",
+    "reference",
+}  # fmt: skip
 # What comes between the fields of known length and those that a sample ends with; each a u64.
 MIDDLE_WORDS = (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, SampleType.DATA_SRC, SampleType.TRANSACTION)
 LAST_WORDS = (SampleType.PHYS_ADDR, SampleType.CGROUP, SampleType.DATA_PAGE_SIZE, SampleType.CODE_PAGE_SIZE)
@@ -58,7 +60,7 @@ def records(
     found = scan(data, extra, limit)
     printer = _Printer(found.stream, found.header, found.events)
     for span in found.stream.spans:
-        for at, kind, misc, size, after in record_headers(found.stream.data, found.header, span):
+        for at, kind, misc, size, after in record_headers(found.stream, span):
             if at >= offset:
                 yield f"{at:#010x}  {printer.text(span, at, kind, misc, size, after)}"
 
@@ -109,15 +111,16 @@ class _Printer:
         id_size = sample_id_size(event or self.events[0])
         sample_id_at = fields.end - id_size
         body = Fields(fields.data, fields.order, fields.at, sample_id_at)
-        if kind in RecordType.__members__.values():
-            yield from _body(RecordType(kind), body)
+        yield from _body(kind, body)
         if id_size:
             sample_id = Fields(fields.data, fields.order, sample_id_at, fields.end)
             yield from ("sample_id:", *_words(sample_id, SAMPLE_ID_WORDS, event or self.events[0]))
 
 
-def _body(kind: RecordType, fields: Fields) -> Iterator[str]:
-    body = BODIES[kind]
+def _body(kind: int, fields: Fields) -> Iterator[str]:
+    body = RecordType(kind).body if kind in RecordType.__members__.values() else None
+    if body is None:
+        return
     at = fields.take(struct.calcsize("=" + body.fields))
     values = struct.unpack_from(fields.order + body.fields, fields.data, at)
     for name, value in zip(body.names.split(), values, strict=True):
@@ -133,23 +136,15 @@ def _user_record(kind: int, fields: Fields) -> Iterator[str]:
     match kind:
         case RecordType.HEADER_FEATURE:
             yield f"{feature_name(fields.u64())} bytes={fields.left}"
-        case RecordType.EVENT_UPDATE:
-            yield "type={} id={}".format(*fields.unpack("QQ"))
-        case RecordType.HEADER_ATTR:
-            yield "type={} attr_size={} config={:#x}".format(*fields.unpack("IIQ"))
         case RecordType.HEADER_BUILD_ID:
             (pid,) = fields.unpack("i")
             yield f"pid={pid} build_id={fields.bytes(20).hex()}"
             fields.take(4)
             yield f"filename={until_nul(fields.bytes(fields.left))}"
-        case RecordType.ID_INDEX | RecordType.THREAD_MAP:
-            yield f"nr={fields.u64()}"
-        case RecordType.AUXTRACE:
-            yield "size={} offset={:#x} reference={:#x} idx={} tid={} cpu={}".format(*fields.unpack("QQQIII"))
-        case RecordType.TIME_CONV:
-            yield "time_shift={} time_mult={} time_zero={}".format(*fields.u64s(3))
         case RecordType.COMPRESSED | RecordType.COMPRESSED2:
             yield f"bytes={fields.left}"
+        case _:
+            yield from _body(kind, fields)
 
 
 # ---------------------------------------------------------------- samples

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.fields import until_nul
 from traceferry.importers.perf.layout import (
-    BODIES,
     BUILD_ID_SIZE,
     KSYMBOL_UNREGISTER,
     MISC_COMM_EXEC,
@@ -37,11 +36,11 @@ from traceferry.importers.perf.recording import (
     Ksymbol,
     Mmap,
     Problem,
+    Recording,
     Switches,
-    Task,
 )
 from traceferry.importers.perf.stream import Stream
-from traceferry.model import Array
+from traceferry.model import Array, index_of
 
 KERNEL_CPUMODES = (1, 4)
 TIMES_END = 1 << 62
@@ -66,51 +65,36 @@ class Others:
         return Others(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
-@dataclass
-class Sideband:
-    """What `read_sideband` finds, each by time."""
-
-    switches: Switches
-    deferred: Deferred
-    tasks: list[Task] = field(default_factory=list)
-    maps: list[Mmap] = field(default_factory=list)
-    ksymbols: list[Ksymbol] = field(default_factory=list)
-    n_lost: int = 0
-    n_filtered: int = 0
-    n_throttled: int = 0
-    problems: list[Problem] = field(default_factory=list)
-
-
-class Row(NamedTuple):
-    """One record: the numbers that its body begins with, the text after them, and the time in its sample_id."""
-
-    type: int
-    numbers: tuple[Any, ...]
-    text: str
-    misc: int
-    ts: int
-
-
-def read_sideband(stream: Stream, table: EventTable) -> Sideband:
-    problems: list[Problem] = []
+def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> None:
+    """Adds them to the recording, each by time, and what is wrong with them to its problems."""
+    problems = recording.problems
     in_columns = [RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE, RecordType.CALLCHAIN_DEFERRED]
-    wanted = np.isin(stream.other_type, [*READERS, *in_columns])
+    wanted = np.isin(stream.other_type, [*TYPED, *in_columns])
     rows = _others(stream, table, stream.other_at[wanted], stream.other_type[wanted], problems)
-    sideband = Sideband(_switches(rows), _deferred(stream, rows, problems), problems=problems)
-    first_bad, n_bad = None, 0
-    decoded = np.isin(rows.type, list(READERS))
+    recording.switches, recording.deferred = _switches(rows), _deferred(stream, rows, problems)
+    bad: list[int] = []
+    n_lost, n_filtered = 0, 0
+    decoded = np.isin(rows.type, TYPED)
     columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts)
     for kind, at, body_end, misc, ts in zip(*(column[decoded].tolist() for column in columns), strict=True):
-        row = _row(stream, kind, at, body_end, misc, ts)
-        if row is None:
-            n_bad += 1
-            first_bad = at if first_bad is None else first_bad
+        layout = LAYOUTS[stream.big][kind]
+        text_at = at + RECORD_HEADER_SIZE + layout.size
+        if body_end < text_at:
+            bad.append(at)
+            continue
+        numbers = layout.unpack_from(stream.data, at + RECORD_HEADER_SIZE)
+        if kind not in LOST_TYPES:
+            _add(recording, kind, numbers, until_nul(bytes(stream.data[text_at:body_end])), misc, ts)
+        # LOST counts records of any type, LOST_SAMPLES samples; both end with the number.
+        elif kind == RecordType.LOST_SAMPLES and misc & MISC_LOST_SAMPLES_BPF:
+            n_filtered += numbers[-1]
         else:
-            READERS[kind](sideband, row)
-    if n_bad:
-        problems.append(Problem("bad_record", n_bad, first_bad, "records shorter than their fields"))
-    _note_lost(sideband, rows)
-    return sideband
+            n_lost += numbers[-1]
+    _note_rows(problems, "bad_record", bad, "records shorter than their fields")
+    is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
+    is_lost = np.isin(rows.type, LOST_TYPES) & ~is_filtered
+    counts = (("lost_samples", n_lost, is_lost), ("samples_filtered", n_filtered, is_filtered))
+    problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]
 
 
 def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems: list[Problem]) -> Others:
@@ -169,14 +153,11 @@ def _event_of_records(table: EventTable, read: Reader, at: Array, end: Array) ->
     if len(table.layouts) > 1 and table.id_before_end >= 0 and table.has_sample_id:
         rows = np.flatnonzero(end - table.id_before_end >= at + RECORD_HEADER_SIZE)
         wanted = read(end[rows] - table.id_before_end, "u8")
-        nth = np.minimum(np.searchsorted(table.ids, wanted), max(len(table.ids) - 1, 0))
-        known = table.ids[nth] == wanted if len(table.ids) else np.zeros(len(rows), bool)
-        found = np.where(known, table.id_events[nth], -1) if len(table.ids) else np.full(len(rows), -1)
-        event[rows] = np.where(wanted == 0, 0, found)
+        event[rows] = np.where(wanted == 0, 0, np.append(table.id_events, -1)[index_of(table.ids, wanted)])
     return event
 
 
-def _note_rows(problems: list[Problem], kind: str, at: Array, detail: str) -> None:
+def _note_rows(problems: list[Problem], kind: str, at: Array | Sequence[int], detail: str) -> None:
     if len(at):
         problems.append(Problem(kind, len(at), int(at[0]), detail))
 
@@ -220,87 +201,40 @@ def _deferred(stream: Stream, rows: Others, problems: list[Problem]) -> Deferred
     )  # fmt: skip
 
 
-def _row(stream: Stream, kind: int, at: int, body_end: int, misc: int, ts: int) -> Row | None:
-    """Reads a record; None where the body is too short."""
-    layout = LAYOUTS[stream.big][kind]
-    text_at = at + RECORD_HEADER_SIZE + layout.size
-    if body_end < text_at:
-        return None
-    values = layout.unpack_from(stream.data, at + RECORD_HEADER_SIZE)
-    return Row(kind, values, until_nul(bytes(stream.data[text_at:body_end])), misc, ts)
+LOST_TYPES = (RecordType.LOST, RecordType.LOST_SAMPLES)
+# What is read record by record.
+TYPED = (
+    RecordType.COMM, RecordType.FORK, RecordType.EXIT, RecordType.MMAP, RecordType.MMAP2, RecordType.KSYMBOL,
+    RecordType.THROTTLE, RecordType.UNTHROTTLE, *LOST_TYPES,
+)  # fmt: skip
+LAYOUTS = [{int(kind): struct.Struct(order + kind.body.fields) for kind in RecordType if kind.body} for order in "<>"]
 
 
-# ---------------------------------------------------------------- one function for each type
-
-
-def _comm(sideband: Sideband, row: Row) -> None:
-    pid, tid = row.numbers
-    sideband.tasks.append(Comm(row.ts, pid, tid, row.text, bool(row.misc & MISC_COMM_EXEC)))
-
-
-def _fork(sideband: Sideband, row: Row) -> None:
-    pid, ppid, tid, ptid, _ = row.numbers
-    sideband.tasks.append(Fork(row.ts, pid, ppid, tid, ptid, bool(row.misc & MISC_FORK_EXEC)))
-
-
-def _exit(sideband: Sideband, row: Row) -> None:
-    pid, _, tid, _, _ = row.numbers
-    sideband.tasks.append(Exit(row.ts, pid, tid))
-
-
-def _mmap(sideband: Sideband, row: Row) -> None:
-    _add_map(sideband, row, not row.misc & MISC_MMAP_DATA, "")
-
-
-def _mmap2(sideband: Sideband, row: Row) -> None:
-    *_, inode, prot, _ = row.numbers
-    # perf gives no prot to the kernel and its modules.
-    of_kernel = row.misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES and not row.misc & MISC_MMAP_DATA
-    build_id = ""
-    if row.misc & MISC_MMAP_BUILD_ID:
-        build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
-    _add_map(sideband, row, bool(prot & PROT_EXEC) or of_kernel, build_id)
-
-
-def _add_map(sideband: Sideband, row: Row, is_exec: bool, build_id: str) -> None:
-    pid, _, start, length, pgoff, *_ = row.numbers
-    sideband.maps.append(Mmap(row.ts, pid, start, length, pgoff, row.text, is_exec, build_id, len(sideband.maps)))
-
-
-def _ksymbol(sideband: Sideband, row: Row) -> None:
-    address, length, _, flags = row.numbers
-    sideband.ksymbols.append(Ksymbol(row.ts, address, length, row.text, bool(flags & KSYMBOL_UNREGISTER)))
-
-
-def _lost(sideband: Sideband, row: Row) -> None:
-    """LOST counts records of any type, LOST_SAMPLES samples; both end with the number."""
-    if row.type == RecordType.LOST_SAMPLES and row.misc & MISC_LOST_SAMPLES_BPF:
-        sideband.n_filtered += row.numbers[-1]
-    else:
-        sideband.n_lost += row.numbers[-1]
-
-
-def _throttle(sideband: Sideband, row: Row) -> None:
-    sideband.n_throttled += row.type == RecordType.THROTTLE
-
-
-READERS: dict[int, Callable[[Sideband, Row], None]] = {
-    RecordType.COMM: _comm,
-    RecordType.FORK: _fork,
-    RecordType.EXIT: _exit,
-    RecordType.MMAP: _mmap,
-    RecordType.MMAP2: _mmap2,
-    RecordType.KSYMBOL: _ksymbol,
-    RecordType.LOST: _lost,
-    RecordType.LOST_SAMPLES: _lost,
-    RecordType.THROTTLE: _throttle,
-    RecordType.UNTHROTTLE: _throttle,
-}
-LAYOUTS = [{int(kind): struct.Struct(order + body.fields) for kind, body in BODIES.items()} for order in "<>"]
-
-
-def _note_lost(sideband: Sideband, rows: Others) -> None:
-    is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
-    is_lost = np.isin(rows.type, (RecordType.LOST, RecordType.LOST_SAMPLES)) & ~is_filtered
-    counts = (("lost_samples", sideband.n_lost, is_lost), ("samples_filtered", sideband.n_filtered, is_filtered))
-    sideband.problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]
+def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, misc: int, ts: int) -> None:
+    """Adds a record. numbers: those that its body begins with; text: what follows them; ts: of its sample_id."""
+    match kind:
+        case RecordType.MMAP | RecordType.MMAP2:
+            is_exec, build_id = not misc & MISC_MMAP_DATA, ""
+            pid, _, start, length, pgoff, *more = numbers
+            if kind == RecordType.MMAP2:
+                inode, prot, _ = more
+                # perf gives no prot to the kernel and its modules.
+                is_exec = bool(prot & PROT_EXEC) or (is_exec and misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES)
+                if misc & MISC_MMAP_BUILD_ID:
+                    build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
+            order = len(recording.maps)
+            recording.maps.append(Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order))
+        case RecordType.COMM:
+            pid, tid = numbers
+            recording.tasks.append(Comm(ts, pid, tid, text, bool(misc & MISC_COMM_EXEC)))
+        case RecordType.FORK:
+            pid, ppid, tid, ptid, _ = numbers
+            recording.tasks.append(Fork(ts, pid, ppid, tid, ptid, bool(misc & MISC_FORK_EXEC)))
+        case RecordType.EXIT:
+            pid, _, tid, _, _ = numbers
+            recording.tasks.append(Exit(ts, pid, tid))
+        case RecordType.KSYMBOL:
+            address, length, _, flags = numbers
+            recording.ksymbols.append(Ksymbol(ts, address, length, text, bool(flags & KSYMBOL_UNREGISTER)))
+        case RecordType.THROTTLE:
+            recording.n_throttled += 1

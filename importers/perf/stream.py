@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,12 +25,14 @@ COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)
 
 @dataclass(frozen=True)
 class Span:
-    """Records one after the other; compressed: offsets begin after all that is not."""
+    """Records one after the other; compressed: offsets begin after all that is not; stop: where the last whole one
+    ends, once they are found."""
 
     name: str
     begin: int
     end: int
     compressed: bool = False
+    stop: int = 0
 
 
 @dataclass
@@ -87,7 +90,7 @@ def _scan(stream: Stream, span: Span) -> None:
         window = WINDOW if scanner.position > begin else 2 * window
         if has_payloads(scanner.n_samples, scanner.sample_bytes):
             release(stream.data, begin, scanner.position)
-    stream.spans.append(span)
+    stream.spans.append(replace(span, stop=scanner.position))
     stream.sample_at = _joined(stream.sample_at, scanner.sample_at)
     stream.other_at = _joined(stream.other_at, scanner.other_at)
     stream.other_type = _joined(stream.other_type, scanner.other_type)
@@ -172,24 +175,13 @@ def compressed_payload(data: memoryview, header: Header, at: int) -> memoryview:
 # ---------------------------------------------------------------- one record after the other
 
 
-def record_headers(data: memoryview, header: Header, span: Span) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yields (offset, type, misc, size, bytes of raw data that follow) of each whole record, as RecordScanner finds
-    them. Where the span ends too early, a last one of type -1 has what is left as its size."""
-    at = span.begin
-    while at < span.end:
-        left = span.end - at
-        if left < RECORD_HEADER_SIZE:
-            yield at, -1, 0, left, 0
-            return
-        kind, misc, size = struct.unpack_from(header.order + "IHH", data, at)
-        after = 0
-        if kind == RecordType.HEADER_TRACING_DATA and 12 <= size <= left:
-            (after,) = struct.unpack_from(header.order + "I", data, at + RECORD_HEADER_SIZE)
-            after = (after + 7) // 8 * 8
-        elif kind == RecordType.AUXTRACE and 16 <= size <= left:
-            (after,) = struct.unpack_from(header.order + "Q", data, at + RECORD_HEADER_SIZE)
-        if size < RECORD_HEADER_SIZE or size + after > left:
-            yield at, -1, misc, left, 0
-            return
-        yield at, kind, misc, size, after
-        at += size + after
+def record_headers(stream: Stream, span: Span) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yields (offset, type, misc, size, bytes of raw data that follow) of each whole record. Where the span ends too
+    early, a last one of type -1 has what is left as its size."""
+    every = np.sort(np.concatenate((stream.sample_at, stream.other_at)))
+    offsets = every[(every >= span.begin) & (every < span.stop)].tolist()
+    for at, following in pairwise([*offsets, span.stop]):
+        kind, misc, size = struct.unpack_from(">IHH" if stream.big else "<IHH", stream.data, at)
+        yield at, kind, misc, size, following - at - size
+    if span.stop < span.end:
+        yield span.stop, -1, 0, span.end - span.stop, 0
