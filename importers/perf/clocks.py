@@ -15,7 +15,7 @@ import numpy as np
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, rows_by_library
 from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
-from traceferry.model import Array, Clock, ClockKind, TraceBuilder, rows_by_key
+from traceferry.model import Array, Clock, ClockKind, TraceBuilder, containing_interval, rows_by_key
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
 CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
@@ -161,9 +161,8 @@ class _Evidence:
         begin, start, size = _only_mappings(mappings["address"][rows], mappings["start_ts"][rows], self._size[rows])
         mine = self._sampled.get(pid, NO_ROWS)
         ip = self._samples.ip[mine]
-        nth = np.searchsorted(begin, ip, "right") - 1
+        nth = containing_interval(begin, size, ip)
         inside = nth >= 0
-        inside[inside] = ip[inside] - begin[nth[inside]] < size[nth[inside]]
         ahead = (start[nth[inside]] - self._samples.ts[mine][inside]).tolist()
         ahead += [last_load - self._first_exit[pid]] if pid in self._first_exit else []
         return max(ahead, default=None)

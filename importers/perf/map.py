@@ -19,7 +19,7 @@ from traceferry.importers.perf.map_files import MapFiles
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
-from traceferry.importers.perf.recording import Event, Recording, Samples
+from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.regions import BEGINNING
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
@@ -39,6 +39,7 @@ from traceferry.model import (
     ThreadData,
     TraceBuilder,
     distinct,
+    rows_by_key,
 )
 from traceferry.reading import ImportContext
 
@@ -55,73 +56,49 @@ SHOWN_NAMES = 8
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
     known = _KnownThreads(trace)
     for source, recording in recordings:
-        _Mapper(source, recording, trace, context, known).run()
+        _add_recording(source, recording, trace, context, known)
 
 
-class _Mapper:
-    def __init__(
-        self, source: Source, recording: Recording, trace: TraceBuilder, context: ImportContext, known: _KnownThreads
-    ) -> None:
-        self._known = known
-        self._source = source
-        self._recording = recording
-        self._trace = trace
-        self._context = context
-
-    def run(self) -> None:
-        trace, recording = self._trace, self._recording
-        for problem in (*recording.problems, *recording.not_read):
-            trace.report.note(
-                problem.kind, problem.count, offset=problem.offset, where=f"{self._source.name} {problem.detail}",
-                detail=problem.detail,
-            )  # fmt: skip
-        _place_timeless(recording)
-        features = recording.features
-        main = sampling_event(recording)
-        offset_ns = join_clock(trace, recording, self._context.options.clock_offset_ns)
-        if main is not None:
-            trace.sampling = sampling_of(main)
-        natives = Natives(trace, self._context, recording)
-        programs = Programs(recording)
-        map_files = MapFiles(self._source, recording, self._context, trace.report)
-        memory = Memory(recording, trace, natives, programs, offset_ns, map_files)
-        samples = self._unwound(memory, natives)
-        samples = with_deferred(samples, recording.deferred, trace.report, self._source.name)
-        stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, self._source.name)
-        _add_processes(trace, recording, programs, main, stack, offset_ns, self._known, self._source.name)
-        map_files.note_others(programs.pids, memory.nameless)
-        self._note_losses(memory)
-        natives.note_problems()
-        self._keep_libraries(natives, memory)
-        producer = f"perf {features.version}".strip()
-        trace.inputs.append(Input(encodable(Path(self._source.path).name), "perf.data", recording.mode, producer))
-        trace.attributes |= attributes(recording)
-
-    def _unwound(self, memory: Memory, natives: Natives) -> Samples:
-        recording = self._recording
-        if not np.any(recording.samples.user_at >= 0):
-            return recording.samples
+def _add_recording(
+    source: Source, recording: Recording, trace: TraceBuilder, context: ImportContext, known: _KnownThreads
+) -> None:
+    report, where = trace.report, source.name
+    for problem in (*recording.problems, *recording.not_read):
+        shown = f"{where} {problem.detail}"
+        report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
+    _place_timeless(recording)
+    main = sampling_event(recording)
+    offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
+    if main is not None:
+        trace.sampling = sampling_of(main)
+    natives = Natives(trace, context, recording)
+    programs = Programs(recording)
+    map_files = MapFiles(source, recording, context, report)
+    memory = Memory(recording, trace, natives, programs, offset_ns, map_files)
+    samples = recording.samples
+    if np.any(samples.user_at >= 0):
         # What unwinds takes longer to import than a small recording to convert.
         from traceferry.importers.perf.unwinding import unwound
 
-        keep_apart = self._context.options.keep_cut_stacks_apart
-        return unwound(self._trace, recording, memory, natives, keep_apart, self._source.name)
+        samples = unwound(trace, recording, memory, natives, context.options.keep_cut_stacks_apart, where)
+    samples = with_deferred(samples, recording.deferred, report, where)
+    stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
+    _add_processes(trace, recording, programs, main, stack, offset_ns, known, where)
+    map_files.note_others(programs.pids, memory.nameless)
+    of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
+    report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
+    n_outside = int((recording.samples.pid == OUTSIDE).sum()) if programs.is_nested else 0
+    report.note("outside_namespace", n_outside, where=where)
+    report.note("throttled", recording.n_throttled, where=where)
+    natives.note_problems()
+    if any(library.symbols is not None for library in natives.libraries):
+        from traceferry.importers.perf.libraries import MappedLibraries
 
-    def _keep_libraries(self, natives: Natives, memory: Memory) -> None:
-        if any(library.symbols is not None for library in natives.libraries):
-            from traceferry.importers.perf.libraries import MappedLibraries
-
-            self._trace.library_readers.append(MappedLibraries(natives, memory, len(self._trace.libs)))
-
-    def _note_losses(self, memory: Memory) -> None:
-        recording, report = self._recording, self._trace.report
-        where = self._source.name
-        of_code = [p for p in self._trace.processes if any(thread.sample_unit for thread in p.threads)]
-        n_strangers = sum(process.pid not in memory.programs.pids for process in of_code)
-        report.note("code_of_other_process", n_strangers, where=where)
-        n_outside = int((recording.samples.pid == OUTSIDE).sum()) if memory.programs.is_nested else 0
-        report.note("outside_namespace", n_outside, where=where)
-        report.note("throttled", recording.n_throttled, where=where)
+        trace.library_readers.append(MappedLibraries(natives, memory, len(trace.libs)))
+    described = attributes(recording)
+    name = encodable(Path(source.path).name)
+    trace.inputs.append(Input(name, "perf.data", recording.mode, described["recorder"]))
+    trace.attributes |= described
 
 
 def _place_timeless(recording: Recording) -> None:
@@ -381,15 +358,9 @@ def _of_mapped_dumps(trace: TraceBuilder, recording: Recording, programs: Progra
 
 def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
     """Returns the rows of each number of a program and a thread, in their order."""
-    if len(program) == 0:
-        return {}
-    key = np.ascontiguousarray(program).astype(np.int64) << 32 | np.ascontiguousarray(tid).astype(np.uint32)
-    threads = distinct(key)
-    number = np.searchsorted(threads, key).astype(np.uint16 if len(threads) < 1 << 16 else np.int32)
-    order = np.argsort(number, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(number))[:-1])
-    names = zip((threads >> 32).tolist(), (threads & 0xFFFFFFFF).astype(np.uint32).view(np.int32).tolist(), strict=True)
-    return dict(zip(names, parts, strict=True))
+    # -1 is a thread, too.
+    key = (np.asarray(program, np.int64) << 32) + tid + (1 << 31)
+    return {(number >> 32, (number & 0xFFFFFFFF) - (1 << 31)): rows for number, rows in rows_by_key(key).items()}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from traceferry.files.beside import paths_beside
 from traceferry.files.named_files import read_named
 from traceferry.files.source import Source
 from traceferry.importers.perf.recording import Recording
-from traceferry.model import Array
+from traceferry.model import Array, containing_interval
 from traceferry.reading import ImportContext
 
 # A line takes some 100 bytes.
@@ -113,10 +113,6 @@ def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _n_inside(lines: list[tuple[int, int, str]], addresses: Array) -> int:
     """Returns how many of the addresses (uint64) the lines list."""
-    if not lines:
-        return 0
-    begin = np.array([begin for begin, *_ in lines], np.uint64)
+    begin, size = np.array([(begin, size) for begin, size, _ in lines], np.uint64).reshape(-1, 2).T
     order = np.argsort(begin, kind="stable")
-    size = np.array([size for _, size, _ in lines], np.uint64)[order]
-    nth = np.searchsorted(begin[order], addresses, "right") - 1
-    return int(((nth >= 0) & (addresses - begin[order][nth] < size[nth])).sum())
+    return int((containing_interval(begin[order], size[order], addresses) >= 0).sum())

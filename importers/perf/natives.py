@@ -149,12 +149,8 @@ def is_kernel(mapped: Mmap) -> bool:
     return mapped.path == KERNEL or mapped.path.removeprefix(KERNEL) in KERNEL_REFERENCES
 
 
-@dataclass(frozen=True)
-class _Local:
-    """The file at a recorded path; differs: why it is another one than was recorded, or ""."""
-
-    source: Source | None
-    differs: str = ""
+# The file at a recorded path; why it is another one than was recorded, or "".
+Local = tuple[Source | None, str]
 
 
 class Natives:
@@ -186,8 +182,11 @@ class Natives:
         build_id = mapped.build_id or self._build_ids.get(listed, "") or self._vdso_build_id(mapped)
         library = self._library_of.get((path, build_id))
         if library is None:
-            library = self._library_of[path, build_id] = self._open(mapped, path, build_id)
+            library = Library(len(self.libraries), Path(path).name, build_id, None, None)
+            self._library_of[path, build_id] = library
             self.libraries.append(library)
+            if path == vdso.PATH or not path.startswith("["):
+                self._find(mapped, path, library)
         return library
 
     def note_problems(self) -> None:
@@ -287,10 +286,6 @@ class Natives:
         which is another."""
         if mapped.path != vdso.PATH or mapped.start < 1 << 32 or not self._is_this_kernel:
             return ""
-        return self._own_vdso_build_id
-
-    @cached_property
-    def _own_vdso_build_id(self) -> str:
         return build_id_of(memoryview(vdso.own_vdso()))
 
     @cached_property
@@ -304,13 +299,6 @@ class Natives:
         return 0
 
     # ------------------------------------------------------------ files
-
-    def _open(self, mapped: Mmap, path: str, build_id: str) -> Library:
-        name = Path(path).name
-        library = Library(len(self.libraries), name, build_id, None, None)
-        if path == vdso.PATH or not path.startswith("["):
-            self._find(mapped, path, library)
-        return library
 
     def enter(self, n: int) -> None:
         """Gives the first n libraries their rows in the trace."""
@@ -329,14 +317,14 @@ class Natives:
         """Finds what names the file's code, and the file. The user's files come first, then what can be found; where no
         build id is recorded, after that of the recorded path, if a JIT compiler's code is in it."""
         name, build_id = library.name, library.build_id
-        is_jitted = not build_id and JITTED_OBJECT.fullmatch(name) is not None
-        local = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
-        opened = self._opened(local.source) if local.source is not None else None
+        is_jitted = not build_id and library.is_jitted_object
+        source, differs = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
+        opened = self._opened(source) if source is not None else None
         own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
         found = (given or own) if build_id else (own or given)
-        if found is None and (refusal or local.differs):
-            library.differs = refusal or local.differs
+        if found is None and (refusal or differs):
+            library.differs = refusal or differs
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {library.differs}")
         if found is not None:
             library.symbols = found.symbols
@@ -357,9 +345,7 @@ class Natives:
         return None, next(iter(refusals), "")
 
     def _among_given(self, build_id: str, name: str, _: Report) -> FoundSymbols | None:
-        if not self._given:
-            return None
-        symbols = self._given.matching(build_id, name)
+        symbols = self._given.matching(build_id, name) if self._given else None
         return FoundSymbols(symbols) if symbols is not None else None
 
     def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
@@ -387,20 +373,20 @@ class Natives:
         of_binaries = sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
         return SymbolIndex(of_binaries)
 
-    def _local(self, path: str, build_id: str) -> _Local:
+    def _local(self, path: str, build_id: str) -> Local:
         """Returns the recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that
         build. Where no build id is recorded, only the user's trees are taken at their word."""
         differs = ""
         for place in self._places(path, build_id):
-            local = self._at(place, build_id)
-            if local.source is not None:
-                return local
-            differs = differs or local.differs
+            source, why = self._at(place, build_id)
+            if source is not None:
+                return source, why
+            differs = differs or why
         if path == vdso.PATH and build_id:
             image = vdso.own_vdso()
             if image and is_same_build(build_id_of(memoryview(image)), build_id):
-                return _Local(Source(vdso.PATH, memoryview(image)))
-        return _Local(None, differs)
+                return Source(vdso.PATH, memoryview(image)), ""
+        return None, differs
 
     def _places(self, path: str, build_id: str) -> Iterator[str]:
         if os.path.isabs(path):
@@ -412,10 +398,10 @@ class Natives:
             folder = Path.home() / ".debug" / ".build-id" / build_id[:2] / build_id[2:]
             yield str(folder / ("vdso" if path == vdso.PATH else "elf"))
 
-    def _at(self, path: str, build_id: str) -> _Local:
+    def _at(self, path: str, build_id: str) -> Local:
         """Returns the file at a path, if it is of that build; "" is any."""
         if not build_id:
-            return _Local(self._open_local(path))
+            return self._open_local(path), ""
         here: list[str] = []
 
         def is_that_build(head: memoryview) -> bool:
@@ -425,17 +411,15 @@ class Natives:
         source = self._open_local(path, is_that_build)
         differs = here and not is_same_build(here[0], build_id)
         detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
-        return _Local(source, detail)
+        return source, detail
 
-    def _jitted_object(self, mapped: Mmap) -> _Local:
+    def _jitted_object(self, mapped: Mmap) -> Local:
         """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
         nothing else: another recording's file of that name has code of another size."""
-        if not JITTED_OBJECT.fullmatch(Path(mapped.path).name):
-            return _Local(None)
         source = self._open_local(mapped.path)
         if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
-            return _Local(source)
-        return _Local(None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others")
+            return source, ""
+        return None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others"
 
     def _open_local(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
         if not os.path.isabs(path):

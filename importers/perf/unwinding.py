@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,12 +67,12 @@ def unwound(
     if not n_done:
         return samples
     run.note_ends(parts)
-    endings = run.endings(parts, memory) if keep_apart else {}
-    return with_chains(samples, [_replacement(samples, part, endings.get(nth)) for nth, part in enumerate(parts)])
+    return with_chains(
+        samples, [_replacement(samples, part, run.ending(part.chains, keep_apart)) for part in parts]
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """rows: of the samples that the chains are of."""
 
     rows: Array
@@ -122,9 +123,8 @@ class _Run:
     def unwind(self, stacks: UserStacks, rows: Array) -> list[_Part]:
         samples, programs = self.recording.samples, self.memory.programs
         ts = samples.ts[rows]
-        numbers = programs.of_samples[rows]
-        waiting = rows_by_key(numbers)
-        changes = list(self._changes(stacks.machine, stacks.big, set(waiting)))
+        waiting = rows_by_key(programs.of_samples[rows])
+        changes = self._changes(stacks.machine, stacks.big, waiting)
         unwinder = Unwinder(self.modules, stacks)
         spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)
         parts: list[_Part] = []
@@ -141,13 +141,12 @@ class _Run:
                 self._release(stacks, piece)
             waiting[number] = mine[n:]
 
-        for when, _, change in changes:
-            if isinstance(change, Program):
-                if change.parent is not None:
-                    spaces[change.number] = spaces[change.parent.number].copy()
-            else:
-                unwind_until(change.program, when)
-                change.apply(spaces[change.program])
+        for when, _, program, change in changes:
+            if change is not None:
+                unwind_until(program.number, when)
+                change(spaces[program.number])
+            elif program.parent is not None:
+                spaces[program.number] = spaces[program.parent.number].copy()
         for number in sorted(waiting):
             unwind_until(number, None)
         n_bad = sum(problem.n_bad + problem.is_cut for of_one in unwinder.problems.values() for problem in of_one)
@@ -159,28 +158,29 @@ class _Run:
         end = int((stacks.dump_at[piece] + stacks.dump_n[piece]).max())
         release(self.recording.stream, int(stacks.registers_at[piece].min()), end)
 
-    def _changes(self, machine: Machine, big: bool, numbers: set[int]) -> list[tuple[int, int, Program | _Mapping]]:
-        """Returns the changes of memory by time, of the programs and of those whose memory they began with."""
+    def _changes(
+        self, machine: Machine, big: bool, numbers: Collection[int]
+    ) -> list[tuple[int, int, Program, _Change | None]]:
+        """Returns the changes of memory by time, of the programs and of those whose memory they began with: (when, what
+        comes first at one time, program, change; None: it begins)."""
         programs = self.memory.programs
         wanted = {
             one.number for number in numbers for one, _ in programs.ancestors(programs.all[number], MAX_ANCESTORS)
         }
-        changes: list[tuple[int, int, Program | _Mapping]] = []
+        changes: list[tuple[int, int, Program, _Change | None]] = []
         for number in sorted(wanted):
             program = programs.all[number]
-            changes.append((program.start, 0, program))
-            changes += [
-                (max(when, program.start), 2, mapping) for when, mapping in self._code_of(program, machine, big)
-            ]
+            changes.append((program.start, 0, program, None))
+            code = self._code_of(program, machine, big)
+            changes += [(max(when, program.start), 2, program, change) for when, change in code]
         for mapped in self.recording.maps:
             owner = programs.at(mapped.pid, mapped.ts)
             if owner is not None and owner.number in wanted and owner.pid != OUTSIDE:
-                mapping = _Mapping(owner.number, self._mapping(mapped, machine))
-                changes.append((max(mapped.ts, owner.start), 1, mapping))
+                changes.append((max(mapped.ts, owner.start), 1, owner, self._mapping(mapped, machine)))
         changes.sort(key=itemgetter(0, 1))
         return changes
 
-    def _mapping(self, mapped: Mmap, machine: Machine) -> Callable[[AddressSpace], None]:
+    def _mapping(self, mapped: Mmap, machine: Machine) -> _Change:
         start, end = mapped.start, mapped.start + mapped.length
         if ANONYMOUS.fullmatch(mapped.path):
             change = AddressSpace.map_anonymous if mapped.is_exec else AddressSpace.unmap_anonymous
@@ -204,7 +204,7 @@ class _Run:
         self._of_path[mapped.path] = self._numbers[key]
         return self._numbers[key]
 
-    def _code_of(self, program: Program, machine: Machine, big: bool) -> Iterator[tuple[int, _Mapping]]:
+    def _code_of(self, program: Program, machine: Machine, big: bool) -> Iterator[tuple[int, _Change]]:
         """Code of JIT compilers that has call-frame information, while it is where it is."""
         trace, zero = self.trace, self.memory.offset_ns
         for row in self.memory.code_mappings_of(program).tolist():
@@ -215,11 +215,10 @@ class _Run:
             start = int(trace.code_mappings["address"][row])
             end = start + int(trace.code["size"][code])
             load = partial(AddressSpace.load, start=start, end=end, bias=start - JIT_ADDRESS, module=number)
-            yield int(trace.code_mappings["start_ts"][row]) - zero, _Mapping(program.number, load)
+            yield int(trace.code_mappings["start_ts"][row]) - zero, load
             until = int(trace.code_mappings["end_ts"][row])
             if until >= 0:
-                unload = partial(AddressSpace.unload, start=start, end=end)
-                yield until - zero, _Mapping(program.number, unload)
+                yield until - zero, partial(AddressSpace.unload, start=start, end=end)
 
     def _code_number(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> int:
         if code not in self._numbers:
@@ -259,30 +258,23 @@ class _Run:
             return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot"
         return library.name, "the file has none for this code, and there is no frame pointer"
 
-    def endings(self, parts: Sequence[_Part], memory: Memory) -> dict[int, Array]:
-        """Returns, for each part (by its place), the address under which each of its stacks stands, 0 for none."""
-        found: dict[int, Array] = {}
-        for nth, part in enumerate(parts):
-            end, module = part.chains.end, part.chains.module
-            address = np.zeros(len(end), np.uint64)
-            address[(end == End.TRUNCATED) | (end == End.LIMIT)] = memory.ending(TRUNCATED)
-            address[np.isin(end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
-            for number in distinct(module[end == End.NO_CFI]).tolist():
+    def ending(self, chains: Chains, keep_apart: bool) -> Array:
+        """Returns the address under which each stack stands, 0 for none."""
+        address, memory = np.zeros(len(chains.end), np.uint64), self.memory
+        if keep_apart:
+            address[np.isin(chains.end, (End.TRUNCATED, End.LIMIT))] = memory.ending(TRUNCATED)
+            address[np.isin(chains.end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
+            for number in distinct(chains.module[chains.end == End.NO_CFI]).tolist():
                 text = NO_INFORMATION.format(self._why(number)[0])
-                address[(end == End.NO_CFI) & (module == number)] = memory.ending(text)
-            found[nth] = address
-        return found
+                address[(chains.end == End.NO_CFI) & (chains.module == number)] = memory.ending(text)
+        return address
 
 
 _CONTRADICTIONS = (End.BAD_ADDRESS, End.BAD_CFA, End.LOST_REGISTER)
 
 
-@dataclass(frozen=True)
-class _Mapping:
-    """Changes what a program, by its number, has in its memory."""
-
-    program: int
-    apply: Callable[[AddressSpace], None]
+# Changes what a program has in its memory.
+_Change = Callable[[AddressSpace], None]
 
 
 def _module_of(library: Library, machine: Machine) -> Module | None:
@@ -298,12 +290,11 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 # ---------------------------------------------------------------- callchains
 
 
-def _replacement(samples: Samples, part: _Part, ending: Array | None) -> Replacement:
+def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     """Returns the new callchains. What perf itself found by frame pointer counts where unwinding found no caller."""
     recorded, n_kernel, n_user = before_user(samples, part.rows)
     n_frames = np.diff(part.chains.first)
     keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
-    ending = np.zeros(len(part.rows), np.uint64) if ending is None else ending
     chain, first = _joined(recorded, n_kernel, part.chains, ending)
     if not keep.any():
         return Replacement(part.rows, chain, first)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from pathlib import Path
 
 PATH = "[vdso]"
 
 
+@cache
 def own_vdso() -> bytes:
     """Its image, as it is mapped into this process; empty where there is none."""
     try:
