@@ -196,7 +196,8 @@ class Memory:
         if space < FIRST_PROGRAM or not len(addresses):
             return
         program = self.programs.all[space - FIRST_PROGRAM]
-        memory = sorted((one.start, one.start + one.length) for one in self._maps_of(program)[0] if not content_of(one))
+        maps = [one for one in self._maps_of(program)[0] if not content_of(one)]
+        memory = sorted((one.start, _end(one.start, one.length)) for one in maps)
         if self._lists[program.pid][0] is None and memory:
             begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
             nth = np.searchsorted(begin, addresses, "right") - 1
