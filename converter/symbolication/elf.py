@@ -17,8 +17,8 @@ from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames, Function, line_number
-from traceferry.symbolication.one_by_one import NOTHING, Answer, frames_of, look_up, taken, with_answers
-from traceferry.symbolication.symbol_table import LAST, SymbolTable, with_stubs
+from traceferry.symbolication.one_by_one import NOTHING, Answer, frames_of, look_up, look_up_apart, taken
+from traceferry.symbolication.symbol_table import LAST, SymbolTable
 
 if TYPE_CHECKING:
     from traceferry.symbolication.dwarf.lookup import DwarfLookup
@@ -61,12 +61,10 @@ class ElfSymbols:
     def lookup(self, addresses: Array) -> Frames:
         addresses = np.asarray(addresses, np.uint64)
         if self.embedded is not None:
-            return with_stubs(self.embedded.lookup, self.table, addresses)
+            are_stubs = self.table.are_stubs(addresses)
+            return look_up_apart(addresses, are_stubs, self.table.lookup, self.embedded.lookup)
         described = self._are_described(addresses) & ~self.table.are_stubs(addresses)
-        found = self.table.lookup(addresses[~described])
-        if not described.any():
-            return found
-        return with_answers(found, described, self._lookup_described(addresses[described]))
+        return look_up_apart(addresses, described, self._lookup_described, self.table.lookup)
 
     def _are_described(self, addresses: Array) -> Array:
         """Whether the debug information can have something to say of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.interface import Frames, Symbols
-from traceferry.symbolication.one_by_one import NOTHING, look_up, with_answers
+from traceferry.symbolication.one_by_one import look_up_apart, look_up_nothing
 from traceferry.symbolication.shown import shown_frames
 
 ADDRESSES = 1 << 64
@@ -30,13 +30,11 @@ class LibraryFile:
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64; so are the starts of functions). There must be symbols."""
         assert self.symbols is not None
+        by_symbols = partial(_relative, self.symbols)
         if self._stubs is None:
-            return _relative(self.symbols, addresses)
+            return by_symbols(addresses)
         are_stubs = self._stubs.table.are_stubs(addresses + np.uint64(self._stubs.base))
-        if not are_stubs.any():
-            return _relative(self.symbols, addresses)
-        others = _relative(self.symbols, addresses[~are_stubs])
-        return with_answers(others, are_stubs, _relative(self._stubs, addresses[are_stubs]))
+        return look_up_apart(addresses, are_stubs, partial(_relative, self._stubs), by_symbols)
 
     @cached_property
     def _stubs(self) -> ElfSymbols | None:
@@ -76,10 +74,10 @@ class LibraryFiles:
 
 def _relative(symbols: Symbols, addresses: Array) -> Frames:
     base = np.uint64(symbols.base)
+
+    def found(inside: Array) -> Frames:
+        frames = symbols.lookup(inside + base)
+        return replace(frames, start=frames.start - np.minimum(frames.start, base))
+
     # Beyond 2^64 there is nothing.
-    inside = addresses <= np.uint64(ADDRESSES - 1) - base
-    found = symbols.lookup(addresses[inside] + base)
-    found = replace(found, start=found.start - np.minimum(found.start, base))
-    if inside.all():
-        return found
-    return with_answers(look_up(addresses[~inside], lambda _: NOTHING), inside, found)
+    return look_up_apart(addresses, addresses <= np.uint64(ADDRESSES - 1) - base, found, look_up_nothing)

@@ -22,6 +22,12 @@ class Answer(NamedTuple):
 
 NOTHING = Answer(0, 0, ())
 
+Lookup = Callable[[Array], Frames]
+
+
+def look_up_nothing(addresses: Array) -> Frames:
+    return look_up(addresses, lambda _: NOTHING)
+
 
 def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
     """Returns the frames at addresses (uint64, in any order)."""
@@ -50,9 +56,14 @@ def taken(found: Frames, which: Array) -> Frames:
     )
 
 
-def with_answers(others: Frames, which: Array, found: Frames) -> Frames:
-    """Returns the frames of all addresses: those that `which` (bool) names are in `found`, the others in `others`, in
-    order."""
+def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup) -> Frames:
+    """Returns the frames at addresses (uint64, in any order): those that `which` (bool) names are looked up by one, the
+    others by the other."""
+    if not which.any():
+        return others_by(addresses)
+    if which.all():
+        return by(addresses)
+    found, others = by(addresses[which]), others_by(addresses[~which])
     name, source = (
         np.concatenate((one, np.where(other < 0, other, other + np.int32(len(others.texts)))))
         for one, other in ((others.name, found.name), (others.source, found.source))

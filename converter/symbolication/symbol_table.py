@@ -5,7 +5,7 @@ do: the last of .init, _init, through .plt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from traceferry.common.errors import FormatError
 from traceferry.model import Array, distinct, index_of
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
-from traceferry.symbolication.one_by_one import with_answers
 from traceferry.symbolication.plt import stubs_of
 
 # Each with the texts of its names.
@@ -199,15 +198,6 @@ class SymbolTable:
             size,
             self.names(used),
         )
-
-
-def with_stubs(lookup: Callable[[Array], Frames], table: SymbolTable, addresses: Array) -> Frames:
-    """Returns the frames at addresses (uint64) by a look-up in symbols that know nothing of stubs; stubs are the
-    table's."""
-    are_stubs = table.are_stubs(addresses)
-    if not are_stubs.any():
-        return lookup(addresses)
-    return with_answers(lookup(addresses[~are_stubs]), are_stubs, table.lookup(addresses[are_stubs]))
 
 
 def _largest(values: Array, groups: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from traceferry.common.errors import FormatError
@@ -75,25 +75,19 @@ class Section:
         return len(self.bytes)
 
 
-@dataclass
 class Sections:
-    """texts: debug_str and debug_line_str, whose texts are decoded once; effort: what `spend` may still count."""
+    """held: by the names of SECTIONS; texts: debug_str and debug_line_str, whose texts are decoded once; effort: what
+    `spend` may still count."""
 
-    order: Order
-    info: Section
-    abbrev: Section
-    line: Section
-    ranges: Section
-    rnglists: Section
-    addr: Section
-    str_offsets: Section
-    texts: dict[str, Section]
-    effort: int = field(init=False)
-    _decoded: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        tables = (self.info, self.abbrev, self.line, self.ranges, self.rnglists, *self.texts.values())
-        self.effort = EFFORT * sum(map(len, tables))
+    def __init__(self, order: Order, held: dict[str, Section]) -> None:
+        self.order = order
+        self.info, self.abbrev, self.line = held["info"], held["abbrev"], held["line"]
+        self.ranges, self.rnglists, self.addr = held["ranges"], held["rnglists"], held["addr"]
+        self.str_offsets = held["str_offsets"]
+        self.texts = {"debug_str": held["str"], "debug_line_str": held["line_str"]}
+        # .debug_str_offsets does not count.
+        self.effort = EFFORT * (sum(map(len, held.values())) - len(self.str_offsets))
+        self._decoded: dict[tuple[str, int], str] = {}
 
     def spend(self, amount: int) -> None:
         """Counts work against what an undamaged file of this size can need. Raises FormatError when it is used up."""
@@ -117,8 +111,7 @@ def sections_of(binary: Binary) -> Sections | None:
     if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
         return None
     held = {name: _section(binary, name) for name in SECTIONS}
-    texts = {"debug_str": held.pop("str"), "debug_line_str": held.pop("line_str")}
-    return Sections("little" if binary.little_endian else "big", texts=texts, **held)
+    return Sections("little" if binary.little_endian else "big", held)
 
 
 def _section(binary: Binary, name: str) -> Section:

@@ -56,7 +56,8 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
     lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
     """
     text = code_ranges(binary)
-    found = list(debug_functions(binary, text, lost))
+    info = debug_info(binary, text, lost)
+    found = list(info.functions()) if info is not None else []
     symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
     found = with_linkage_names(found, symbols)
@@ -130,15 +131,14 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
 # ---------------------------------------------------------------- the debug information
 
 
-def debug_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Function]:
-    """Yields functions in the order of the units and their entries."""
+def debug_info(binary: Binary, text: Ranges, lost: Lost) -> DebugInfo | None:
+    """Returns None where there is none that can be read."""
     try:
         sections = sections_of(binary)
     except FormatError as error:
         lost(error)
-        return
-    if sections is not None:
-        yield from DebugInfo(sections, text, lost).functions()
+        return None
+    return DebugInfo(sections, text, lost) if sections is not None else None
 
 
 class Piece(NamedTuple):
@@ -166,6 +166,7 @@ class DebugInfo:
         self._offsets = [unit.offset for unit in self.units]
 
     def functions(self) -> Iterator[Function]:
+        """Yields functions in the order of the units and their entries."""
         for unit in self.units:
             for piece in self.code_of(unit):
                 function = self.function(piece)
