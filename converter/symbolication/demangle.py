@@ -86,12 +86,10 @@ class Demangler:
             report.note("names_kept_mangled", len(self.kept), where=where, detail=detail)
 
     def _learn_apart(self, names: list[str]) -> None:
-        waiting = []
+        waiting = [name for name in names if len(name) <= MAX_NAME]
         for name in names:
             if len(name) > MAX_NAME:
                 self._enter(name, "")
-            else:
-                waiting.append(name)
         while waiting and self._n_ends < MOST_ENDS:
             answers = _demangled_apart(waiting)
             for name, answer in zip(waiting, answers, strict=False):

@@ -220,20 +220,19 @@ class _Names:
 
     def lists_at(self, at: int) -> list[str]:
         """Returns directories and files of versions 2 to 4: both lists begin with 1; directory 0 is comp_dir."""
-        directories = [""]
-        name, at = text_at(self.coding.data, at)
+        data = self.coding.data
+        directories, files = [""], [""]
+        name, at = text_at(data, at)
         while name:
             directories.append(name)
-            name, at = text_at(self.coding.data, at)
-        files = [""]
-        name, at = text_at(self.coding.data, at)
+            name, at = text_at(data, at)
+        name, at = text_at(data, at)
         while name:
-            numbers = []
-            for _ in ("directory", "time", "size"):
-                number, at = uleb_at(self.coding.data, at)
-                numbers.append(number)
-            files.append(self._path(directories, numbers[0], name))
-            name, at = text_at(self.coding.data, at)
+            directory, at = uleb_at(data, at)
+            for _ in ("time", "size"):
+                _, at = uleb_at(data, at)
+            files.append(self._path(directories, directory, name))
+            name, at = text_at(data, at)
         return files
 
     def tables_at(self, at: int) -> list[str]:
