@@ -75,11 +75,11 @@ def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: s
     record."""
     rows = np.flatnonzero(samples.chain_n >= 2)
     last = samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1
-    rows = rows[samples.chain[last - 1] == USER_DEFERRED] if len(rows) else rows
-    if not len(rows):
+    is_waiting = samples.chain[last - 1] == USER_DEFERRED
+    if not is_waiting.any():
         return samples
-    cookie = samples.chain[samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1]
-    found = _next(samples.tid[rows], cookie, samples.ts[rows], deferred)
+    rows, last = rows[is_waiting], last[is_waiting]
+    found = _next(samples.tid[rows], samples.chain[last], samples.ts[rows], deferred)
     report.note("deferred_missing", int((found < 0).sum()), where=where)
     kernel, n_kernel, _ = before_user(samples, rows)
     n_user = np.where(found >= 0, deferred.n[found] + 1, 0) if len(deferred.n) else np.zeros(len(rows), np.int64)

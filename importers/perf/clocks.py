@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, rows_by_library
+from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name
 from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
 from traceferry.model import Array, Clock, ClockKind, TraceBuilder, containing_interval, rows_by_key
@@ -148,7 +148,7 @@ class _Evidence:
     def __init__(self, trace: TraceBuilder, recording: Recording) -> None:
         code, samples = trace.code_mappings["code"], recording.samples
         self._mappings, self._size = trace.code_mappings, trace.code["size"][code]
-        self._of_dump = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code]])
+        self._of_dump = code_by_dump(trace, code)
         self._samples = samples
         self._sampled = rows_by_key(np.where((samples.cpumode == USER_MODE) & (samples.ts > 0), samples.pid, NO_PID))
         self._first_exit: dict[int, int] = {}

@@ -14,7 +14,6 @@ from traceferry.importers.perf.events import Attrs, event_table, file_attrs, mak
 from traceferry.importers.perf.features import FeatureReader, read_build_id
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
-    PIPE_HEADER_SIZE,
     UPDATE_NAME,
     USER_TYPES_FROM,
     AttrType,
@@ -34,7 +33,6 @@ from traceferry.importers.perf.tracepoints import read_formats
 from traceferry.timeline.counter import Counter
 
 DATA_SIZE_AT = 48  # in the header
-RECORD_TYPES = {int(kind) for kind in RecordType}
 
 
 def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Recording:
@@ -47,9 +45,10 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
     samples = without_off_cpu(read_samples(stream, found.events, table, reader.problems), found.events, reader.problems)
+    is_directory = bool(extra) or Feature.DIR_FORMAT in header.features
     recording = Recording(
         byte_order="big" if header.big else "little",
-        mode="pipe" if header.pipe else _file_mode(header, extra),
+        mode="pipe" if header.pipe else "directory" if is_directory else "file",
         features=reader.features.features,
         events=found.events,
         samples=samples,
@@ -88,7 +87,11 @@ class Scan:
 
 def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Scan:
     header = read_header(data)
-    begin, end, unfinalized = data_section(data, header)
+    begin, end = min(header.data.offset, len(data)), len(data)
+    # The recorder writes the size when it ends; where it was killed, the rest is data.
+    unfinalized = not header.pipe and not header.data.size
+    if header.data.size:
+        end = header.data.end
     stream = open_stream(data, header, begin, end, extra)
     reader = UserRecords(stream, header)
     if not header.pipe:
@@ -105,21 +108,8 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     return Scan(header, stream, reader, events, unfinalized, max(0, end - len(data)))
 
 
-def data_section(data: memoryview, header: Header) -> tuple[int, int, bool]:
-    """Returns (begin, end, unfinalized): the recorder writes the size when it ends; where it was killed, the rest is
-    data."""
-    if header.pipe:
-        return PIPE_HEADER_SIZE, len(data), False
-    begin = min(header.data.offset, len(data))
-    return (begin, header.data.end, False) if header.data.size else (begin, len(data), True)
-
-
-def _file_mode(header: Header, extra: Sequence[tuple[str, memoryview]]) -> str:
-    return "directory" if extra or Feature.DIR_FORMAT in header.features else "file"
-
-
 def _unknown_records(stream: Stream) -> list[Problem]:
-    known = np.isin(stream.other_type, list(RECORD_TYPES))
+    known = np.isin(stream.other_type, list(RecordType))
     types, firsts, counts = np.unique(stream.other_type[~known], return_index=True, return_counts=True)
     at = stream.other_at[~known][firsts]
     return [
@@ -168,18 +158,15 @@ class UserRecords:
             case RecordType.HEADER_BUILD_ID:
                 read_build_id(self.features.features, fields, misc)
             case RecordType.EVENT_UPDATE:
-                self._update(fields)
+                update, number = fields.unpack("QQ")
+                if update == UPDATE_NAME:
+                    self.updated_names[number] = encodable(until_nul(fields.bytes(fields.left)))
             case RecordType.TIME_CONV:
                 shift, mult, zero = fields.u64s(3)
                 self.counter = Counter(shift, mult, zero)
             case RecordType.HEADER_FEATURE:
                 number = fields.u64()
                 self.features.read(number, fields.at, fields.end)
-
-    def _update(self, fields: Fields) -> None:
-        kind, number = fields.unpack("QQ")
-        if kind == UPDATE_NAME:
-            self.updated_names[number] = encodable(until_nul(fields.bytes(fields.left)))
 
     def read_tracing_data(self) -> None:
         """Reads the formats of the tracepoints that were recorded."""
@@ -198,6 +185,3 @@ USER_TYPES_READ = (
     RecordType.TIME_CONV, RecordType.HEADER_FEATURE,
 )  # fmt: skip
 assert min(USER_TYPES_READ) >= USER_TYPES_FROM
-
-
-__all__ = ["Event", "Recording", "read"]

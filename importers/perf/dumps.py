@@ -32,16 +32,11 @@ def dumps_by_program(recording: Recording, programs: Programs) -> dict[int, set[
     return found
 
 
-def rows_by_library(trace: TraceBuilder, lib: Array) -> dict[str, Array]:
-    """Returns the rows (int64, rising) of each library, by its name; of jitted code that is its dump. lib: of each
-    row."""
+def code_by_dump(trace: TraceBuilder, code: Array | slice = slice(None)) -> dict[str, Array]:
+    """Returns, by the name of the dump, the indices (int64, rising) of what it has among these rows of the trace's
+    code: a jitted symbol's library is its dump."""
     found: dict[str, Array] = {}
-    for number, rows in rows_by_key(lib).items():
+    for number, rows in rows_by_key(trace.symbols["lib"][trace.code["symbol"][code]]).items():
         name = trace.strings[int(trace.libs["name"][number])]
         found[name] = np.sort(np.concatenate((found[name], rows))) if name in found else rows
     return found
-
-
-def code_by_dump(trace: TraceBuilder) -> dict[str, Array]:
-    """Returns rows of the trace's code."""
-    return rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"]])

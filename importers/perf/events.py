@@ -131,8 +131,9 @@ def _modifiers(attr: Attr) -> str:
 
 @dataclass(frozen=True)
 class EventTable:
-    """The events as records refer to them: layouts of LAYOUT, ids uint64 rising and id_events int32; id_at,
-    id_before_end: where records have their id, -1 nowhere, and whether there is a sample_id at all, as the first event
+    """The events as records refer to them: layouts of LAYOUT, ids uint64 rising and id_events int32; id_at:
+    the offset of the id in a sample, behind the header; id_before_end: how many bytes before the end of another record
+    it is; -1: nowhere; and whether there is a sample_id at all, as the first event
     says."""
 
     layouts: Array
@@ -144,19 +145,14 @@ class EventTable:
 
 
 def make_events(attrs: Attrs, features: Features, updated_names: dict[int, str]) -> list[Event]:
-    return [_event(nth, attr, ids, features, updated_names) for nth, (attr, ids) in enumerate(attrs)]
-
-
-def _event(nth: int, attr: Attr, ids: tuple[int, ...], features: Features, updated_names: dict[int, str]) -> Event:
-    named = next((names[i] for names in (updated_names, features.names_of_ids) for i in ids if i in names), "")
-    return Event(
-        index=nth,
-        name=named or features.names_of_indexes.get(nth, "") or default_name(attr, features),
-        attr=attr,
-        sample_type=SampleType(attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1)),
-        ids=ids,
-        tracepoint=features.formats.get(attr.config) if attr.type == AttrType.TRACEPOINT else None,
-    )
+    events: list[Event] = []
+    for nth, (attr, ids) in enumerate(attrs):
+        named = next((names[i] for names in (updated_names, features.names_of_ids) for i in ids if i in names), "")
+        name = named or features.names_of_indexes.get(nth, "") or default_name(attr, features)
+        sample_type = SampleType(attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1))
+        tracepoint = features.formats.get(attr.config) if attr.type == AttrType.TRACEPOINT else None
+        events.append(Event(nth, name, attr, sample_type, ids, tracepoint))
+    return events
 
 
 def event_table(events: list[Event]) -> EventTable:
@@ -167,12 +163,13 @@ def event_table(events: list[Event]) -> EventTable:
     ids = np.array(list(event_of_id), np.uint64)
     order = np.argsort(ids)
     first = events[0].sample_type
+    word = next((word for word in (SampleType.IDENTIFIER, SampleType.ID) if word in first), None)
     return EventTable(
         np.array([_layout(event) for event in events], LAYOUT),
         ids[order],
         np.array(list(event_of_id.values()), np.int32)[order],
-        id_at(first),
-        id_before_end(first),
+        -1 if word is None else words_size(first, SAMPLE_WORDS[: SAMPLE_WORDS.index(word)]),
+        -1 if word is None else words_size(first, SAMPLE_ID_WORDS[SAMPLE_ID_WORDS.index(word) :]),
         "sample_id_all" in events[0].attr.flags,
     )
 
@@ -199,21 +196,3 @@ def words_size(sample_type: SampleType, words: tuple[SampleType, ...]) -> int:
 
 def sample_id_size(event: Event) -> int:
     return words_size(event.sample_type, SAMPLE_ID_WORDS) if "sample_id_all" in event.attr.flags else 0
-
-
-def id_at(sample_type: SampleType) -> int:
-    """Returns the offset of the id in a sample, behind the header; -1 if it has none."""
-    if SampleType.IDENTIFIER in sample_type:
-        return 0
-    if SampleType.ID not in sample_type:
-        return -1
-    return words_size(sample_type, SAMPLE_WORDS[: SAMPLE_WORDS.index(SampleType.ID)])
-
-
-def id_before_end(sample_type: SampleType) -> int:
-    """Returns how many bytes before the end of another record the id is; -1: nowhere."""
-    if SampleType.IDENTIFIER in sample_type:
-        return 8
-    if SampleType.ID not in sample_type:
-        return -1
-    return words_size(sample_type, SAMPLE_ID_WORDS[SAMPLE_ID_WORDS.index(SampleType.ID) :])

@@ -75,8 +75,10 @@ def until_nul(text: bytes) -> str:
     return text.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def words_at(data: Array, at: Array, order: str) -> Array:
-    """Returns the int64 at each of these offsets, "<" or ">" of uint8; eight bytes of each are there."""
-    every = np.ndarray((max(len(data) - 7, 0),), f"{order}i8", data, strides=(1,))
-    words: Array = every[at].astype(np.int64)
-    return words
+def numbers_at(data: Array, at: Array, dtype: str) -> Array:
+    """Returns the number at each of these offsets of uint8, in the machine's byte order. dtype: as it is in the data,
+    "<i4" for example; all its bytes must be there."""
+    kind = np.dtype(dtype)
+    every = np.ndarray((max(len(data) - kind.itemsize + 1, 0),), kind, data, strides=(1,))
+    numbers: Array = every[at].astype(kind.newbyteorder("="))
+    return numbers

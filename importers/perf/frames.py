@@ -23,19 +23,11 @@ NAMES_ALONE = producer_of([])
 Frames = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class FramesOf:
-    """The frames of row nth of an `AddressResolution` are frames[first[nth]:first[nth + 1]], the outermost first.
-    first: int64 [n + 1]; frames: int32, rows of the trace's frames."""
-
-    first: Array
-    frames: Array
-
-
 def frames_of(
     resolution: AddressResolution, maps: Sequence[Mmap], natives: Natives, trace: TraceBuilder, max_frames: int
-) -> FramesOf:
-    """Returns at most max_frames of each row, the outermost ones."""
+) -> tuple[Array, Array]:
+    """Returns (first, frames): those of row nth of an `AddressResolution` are frames[first[nth]:first[nth + 1]], the
+    outermost first, of which there are at most max_frames. int64 [n + 1]; int32, rows of the trace's frames."""
     columns = (resolution.kind, resolution.owner, resolution.offset)
     order = np.lexsort((resolution.rank, *columns[::-1]))
     sorted_columns = [column[order] for column in columns]
@@ -55,7 +47,7 @@ def frames_of(
     flat = np.array([frame for frames in made for frame in frames[:max_frames]], np.int32)
     begin = np.cumsum(count) - count
     first = np.concatenate(([0], np.cumsum(count[row])))
-    return FramesOf(first, flat[np.arange(first[-1]) + np.repeat(begin[row] - first[:-1], count[row])])
+    return first, flat[np.arange(first[-1]) + np.repeat(begin[row] - first[:-1], count[row])]
 
 
 @dataclass

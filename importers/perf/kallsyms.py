@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traceferry.importers.perf.fields import words_at
+from traceferry.importers.perf.fields import numbers_at
 from traceferry.model import Array
 from traceferry.symbolication.build_id import build_id_in
 
@@ -120,7 +120,7 @@ def _hex(data: Array, at: Array, width: int) -> Array:
 
 def _eight_digits(data: Array, at: Array) -> Array:
     """Digits are the low four bits of 0 to 9, and 9 more than these of a to f, which have 0x40."""
-    text = words_at(data, at, ">").view(np.uint64)
+    text = numbers_at(data, at, ">u8")
     low, ones, nine = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101), np.uint64(9)
     value = (text & low) + (text >> np.uint64(6) & ones) * nine
     for bits, mask in ((4, 0x00FF00FF00FF00FF), (8, 0x0000FFFF0000FFFF), (16, 0xFFFFFFFF)):

@@ -40,10 +40,10 @@ def event_markers(
         fields = _fields(event)
         name = _unique_name(event, recording.events)
         marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), category=_category(event))
-        columns: dict[str, Any] = {"ts": recording.samples.ts[mine] + offset_ns, "stack": stack[mine]}
-        columns |= {"cpu": recording.samples.cpu[mine]}
+        samples = recording.samples
+        columns: dict[str, Any] = {"ts": samples.ts[mine] + offset_ns, "stack": stack[mine], "cpu": samples.cpu[mine]}
         if event.tracepoint is None:
-            columns |= {"period": recording.samples.period[mine], "addr": recording.samples.addr[mine]}
+            columns |= {"period": samples.period[mine], "addr": samples.addr[mine]}
         else:
             columns |= _decoded(recording, event, mine)
         markers[marker_type] = Table(marker_type.spec, columns)

@@ -67,7 +67,7 @@ def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) 
         at = stream.other_at[stream.other_type == kind]
         if len(at):
             yield Problem("records_not_read", len(at), int(at[0]), what)
-    counts = np.bincount(samples.event, minlength=len(events)).tolist() if len(samples) else [0] * len(events)
+    counts = np.bincount(samples.event, minlength=len(events)).tolist()
     of_lbr = sum(count for event, count in zip(events, counts, strict=True) if _has_lbr_stacks(event))
     if of_lbr:
         yield Problem("lbr_not_read", of_lbr)

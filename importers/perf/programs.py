@@ -92,13 +92,9 @@ class Programs:
         self._pids = np.array(self.pids, np.int64)
         self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])[:-1]
 
-    def of(self, pid: int) -> Sequence[Program]:
-        """Returns the programs of a process, by time."""
-        return self._of_pid.get(pid, ())
-
     def at(self, pid: int, ts: int) -> Program | None:
         """Returns what the process ran at a time on the recording's clock; before its first program began, that one."""
-        programs = self.of(pid)
+        programs = self._of_pid.get(pid, ())
         nth = bisect_right(programs, ts, key=lambda program: program.start) - 1
         return programs[max(nth, 0)] if programs else None
 

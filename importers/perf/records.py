@@ -37,16 +37,6 @@ MIDDLE_WORDS = (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, SampleType.DATA_SR
 LAST_WORDS = (SampleType.PHYS_ADDR, SampleType.CGROUP, SampleType.DATA_PAGE_SIZE, SampleType.CODE_PAGE_SIZE)
 
 
-def describe_header(header: Header) -> str:
-    kind = "perf_pipe_file_header" if header.pipe else "perf_file_header"
-    order = "big" if header.big else "little"
-    text = f"{0:#010x}  {kind} {order}-endian size={header.size}"
-    if not header.pipe:
-        features = " ".join(feature_name(number) for number in header.features)
-        text += f" attr_size={header.attr_size} attrs={tuple(header.attrs)} data={tuple(header.data)} {features}"
-    return text
-
-
 def records(
     data: memoryview,
     offset: int,
@@ -192,8 +182,7 @@ def _read_values(fields: Fields, read_format: ReadFormat) -> str:
     n_times = (ReadFormat.TOTAL_TIME_ENABLED in read_format) + (ReadFormat.TOTAL_TIME_RUNNING in read_format)
     n_each = 1 + (ReadFormat.ID in read_format) + (ReadFormat.LOST in read_format)
     if ReadFormat.GROUP not in read_format:
-        first, *rest = fields.u64s(n_times + n_each)
-        return "/".join(map(str, [first, *rest]))
+        return "/".join(map(str, fields.u64s(n_times + n_each)))
     nr = fields.u64()
     times = fields.u64s(n_times)
     values = fields.u64s(_checked(fields, nr, 8 * n_each) * n_each)

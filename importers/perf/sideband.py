@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from traceferry.importers.perf.events import EventTable
-from traceferry.importers.perf.fields import until_nul
+from traceferry.importers.perf.fields import numbers_at, until_nul
 from traceferry.importers.perf.layout import (
     BUILD_ID_SIZE,
     KSYMBOL_UNREGISTER,
@@ -44,7 +44,8 @@ from traceferry.model import Array, index_of
 
 KERNEL_CPUMODES = (1, 4)
 TIMES_END = 1 << 62
-PIECE = 1 << 16
+# Reads the numbers at many offsets of a stream, all of which must be there: of the kind u2, i4 or u8.
+Reader = Callable[[Array, str], Array]
 
 
 @dataclass
@@ -99,7 +100,7 @@ def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> No
 
 def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems: list[Problem]) -> Others:
     """stream.other_at says that the records are whole."""
-    read = Reader(stream)
+    read = _reader(stream)
     n, no = len(at), np.full(len(at), -1, np.int32)
     end = at + read(at + 6, "u2").astype(np.int64)
     event = _event_of_records(table, read, at, end)
@@ -129,21 +130,9 @@ def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems
     return rows.take(rows.body_end >= 0)
 
 
-class Reader:
-    """Reads numbers at many offsets of a stream, all of which must be there."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._bytes = np.frombuffer(stream.data, np.uint8)
-        self._order = ">" if stream.big else "<"
-
-    def __call__(self, at: Array, dtype: str) -> Array:
-        """dtype: u2, i4 or u8."""
-        out = np.empty(len(at), dtype)
-        digits = np.arange(int(dtype[1:]))
-        for begin in range(0, len(at), PIECE):
-            part = slice(begin, begin + PIECE)
-            out[part] = self._bytes[at[part, None] + digits].view(self._order + dtype)[:, 0]
-        return out
+def _reader(stream: Stream) -> Reader:
+    data, order = np.frombuffer(stream.data, np.uint8), ">" if stream.big else "<"
+    return lambda at, kind: numbers_at(data, at, order + kind)
 
 
 def _event_of_records(table: EventTable, read: Reader, at: Array, end: Array) -> Array:
@@ -187,7 +176,7 @@ def _switches(rows: Others) -> Switches:
 
 def _deferred(stream: Stream, rows: Others, problems: list[Problem]) -> Deferred:
     """u64 cookie, nr; u64 ips[nr]"""
-    read, of_type = Reader(stream), rows.type == RecordType.CALLCHAIN_DEFERRED
+    read, of_type = _reader(stream), rows.type == RecordType.CALLCHAIN_DEFERRED
     size = rows.body_end - rows.at - RECORD_HEADER_SIZE - 16
     chosen = np.flatnonzero(of_type & (size >= 0))
     n = read(rows.at[chosen] + 16, "u8")

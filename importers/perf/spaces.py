@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.importers.perf.clocks import clock_of
-from traceferry.importers.perf.dumps import NO_ROWS, dump_name, dumps_by_program, rows_by_library
+from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, dumps_by_program
 from traceferry.importers.perf.map_files import MapFile, MapFiles, read_map_file
 from traceferry.importers.perf.mappings import TOP, content_of, files_held
 from traceferry.importers.perf.natives import Natives, is_kernel
@@ -103,7 +103,7 @@ def resolve_addresses(
             continue
         asked = addresses[keys]
         regions = memory.regions(space, asked)
-        libraries.append((n_rows, memory.n_libraries))
+        libraries.append((n_rows, len(memory.natives.libraries)))
         versions, n_without = resolved_intervals(regions, asked, first_ts[keys], last_ts[keys], budget)
         n_left_out += n_without
         n_rows += len(versions.key)
@@ -149,7 +149,7 @@ class Memory:
         self.names: list[Listed] = []
         self._recording = recording
         self._trace = trace
-        self._natives = natives
+        self.natives = natives
         self.offset_ns = offset_ns
         # Else what is loaded into a file's memory may seem to be older than the mapping.
         self._is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
@@ -173,7 +173,10 @@ class Memory:
         if space == KERNEL_SPACE:
             return self._kernel(addresses)
         program = self.programs.all[space - FIRST_PROGRAM]
-        code = [self._jitted(program, rows, forked) for rows, forked in self._code_of(program)]
+        # A fork's child has the code that its parent compiled.
+        owners = self.programs.ancestors(program, MAX_ANCESTORS)
+        loaded = [(self.code_mappings_of(owner), forked) for owner, forked in owners]
+        code = [self._jitted(program, rows, forked) for rows, forked in loaded if len(rows)]
         mapped = self._mapped(program)
         files = self._named(mapped.files, mapped.file_maps, program, addresses)
         if not code:
@@ -182,10 +185,6 @@ class Memory:
         if self._is_one_clock:
             code = [ended_by(part, files, mapped.since) for part in code]
         return joined([files, self._listed(program), *code])
-
-    @property
-    def n_libraries(self) -> int:
-        return len(self._natives.libraries)
 
     def ending(self, name: str) -> int:
         """Returns the address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
@@ -221,7 +220,7 @@ class Memory:
             for one in mapped
         ])  # fmt: skip
         for nth in _holding(regions, addresses):
-            self._natives.library_of(mapped[nth])
+            self.natives.library_of(mapped[nth])
         gone: dict[int, int] = {}
         programs: list[tuple[int, ...]] = []
         for symbol in reversed(self._recording.ksymbols):
@@ -256,7 +255,10 @@ class Memory:
 
     def _mapped_of(self, maps: Sequence[Mmap], is_first: bool) -> _Mapped:
         """is_first: whether the memory was there before the recording."""
-        maps, objects = _parted(maps)
+        is_object = [JITTED_OBJECT.fullmatch(one.path.rpartition("/")[2]) is not None for one in maps]
+        objects = [one for one, put in zip(maps, is_object, strict=True) if put]
+        # A process that forks passes all of its mappings on: these are as many as mappings and processes multiplied.
+        maps = [one for one, put in zip(maps, is_object, strict=True) if not put]
         held_by = files_held(maps, is_first)
         files = regions_of([
             (one.begin, one.end, self._traced(one.start), self._traced(one.until), MAPPED, NOTHING, 0,
@@ -273,10 +275,10 @@ class Memory:
 
     def _named(self, regions: Regions, maps: Sequence[Mmap], program: Program, addresses: Array) -> Regions:
         """Returns the regions while the program runs; those that hold an address with their libraries."""
-        until = np.minimum(regions.until, self._until(program))
+        until = np.minimum(regions.until, self._traced(program.until))
         regions = regions._replace(until=until, kind=regions.kind.copy(), owner=regions.owner.copy())
         for nth in _holding(regions, addresses):
-            library = self._natives.library_of(maps[nth])
+            library = self.natives.library_of(maps[nth])
             regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
         return regions
 
@@ -338,19 +340,7 @@ class Memory:
         key = next(((owner.number, len(part)) for owner, part in parts if part), (program.number, 0))
         return [mapped for _, part in reversed(parts) for mapped in part], key
 
-    def _until(self, program: Program) -> int:
-        """Returns when a program ends, on the trace's clock."""
-        return self._traced(program.until)
-
     # ------------------------------------------------------------ what was compiled
-
-    def _code_of(self, program: Program) -> Iterator[tuple[Array, int]]:
-        """Yields (rows of the trace's code mappings, until when they are of a parent): a fork's child has the code
-        that its parent compiled."""
-        for owner, forked in self.programs.ancestors(program, MAX_ANCESTORS):
-            rows = self.code_mappings_of(owner)
-            if len(rows):
-                yield rows, forked
 
     def code_mappings_of(self, program: Program) -> Array:
         """Returns rows of the trace's code mappings: of the dumps that the program mapped, and of those of its process
@@ -373,7 +363,7 @@ class Memory:
             return {}, {}
         mapped = {name for names in self._dumps_of.values() for name in names}
         sized = np.flatnonzero(trace.code["size"][code] > 0)
-        rows = rows_by_library(trace, trace.symbols["lib"][trace.code["symbol"][code[sized]]])
+        rows = code_by_dump(trace, code[sized])
         by_dump = {name: sized[of_dump] for name, of_dump in rows.items()}
         free = np.sort(np.concatenate([NO_ROWS, *(of for name, of in by_dump.items() if name not in mapped)]))
         pid = trace.code["pid"][code[free]]
@@ -393,21 +383,11 @@ class Memory:
             zero = self.offset_ns
             keep = (start <= forked + zero) & (forked + zero < until)
             until = np.full(len(rows), NEVER)
-        until = np.minimum(until, self._until(program))
+        until = np.minimum(until, self._traced(program.until))
         n = len(rows)
         layer, kind = np.full(n, JITTED, np.int8), np.full(n, OF_CODE, np.int8)
         owners = mappings["code"].astype(np.int64)
         return Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
-
-
-def _parted(maps: Sequence[Mmap]) -> tuple[list[Mmap], list[Mmap]]:
-    """Returns (mappings, what `perf inject --jit` put over them)"""
-    # A process that forks passes all of its mappings on: these are as many as mappings and processes multiplied.
-    is_object = [JITTED_OBJECT.fullmatch(one.path.rpartition("/")[2]) is not None for one in maps]
-    return (
-        [one for one, put in zip(maps, is_object, strict=True) if not put],
-        [one for one, put in zip(maps, is_object, strict=True) if put],
-    )
 
 
 def _holding(regions: Regions, addresses: Array) -> list[int]:

@@ -50,10 +50,10 @@ def stacks_of(
         np.ascontiguousarray(samples.ts + offset_ns, np.int64),
     )
     found = resolve_addresses(paths.spaces, paths.addresses, paths.first_ts, paths.last_ts, memory)
-    frames = frames_of(found, maps, natives, trace, MAX_FRAMES)
+    first_frame, frames = frames_of(found, maps, natives, trace, MAX_FRAMES)
     first_version = np.searchsorted(found.key, np.arange(len(paths.spaces) + 1))
     is_unknown, is_late = (found.kind == NOTHING).view(np.uint8), found.is_late.view(np.uint8)
-    composer = StackComposer(first_version, found.start, frames.first, frames.frames, is_unknown, is_late, MAX_FRAMES)
+    composer = StackComposer(first_version, found.start, first_frame, frames, is_unknown, is_late, MAX_FRAMES)
     before = trace.stacks
     stack = composer.compose(paths, before["prefix"], before["frame"])
     trace.stacks.extend(prefix=composer.prefix[len(before) :].copy(), frame=composer.frame[len(before) :].copy())

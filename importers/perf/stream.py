@@ -95,7 +95,12 @@ def _scan(stream: Stream, span: Span) -> None:
     stream.other_at = _joined(stream.other_at, scanner.other_at)
     stream.other_type = _joined(stream.other_type, scanner.other_type)
     stream.sample_bytes += scanner.sample_bytes
-    _note_end(stream, span, scanner)
+    at, left = scanner.position, span.end - scanner.position
+    if scanner.is_bad:
+        detail = f"{span.name}: a record smaller than its header; {left} bytes are not read"
+        stream.problems.append(Problem("bad_record", 1, at, detail))
+    elif scanner.is_cut:
+        stream.problems.append(Problem("truncated", 1, at, f"{span.name}: the last record of {left} bytes"))
 
 
 def has_payloads(n_samples: int, n_bytes: int) -> bool:
@@ -105,15 +110,6 @@ def has_payloads(n_samples: int, n_bytes: int) -> bool:
 
 def _joined(one: Array, other: Array) -> Array:
     return np.concatenate([one, other]) if len(one) else other
-
-
-def _note_end(stream: Stream, span: Span, scanner: RecordScanner) -> None:
-    at, left = scanner.position, span.end - scanner.position
-    if scanner.is_bad:
-        detail = f"{span.name}: a record smaller than its header; {left} bytes are not read"
-        stream.problems.append(Problem("bad_record", 1, at, detail))
-    elif scanner.is_cut:
-        stream.problems.append(Problem("truncated", 1, at, f"{span.name}: the last record of {left} bytes"))
 
 
 # ---------------------------------------------------------------- compression
