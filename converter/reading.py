@@ -20,7 +20,7 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How recordings are read, and what of them is kept.
+    """Options for reading recordings, and for what of them is kept.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class ImportContext:
-    """What an importer is given beside its files. options: the user's; symbols: files that name functions; folders:
-    where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without links;
-    limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose times are
-    such; find_symbols: asked for symbols that no file of the user's has."""
+    """The facts that an importer is given beside its files. options: the user's; symbols: files that name functions;
+    folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without
+    links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
+    times are such; find_symbols: asked for symbols that no file of the user's has."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
@@ -100,7 +100,7 @@ class Reading(Protocol):
 
     @property
     def counter(self) -> Counter | None:
-        """How to convert the processor's counter into ns, where these files tell."""
+        """The conversion of the processor's counter into ns, where these files tell."""
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -37,6 +38,25 @@ def test_nothing_refers_to_what_a_clone_has_not() -> None:
     folders = ("converter", "importers", "exporters", "tests", "benchmarks", "fuzz")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts]
     assert [str(p) for p in paths if p != Path(__file__) and absent.search(p.read_text(encoding="utf-8"))] == []
+
+
+# What no docstring begins with: whoever reads its first words knows what is returned or done.
+NO_BEGINNING = re.compile(
+    "(as|at|before|beside|between|by|for|from|how|in|into|of|on|that|to|what|when|where|which|whose|with|without)\\b",
+    re.I,
+)
+
+
+@pytest.mark.parametrize("folder", ["converter", "importers", "exporters"])
+def test_docstrings_begin_with_what_is_returned_or_done(folder: str) -> None:
+    documented = (ast.ClassDef, ast.FunctionDef)
+    begun = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, documented) and (text := ast.get_docstring(node) or "") and NO_BEGINNING.match(text)
+    ]
+    assert begun == []
 
 
 @pytest.mark.parametrize("name", sorted({*traceferry.__all__} - {"__version__"}))

@@ -23,7 +23,7 @@ PIECE = 1 << 17
 
 @dataclass(frozen=True)
 class Limit:
-    """How much one input may decompress to: `size` bytes, and `ratio` times its compressed size or `FREE` bytes,
+    """A limit of what one input may decompress to: `size` bytes, and `ratio` times its compressed size or `FREE` bytes,
     whichever is more; ratio None: any."""
 
     size: int = 16 << 30
@@ -46,7 +46,7 @@ def limit_of(size: int | None) -> Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How decompression ended: damage, limited: as text, "" if it did not end that way."""
+    """The end of a decompression: damage, limited: as text, "" if it did not end that way."""
 
     damage: str = ""
     limited: str = ""

@@ -67,7 +67,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def _open(path: str, report: Report, at_most: int, beside: str | None) -> BinaryIO | None:
-    """beside: None where the owner does not matter."""
+    """Opens the file. beside: None where the owner does not matter."""
     try:
         file = _checked(path, at_most, beside)
     except (_RefusedError, NotRegularError, PermissionError) as error:

@@ -85,7 +85,7 @@ def growth(trace: Trace, before: HeapGraph, after: HeapGraph) -> list[ClassGrowt
 
 
 class LiveSite(NamedTuple):
-    """What one place allocated that lives. stack: of the trace, without the class at its leaf; -1 is none."""
+    """The living objects that one place allocated. stack: of the trace, without the class at its leaf; -1 is none."""
 
     stack: int
     class_name: str

@@ -307,9 +307,9 @@ MARKER_COLORS: dict[MarkerCategory, str] = {
 
 
 class MarkerType(NamedTuple):
-    """What an importer declares of its own events. label: a template for a short text, fields in braces;
-    group_by: the fields by whose values `info` counts them; category: what they are about; named_by, colored_by: the
-    fields that name an event, and that choose its colour, in a viewer that shows only names."""
+    """A kind of events, as an importer declares it. label: a template for a short text, fields in braces; group_by: the
+    fields by whose values `info` counts them; category: what they are about; named_by, colored_by: the fields that name
+    an event, and that choose its colour, in a viewer that shows only names."""
 
     name: str
     doc: str

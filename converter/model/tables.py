@@ -46,9 +46,9 @@ class Table:
             column.flags.writeable = False
 
     def totals(self) -> Array | None:
-        """For a consumer that only adds rows up, where they are known without making these; None: they are not. int64,
-        of calls rows of func, enters, ns in outermost calls, ns on top; of allocations rows of class_name, stack, bytes
-        allocated and freed, objects allocated and freed."""
+        """The sums of all rows, for a consumer that only adds them up, where they are known without making these; None:
+        they are not. int64, of calls rows of func, enters, ns in outermost calls, ns on top; of allocations rows of
+        class_name, stack, bytes allocated and freed, objects allocated and freed."""
         return None
 
     def take(self, rows: Array | slice) -> Table:

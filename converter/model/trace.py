@@ -43,8 +43,8 @@ class Clock(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """What the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as "ns",
-    "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
+    """The event that the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as
+    "ns", "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
 
     event: str
     unit: str
@@ -220,7 +220,7 @@ class CodeReader(Protocol):
 
 
 class NativeFunction(NamedTuple):
-    """What runs at an address of a library. frames: (name, source, line), the outermost first, "" and 0 are unknown;
+    """The code at an address of a library. frames: (name, source, line), the outermost first, "" and 0 are unknown;
     start: of the outermost function, relative to the library's start; size: in bytes, 0 is unknown."""
 
     frames: tuple[tuple[str, str, int], ...]

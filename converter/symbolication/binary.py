@@ -264,8 +264,9 @@ class Binary:
 
     @cached_property
     def symcache(self) -> Any:
-        """What symbolic makes of the symbols and the debug information, None where these are unreadable. Its addresses
-        are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not installed."""
+        """The table that symbolic makes of the symbols and the debug information, None where these are unreadable. Its
+        addresses are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not
+        installed."""
         if not self._can_be_decompressed():
             return None
         from cffi import FFI

@@ -24,8 +24,8 @@ SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
 
 
 class Identified(Protocol):
-    """What symbols are chosen by: a Symbols, or what is known of its file. name: of the file, without folders;
-    build_id: in lower-case hex, "" is unknown."""
+    """The facts by which symbols are chosen: a Symbols, or what is known of its file. name: of the file, without
+    folders; build_id: in lower-case hex, "" is unknown."""
 
     @property
     def path(self) -> str: ...

@@ -24,7 +24,7 @@ class CodeObject(NamedTuple):
 
 
 class FirstMapping(NamedTuple):
-    """Where a code object lay first: its bytes are those of that mapping. pid: of its process; ts: from when on."""
+    """The first place of a code object: its bytes are those of that mapping. pid: of its process; ts: from when on."""
 
     address: int
     pid: int

@@ -43,8 +43,9 @@ ADRP_X16, LDR_X17, BTI_C = (0x9F00001F, 0x90000010), (0xFFC003FF, 0xF9400211), (
 
 
 class Relocations(NamedTuple):
-    """What fills slots, by the slot's address: slot, resolver: uint64 (resolver: that of an indirect function, 0 for
-    others); table: int8, the number of the symbol's table among those given; symbol: int64, its number there."""
+    """The relocations that fill slots, by the slot's address: slot, resolver: uint64 (resolver: that of an indirect
+    function, 0 for others); table: int8, the number of the symbol's table among those given; symbol: int64, its number
+    there."""
 
     slot: Array
     resolver: Array
@@ -53,7 +54,7 @@ class Relocations(NamedTuple):
 
 
 class Stubs(NamedTuple):
-    """By address. start, end: uint64; the others say what a stub jumps to, as in `Relocations`."""
+    """Stubs by address. start, end: uint64; the others say what a stub jumps to, as in `Relocations`."""
 
     start: Array
     end: Array

@@ -93,7 +93,7 @@ def _unescaped(part: str) -> str:
 
 
 class _Size:
-    """How much text a name of the v0 mangling stands for at most, found without making it."""
+    """The length of the text that a name of the v0 mangling stands for at most, found without making it."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -35,8 +35,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problems:
-    """What is damaged in a section. n_bad: records that cannot be read; is_cut: a record's length was wrong, and the
-    rest of the section is not read."""
+    """The damage of a section. n_bad: records that cannot be read; is_cut: a record's length was wrong, and the rest of
+    the section is not read."""
 
     n_bad: int
     is_cut: bool

@@ -29,8 +29,8 @@ LIVE = Measure("bytes not freed", "bytes", is_timed=False)
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of the recording the page shows. nodes: call paths; buckets: parts of the time; rows: of each ranked
-    table; counters: of each process; source_bytes: of the texts of sources."""
+    """The amount of detail that the page shows of a recording. nodes: call paths; buckets: parts of the time; rows: of
+    each ranked table; counters: of each process; source_bytes: of the texts of sources."""
 
     nodes: int
     buckets: int
@@ -56,7 +56,7 @@ DETAILS = tuple(
 
 
 class PageData:
-    """What was added up of a trace."""
+    """The sums of a trace that a page shows."""
 
     def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
         self._trace = trace
@@ -225,7 +225,7 @@ def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:
 
 
 class _Lines:
-    """What the lines of sources with text have, by measure: of themselves, and with what they call."""
+    """The amounts of the lines of sources with text, by measure: of themselves, and with what they call."""
 
     def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
         self._trace = trace

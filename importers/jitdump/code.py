@@ -22,7 +22,8 @@ NO_COLOR = "grey"
 
 
 class Base(NamedTuple):
-    """What all frames of a code object share: rows of funcs, categories and tiers; source: the function's own."""
+    """The facts that all frames of a code object share: rows of funcs, categories and tiers; source: the function's
+    own."""
 
     func: int
     category: int

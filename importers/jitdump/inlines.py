@@ -27,7 +27,7 @@ class Function(NamedTuple):
 
 
 class SourceLocation(NamedTuple):
-    """Where a function runs. file "", line 0 and column 0 are unknown; both count from 1."""
+    """The place in a source where a function runs. file "", line 0 and column 0 are unknown; both count from 1."""
 
     function: Function
     file: str

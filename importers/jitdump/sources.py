@@ -17,8 +17,8 @@ from traceferry.model import TraceBuilder
 
 @dataclass
 class _Read:
-    """What was read from disk for one trace. rows: the source of each path; paths: of the files, in their order;
-    n_characters: of all of them."""
+    """The sources that were read from disk for one trace. rows: the source of each path; paths: of the files, in their
+    order; n_characters: of all of them."""
 
     rows: dict[str, int]
     paths: dict[str, None] = field(default_factory=dict)

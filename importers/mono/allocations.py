@@ -24,8 +24,8 @@ KEPT = 1 << 23
 
 
 class ClassSites(NodeTable):
-    """Where allocated and of which type: pairs of a stack and the number of a type, numbered. All of a log are known
-    when it is loaded."""
+    """Sites and types of allocations: pairs of a stack and the number of a type, numbered. All of a log are known when
+    it is loaded."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames

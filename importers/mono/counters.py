@@ -72,8 +72,8 @@ def _described(log: Log) -> dict[int, _Description]:
 
 
 def _times(log: Log, rows: Array) -> Array:
-    """Before version 13 an event says how many ms it is after the first one, and is never before the events in front of
-    it; int64 on the event clock."""
+    """Returns int64 on the event clock. Before version 13 an event says how many ms it is after the first one, and is
+    never before the events in front of it."""
     ts: Array = log.records.ts[rows]
     if log.layout.events >= 13 or len(rows) == 0:
         return ts

@@ -137,7 +137,7 @@ class Log:
         return bytes(data[at : at + nul]).decode("utf-8", "replace")
 
     def texts(self, rows: Array, name: str = "name") -> list[str]:
-        """That field of records; "" where they have none."""
+        """Returns that field of records; "" where they have none."""
         return [self.text(at) for at in self.records[name][rows].tolist()]
 
     def pieces(self, rows: Array, *kinds: Event) -> Iterator[Records]:

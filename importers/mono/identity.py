@@ -125,8 +125,9 @@ def _steps(log: Log, shots: Sequence[Shot]) -> list[_Step]:
 
 
 class _Part(NamedTuple):
-    """What a thread allocated (address, size, pair) or moved (uint64 rows of ts, old and new address) up to a step,
-    which is a row of the steps, and after the one before. given: takes the objects' numbers in ranges; None: moves."""
+    """The objects that a thread allocated (address, size, pair) or moved (uint64 rows of ts, old and new address) up to
+    a step, which is a row of the steps, and after the one before. given: takes the objects' numbers in ranges; None:
+    moves."""
 
     step: int
     address: Array = NONE

@@ -42,8 +42,8 @@ def to_trace(logs: Sequence[Log], trace: model.TraceBuilder) -> None:
 
 
 class _Process:
-    """What is known of all threads of a log together. span: its first and last time on the event clock; shift_ns: what
-    that is moved by, onto the trace's."""
+    """The facts of all threads of a log together. span: its first and last time on the event clock; shift_ns: what that
+    is moved by, onto the trace's."""
 
     def __init__(self, trace: model.TraceBuilder, log: Log) -> None:
         self.trace, self.log = trace, log

@@ -73,7 +73,7 @@ def _read(records: Records, frames: Frames, places: Places) -> tuple[Array, ...]
 
 
 class Places:
-    """What lies at addresses: the methods that were jitted, and native code."""
+    """The code at addresses: the methods that were jitted, and native code."""
 
     def __init__(self, log: Log, frames: Frames) -> None:
         records, rows = log.records, frames.code

@@ -31,8 +31,8 @@ END_OF_TIME = (1 << 63) - 1
 
 
 class Shot(NamedTuple):
-    """Where a heap shot is. buffers: the rows of the buffers it is in; first_at, last_at: the offsets between which its
-    events are; start_ts, end_ts: on the event clock."""
+    """The position of a heap shot. buffers: the rows of the buffers it is in; first_at, last_at: the offsets between
+    which its events are; start_ts, end_ts: on the event clock."""
 
     tid: int
     start_ts: int
@@ -76,9 +76,9 @@ class Addresses:
 
 
 class Contents(NamedTuple):
-    """Of the objects of a shot, in the order of the file: address, type (a class or vtable) and size: uint64; ts:
-    int64; references: uint64, those of one after those of another; n_references: how many each has. roots: uint64, the
-    values of its HEAP_ROOTs; roots_ts: int64, when these were recorded."""
+    """The columns of the objects of a shot, in the order of the file: address, type (a class or vtable) and size:
+    uint64; ts: int64; references: uint64, those of one after those of another; n_references: how many each has. roots:
+    uint64, the values of its HEAP_ROOTs; roots_ts: int64, when these were recorded."""
 
     address: Array
     type: Array

@@ -54,10 +54,10 @@ def cut(column: Array) -> Array:
 
 
 class Sites(NamedTuple):
-    """Of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address, size
-    (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets) and other_stack. The
-    allocations from row `first` on are new; is_block: none will be added to them, as they are PIECE with the others, or
-    a window of the file ends."""
+    """The sites of a thread, in the order of its buffers: allocations, with ts (int64 ns on the event clock), address,
+    size (int64) and pair, of a stack and the number of a type (int32); of other events at (offsets) and other_stack.
+    The allocations from row `first` on are new; is_block: none will be added to them, as they are PIECE with the
+    others, or a window of the file ends."""
 
     ts: Array
     address: Array

@@ -122,7 +122,7 @@ def _unknown_records(stream: Stream) -> list[Problem]:
 
 
 class UserRecords:
-    """What is in the records from type 64 on, and in the sections of a file that say the same."""
+    """The content of the records from type 64 on, and in the sections of a file that say the same."""
 
     def __init__(self, stream: Stream, header: Header) -> None:
         self.stream = stream

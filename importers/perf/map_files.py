@@ -51,7 +51,7 @@ class MapFiles:
         self._report = report
 
     def of(self, pid: int) -> MapFile | None:
-        """That of a process."""
+        """Returns the file of a process."""
         name = f"perf-{pid}.map"
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]

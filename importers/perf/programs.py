@@ -53,7 +53,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """As the exec has it, else as the main thread is called; "" where neither is known."""
+        """The name as the exec has it, else as the main thread is called; "" where neither is known."""
         main = self.lives.get(self.pid)
         return self.exec_name or (main[-1].name if main else "")
 
@@ -184,7 +184,7 @@ def _is_nested(recording: Recording) -> bool:
 
 
 def rows_of_lives(lives: Sequence[Life], ts: Array) -> Iterator[tuple[Life, slice]]:
-    """Which records of a thread's number belong to which of its lives, those before the first to that. ts: of the
-    records, rising."""
+    """Yields which records of a thread's number belong to which of its lives, those before the first to that. ts: of
+    the records, rising."""
     edges = [0, *np.searchsorted(ts, [life.start for life in lives[1:]]).tolist(), len(ts)]
     yield from zip(lives, (slice(begin, end) for begin, end in pairwise(edges)), strict=True)

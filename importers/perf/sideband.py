@@ -152,7 +152,7 @@ def _note_rows(problems: list[Problem], kind: str, at: Array | Sequence[int], de
 
 
 def _take_times_of_bodies(stream: Stream, rows: Others) -> None:
-    """Without sample_id_all only these records have a time."""
+    """Takes the times of these records: without sample_id_all no others have one."""
     order = ">" if stream.big else "<"
     for nth in np.flatnonzero(np.isin(rows.type, (RecordType.FORK, RecordType.EXIT))).tolist():
         at = int(rows.at[nth]) + RECORD_HEADER_SIZE

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class ProcessCounts(NamedTuple):
-    """How much each thread and each view of sizes of a process has of everything, as `info --json` shows it."""
+    """The counts of each thread and each view of sizes of a process, as `info --json` shows it."""
 
     threads: list[Json]
     views: list[Json]

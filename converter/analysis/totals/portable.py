@@ -64,8 +64,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What nodes have themselves, without zeros: a column for each measure would grow with measures x nodes. node,
-    measure: int32, their numbers in a tree; value: int64, above 0."""
+    """The amounts that nodes have themselves, without zeros: a column for each measure would grow with measures x
+    nodes. node, measure: int32, their numbers in a tree; value: int64, above 0."""
 
     node: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     measure: Array = field(default_factory=lambda: np.zeros(0, np.int32))

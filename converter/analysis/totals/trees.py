@@ -25,8 +25,8 @@ KEY_COLUMNS = ("func", "category", "tier", "inlined")
 
 
 class Keys:
-    """What nodes are told apart by, of each frame: func, category, tier, and whether it is inlined. `rows`: int32
-    [keys, 4], in the order in which frames use them."""
+    """The facts of each frame by which nodes are told apart: func, category, tier, and whether it is inlined. `rows`:
+    int32 [keys, 4], in the order in which frames use them."""
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
@@ -53,7 +53,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Measure:
-    """What amounts count. unit: "ns", "bytes", "count", or that of the samples' weights; is_timed: whether its amounts
+    """A kind of amounts. unit: "ns", "bytes", "count", or that of the samples' weights; is_timed: whether its amounts
     have times."""
 
     name: str

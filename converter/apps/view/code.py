@@ -133,7 +133,7 @@ class TraceCode:
         return lambda targets: self._names_in_library(lib, [t for t in targets if not begin < t < end])
 
     def _names_in_library(self, lib: int, addresses: Sequence[int]) -> dict[int, str]:
-        """Of the functions around whatever is inlined there."""
+        """Returns the names of the functions around whatever is inlined there."""
         return next(filter(None, (_names(reader, lib, addresses) for reader in self._trace.library_readers)), {})
 
     def _functions_of_library(self, lib: int, addresses: Sequence[int]) -> Sequence[NativeFunction | None]:

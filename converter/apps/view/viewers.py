@@ -42,7 +42,7 @@ class Viewer:
 
     @property
     def suffix(self) -> str:
-        """That of the files that are made for it."""
+        """The suffix of the files that are made for it."""
         return registry.exporter_named(self.name).default_suffix
 
 

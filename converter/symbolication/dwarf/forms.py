@@ -164,7 +164,7 @@ def sleb_at(data: Section, at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Coding:
-    """How the values of a unit are coded: of `data`, with addresses and offsets of so many bytes."""
+    """The coding of a unit's values: of `data`, with addresses and offsets of so many bytes."""
 
     data: Section
     order: Order

@@ -13,8 +13,8 @@ HEADER_V1 = "IHBBQIII20s"
 
 
 class HeaderV1(NamedTuple):
-    """At offset 0. Behind it come the address table, at the next multiple of 4 the table of info offsets, and at the
-    next one the file table. The bytes for the uuid are always there, of which uuid_size bytes count."""
+    """The header at offset 0. Behind it come the address table, at the next multiple of 4 the table of info offsets,
+    and at the next one the file table. The bytes for the uuid are always there, of which uuid_size bytes count."""
 
     magic: int
     version: int
@@ -31,7 +31,7 @@ HEADER_V2 = "IHBBQI"
 
 
 class HeaderV2(NamedTuple):
-    """At offset 0. Behind it comes the table of sections."""
+    """The header at offset 0. Behind it comes the table of sections."""
 
     magic: int
     version: int
@@ -45,7 +45,8 @@ SECTION = "IQQ"
 
 
 class Section(NamedTuple):
-    """Of version 2: where something lies, counted from the header. The table ends with type 0."""
+    """An entry of the list of sections of version 2: where something lies, counted from the header. The table ends with
+    type 0."""
 
     type: int
     offset: int
@@ -72,7 +73,7 @@ ELF_SECTION = ".gsym"
 
 
 class DamagedInfoError(Exception):
-    """What is wrong with a function info."""
+    """Says what is wrong with a function info."""
 
 
 # The first field of an info, without which there is none.
@@ -82,7 +83,7 @@ INTERNAL_CALL, EXTERNAL_CALL = 1, 2
 
 
 class Layout(NamedTuple):
-    """Where the tables of a file lie, as the compiled code needs it: offsets and sizes in bytes.
+    """The places of a file's tables, as the compiled code needs it: offsets and sizes in bytes.
 
     big: whether numbers are big endian; base: what addresses count from; infos: what info offsets count from, none is
     read from infos_end on; string_size: of a string offset; n_strings: bytes of the string table; files: the first

@@ -157,7 +157,7 @@ class Gsym:
 
 @dataclass(frozen=True)
 class Found:
-    """What `find` says of sorted addresses; a row for each."""
+    """The result of `find` for sorted addresses; a row for each."""
 
     addresses: Array
     infos: Array
