@@ -162,15 +162,32 @@ class GrowingTable(Table):
         for name, value in values.items():
             cells[self._places[name]] = value
         row = tuple(cells)
-        index = self._index.get(row)
-        return self._added(row) if index is None else index
+        if self._base is not None or self._is_sealed:
+            index = self._index.get(row)
+            return self._added(row) if index is None else index
+        # Most tables begin with nothing: then one look into the index is enough.
+        index = self._index.setdefault(row, self._n)
+        if index == self._n:
+            self._pending.append(row)
+            self._n += 1
+        return index
 
     def intern_all(self, n: int, **columns: Any) -> list[int]:
         """Returns the indices of n rows in turn. columns: a list of n values, or one value for all."""
         given = {name: values if isinstance(values, list) else repeat(values, n) for name, values in columns.items()}
         cells = (given.get(name, repeat(self._defaults[place], n)) for name, place in self._places.items())
-        known = self._index.get
-        return [self._added(row) if (index := known(row)) is None else index for row in zip(*cells, strict=True)]
+        rows = zip(*cells, strict=True)
+        if self._base is not None or self._is_sealed:
+            known = self._index.get
+            return [self._added(row) if (index := known(row)) is None else index for row in rows]
+        indices, enter, pending = list[int](), self._index.setdefault, self._pending
+        for row in rows:
+            index = enter(row, self._n)
+            if index == self._n:
+                pending.append(row)
+                self._n += 1
+            indices.append(index)
+        return indices
 
     def extend(self, **columns: Any) -> int:
         """Appends rows without looking for equal ones; returns the index of the first."""
