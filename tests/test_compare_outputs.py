@@ -124,7 +124,8 @@ def test_profiler_cli_sees_the_difference_of_each_call_path(comparison: Comparis
     for node, above in enumerate(tree.parent.tolist()):
         paths.append((*(paths[above] if above >= 0 else ()), str(tree.frames[tree.frame[node]][0])))
     self_ = dict(zip(measured.node.tolist(), own.tolist(), strict=True))
-    total = dict(zip(*tree.total(measured.node, own), strict=True))
+    nodes, (amounts,) = tree.totals(measured.node, own)
+    total = dict(zip(nodes, amounts, strict=True))
     expected = {path: (total.get(n, 0) / 1e6, self_.get(n, 0) / 1e6) for n, path in enumerate(paths)}
     found: dict[tuple[str, ...], tuple[float, float]] = {}
 

@@ -47,8 +47,9 @@ def merged_parts(paths: Sequence[Path]) -> Iterator[Share]:
     import pyarrow as pa
 
     with ExitStack() as opened:
-        streams = [opened.enter_context(pa.input_stream(str(path), compression=COMPRESSION)) for path in paths]
-        shares = (_shares(BufferedReader(stream)) for stream in streams)
+        # Arrow opens no name that is not UTF-8.
+        files = [opened.enter_context(path.open("rb")) for path in paths]
+        shares = (_shares(BufferedReader(pa.CompressedInputStream(file, COMPRESSION))) for file in files)
         in_order = heapq.merge(*shares, key=lambda share: share.labels)
         for _, same in groupby(in_order, key=lambda share: share.labels):
             yield joined(list(same))
@@ -58,7 +59,7 @@ def write_part(path: Path, shares: Iterable[Share]) -> None:
     """shares: sorted by labels, each combination once."""
     import pyarrow as pa
 
-    with pa.CompressedOutputStream(str(path), COMPRESSION) as out:
+    with path.open("wb") as file, pa.CompressedOutputStream(file, COMPRESSION) as out:
         for share in shares:
             rows: dict[str, Rows] = {name: getattr(share.totals, name) for name in ROWS}
             tree, keys = share.totals.tree, {name: each.keys for name, each in rows.items()}
