@@ -5,8 +5,8 @@ printed. The changes are cosmic-ray's: another operator, number, condition or ex
 
 PART: only modules whose path contains it. The sample is the same for the same code and seed. Which test executes which
 line is recorded once for each test file, in build/mutants, and again when it or the code has changed. Mutants are made
-in a copy of the packages, never in the work tree. Kernels are left out: compiled ones would have to be built for each
-mutant; that compiled and interpreted kernels agree with each other and with independent readers, other tests check.
+in a copy of the packages, never in the work tree. Compiled modules are left out: they would have to be built for each
+mutant; independent oracles check them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ BUILD = REPO / "build" / "mutants"
 COVERAGE = BUILD / "coverage"
 FOLDERS = {"traceferry": "converter", "traceferry/importers": "importers", "traceferry/exporters": "exporters"}
 MUTATED = ("converter", "exporters")
-KERNELS = ("_kernel.py", "_inlined.py")
 # None == None as None is None does; a missing @cache costs only time; variables are replaced by random numbers.
 LEFT_OUT = ("Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq", "RemoveDecorator", "Variable")
 START_SECONDS = 15.0
@@ -306,9 +305,8 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="use the records as they are")
     given = parser.parse_args()
     found = [str(path.relative_to(REPO)) for folder in MUTATED for path in sorted((REPO / folder).rglob("*.py"))]
-    kernels = {path for path in found if path.endswith(KERNELS) or path.startswith("converter/kernels/")}
-    paths = [p for p in found if p not in kernels and (not given.part or any(part in p for part in given.part))]
-    print(f"{len(kernels)} kernels are left out: they are compiled; {len(paths)} modules are mutated")
+    paths = [p for p in found if not given.part or any(part in p for part in given.part)]
+    print(f"{len(paths)} modules are mutated; what is compiled is left out")
     BUILD.mkdir(parents=True, exist_ok=True)
     if not given.recorded:
         collect(given.jobs)

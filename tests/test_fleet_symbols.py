@@ -1,4 +1,4 @@
-"""Symbols that workers share: the same traces as with the files themselves, made once, read by parts, never half."""
+"""Symbols that workers share: the same traces as with the files themselves, made once, never half."""
 
 import multiprocessing
 import os
