@@ -132,10 +132,10 @@ def _write_thread(
             backtraces = SyncProfiles(trace, process, thread, stacks)
             markers = _marker_rows(trace, thread, data, schemas, strings, backtraces, categories)
             json.rows("data", chain(markers, allocation_rows(trace, thread, data.allocations, strings, backtraces)))
-        used, frame = np.unique(stacks.paths.frame, return_inverse=True)
+        used, frame = np.unique(stacks.paths.key, return_inverse=True)
         json.member("frameTable", _table(FRAME_SCHEMA, frames.rows(used, strings)))
         with _streamed_table(json, "stackTable", ("prefix", "frame")):
-            prefixes = (None if p < 0 else p for p in stacks.paths.prefix.tolist())
+            prefixes = (None if p < 0 else p for p in stacks.paths.parent.tolist())
             json.rows("data", zip(prefixes, frame.tolist(), strict=True))
         json.member("stringTable", strings.list)
 

@@ -213,7 +213,7 @@ def test_call_paths(rows: list[Row], sizes: list[int], longest: int) -> None:
     made = list(paths.samples(streamed, longest))
     samples = [(int(ts), int(path)) for piece in made for ts, path in zip(*piece, strict=True)]
     frames_of: dict[int, tuple[int, ...]] = {-1: ()}
-    for nth, (prefix, frame) in enumerate(zip(paths.prefix.tolist(), paths.frame.tolist(), strict=True)):
+    for nth, (prefix, frame) in enumerate(zip(paths.parent.tolist(), paths.key.tolist(), strict=True)):
         frames_of[nth] = (*frames_of[prefix], frame)
     assert [(ts, frames_of[path]) for ts, path in samples] == expected
     assert len(set(frames_of.values())) == len(frames_of)

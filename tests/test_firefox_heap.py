@@ -205,8 +205,8 @@ def test_states_of_calls(
     for (ts, open_ns), stack in zip(times, stacks, strict=True):
         path: list[str] = []
         while stack >= 0:
-            path.insert(0, names[paths.frame[stack]])
-            stack = int(paths.prefix[stack])
+            path.insert(0, names[paths.key[stack]])
+            stack = int(paths.parent[stack])
         found.append(((ts - START) // MS, " ".join(path), open_ns // MS))
     assert found == wanted
 

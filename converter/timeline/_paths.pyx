@@ -1,4 +1,4 @@
-"""Follows calls as stacks, interns call paths, and packs the times of samples."""
+"""Follows calls as stacks, and packs the times of samples."""
 
 cimport cython
 import numpy as np
@@ -9,11 +9,9 @@ from libc.stdlib cimport free
 from traceferry.native.call_flags cimport LEAVE
 from traceferry.native.interning cimport intern_pair
 from traceferry.native.memory cimport resized
-
-from traceferry.native.arrays import longer
+from traceferry.native.nodes cimport NodeTable
 
 cdef enum:
-    FIRST_PATHS = 1024
     # Of packed times: more ns than fit beside a bit.
     LONG = 0xFFFE
 
@@ -22,50 +20,6 @@ cdef enum Row:
     NO_ROW
     ENTER_ROW
     LEAVE_ROW
-
-
-cdef class PathTree:
-    """Interns call paths: pairs of a prefix, a path before it or -1, and a frame. n: how many there are."""
-
-    cdef int32_t[::1] prefixes
-    cdef int32_t[::1] frames
-    cdef int32_t[::1] slots
-    cdef readonly int32_t n
-
-    def __cinit__(self):
-        self.prefixes = self.frames = np.empty(0, np.int32)
-        self.reserve(FIRST_PATHS)
-
-    @property
-    def prefix(self):
-        return np.asarray(self.prefixes)[:self.n]
-
-    @property
-    def frame(self):
-        return np.asarray(self.frames)[:self.n]
-
-    def append(self, const int32_t[::1] prefix, const int32_t[::1] frame):
-        """Adds other paths than there are, as they are."""
-        cdef Py_ssize_t i
-        if frame.shape[0] != prefix.shape[0]:
-            raise ValueError("PathTree: columns of several lengths")
-        self.reserve(self.n + prefix.shape[0])
-        for i in range(prefix.shape[0]):
-            self.n += intern_pair(self.prefixes, self.frames, self.slots, self.n, prefix[i], frame[i]) == self.n
-
-    cdef reserve(self, Py_ssize_t n):
-        """Makes room for n paths."""
-        cdef int32_t i
-        cdef Py_ssize_t size = 1
-        if n <= self.prefixes.shape[0]:
-            return
-        while size < n:
-            size *= 2
-        self.prefixes = longer(np.asarray(self.prefixes), size)
-        self.frames = longer(np.asarray(self.frames), size)
-        self.slots = np.full(2 * size, -1, np.int32)
-        for i in range(self.n):
-            intern_pair(self.prefixes, self.frames, self.slots, i, self.prefixes[i], self.frames[i])
 
 
 @cython.final
@@ -78,7 +32,7 @@ cdef class PathWalk:
     sample yet: the next piece shows whether it lasts.
     """
 
-    cdef PathTree tree
+    cdef NodeTable tree
     cdef int64_t longest
     cdef int32_t* path
     cdef Py_ssize_t depth
@@ -90,7 +44,7 @@ cdef class PathWalk:
     cdef int64_t sample_ts
     cdef int32_t sample
 
-    def __cinit__(self, PathTree tree not None, int64_t longest):
+    def __cinit__(self, NodeTable tree not None, int64_t longest):
         self.tree = tree
         self.longest = longest
 
@@ -119,8 +73,8 @@ cdef class PathWalk:
             self.path = <int32_t*>resized(self.path, self.deepest * sizeof(int32_t))
         path = self.path
         while i < n and not is_bad:
-            self.tree.reserve(self.tree.n + 1)
-            prefixes, frames, slots, n_paths = self.tree.prefixes, self.tree.frames, self.tree.slots, self.tree.n
+            self.tree.reserve(self.tree.n_nodes + 1)
+            prefixes, frames, slots, n_paths = self.tree.parents, self.tree.keys, self.tree.slots, self.tree.n_nodes
             with nogil:
                 while i < n and n_paths < prefixes.shape[0]:
                     leaves = flags[i] & LEAVE
@@ -150,7 +104,7 @@ cdef class PathWalk:
                         path[depth] = top
                         depth += 1
                     i += 1
-            self.tree.n = n_paths
+            self.tree.n_nodes = n_paths
         self.depth = depth
         self.last_ts = last_ts
         if is_bad:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from traceferry.model import Array, Table
-from traceferry.timeline._paths import PathTree, PathWalk, TimePacker, unpack_times
+from traceferry.native.nodes import NodeTable
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
 
 FOREVER = 2**63 - 1
 ROWS = 1 << 16  # of calls, at a time
 MOST = 1 << 26
 
 
-class CallPaths(PathTree):
-    """Interns the call paths of any number of threads. A prefix is always smaller than its stack."""
+class CallPaths(NodeTable):
+    """Interns the call paths of any number of threads: a parent is the path of the caller, a key is a frame."""
 
     def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
         """Yields (int64 ts in ns, int32 path) after each change that lasts, in pieces; path -1 while no call is open. A

@@ -56,11 +56,11 @@ class Stacks:
 
     @property
     def prefix(self) -> Array:
-        return self._trace.stacks["prefix"] if self._paths is None else self._call_paths().prefix
+        return self._trace.stacks["prefix"] if self._paths is None else self._call_paths().parent
 
     @property
     def frame(self) -> Array:
-        return self._trace.stacks["frame"] if self._paths is None else self._call_paths().frame
+        return self._trace.stacks["frame"] if self._paths is None else self._call_paths().key
 
     def _call_paths(self) -> CallPaths:
         """Returns the paths, with all stacks that the trace has by now: they may be many, and are hashed only for
