@@ -14,412 +14,226 @@ Severity = Literal["info", "loss", "error"]
 
 
 class Kind(NamedTuple):
-    """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged);
-    of_output: the recording has it, but the output's format or viewer does not take it."""
+    """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged); advice:
+    what the user can do; of_output: the recording has it, but the output's format or viewer does not take it."""
 
     severity: Severity
     title: str
-    advice: str
+    advice: str = ""
     of_output: bool = False
 
 
 KINDS: dict[str, Kind] = {
     # reading
     "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),
-    "decompress_limited": Kind(
-        "loss",
-        "an input holds more compressed data than is decompressed",
-        "--decompress-limit SIZE allows more, if you trust the input",
-    ),
-    "files_read": Kind("info", "files that the recording names were read", ""),
-    "file_refused": Kind(
-        "loss",
-        "files that the recording names were not read",
-        "give them as inputs, or with --symbols, if you trust them",
-    ),
-    "truncated": Kind(
-        "error", "the file ends inside a buffer", "everything before the end is kept; record again if the end matters"
-    ),
-    "bad_buffer": Kind(
-        "error", "bytes between two buffers that belong to no buffer were skipped", "the file is damaged at this offset"
-    ),
-    "extents_repaired": Kind(
-        "error",
-        "a buffer's size is damaged; it was read until the next buffer",
-        "the file is damaged at this offset; nothing else of it seems lost",
-    ),
-    "bad_record": Kind(
-        "error",
-        "an unreadable record ended its buffer early",
-        "the file is damaged at this offset; later buffers are kept",
-    ),
-    "cut_record": Kind(
-        "loss",
-        "a buffer ends inside a record",
-        "the recorder counts typed events too short (16 bytes each) and cuts the end of such buffers; "
-        "record fewer typed events or larger buffers to lose less",
-    ),
-    "maybe_cut": Kind(
-        "info",
+    "decompress_limited": Kind("loss", "an input holds more compressed data than is decompressed",
+        "--decompress-limit SIZE allows more, if you trust the input"),
+    "files_read": Kind("info", "files that the recording names were read"),
+    "file_refused": Kind("loss", "files that the recording names were not read",
+        "give them as inputs, or with --symbols, if you trust them"),
+    "truncated": Kind("error", "the file ends inside a buffer",
+        "everything before the end is kept; record again if the end matters"),
+    "bad_buffer": Kind("error", "bytes between two buffers that belong to no buffer were skipped",
+        "the file is damaged at this offset"),
+    "extents_repaired": Kind("error", "a buffer's size is damaged; it was read until the next buffer",
+        "the file is damaged at this offset; nothing else of it seems lost"),
+    "bad_record": Kind("error", "an unreadable record ended its buffer early",
+        "the file is damaged at this offset; later buffers are kept"),
+    "cut_record": Kind("loss", "a buffer ends inside a record",
+        "the recorder counts typed events too short (16 bytes each) and cuts the end of such buffers; record fewer "
+        "typed events or larger buffers to lose less"),
+    "maybe_cut": Kind("info",
         "typed events are counted too short by all known recorders; as many records may be missing at buffers' ends",
-        "16 bytes for each typed event",
-    ),
-    "duplicate_buffer": Kind(
-        "info", "a buffer that several inputs hold was read once", "a forked child also writes its parent's buffers"
-    ),
-    "fork_pid_unknown": Kind(
-        "info",
-        "a forked child's process id is not in its file; an unused number is used instead",
-        "the child recorded only into the buffer inherited from its parent",
-    ),
-    "merged_times": Kind(
-        "loss",
+        "16 bytes for each typed event"),
+    "duplicate_buffer": Kind("info", "a buffer that several inputs hold was read once",
+        "a forked child also writes its parent's buffers"),
+    "fork_pid_unknown": Kind("info", "a forked child's process id is not in its file; an unused number is used instead",
+        "the child recorded only into the buffer inherited from its parent"),
+    "merged_times": Kind("loss",
         "a profile of many recordings holds their call trees: no events, counters or heaps, and no order in time",
-        "each call path is one call or one sample that stands for all of it; -o FOLDER writes tables of the rest",
-        of_output=True,
-    ),
-    "empty_buffer": Kind("info", "a buffer without a thread was skipped", ""),
-    "stray_argument": Kind("loss", "a call argument without its function entry was dropped", ""),
-    "pid_unknown": Kind(
-        "info",
-        "this version of the format does not record the process id",
-        "the smallest thread id of the file is used instead",
-    ),
+        "each call path is one call or one sample that stands for all of it; -o FOLDER writes "
+        "tables of the rest", of_output=True),
+    "empty_buffer": Kind("info", "a buffer without a thread was skipped"),
+    "stray_argument": Kind("loss", "a call argument without its function entry was dropped"),
+    "pid_unknown": Kind("info", "this version of the format does not record the process id",
+        "the smallest thread id of the file is used instead"),
     # calls
-    "entry_missing": Kind(
-        "loss",
+    "entry_missing": Kind("loss",
         "calls whose entry is not in the recording are shown as open since the start of their thread",
-        "a ring buffer that wrapped loses the oldest calls: raise buffer_max, or record for a shorter time",
-    ),
-    "entry_lost": Kind(
-        "loss",
+        "a ring buffer that wrapped loses the oldest calls: raise buffer_max, or record for a shorter time"),
+    "entry_lost": Kind("loss",
         "calls whose entry was lost inside the recording are shown from the latest time at which they can have begun",
-        "records are missing between two buffers: raise buffer_size and buffer_max",
-    ),
-    "leave_without_enter": Kind(
-        "info",
-        "exits without a recorded entry were left out",
-        "functions of the runtime that were running when the recording began, and wrappers",
-    ),
-    "unwound": Kind(
-        "info",
-        "calls closed by the exit of a function below them",
-        "an exception, longjmp or thread exit leaves no exit records; if the program uses none, records were lost",
-    ),
-    "open_at_end": Kind(
-        "info", "calls still open when the recording ended are drawn to its end", "the thread was still in them"
-    ),
+        "records are missing between two buffers: raise buffer_size and buffer_max"),
+    "leave_without_enter": Kind("info", "exits without a recorded entry were left out",
+        "functions of the runtime that were running when the recording began, and wrappers"),
+    "unwound": Kind("info", "calls closed by the exit of a function below them",
+        "an exception, longjmp or thread exit leaves no exit records; if the program uses none, records were lost"),
+    "open_at_end": Kind("info", "calls still open when the recording ended are drawn to its end",
+        "the thread was still in them"),
     # time
-    "clock_calibrated": Kind(
-        "info",
+    "clock_calibrated": Kind("info",
         "the header's clock frequency is wrong; the frequency measured from the file's wall times is used",
-        "on some machines the recorder writes the maximum CPU frequency instead of the time-stamp counter's",
-    ),
-    "clock_frequency_unusable": Kind(
-        "error", "the header's clock frequency is unusable; ticks are treated as nanoseconds", ""
-    ),
-    "clock_backwards": Kind(
-        "info", "time stamps that ran backwards were raised to the one before", "the CPUs' counters are not in step"
-    ),
-    "clock_unrelated": Kind(
-        "loss",
-        "the inputs' clocks have no known relation; each starts at its own zero",
-        "record them with the same clock",
-    ),
-    "event_time_guessed": Kind(
-        "info",
-        "events without a usable time stamp get the time of the preceding record",
-        "some versions of the recorder never store the time of an event",
-    ),
+        "on some machines the recorder writes the maximum CPU frequency instead of the time-stamp counter's"),
+    "clock_frequency_unusable": Kind("error",
+        "the header's clock frequency is unusable; ticks are treated as nanoseconds"),
+    "clock_backwards": Kind("info", "time stamps that ran backwards were raised to the one before",
+        "the CPUs' counters are not in step"),
+    "clock_unrelated": Kind("loss", "the inputs' clocks have no known relation; each starts at its own zero",
+        "record them with the same clock"),
+    "event_time_guessed": Kind("info", "events without a usable time stamp get the time of the preceding record",
+        "some versions of the recorder never store the time of an event"),
     # samples and jitted code
-    "companion_missing": Kind(
-        "loss",
-        "a file that the recording refers to was not found",
-        "put it next to the recording, or give it as another input; without it, its functions have no names",
-    ),
-    "unfinalized": Kind(
-        "loss",
-        "the recorder was killed before it finished the file",
-        "what it had written is read; its header is incomplete",
-    ),
-    "unknown_record": Kind("info", "records of an unknown type were skipped", ""),
-    "unknown_event_id": Kind("loss", "records of events that the header does not describe were skipped", ""),
-    "time_unknown": Kind(
-        "loss",
-        "samples without a time stamp are placed at the start of the recording",
-        "record with perf record -T or without --no-timestamp",
-    ),
-    "thread_renamed": Kind(
-        "info",
-        "threads changed their names while they were sampled; each has its last one",
-        "the names and their times are states of the thread",
-    ),
-    "map_stale": Kind(
-        "info",
-        "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing",
-        "",
-    ),
-    "map_of_other_number": Kind(
-        "info",
+    "companion_missing": Kind("loss", "a file that the recording refers to was not found",
+        "put it next to the recording, or give it as another input; without it, its functions have no names"),
+    "unfinalized": Kind("loss", "the recorder was killed before it finished the file",
+        "what it had written is read; its header is incomplete"),
+    "unknown_record": Kind("info", "records of an unknown type were skipped"),
+    "unknown_event_id": Kind("loss", "records of events that the header does not describe were skipped"),
+    "time_unknown": Kind("loss", "samples without a time stamp are placed at the start of the recording",
+        "record with perf record -T or without --no-timestamp"),
+    "thread_renamed": Kind("info", "threads changed their names while they were sampled; each has its last one",
+        "the names and their times are states of the thread"),
+    "map_stale": Kind("info",
+        "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing"),
+    "map_of_other_number": Kind("info",
         "a perf-PID.map of another number lists code of a process that has none of its own",
-        "in a container, processes have numbers of their own: give the file the recorded process's name",
-    ),
-    "outside_namespace": Kind(
-        "loss",
+        "in a container, processes have numbers of their own: give the file the recorded process's name"),
+    "outside_namespace": Kind("loss",
         "samples of all tasks outside of the recorder's pid namespace, and idle ones, are one thread without names",
-        "run perf outside of the container, or in one with the host's processes (--pid=host)",
-    ),
-    "lost_samples": Kind(
-        "loss",
-        "the kernel dropped records because the recorder was too slow",
-        "record with a larger buffer (perf record -m 4M) or a lower frequency (-F)",
-    ),
-    "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to", ""),
-    "lbr_not_read": Kind(
-        "loss",
+        "run perf outside of the container, or in one with the host's processes (--pid=host)"),
+    "lost_samples": Kind("loss", "the kernel dropped records because the recorder was too slow",
+        "record with a larger buffer (perf record -m 4M) or a lower frequency (-F)"),
+    "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to"),
+    "lbr_not_read": Kind("loss",
         "user stacks that the processor recorded (--call-graph lbr) are not read: only what lies beside them is shown",
-        "record with --call-graph dwarf, or with frame pointers (-g)",
-    ),
-    "off_cpu_not_read": Kind(
-        "loss",
+        "record with --call-graph dwarf, or with frame pointers (-g)"),
+    "off_cpu_not_read": Kind("loss",
         "samples of time off the processor (--off-cpu) are left out: they have no process of their own",
-        "record context switches instead: perf record --switch-events, or -e sched:sched_switch",
-    ),
+        "record context switches instead: perf record --switch-events, or -e sched:sched_switch"),
     "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
-    "throttled": Kind(
-        "loss", "the kernel throttled sampling because it took too much time", "record with a lower frequency (-F)"
-    ),
-    "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording", ""),
-    "unwinding_not_done": Kind(
-        "loss",
+    "throttled": Kind("loss", "the kernel throttled sampling because it took too much time",
+        "record with a lower frequency (-F)"),
+    "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording"),
+    "unwinding_not_done": Kind("loss",
         "user stacks of this processor architecture are not unwound: these samples show the leaf and the kernel frames",
-        "record with frame pointers: perf record --call-graph fp (or -g)",
-    ),
-    "unwinding_truncated": Kind(
-        "loss",
+        "record with frame pointers: perf record --call-graph fp (or -g)"),
+    "unwinding_truncated": Kind("loss",
         "stacks are truncated because too little of them was recorded; they are shown under (truncated stack)",
-        "record more of each stack: perf record --call-graph dwarf,16384, up to 65528",
-    ),
-    "unwinding_no_information": Kind(
-        "loss",
-        "stacks are truncated because some code has no unwind information",
-        "give the recorded file with --symbols, or the file tree with --sysroot",
-    ),
-    "unwinding_contradiction": Kind(
-        "loss", "stacks are truncated because the unwind information contradicts the recorded data", ""
-    ),
-    "unwinding_damaged": Kind("error", "unreadable records of unwind information were ignored", ""),
-    "unwinding_guessed": Kind(
-        "info", "frames were found by frame pointer because there is no unwind information: a caller may be missing", ""
-    ),
-    "stack_cut": Kind("loss", "frames beyond the 1024 nearest to the leaf were left out", ""),
-    "clock_differs": Kind(
-        "loss",
+        "record more of each stack: perf record --call-graph dwarf,16384, up to 65528"),
+    "unwinding_no_information": Kind("loss", "stacks are truncated because some code has no unwind information",
+        "give the recorded file with --symbols, or the file tree with --sysroot"),
+    "unwinding_contradiction": Kind("loss",
+        "stacks are truncated because the unwind information contradicts the recorded data"),
+    "unwinding_damaged": Kind("error", "unreadable records of unwind information were ignored"),
+    "unwinding_guessed": Kind("info",
+        "frames were found by frame pointer because there is no unwind information: a caller may be missing"),
+    "stack_cut": Kind("loss", "frames beyond the 1024 nearest to the leaf were left out"),
+    "clock_differs": Kind("loss",
         "samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
-        "record with perf record -k CLOCK_MONOTONIC, or give their difference with --clock-offset",
-    ),
-    "clock_aligned": Kind(
-        "info",
+        "record with perf record -k CLOCK_MONOTONIC, or give their difference with --clock-offset"),
+    "clock_aligned": Kind("info",
         "samples and jitted code are on different clocks; they were aligned by evidence in both recordings",
-        "record with perf record -k CLOCK_MONOTONIC to be exact, or give --clock-offset",
-    ),
-    "mappings_left_out": Kind(
-        "loss",
-        "addresses that were remapped too often are shown as [unknown]",
-        "record for a shorter time, or fewer processes",
-    ),
-    "code_of_other_process": Kind(
-        "info", "jitted code of a process that has no samples", "check that both are of the same run"
-    ),
-    "line_bias": Kind(
-        "info",
-        "line tables with offsets 0x40 too high were corrected",
-        "V8 and LLVM write them for old versions of perf; other tools show wrong lines",
-    ),
-    "file_name_repaired": Kind(
-        "info",
+        "record with perf record -k CLOCK_MONOTONIC to be exact, or give --clock-offset"),
+    "mappings_left_out": Kind("loss", "addresses that were remapped too often are shown as [unknown]",
+        "record for a shorter time, or fewer processes"),
+    "code_of_other_process": Kind("info", "jitted code of a process that has no samples",
+        "check that both are of the same run"),
+    "line_bias": Kind("info", "line tables with offsets 0x40 too high were corrected",
+        "V8 and LLVM write them for old versions of perf; other tools show wrong lines"),
+    "file_name_repaired": Kind("info",
         "damaged file names of line tables were replaced by the one in the function's name",
-        "V8 writes from freed memory there",
-    ),
+        "V8 writes from freed memory there"),
     "line_table_dropped": Kind("loss", "unreadable line tables were left out", "their functions keep their names"),
-    "bytecode_lines": Kind(
-        "info",
+    "bytecode_lines": Kind("info",
         "line tables of V8's baseline code were left out: their offsets are into bytecode, not machine code",
-        "such frames show the position of their function; other tools show wrong lines",
-    ),
-    "sizes_simplified": Kind(
-        "info", "the tree of code sizes leaves out inlined functions of some code objects, which have too many", ""
-    ),
-    "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out", ""),
-    "inline_cycle": Kind("error", "the callers of an inlined function form a cycle; the stack ends there", ""),
-    "sources_embedded": Kind(
-        "info",
-        "the text of source files of this machine is in the output",
-        "do not share the output if that text is confidential",
-    ),
-    "source_outside": Kind(
-        "info",
+        "such frames show the position of their function; other tools show wrong lines"),
+    "sizes_simplified": Kind("info",
+        "the tree of code sizes leaves out inlined functions of some code objects, which have too many"),
+    "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out"),
+    "inline_cycle": Kind("error", "the callers of an inlined function form a cycle; the stack ends there"),
+    "sources_embedded": Kind("info", "the text of source files of this machine is in the output",
+        "do not share the output if that text is confidential"),
+    "source_outside": Kind("info",
         "source files that the recording names were left out: they are outside the folders of --embed-sources",
-        "--embed-sources DIR adds a folder; repeat the option for several",
-    ),
-    "source_replaced": Kind(
-        "info", "a source was embedded again with another text", "code loaded before keeps the earlier text"
-    ),
-    "moved_unknown": Kind("info", "moves of code that was never loaded were skipped", ""),
-    "code_announced_late": Kind(
-        "info",
+        "--embed-sources DIR adds a folder; repeat the option for several"),
+    "source_replaced": Kind("info", "a source was embedded again with another text",
+        "code loaded before keeps the earlier text"),
+    "moved_unknown": Kind("info", "moves of code that was never loaded were skipped"),
+    "code_announced_late": Kind("info",
         "samples in code whose load was recorded only a moment later are attributed to that code",
-        "compilers run new code before they write its record",
-    ),
-    "code_unknown": Kind(
-        "info",
-        "sampled addresses outside known code are shown as [unknown]",
-        "usually frames of code built without frame pointers",
-    ),
-    "names_missing": Kind(
-        "loss",
-        "functions of mapped files are shown by address for want of symbols",
+        "compilers run new code before they write its record"),
+    "code_unknown": Kind("info", "sampled addresses outside known code are shown as [unknown]",
+        "usually frames of code built without frame pointers"),
+    "names_missing": Kind("loss", "functions of mapped files are shown by address for want of symbols",
         "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
         "recorded machine's files, or --symbols FILE; perf record writes no build ids with -z, -B or --no-buildid, "
-        "and none into pipes",
-    ),
-    "names_partly_missing": Kind(
-        "info",
-        "functions that the symbols of a file do not name are shown by address",
-        "give the file with its debug information: --symbols FILE",
-    ),
-    "kernel_names_missing": Kind(
-        "loss",
-        "functions of the kernel are shown by address",
-        "--sysroot / takes the running kernel for the recorded one, if both have the same release",
-    ),
-    "kernel_elsewhere": Kind(
-        "info",
-        "functions of the kernel are shown by address: another kernel runs here",
-        "convert on the machine that recorded, before it starts another kernel",
-    ),
-    "build_id_differs": Kind(
-        "info", "a library on this machine is not the recorded build: its functions are shown by address", ""
-    ),
-    "counter_unknown": Kind(
-        "loss", "values of counters that the recording does not describe were left out", "its beginning may be missing"
-    ),
+        "and none into pipes"),
+    "names_partly_missing": Kind("info", "functions that the symbols of a file do not name are shown by address",
+        "give the file with its debug information: --symbols FILE"),
+    "kernel_names_missing": Kind("loss", "functions of the kernel are shown by address",
+        "--sysroot / takes the running kernel for the recorded one, if both have the same release"),
+    "kernel_elsewhere": Kind("info", "functions of the kernel are shown by address: another kernel runs here",
+        "convert on the machine that recorded, before it starts another kernel"),
+    "build_id_differs": Kind("info",
+        "a library on this machine is not the recorded build: its functions are shown by address"),
+    "counter_unknown": Kind("loss", "values of counters that the recording does not describe were left out",
+        "its beginning may be missing"),
     # heaps
-    "reference_dangles": Kind("info", "references of a heap shot to unlisted objects were left out", ""),
-    "heap_depth_cut": Kind(
-        "info",
-        "trees of heap shots are cut at a depth of 255 classes; deeper objects count for the class at that depth",
-        "",
-    ),
+    "reference_dangles": Kind("info", "references of a heap shot to unlisted objects were left out"),
+    "heap_depth_cut": Kind("info",
+        "trees of heap shots are cut at a depth of 255 classes; deeper objects count for the class at that depth"),
     # symbols
-    "symbols_damaged": Kind("loss", "unreadable parts of a symbol file were left out", ""),
-    "names_kept_mangled": Kind(
-        "info",
-        "names of functions are shown as the linker has them: demangled they would be too long",
-        "",
-    ),
-    "symbols_not_converted": Kind(
-        "info", "a file of symbols could not be made GSYM; it was read itself, by each worker", ""
-    ),
-    "symbols_not_cached": Kind(
-        "info",
-        "symbols could not be kept in the cache, and were made again",
-        "give --symbol-cache a folder or bucket that all workers can write",
-    ),
-    "symbolic_missing": Kind(
-        "info",
+    "symbols_damaged": Kind("loss", "unreadable parts of a symbol file were left out"),
+    "names_kept_mangled": Kind("info",
+        "names of functions are shown as the linker has them: demangled they would be too long"),
+    "symbols_not_converted": Kind("info",
+        "a file of symbols could not be made GSYM; it was read itself, by each worker"),
+    "symbols_not_cached": Kind("info", "symbols could not be kept in the cache, and were made again",
+        "give --symbol-cache a folder or bucket that all workers can write"),
+    "symbolic_missing": Kind("info",
         "addresses in a binary were looked up without the library symbolic, which is slower",
-        "pip install 'traceferry[symbols]' installs it; the answers are the same",
-    ),
-    "symbols_by_offset": Kind(
-        "info",
-        "functions of a missing library were looked up by file offset",
-        "names are wrong where the linker (lld) maps code at another address: give the library, too",
-    ),
-    "no_symbols": Kind(
-        "info",
-        "functions are shown by number",
-        "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared object",
-    ),
-    "function_without_name": Kind(
-        "info", "functions for which the symbols have no name are shown by number", "the binary may be stripped"
-    ),
+        "pip install 'traceferry[symbols]' installs it; the answers are the same"),
+    "symbols_by_offset": Kind("info", "functions of a missing library were looked up by file offset",
+        "names are wrong where the linker (lld) maps code at another address: give the library, too"),
+    "no_symbols": Kind("info", "functions are shown by number",
+        "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared "
+        "object"),
+    "function_without_name": Kind("info", "functions for which the symbols have no name are shown by number",
+        "the binary may be stripped"),
     # what was asked for
-    "input_repeated": Kind("info", "an input given more than once is read once", ""),
-    "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", ""),
+    "input_repeated": Kind("info", "an input given more than once is read once"),
+    "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls"),
     # what an exporter cannot carry
-    "depth_cut": Kind(
-        "loss",
-        "calls deeper than the viewer keeps were left out",
-        "the other outputs keep every depth; --range narrows the recording",
-        of_output=True,
-    ),
-    "callstack_cut": Kind(
-        "loss",
-        "stacks deeper than the viewer's limit lost frames in their middle",
-        "the other outputs keep every depth",
-        of_output=True,
-    ),
-    "weights_dropped": Kind(
-        "loss",
-        "this output format has no sample weights: its call tree counts changes, not time",
-        "use the processed Firefox format for exact times; the stack chart is exact in both",
-        of_output=True,
-    ),
-    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", "", of_output=True),
-    "table_not_carried": Kind(
-        "loss", "this output format has no place for a table of the recording", "", of_output=True
-    ),
-    "counters_dropped": Kind(
-        "info", "counters that never change are not in the output", "info shows all", of_output=True
-    ),
-    "sources_hidden": Kind(
-        "info",
+    "depth_cut": Kind("loss", "calls deeper than the viewer keeps were left out",
+        "the other outputs keep every depth; --range narrows the recording", of_output=True),
+    "callstack_cut": Kind("loss", "stacks deeper than the viewer's limit lost frames in their middle",
+        "the other outputs keep every depth", of_output=True),
+    "weights_dropped": Kind("loss", "this output format has no sample weights: its call tree counts changes, not time",
+        "use the processed Firefox format for exact times; the stack chart is exact in both", of_output=True),
+    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", of_output=True),
+    "table_not_carried": Kind("loss", "this output format has no place for a table of the recording", of_output=True),
+    "counters_dropped": Kind("info", "counters that never change are not in the output",
+        "info shows all", of_output=True),
+    "sources_hidden": Kind("info",
         "source texts are in the output, but the viewer shows them only in a plugin that is off by default",
-        "enable org.chromium.V8 on the page Plugins, or open ui.perfetto.dev/#!/?enablePlugins=org.chromium.V8",
-        of_output=True,
-    ),
-    "root_names_dropped": Kind(
-        "info",
-        "names of heap roots are not in the output",
-        "Perfetto stores only the kind of a root",
-        of_output=True,
-    ),
-    "root_unknown": Kind(
-        "info",
-        "objects that no recorded root keeps alive are shown as roots of an unknown kind",
-        "the recorder does not report every root",
-        of_output=True,
-    ),
-    "output_too_large": Kind(
-        "loss", "the output is larger than the viewer can be expected to open", "", of_output=True
-    ),
-    "profile_not_embedded": Kind(
-        "loss",
-        "the page does not hold the file for a viewer: it would be too large",
-        "the command makes that file; --min-duration or --range make less of the recording",
-        of_output=True,
-    ),
-    "page_narrowed": Kind(
-        "info",
-        "small call paths are joined in the page's tree",
-        "--range, --thread or --min-duration show more of a part; the files for the viewers hold everything",
-        of_output=True,
-    ),
-    "page_counters_cut": Kind(
-        "info",
-        "the page lists fewer counters than there are",
-        "info --json and the files for the viewers hold all",
-        of_output=True,
-    ),
-    "sums_saturated": Kind(
-        "loss",
-        "sums beyond 64 bits are shown as 9223372036854775807, the largest number",
-        "times or sizes of the recording are damaged",
-        of_output=True,
-    ),
-}
+        "enable org.chromium.V8 on the page Plugins, or open "
+        "ui.perfetto.dev/#!/?enablePlugins=org.chromium.V8", of_output=True),
+    "root_names_dropped": Kind("info", "names of heap roots are not in the output",
+        "Perfetto stores only the kind of a root", of_output=True),
+    "root_unknown": Kind("info", "objects that no recorded root keeps alive are shown as roots of an unknown kind",
+        "the recorder does not report every root", of_output=True),
+    "output_too_large": Kind("loss", "the output is larger than the viewer can be expected to open", of_output=True),
+    "profile_not_embedded": Kind("loss", "the page does not hold the file for a viewer: it would be too large",
+        "the command makes that file; --min-duration or --range make less of the recording", of_output=True),
+    "page_narrowed": Kind("info", "small call paths are joined in the page's tree",
+        "--range, --thread or --min-duration show more of a part; the files for the viewers hold "
+        "everything", of_output=True),
+    "page_counters_cut": Kind("info", "the page lists fewer counters than there are",
+        "info --json and the files for the viewers hold all", of_output=True),
+    "sums_saturated": Kind("loss", "sums beyond 64 bits are shown as 9223372036854775807, the largest number",
+        "times or sizes of the recording are damaged", of_output=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
