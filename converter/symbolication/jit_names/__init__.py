@@ -1,7 +1,7 @@
 """Parses the names of code objects: function, tier, file, line and column.
 
-A module for each producer says which beginnings there are and what they mean; PATTERNS lists the producers. Tiers,
-their names and colours are those of samply's jit_category_manager.rs (cd24993) wherever it has one.
+The patterns of each producer say which beginnings there are and what they mean. Tiers, their names and colours are
+those of samply's jit_category_manager.rs (cd24993) wherever it has one.
 
 Names are hostile input of any length: nothing here takes more than linear time.
 """
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from traceferry.symbolication.jit_names import beam, cpython, hotspot, javascriptcore, php, spidermonkey, v8, wasmtime
+from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8
+from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, PHP, WASMTIME
 from traceferry.symbolication.jit_names.patterns import (
     ANONYMOUS,
     CATEGORY_COLORS,
@@ -29,14 +30,14 @@ from traceferry.symbolication.jit_names.patterns import (
 __all__ = ["CATEGORY_COLORS", "PATTERNS", "Name", "Producer", "Tier", "producer_of"]
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
-    "V8": v8.PATTERNS,
-    "JavaScriptCore": javascriptcore.PATTERNS,
-    "SpiderMonkey": spidermonkey.PATTERNS,
-    "HotSpot": hotspot.PATTERNS,
-    "PHP": php.PATTERNS,
-    "BEAM": beam.PATTERNS,
-    "CPython": cpython.PATTERNS,
-    "wasmtime": wasmtime.PATTERNS,
+    "V8": V8,
+    "JavaScriptCore": JAVASCRIPTCORE,
+    "SpiderMonkey": SPIDERMONKEY,
+    "HotSpot": HOTSPOT,
+    "PHP": PHP,
+    "BEAM": BEAM,
+    "CPython": CPYTHON,
+    "wasmtime": WASMTIME,
     "LLVM": (GENERIC,),
 }
 PATTERNS["unknown"] = (*(p for patterns in PATTERNS.values() for p in patterns if p.own), GENERIC)

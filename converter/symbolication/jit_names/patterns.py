@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,27 +56,21 @@ Parts = tuple[str, str, int, int]  # function, file, line, column
 Split = Callable[[str], Parts | None]  # None: not of this pattern
 
 
-def number(digits: str) -> int:
-    """Returns -1 for anything but up to nine digits."""
-    return int(digits) if len(digits) <= 9 and digits.isascii() and digits.isdecimal() else -1
-
-
-def position(text: str) -> tuple[str, int, int] | None:
-    """Returns `file:12:3` as file, 12 and 3."""
-    pieces = text.rsplit(":", 2)
-    if len(pieces) < 3:
-        return None
-    line, column = number(pieces[1]), number(pieces[2])
-    return (pieces[0], line, column) if line >= 0 and column >= 0 else None
-
-
 def plain(text: str) -> Parts:
     return text, "", 0, 0
 
 
-def only(*names: str) -> Split:
+def fields(expression: str) -> Split:
+    """Parses what an expression matches as a whole: its groups function and file are these; without a function it is
+    the text."""
+    match = re.compile(expression, re.DOTALL).fullmatch
+
     def split(text: str) -> Parts | None:
-        return plain(text) if text in names else None
+        found = match(text)
+        if found is None:
+            return None
+        groups = found.groupdict("")
+        return groups.get("function", text), groups.get("file", ""), 0, 0
 
     return split
 
@@ -108,11 +103,3 @@ def machinery(start: str, kind: str, tier: Tier | None = None, *, whole: bool = 
 
 
 GENERIC = Pattern("", "function", "JIT", own=False)
-
-INTERPRETER = tier("Interpreter", "magenta")
-
-INTERPRETER_CODE = tier("Interpreter", "red")
-
-BASELINE = tier("Baseline", "blue")
-
-TRAMPOLINE = tier("Trampoline", "darkgrey")

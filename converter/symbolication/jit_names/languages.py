@@ -1,0 +1,95 @@
+"""Names of code of Java, PHP, Erlang, Python and WebAssembly: HotSpot's JVMTI agent; PHP, ext/opcache/jit; Erlang and
+Elixir, beam/jit of OTP; CPython; the jitdump agent of wasmtime."""
+
+from __future__ import annotations
+
+import re
+
+from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, fields, machinery, tier
+
+_JAVA_TYPE = re.compile(r"(\[*)(?:([BCDFIJSZ])|L([^;]+);)")
+_JAVA_METHOD = re.compile(r"([^;]+);([^(]+)\(([^)]*)\)(?:V|\[*(?:[BCDFIJSZ]|L[^;]+;))")
+_JAVA_WORDS = {
+    "B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long", "S": "short", "Z": "boolean",
+}  # fmt: skip
+
+
+def _java_method(text: str) -> Parts | None:
+    """Returns `pkg/Class;method(descriptor)result` (the L before it is the pattern's) in Java's words."""
+    method = _JAVA_METHOD.fullmatch(text)
+    if method is None:
+        return None
+    owner, name, arguments = method.groups()
+    types = []
+    at = 0
+    while at < len(arguments):
+        found = _JAVA_TYPE.match(arguments, at)
+        if found is None:
+            return None
+        dimensions, primitive, class_name = found.groups()
+        types.append((_JAVA_WORDS[primitive] if primitive else class_name) + "[]" * len(dimensions))
+        at = found.end()
+    # Slashes stand in class names only, dots in front of the number of a hidden class.
+    return f"{owner}.{name}({', '.join(types)})".replace("/", "."), "", 0, 0
+
+
+HOTSPOT: tuple[Pattern, ...] = (
+    Pattern("L", "function", "Java", None, _java_method),
+    machinery("I2C/C2I adapters(", "stub", whole=True),
+    Pattern("", "stub", "Java", tier("Interpreter", "red"), fields("Interpreter"), own=False),
+    machinery("", "stub", own=False),
+)
+
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\")
+# number$function$line, where the line is that of the trace's first operation.
+_PHP_TRACE = re.compile(r"[0-9]{1,9}\$(.*)\$([0-9]{1,9})", re.DOTALL)
+
+
+def _php_function(text: str, line: int = 0) -> Parts:
+    """Returns a function, or the file of which the code outside of functions runs; PHP calls that {main}."""
+    # PHP's own names have no slashes: namespaces are separated by backslashes.
+    is_file = "/" in text or _WINDOWS_PATH.match(text)
+    return ("{main}", text, line, 0) if is_file else (text, "", line, 0)
+
+
+def _php_trace(text: str) -> Parts | None:
+    found = _PHP_TRACE.fullmatch(text)
+    return _php_function(found[1], int(found[2])) if found else None
+
+
+PHP: tuple[Pattern, ...] = (
+    Pattern("TRACE-", "function", "PHP", tier("Tracing JIT", "green"), _php_trace, is_js=True),
+    machinery("JIT$$", "stub"),
+    machinery("jit$$", "stub"),
+    Pattern("JIT$", "function", "PHP", tier("Function JIT", "blue"), _php_function, is_js=True),
+    machinery("ESCAPE-", "stub", whole=True),
+    GENERIC,
+)
+
+_ATOM = r"(?:[a-zß-öø-ÿ][\w@]*|'[^']+')"
+# module:function/arity; what breakpoints patch in front of it is an object of its own.
+_erlang_function = fields(rf"(?P<function>{_ATOM}:{_ATOM}/[0-9]{{1,3}})(?:-CodeInfoPrologue)?")
+
+BEAM: tuple[Pattern, ...] = (
+    Pattern("erts_beamasm:", "stub", "JIT", None, _erlang_function, whole=True),
+    Pattern("", "function", "Erlang", None, _erlang_function),
+    Pattern("", "stub", "JIT", None, fields(rf"{_ATOM}::code(?:Header|Footer)")),
+    machinery("global::", "stub", whole=True, own=False),
+    GENERIC,
+)
+
+CPYTHON: tuple[Pattern, ...] = (
+    # qualified name:file; a qualified name has no colon.
+    Pattern("py::", "function", "Python", None, fields("(?P<function>[^:]*):?(?P<file>.*)"), is_js=True),
+    GENERIC,
+)
+
+_WASM_FUNCTION = r"wasm\[[0-9]+\]::function\[[0-9]+\]"
+
+WASMTIME: tuple[Pattern, ...] = (
+    Pattern("wasm[", "wasm", "WebAssembly", None, fields(rf"{_WASM_FUNCTION}::(?P<function>.+)"), whole=True),
+    Pattern("wasm[", "wasm", "WebAssembly", None, fields(_WASM_FUNCTION), whole=True),
+    machinery("wasm[", "trampoline", whole=True),
+    machinery("signatures[", "trampoline", whole=True),
+    Pattern("", "wasm", "WebAssembly", own=False),
+)
