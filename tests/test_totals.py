@@ -19,7 +19,8 @@ from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, bucket_of, middle_of
-from traceferry.analysis.totals.portable import Amounts, Rows, Totals, Tree, merged, portable
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree, merged, portable
+from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
 from traceferry.model import Trace, sums
 

@@ -12,7 +12,7 @@ from traceferry.analysis.compare.alignment import Function
 from traceferry.analysis.compare.matching import Renames, matched
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.totals.details import middle_of
-from traceferry.analysis.totals.portable import Rows
+from traceferry.analysis.totals.rows import Rows
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.details import Details, name_pattern
-from traceferry.analysis.totals.portable import Key, Totals, Tree, functions_of, portable, thread_names, tree_of
+from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
+from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable

@@ -11,7 +11,8 @@ import numpy as np
 
 from traceferry.analysis.info.memory import allocations, heap_snapshots
 from traceferry.analysis.totals.collect import Collected, collect
-from traceferry.analysis.totals.sums_of_trace import MarkerGroup, byte_fields, code_by_tier, ranked
+from traceferry.analysis.totals.rows import Rows
+from traceferry.analysis.totals.sums_of_trace import MARKERS, code_by_tier, ranked
 from traceferry.model import Counter, MarkerType, Table, Trace, sums
 
 TOP = 20
@@ -63,7 +64,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         "processes": processes,
         "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},
         "allocations": allocations(trace, collected.allocations, top),
-        "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.groups.items()],
+        "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),
         "code_objects": len(trace.code),
         "tiers": _tiers(trace),
@@ -93,8 +94,10 @@ def _function(trace: Trace, func: int) -> Json:
 
 def _tiers(trace: Trace) -> list[Json]:
     """Code objects and their bytes by tier, the largest first."""
-    ranked = sorted(code_by_tier(trace).items(), key=lambda item: (-item[1][1], item[0]))
-    return [{"name": name, "objects": n, "bytes": n_bytes} for name, (n, n_bytes) in ranked]
+    tiers = code_by_tier(trace)
+    named = [(name, n, n_bytes) for (name,), (n, n_bytes) in zip(tiers.keys, tiers.amounts.tolist(), strict=True)]
+    ranked = sorted(named, key=lambda tier: (-tier[2], tier[0]))
+    return [{"name": name, "objects": n, "bytes": n_bytes} for name, n, n_bytes in ranked]
 
 
 def _counter(counter: Counter) -> Json:
@@ -104,22 +107,22 @@ def _counter(counter: Counter) -> Json:
     return {"name": counter.name, "unit": counter.unit, "values": len(values), **dict(figures)}
 
 
-def _markers(marker_type: MarkerType, groups: dict[tuple[Any, ...], MarkerGroup], top: int) -> Json:
+def _markers(marker_type: MarkerType, groups: Rows, top: int) -> Json:
     """One type: its groups by their total time, then by their number."""
-    ranked = sorted(groups.items(), key=lambda item: (-item[1].total_ns, -item[1].count, item[0]))
+    columns, n = groups.columns, len(MARKERS.columns)
+    found = zip(groups.keys, groups.amounts.tolist(), strict=True)
+    ranked = sorted(found, key=lambda group: (-group[1][1], -group[1][0], group[0]))
     return {
         "type": marker_type.name,
         "group_by": list(marker_type.group_by),
-        "groups": len(groups),
+        "groups": len(groups.keys),
         "top": [
             {
                 "by": dict(zip(marker_type.group_by, values, strict=True)),
-                "count": group.count,
-                "total_ns": group.total_ns,
-                "longest_ns": group.longest_ns,
-                "sums": dict(zip(byte_fields(marker_type), group.sums, strict=True)),
+                **dict(zip(columns[:n], amounts[:n], strict=True)),
+                "sums": dict(zip(columns[n:], amounts[n:], strict=True)),
             }
-            for values, group in ranked[:top]
+            for values, amounts in ranked[:top]
         ],
     }
 

@@ -4,17 +4,15 @@ the threads of each name have."""
 from __future__ import annotations
 
 import re
-from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
+from traceferry.analysis.totals.rows import Key, Pair
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
-from traceferry.model import Array, MarkerType, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, WAITING
 
-Key = tuple[Any, ...]
 NUMBERS = re.compile(r"\d+")
 # A histogram's bucket holds durations of which the longest is at most 1/64 above the shortest.
 STEPS = 64
@@ -26,6 +24,11 @@ OFF_CPU = (WAITING, PREEMPTED)
 def name_pattern(name: str) -> str:
     """Returns a name of a thread or process without its numbers: "worker 12" and "worker 3" are "worker N"."""
     return NUMBERS.sub("N", name)
+
+
+def thread_key(process: str, thread: str) -> Key:
+    """Returns what threads of different recordings are taken for one by: names without numbers."""
+    return name_pattern(process), name_pattern(thread)
 
 
 def bucket_of(ns: Array) -> Array:
@@ -47,49 +50,39 @@ def middle_of(bucket: Array) -> Array:
 
 
 class Details:
-    """Added up thread by thread, as `collect` goes through a trace."""
+    """Added up thread by thread, as `collect` goes through a trace. pairs: keys and amounts of the Totals of these
+    names."""
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
-        # By the name of the marker type: (count, ns, the longest) and how many are in each bucket.
-        self.events: dict[str, list[int]] = {}
-        self.durations: dict[str, Counter[int]] = {}
-        # By process and thread, without numbers: ns waiting and preempted.
-        self.off_cpu: dict[Key, list[int]] = {}
+        self.pairs: dict[str, list[Pair]] = {"events": [], "durations": [], "threads": []}
         self.sample_weight = 0
 
     def add(self, process: Process, thread: Thread, data: ThreadData) -> None:
         for marker_type, table in data.markers.items():
-            self._add_events(marker_type, table)
-        self._add_off_cpu(process, thread, data.scheduling)
+            if len(table):
+                self._add_events(marker_type.name, np.maximum(table["dur"], 0))
+        if len(data.scheduling):
+            self._add_off_cpu(process, thread, data.scheduling)
         self.sample_weight = sums.limited(self.sample_weight + sums.total(data.samples["weight"]))
 
-    def _add_events(self, marker_type: MarkerType, table: Table) -> None:
-        if not len(table):
-            return
-        dur = np.maximum(table["dur"], 0)
-        known = self.events.setdefault(marker_type.name, [0, 0, 0])
-        known[0] += len(table)
-        known[1] = sums.limited(known[1] + sums.total(dur))
-        known[2] = max(known[2], int(dur.max()))
-        found, counts = np.unique(bucket_of(dur), return_counts=True)
-        of_type = self.durations.setdefault(marker_type.name, Counter())
-        of_type.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+    def _add_events(self, name: str, dur: Array) -> None:
+        self.pairs["events"].append(((name,), [len(dur), sums.total(dur), int(dur.max())]))
+        buckets, counts = np.unique(bucket_of(dur), return_counts=True)
+        of_type = zip(buckets.tolist(), counts.tolist(), strict=True)
+        self.pairs["durations"] += [((name, bucket), [n]) for bucket, n in of_type]
 
     def _add_off_cpu(self, process: Process, thread: Thread, scheduling: Table) -> None:
-        if not len(scheduling):
-            return
         ts, state = scheduling["ts"], scheduling["state"]
         lasts = np.diff(ts, append=max(thread.end_ts, int(ts[-1])))
-        known = self.off_cpu.setdefault((name_pattern(process.name), name_pattern(thread.name)), [0] * len(OFF_CPU))
-        for nth, wanted in enumerate(OFF_CPU):
-            known[nth] = sums.limited(known[nth] + sums.total(lasts[state == wanted]))
+        off_cpu = [sums.total(lasts[state == wanted]) for wanted in OFF_CPU]
+        self.pairs["threads"].append((thread_key(process.name, thread.name), [0, 0, 0, 0, *off_cpu]))
 
 
-def retained_by_class(trace: Trace) -> dict[str, list[int]]:
+def retained_by_class(trace: Trace) -> list[Pair]:
     """Returns, by class of the last heap snapshot of each process, objects, bytes, bytes that they keep alive. Of
     objects that hold others of their class only the outermost count for these."""
-    trace, found = trace.opened(), dict[str, list[int]]()
+    trace, found = trace.opened(), list[Pair]()
     for process in trace.processes:
         if not process.heap_snapshots:
             continue
@@ -100,6 +93,5 @@ def retained_by_class(trace: Trace) -> dict[str, list[int]]:
         columns = [sums.total_by(group, column, n_groups) for column in (tree.objects, tree.bytes)] + [retained]
         for row in sorted(set(group[len(tree.tops) :].tolist())):
             name = UNKNOWN_CLASS if row < 2 else trace.strings[row - 2]
-            known = found.setdefault(name, [0, 0, 0])
-            known[:] = [sums.limited(a + int(column[row])) for a, column in zip(known, columns, strict=True)]
+            found.append(((name,), [int(column[row]) for column in columns]))
     return found

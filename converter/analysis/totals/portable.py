@@ -8,58 +8,18 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from traceferry.analysis.totals.collect import Collected
-from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class
-from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, byte_fields, code_by_tier
+from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
+from traceferry.analysis.totals.rows import Key, Pair, Rows, key_order, sorted_places
+from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
 from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array, Trace, sums
-
-Key = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """One kind of totals. keys: sorted, each once; columns: the names of the amounts; largest: those of which a merge
-    takes the larger one, where it adds up the others; amounts: int64 [keys, columns]."""
-
-    columns: tuple[str, ...]
-    keys: tuple[Key, ...] = ()
-    amounts: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    largest: frozenset[str] = frozenset()
-
-    def of(self, keys: Sequence[Key], amounts: Any) -> Rows:
-        """Totals of this kind: keys in any order, also repeated, each with a row of amounts."""
-        given = np.asarray(amounts, np.int64).reshape(len(keys), len(self.columns))
-        distinct, group = _sorted_places(keys)
-        summed = np.zeros((len(distinct), len(self.columns)), np.int64)
-        for nth, column in enumerate(self.columns):
-            if column in self.largest:
-                np.maximum.at(summed[:, nth], group, given[:, nth])
-            else:
-                summed[:, nth] = sums.total_by(group, given[:, nth], len(distinct))
-        return replace(self, keys=tuple(distinct), amounts=summed)
-
-    def of_pairs(self, rows: Iterable[tuple[Key, Any]]) -> Rows:
-        """Returns the same, of (key, amounts)."""
-        pairs = list(rows)
-        return self.of([key for key, _ in pairs], [amounts for _, amounts in pairs])
-
-    def merged(self, *others: Rows) -> Rows:
-        for other in others:
-            if (self.columns, self.largest) != (other.columns, other.largest):
-                raise ValueError(f"totals of {self.columns} cannot be merged with totals of {other.columns}")
-        filled = [rows for rows in (self, *others) if rows.keys]
-        if len(filled) <= 1:
-            return filled[0] if filled else self
-        keys = [key for rows in filled for key in rows.keys]
-        return self.of(keys, np.concatenate([rows.amounts for rows in filled]))
 
 
 @dataclass(frozen=True)
@@ -106,8 +66,8 @@ class Tree:
     def of(cls, frames: Sequence[Key], parent: Array, frame: Array, measures: Sequence[Key], own: Amounts) -> Tree:
         """Frames, measures and nodes in any order, also repeated, but a node's parent comes before it."""
         used, nth_used = np.unique(frame, return_inverse=True)
-        names, place_of_frame = _sorted_places([frames[nth] for nth in used.tolist()])
-        units, place_of_measure = _sorted_places(measures)
+        names, place_of_frame = sorted_places([frames[nth] for nth in used.tolist()])
+        units, place_of_measure = sorted_places(measures)
         node_of, parents, keys = _canonical(parent, place_of_frame[nth_used.reshape(-1)])
         summed = Amounts(node_of[own.node], place_of_measure[own.measure], own.value).summed()
         return cls(tuple(names), parents, keys, tuple(units), summed)
@@ -133,7 +93,7 @@ class Tree:
         filled = [tree for tree in (self, *others) if len(tree.parent) or tree.measures]
         if not filled:
             return self
-        measures = sorted({key for tree in filled for key in tree.measures}, key=_order)
+        measures = sorted({key for tree in filled for key in tree.measures}, key=key_order)
         n_nodes = sum(len(tree.parent) for tree in filled)
         parent, frame = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
         place = {key: nth for nth, key in enumerate(measures)}
@@ -156,13 +116,13 @@ class Totals:
 
     functions: Rows = Rows(("calls", "total_ns", "self_ns", "samples", "total_samples"))
     classes: Rows = Rows(AMOUNT_NAMES)
-    markers: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    markers: Rows = MARKERS
     marker_sums: Rows = Rows(("bytes",))
-    tiers: Rows = Rows(("objects", "bytes"))
+    tiers: Rows = TIERS
     tree: Tree = Tree()
     # Of these a recording that was collected without details has nothing.
     sites: Rows = Rows(AMOUNT_NAMES)
-    events: Rows = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+    events: Rows = MARKERS
     durations: Rows = Rows(("count",))
     code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
     retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
@@ -190,23 +150,20 @@ def portable(collected: Collected) -> Totals:
     functions = [_function(trace, func) for func in seen.tolist()]
     by_class = collected.allocations.by_class
     classes = np.flatnonzero(by_class.any(axis=1))
-    groups = [
-        (marker_type, (marker_type.name, *values), group)
-        for marker_type, found in collected.markers.groups.items()
-        for values, group in found.items()
-    ]
     named_classes = [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()]
-    by_bytes = [
-        ((*key, name), [total])
-        for marker_type, key, group in groups
-        for name, total in zip(byte_fields(marker_type), group.sums, strict=True)
-    ]
+    n = len(MARKERS.columns)
+    markers, marker_sums = list[Pair](), list[Pair]()
+    for marker_type, groups in collected.markers.by_type().items():
+        for values, amounts in zip(groups.keys, groups.amounts.tolist(), strict=True):
+            key = marker_type.name, *values
+            markers.append((key, amounts[:n]))
+            marker_sums += [((*key, name), [of]) for name, of in zip(groups.columns[n:], amounts[n:], strict=True)]
     return Totals(
         none.functions.of(functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
         none.classes.of(named_classes, by_class[classes]),
-        none.markers.of_pairs((key, [group.count, group.total_ns, group.longest_ns]) for _, key, group in groups),
-        none.marker_sums.of_pairs(by_bytes),
-        none.tiers.of_pairs(((name,), amounts) for name, amounts in code_by_tier(trace).items()),
+        none.markers.of_pairs(markers),
+        none.marker_sums.of_pairs(marker_sums),
+        code_by_tier(trace),
         Tree() if collected.trees is None else tree_of(trace, collected.trees, _measure),
         **({} if collected.details is None else _details(collected, collected.details)),
     )
@@ -229,30 +186,25 @@ def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | Non
 
 
 def _details(collected: Collected, details: Details) -> dict[str, Rows]:
-    trace, none = collected.trace, Totals()
-    threads: list[tuple[Key, list[int]]] = [
+    trace = collected.trace
+    threads = [
         (
-            (name_pattern(process.name), name_pattern(thread["name"])),
+            thread_key(process.name, thread["name"]),
             [1, thread["samples"], thread["calls"], thread["allocations"]["bytes"], 0, 0],
         )
         for process, counts in zip(trace.processes, collected.processes, strict=True)
         for thread in counts.threads
     ]
-    threads += [(key, [0, 0, 0, 0, *ns]) for key, ns in details.off_cpu.items()]
-    losses = [issue for issue in trace.report if issue.severity != "info"]
-    retained = retained_by_class(trace)
-    return {
+    pairs: dict[str, list[Pair]] = {
+        **details.pairs,
+        "threads": threads + details.pairs["threads"],
         "sites": _sites(collected),
-        "events": none.events.of_pairs(((name,), amounts) for name, amounts in details.events.items()),
-        "durations": none.durations.of_pairs(
-            ((name, b), [n]) for name, of in details.durations.items() for b, n in of.items()
-        ),
-        "code": none.code.of_pairs(_code(collected)),
-        "retained": none.retained.of_pairs(((name,), amounts) for name, amounts in retained.items()),
-        "threads": none.threads.of_pairs(threads),
-        "colors": none.colors.of_pairs((key, [1]) for key in _colors(trace)),
-        "losses": none.losses.of_pairs(((issue.kind,), [issue.count]) for issue in losses),
+        "code": _code(collected),
+        "retained": retained_by_class(trace),
+        "colors": [(key, [1]) for key in _colors(trace)],
+        "losses": [((issue.kind,), [issue.count]) for issue in trace.report if issue.severity != "info"],
     }
+    return {name: getattr(Totals(), name).of_pairs(found) for name, found in pairs.items()}
 
 
 def _colors(trace: Trace) -> list[Key]:
@@ -264,36 +216,33 @@ def _colors(trace: Trace) -> list[Key]:
     return sorted(set(found))
 
 
-def _sites(collected: Collected) -> Rows:
+def _sites(collected: Collected) -> list[Pair]:
     """Allocations by the function that allocated and the class: the two innermost frames of their stacks."""
-    trace, none = collected.trace, Totals()
+    trace = collected.trace
     by_stack = collected.allocations.by_stack(trace)
     prefix, func = trace.stacks["prefix"][: len(by_stack)], trace.frames["func"][trace.stacks["frame"]]
     used = np.flatnonzero(by_stack.any(axis=1) & (prefix >= 0))
-    keys = [
-        (*_function(trace, site), trace.func_name(name))
-        for site, name in zip(func[prefix[used]].tolist(), func[used].tolist(), strict=True)
+    columns = (of.tolist() for of in (func[prefix[used]], func[used], by_stack[used]))
+    return [
+        ((*_function(trace, site), trace.func_name(name)), amounts)
+        for site, name, amounts in zip(*columns, strict=True)
     ]
-    return none.sites.of(keys, by_stack[used])
 
 
-def _code(collected: Collected) -> list[tuple[Key, list[int]]]:
+def _code(collected: Collected) -> list[Pair]:
     """Returns, by function and tier, code objects, their bytes, samples, and when the last one was loaded, since the
     start."""
     trace = collected.trace
-    strings, code, names = trace.strings, trace.code, trace.tiers["name"]
+    code, names = trace.code, [*(trace.strings[name] for name in trace.tiers["name"].tolist()), ""]
     loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
-    rows: list[tuple[Key, list[int]]] = [
-        ((*_function(trace, func), strings[int(names[tier])] if tier >= 0 else ""), [1, size, 0, at])
-        for func, tier, size, at in zip(
-            code["func"].tolist(), code["tier"].tolist(), code["size"].tolist(), loaded.tolist(), strict=True
-        )
+    columns = (of.tolist() for of in (code["func"], code["tier"], code["size"], loaded))
+    rows: list[Pair] = [
+        ((*_function(trace, func), names[tier]), [1, size, 0, at])
+        for func, tier, size, at in zip(*columns, strict=True)
         if func >= 0
     ]
-    return rows + [
-        ((*_function(trace, func), strings[int(names[tier])]), [0, 0, n, 0])
-        for (func, tier), n in collected.samples.by_tier().items()
-    ]
+    by_tier = collected.samples.by_tier().items()
+    return rows + [((*_function(trace, func), names[tier]), [0, 0, n, 0]) for (func, tier), n in by_tier]
 
 
 def thread_names(trace: Trace) -> list[list[str]]:
@@ -332,18 +281,6 @@ def _function(trace: Trace, func: int) -> Key:
     source = int(funcs["source"][func])
     path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
     return (trace.func_name(func), path, int(funcs["line"][func]), strings[int(funcs["kind"][func])])
-
-
-def _order(key: Key) -> list[tuple[str, Any]]:
-    """Keys of one kind may hold numbers in one recording and texts in another."""
-    return [(type(value).__name__, value) for value in key]
-
-
-def _sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
-    """Returns the distinct keys, sorted, and the place of each given one among them."""
-    distinct = sorted(set(keys), key=_order)
-    place = {key: nth for nth, key in enumerate(distinct)}
-    return distinct, np.array([place[key] for key in keys], np.int32)
 
 
 def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
+from traceferry.analysis.totals.rows import Rows
 from traceferry.heap._allocations import tally
 from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
 
@@ -49,6 +50,8 @@ class SampleTotals:
 AMOUNTS = [2, 0, 3, 1]
 AMOUNT_NAMES = ("count", "bytes", "freed_count", "freed_bytes")
 COUNT, BYTES, _, _ = range(4)
+MARKERS = Rows(("count", "total_ns", "longest_ns"), largest=frozenset({"longest_ns"}))
+TIERS = Rows(("objects", "bytes"))
 
 
 class AllocationTotals:
@@ -112,72 +115,32 @@ def _summed(one: Array, other: Array) -> Array:
     return summed
 
 
-@dataclass
-class MarkerGroup:
-    """Markers of one type with the same values in its group_by. total_ns, longest_ns: of their durations; sums: of
-    each field that counts bytes."""
-
-    count: int
-    total_ns: int
-    longest_ns: int
-    sums: tuple[int, ...]
-
-    @classmethod
-    def of_none(cls, marker_type: MarkerType) -> MarkerGroup:
-        return cls(0, 0, 0, (0,) * len(byte_fields(marker_type)))
-
-    def add(self, other: MarkerGroup) -> None:
-        self.count += other.count
-        self.total_ns = min(self.total_ns + other.total_ns, sums.LARGEST)
-        self.longest_ns = max(self.longest_ns, other.longest_ns)
-        self.sums = tuple(min(a + b, sums.LARGEST) for a, b in zip(self.sums, other.sums, strict=True))
-
-
 class MarkerTotals:
     """Adds up markers by type and by the values of the type's group_by. Types that declare neither that nor a number
     of bytes are left out: their markers are only counted."""
 
     def __init__(self) -> None:
-        self.groups: dict[MarkerType, dict[tuple[Any, ...], MarkerGroup]] = {}
+        self._parts: dict[MarkerType, list[Rows]] = {}
 
     def add(self, markers: dict[MarkerType, Table]) -> None:
         for marker_type, table in markers.items():
             if len(table) and (marker_type.group_by or byte_fields(marker_type)):
-                known = self.groups.setdefault(marker_type, {})
-                for values, group in _groups(marker_type, table).items():
-                    known.setdefault(values, MarkerGroup.of_none(marker_type)).add(group)
+                self._parts.setdefault(marker_type, []).append(_groups(marker_type, table))
+
+    def by_type(self) -> dict[MarkerType, Rows]:
+        """Returns the groups of each type: the columns of MARKERS, then a sum for each field that counts bytes."""
+        return {marker_type: parts[0].merged(*parts[1:]) for marker_type, parts in self._parts.items()}
 
 
 def byte_fields(marker_type: MarkerType) -> list[str]:
     return [field.key for field in marker_type.fields if field.format == "bytes"]
 
 
-def _groups(marker_type: MarkerType, table: Table) -> dict[tuple[Any, ...], MarkerGroup]:
-    group = _group_of_row(table, marker_type.group_by)
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    dur = table["dur"][order]
-    counts = np.diff(starts, append=len(order)).tolist()
-    totals = sums.total_by(group, table["dur"], len(starts)).tolist()
-    longest = np.maximum.reduceat(dur, starts).tolist()
-    n_bytes = [sums.total_by(group, table[key], len(starts)).tolist() for key in byte_fields(marker_type)]
-    values = [table[key][order[starts]].tolist() for key in marker_type.group_by]
-    return {
-        tuple(column[i] for column in values): MarkerGroup(
-            counts[i], totals[i], longest[i], tuple(column[i] for column in n_bytes)
-        )
-        for i in range(len(starts))
-    }
-
-
-def _group_of_row(table: Table, keys: tuple[str, ...]) -> Array:
-    """int64 for each row: equal where all keys have equal values, 0 upwards."""
-    group = np.zeros(len(table), np.int64)
-    for key in keys:
-        numbers: dict[Any, int] = {}
-        code = np.array([numbers.setdefault(value, len(numbers)) for value in table[key].tolist()], np.int64)
-        _, group = np.unique(group * len(numbers) + code, return_inverse=True)
-    return group
+def _groups(marker_type: MarkerType, table: Table) -> Rows:
+    names, dur = byte_fields(marker_type), table["dur"]
+    kind = replace(MARKERS, columns=(*MARKERS.columns, *names))
+    keys = list(zip(*(table[key].tolist() for key in marker_type.group_by), strict=True)) or [()] * len(table)
+    return kind.of(keys, np.stack([np.ones_like(dur), dur, dur, *(table[name] for name in names)], axis=1))
 
 
 def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) -> list[int]:
@@ -186,13 +149,9 @@ def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) ->
     return sorted(values, key=lambda row: (values[row], name(row), row))
 
 
-def code_by_tier(trace: Trace) -> dict[str, tuple[int, int]]:
-    """Returns (code objects, their bytes) by the tier's name."""
-    tier, size = trace.code["tier"], trace.code["size"]
+def code_by_tier(trace: Trace) -> Rows:
+    """Returns the number and the bytes of code objects by the tier's name."""
+    rows, group = np.unique(trace.code["tier"], return_inverse=True)
     names = [*(trace.strings[name] for name in trace.tiers["name"].tolist()), "none"]
-    by_name: dict[str, tuple[int, int]] = {}
-    for row in sorted(set(tier.tolist())):
-        mine = tier == row
-        n, n_bytes = by_name.get(names[row], (0, 0))
-        by_name[names[row]] = n + int(mine.sum()), min(n_bytes + sums.total(size[mine]), sums.LARGEST)
-    return by_name
+    amounts = [sums.total_by(group, column, len(rows)) for column in (np.ones_like(group), trace.code["size"])]
+    return TIERS.of([(names[row],) for row in rows.tolist()], np.stack(amounts, axis=1))

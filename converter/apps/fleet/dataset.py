@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.analysis.totals.portable import Amounts, Key, Rows, Totals, Tree
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree
+from traceferry.analysis.totals.rows import Key, Rows
 from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.forest import MEASURES
 from traceferry.apps.fleet.tables import COLUMNS, FACTS, FUNCTION, GROUP, NO_SITE, RECORDINGS, VERSION

@@ -9,7 +9,8 @@ import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.details import name_pattern
-from traceferry.analysis.totals.portable import Amounts, Key, Tree, thread_names, tree_frames
+from traceferry.analysis.totals.portable import Amounts, Tree, thread_names, tree_frames
+from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
 from traceferry.model import Array, Trace, sums
 

@@ -14,7 +14,8 @@ from itertools import count
 import numpy as np
 
 from traceferry.analysis.totals._trees import add_to_ancestors
-from traceferry.analysis.totals.portable import Key, Tree
+from traceferry.analysis.totals.portable import Tree
+from traceferry.analysis.totals.rows import Key
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.common.shown_text import encodable

@@ -18,7 +18,8 @@ from typing import Any
 import orjson
 from numpy.lib.format import read_array, write_array
 
-from traceferry.analysis.totals.portable import Amounts, Key, Rows, Totals, Tree, merged
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree, merged
+from traceferry.analysis.totals.rows import Key, Rows
 
 Row = Mapping[str, Any]
 ROWS = [field.name for field in fields(Totals) if field.name != "tree"]

@@ -6,7 +6,8 @@ import numpy as np
 import orjson
 
 from traceferry.analysis.compare.runs import KERNEL, LOST, Run
-from traceferry.analysis.totals.portable import Amounts, Key, Tree
+from traceferry.analysis.totals.portable import Amounts, Tree
+from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import roots_of

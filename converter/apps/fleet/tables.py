@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.analysis.totals.portable import Rows, Totals, depths
+from traceferry.analysis.totals.portable import Totals, depths
+from traceferry.analysis.totals.rows import Rows
 from traceferry.apps.fleet.forest import MEASURES, functions_of, roots_of
 from traceferry.apps.fleet.parts import Share
 from traceferry.model import Array

@@ -20,7 +20,8 @@ import orjson
 from traceferry import registry
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.details import Details
-from traceferry.analysis.totals.portable import Rows, Totals, portable
+from traceferry.analysis.totals.portable import Totals, portable
+from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.trees import Trees
 from traceferry.api import load, save
 from traceferry.apps.fleet import storage
