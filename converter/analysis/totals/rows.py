@@ -59,6 +59,9 @@ def key_order(key: Key) -> list[tuple[str, Any]]:
 
 def sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
     """Returns the distinct keys, sorted, and the place of each given one among them."""
-    distinct = sorted(set(keys), key=key_order)
-    place = {key: nth for nth, key in enumerate(distinct)}
-    return distinct, np.array([place[key] for key in keys], np.int32)
+    distinct = set(keys)
+    # Where the types are the same, the order of the values is that of key_order, and found sooner.
+    is_uniform = len({tuple(map(type, key)) for key in distinct}) == 1
+    found = sorted(distinct, key=None if is_uniform else key_order)
+    place = {key: nth for nth, key in enumerate(found)}
+    return found, np.array([place[key] for key in keys], np.int32)
