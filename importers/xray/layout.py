@@ -68,30 +68,33 @@ class Function(IntEnum):
 class Metadata(IntEnum):
     """Kinds of FDR metadata records, 16 bytes: u1 = 1, u7 kind, 15 bytes of which the unused are garbage."""
 
-    NEW_BUFFER = 0  # i32 tid
+    NEW_BUFFER = 0
     END_OF_BUFFER = 1  # v1 only
-    NEW_CPU_ID = 2  # u16 cpu, u64 tsc: absolute, a new base for deltas
-    TSC_WRAP = 3  # u64 tsc: absolute, a new base for deltas
-    WALLTIME = 4  # i64 seconds, i32 microseconds, of CLOCK_MONOTONIC
-    CUSTOM_EVENT = 5  # v1-v3: i32 size, u64 tsc; v4: and u16 cpu; v5: i32 size, i32 delta. Then the payload
-    CALL_ARGUMENT = 6  # u64 value, after its function's entry
-    BUFFER_EXTENTS = 7  # v2+: u64 bytes that follow
-    TYPED_EVENT = 8  # v3, v4: i32 size, u64 tsc, u16 type; v5: i32 size, i32 delta, u16 type. Then the payload
-    PID = 9  # v3+: i32 pid
+    NEW_CPU_ID = 2  # absolute, a new base for deltas
+    TSC_WRAP = 3  # absolute, a new base for deltas
+    WALLTIME = 4  # of CLOCK_MONOTONIC
+    CUSTOM_EVENT = 5  # the payload follows
+    CALL_ARGUMENT = 6  # after its function's entry
+    BUFFER_EXTENTS = 7  # v2+: how many bytes follow
+    TYPED_EVENT = 8  # v3+; the payload follows
+    PID = 9  # v3+
 
 
-METADATA_NAMES = {
-    Metadata.NEW_BUFFER: "NewBuffer",
-    Metadata.END_OF_BUFFER: "EndOfBuffer",
-    Metadata.NEW_CPU_ID: "NewCPUId",
-    Metadata.TSC_WRAP: "TSCWrap",
-    Metadata.WALLTIME: "Walltime",
-    Metadata.CUSTOM_EVENT: "CustomEvent",
-    Metadata.CALL_ARGUMENT: "CallArgument",
-    Metadata.BUFFER_EXTENTS: "BufferExtents",
-    Metadata.TYPED_EVENT: "TypedEvent",
-    Metadata.PID: "Pid",
+# LLVM's name of each kind, the struct format of the bytes after the first, and its fields.
+METADATA_RECORDS = {
+    Metadata.NEW_BUFFER: ("NewBuffer", "i", ("tid",)),
+    Metadata.END_OF_BUFFER: ("EndOfBuffer", "", ()),
+    Metadata.NEW_CPU_ID: ("NewCPUId", "HQ", ("cpu", "tsc")),
+    Metadata.TSC_WRAP: ("TSCWrap", "Q", ("tsc",)),
+    Metadata.WALLTIME: ("Walltime", "qi", ("seconds", "microseconds")),
+    Metadata.CUSTOM_EVENT: ("CustomEvent", "iQ", ("size", "tsc", "cpu")),
+    Metadata.CALL_ARGUMENT: ("CallArgument", "Q", ("value",)),
+    Metadata.BUFFER_EXTENTS: ("BufferExtents", "Q", ("size",)),
+    Metadata.TYPED_EVENT: ("TypedEvent", "iQH", ("size", "tsc", "type")),
+    Metadata.PID: ("Pid", "i", ("pid",)),
 }
+# Later versions of events: v4 adds the CPU to custom ones, from v5 on the time is a difference.
+EVENT_FORMATS = {(Metadata.CUSTOM_EVENT, 4): "iQH", (Metadata.CUSTOM_EVENT, 5): "ii", (Metadata.TYPED_EVENT, 5): "iiH"}
 METADATA_SIZE = 16
 FUNCTION_SIZE = 8
 
@@ -100,38 +103,6 @@ def metadata_byte(kind: Metadata, big: bool) -> int:
     """Returns the first byte of a metadata record."""
     return 0x80 | kind if big else kind << 1 | 1
 
-
-def metadata_fields(kind: Metadata, version: int) -> str:
-    """Returns the struct format of the bytes after the first, without byte order."""
-    match kind:
-        case Metadata.NEW_BUFFER | Metadata.PID:
-            return "i"
-        case Metadata.NEW_CPU_ID:
-            return "HQ"
-        case Metadata.TSC_WRAP | Metadata.CALL_ARGUMENT | Metadata.BUFFER_EXTENTS:
-            return "Q"
-        case Metadata.WALLTIME:
-            return "qi"
-        case Metadata.CUSTOM_EVENT:
-            return "ii" if version >= 5 else "iQH" if version == 4 else "iQ"
-        case Metadata.TYPED_EVENT:
-            return "iiH" if version >= 5 else "iQH"
-        case _:
-            return ""
-
-
-METADATA_FIELD_NAMES = {
-    Metadata.NEW_BUFFER: ("tid",),
-    Metadata.END_OF_BUFFER: (),
-    Metadata.NEW_CPU_ID: ("cpu", "tsc"),
-    Metadata.TSC_WRAP: ("tsc",),
-    Metadata.WALLTIME: ("seconds", "microseconds"),
-    Metadata.CUSTOM_EVENT: ("size", "tsc", "cpu"),
-    Metadata.CALL_ARGUMENT: ("value",),
-    Metadata.BUFFER_EXTENTS: ("size",),
-    Metadata.TYPED_EVENT: ("size", "tsc", "type"),
-    Metadata.PID: ("pid",),
-}
 
 BASIC_SIZE = 32
 BASIC_NORMAL, BASIC_ARGUMENT = 0, 1

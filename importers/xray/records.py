@@ -11,10 +11,10 @@ from traceferry.importers.xray.layout import (
     BASIC_KINDS,
     BASIC_NORMAL,
     BASIC_SIZE,
+    EVENT_FORMATS,
     FUNCTION_SIZE,
     HEADER_SIZE,
-    METADATA_FIELD_NAMES,
-    METADATA_NAMES,
+    METADATA_RECORDS,
     METADATA_SIZE,
     TYPE_FDR,
     Function,
@@ -22,7 +22,6 @@ from traceferry.importers.xray.layout import (
     Metadata,
     basic_record,
     metadata_byte,
-    metadata_fields,
 )
 
 FUNCTION_NAMES = {Function.ENTER: "Enter", Function.EXIT: "Exit", Function.TAIL_EXIT: "TailExit",
@@ -89,13 +88,14 @@ def _buffer_records(data: memoryview, header: Header, at: int, end: int) -> Iter
             at += size
             continue
         kind = data[at] & 0x7F if header.big else data[at] >> 1
-        if kind not in METADATA_NAMES:
+        if kind not in METADATA_RECORDS:
             yield at, f"unknown metadata kind {kind}; the rest of the buffer is not read"
             return
         kind = Metadata(kind)
-        values = struct.unpack_from(header.order + metadata_fields(kind, header.version), data, at + 1)
-        fields = dict(zip(METADATA_FIELD_NAMES[kind], values, strict=False))
-        text = " ".join([METADATA_NAMES[kind], *(f"{name}={value}" for name, value in fields.items())])
+        text, layout, names = METADATA_RECORDS[kind]
+        values = struct.unpack_from(header.order + EVENT_FORMATS.get((kind, header.version), layout), data, at + 1)
+        fields = dict(zip(names, values, strict=False))
+        text += "".join(f" {name}={value}" for name, value in fields.items())
         if kind == Metadata.END_OF_BUFFER:
             yield at, f"{text}; {end - at - size} stale bytes follow"
             return
