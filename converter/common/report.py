@@ -297,6 +297,25 @@ class Issue:
         return shown(f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}")
 
 
+class Problems:
+    """The problems of an input that is read before there is a report: of each kind, of which there may be millions,
+    their number, the first offset, and what is said of that."""
+
+    def __init__(self) -> None:
+        self._of_kind: dict[str, tuple[int, int | None, str]] = {}
+
+    def add(self, kind: str, count: int = 1, offset: int | None = None, detail: str = "") -> None:
+        """Adds so many problems, the first at `offset`. kind: a key of KINDS."""
+        n, first, of_first = self._of_kind.get(kind, (0, offset, detail))
+        if offset is not None and (first is None or offset < first):
+            first, of_first = offset, detail
+        self._of_kind[kind] = n + count, first, of_first
+
+    def note(self, report: Report, where: str) -> None:
+        for kind, (count, offset, detail) in self._of_kind.items():
+            report.note(kind, count, offset=offset, where=where, detail=detail)
+
+
 Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.report import Problems
 from traceferry.files.source import Source
 from traceferry.importers.jitdump import _records
 from traceferry.importers.jitdump.inlines import (
@@ -82,16 +83,6 @@ class EmbeddedSource(NamedTuple):
 
 
 @dataclass
-class Problem:
-    """An entry for the report: count times `kind`, first at `offset`."""
-
-    kind: str
-    count: int = 1
-    offset: int | None = None
-    detail: str = ""
-
-
-@dataclass
 class Dump:
     """A decoded jitdump. end_ts: the latest time stamp of a record; unwinding_at: where a load's UNWINDING_INFO is, by
     the load's number."""
@@ -105,7 +96,7 @@ class Dump:
     unwinding_at: dict[int, int] = field(default_factory=dict)
     lines: Lines = field(default_factory=Lines)
     n_records: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
 
     @property
     def name(self) -> str:
@@ -183,7 +174,7 @@ class _Decoder:
         self._pending_tier = -1
         self._pending_unwinding = -1
         self._line_records: list[Record] = []
-        self._bad: dict[str, Problem] = {}
+        self._note = dump.problems.add
         self._readers = {
             Id.MOVE: self._move,
             Id.DEBUG_INFO: self._debug_info,
@@ -202,9 +193,8 @@ class _Decoder:
             self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
             dump.n_records += len(ids)
         if at != len(self._data):
-            self._note("truncated", at, "the dump ends inside a record")
-        dump.lines = read_lines(self._data, dump.header, self._line_records, self._note_count)
-        dump.problems += self._bad.values()
+            self._note("truncated", 1, at, "the dump ends inside a record")
+        dump.lines = read_lines(self._data, dump.header, self._line_records, dump.problems)
 
     # ------------------------------------------------------------ the records
 
@@ -223,7 +213,7 @@ class _Decoder:
             if reader is not None:
                 reader(begin, end, ts)
             else:
-                self._note("unknown_record", begin, f"id {record_id}")
+                self._note("unknown_record", 1, begin, f"id {record_id}")
 
     def _note_unwinding(self, ids: Array, begins: Array) -> None:
         """Notes where UNWINDING_INFO is: it is of the next load."""
@@ -247,7 +237,7 @@ class _Decoder:
         self, nth: int, begin: int, ts: int, tid: int, address: int, size: int, index: int, name_size: int, code_at: int
     ) -> None:
         if name_size < 0 or size >= 1 << 31:
-            self._note("bad_record", begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
+            self._note("bad_record", 1, begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
             self._forget()
             return
         at = begin + RECORD_HEADER_SIZE + LOAD_SIZE
@@ -273,11 +263,11 @@ class _Decoder:
             parse = parse_a(payload, self._layout) if variant == "A" else parse_b(payload, self._layout)
             load.inlines = parse
             if parse is None:
-                self._note("line_table_dropped", load.at, f"variant {variant} of the inline records")
+                self._note("line_table_dropped", 1, load.at, f"variant {variant} of the inline records")
         elif self._pending_stacks:
             load.inlines = parse_c(self._pending_stacks, load.address)
         if load.inlines is not None and load.inlines.n_cycles:
-            self._note_count("inline_cycle", load.inlines.n_cycles, load.at, "")
+            self._note("inline_cycle", load.inlines.n_cycles, load.at)
 
     def _forget(self) -> None:
         self._pending_lines = self._pending_inlines = None
@@ -286,7 +276,7 @@ class _Decoder:
 
     def _move(self, begin: int, end: int, ts: int) -> None:
         if end - begin < RECORD_HEADER_SIZE + MOVE_SIZE:
-            self._note("bad_record", begin, "CODE_MOVE")
+            self._note("bad_record", 1, begin, "CODE_MOVE")
             return
         *_, old, new, _, index = self._layout.move.unpack_from(self._data, begin + RECORD_HEADER_SIZE)
         self._dump.moves.append(Move(begin, ts, index, old, new))
@@ -294,7 +284,7 @@ class _Decoder:
     def _debug_info(self, begin: int, end: int, _: int) -> None:
         at = begin + RECORD_HEADER_SIZE
         if end - at < DEBUG_INFO_SIZE:
-            self._note("bad_record", begin, "CODE_DEBUG_INFO")
+            self._note("bad_record", 1, begin, "CODE_DEBUG_INFO")
             return
         _, n_entries = self._layout.pair64.unpack_from(self._data, at)
         self._pending_lines = (at + DEBUG_INFO_SIZE, end, n_entries)
@@ -308,7 +298,7 @@ class _Decoder:
             self._pending_inlines = ("B", payload)
             return
         if len(payload) < 8:
-            self._note("bad_record", begin, "JIT_TIER")
+            self._note("bad_record", 1, begin, "JIT_TIER")
             return
         tier_id, color_index = self._layout.pair32.unpack_from(payload)
         name = bytes(payload[8:]).split(b"\0", 1)[0].decode("utf-8", "replace")
@@ -318,25 +308,14 @@ class _Decoder:
     def _inline_info(self, begin: int, end: int, _: int) -> None:
         parsed = parse_record_c(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
         if parsed is None:
-            self._note("unknown_record", begin, "id 5, an unsupported draft")
+            self._note("unknown_record", 1, begin, "id 5, an unsupported draft")
         else:
             self._pending_stacks.append(parsed)
 
     def _embedded_source(self, begin: int, end: int, _: int) -> None:
         parts = source_parts(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
         if parts is None:
-            self._note("bad_record", begin, "EMBEDDED_SOURCE_FILE")
+            self._note("bad_record", 1, begin, "EMBEDDED_SOURCE_FILE")
             return
         path, text = parts[0].decode("utf-8", "surrogateescape"), parts[1].decode("utf-8", "replace")
         self._dump.sources.append(EmbeddedSource(self._nth, path, text))
-
-    # ------------------------------------------------------------ problems
-
-    def _note(self, kind: str, offset: int, detail: str) -> None:
-        self._note_count(kind, 1, offset, detail)
-
-    def _note_count(self, kind: str, count: int, offset: int | None, detail: str) -> None:
-        problem = self._bad.setdefault(kind, Problem(kind, 0, offset, detail))
-        problem.count += count
-        if offset is not None and (problem.offset is None or offset < problem.offset):
-            problem.offset, problem.detail = offset, detail

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.report import Problems
 from traceferry.importers.jitdump._records import LineEntries
 from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
 from traceferry.model import Array
@@ -26,8 +27,6 @@ BYTECODE_TABLES = "JS:^"
 FIRST_ENTRIES = 8  # of a table, which tell a function's file
 # In a V8 name: the file before `:line:column`.
 NAMED_POSITION = re.compile(r":\d+:\d+$")
-
-Note = Callable[[str, int, int | None, str], None]
 
 
 class Record(NamedTuple):
@@ -71,8 +70,8 @@ class Lines:
         return int(self.files[row]), int(self.lines[row]), int(self.columns[row])
 
 
-def read_lines(data: memoryview, header: Header, records: Sequence[Record], note: Note) -> Lines:
-    """Decodes the records' entries. note: called for what was corrected or dropped."""
+def read_lines(data: memoryview, header: Header, records: Sequence[Record], problems: Problems) -> Lines:
+    """Decodes the records' entries. problems: gets what was corrected or dropped."""
     if not records:
         return Lines()
     big = header.byte_order == ">"
@@ -91,7 +90,7 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
     if len(file_of_run):
         read.runs[:] = file_of_run[read.runs]
     table = Lines(read.starts, read.stops, read.offsets, read.lines, read.columns, read.runs)
-    is_file = _repair(data, header, records, table, index, claimed, note)
+    is_file = _repair(data, header, records, table, index, claimed, problems)
     is_sorted = read.is_sorted
     is_sorted[table.starts >= len(read.offsets)] = 0
     table.file_names = [
@@ -99,9 +98,9 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], note
         for name, used in zip(index, is_file.tolist(), strict=True)
     ]
     table.first_files = _first_files(table)
-    _drop(table, np.flatnonzero(of_bytecode & (counts > 0)), records, note)
+    _drop(table, np.flatnonzero(of_bytecode & (counts > 0)), records, problems)
     _sort(table, is_sorted)
-    _remove_bias(table, header, records, note)
+    _remove_bias(table, header, records, problems)
     return table
 
 
@@ -119,12 +118,12 @@ def _first_files(table: Lines) -> list[str]:
     return found
 
 
-def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], note: Note) -> None:
+def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], problems: Problems) -> None:
     """Drops tables of bytecode: V8's baseline compiler hands out the bytecode's table for its own: seen by comparing
     with --print-bytecode."""
     table.stops[of_bytecode] = table.starts[of_bytecode]
     if len(of_bytecode):
-        note("bytecode_lines", len(of_bytecode), records[int(of_bytecode[0])].begin, "")
+        problems.add("bytecode_lines", len(of_bytecode), records[int(of_bytecode[0])].begin)
 
 
 # ---------------------------------------------------------------- damaged names
@@ -132,7 +131,7 @@ def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], note: Not
 
 def _repair(
     data: memoryview, header: Header, records: Sequence[Record], table: Lines, index: dict[bytes, int],
-    claimed: Array, note: Note,
+    claimed: Array, problems: Problems,
 ) -> Array:  # fmt: skip
     """Reads records whose walk ended early, or whose names are overwritten, again with the name of the next load; they
     get new rows behind the others. Returns whether each name is one of a row that holds: others are no files."""
@@ -155,7 +154,7 @@ def _repair(
             table.starts[r], table.stops[r] = n, end
             replaced.append(before)
             n = end
-            note("file_name_repaired", 1, records[r].begin, "")
+            problems.add("file_name_repaired", 1, records[r].begin)
             continue
         if is_v8 and whole[r] and overwritten[table.files[table.starts[r]]]:
             # Behind the first NUL of such a name, nothing is what it seems.
@@ -167,7 +166,7 @@ def _repair(
         else:
             continue
         if not _is_of_bytecode(records[r], header):
-            note("line_table_dropped", 1, records[r].begin, reason)
+            problems.add("line_table_dropped", 1, records[r].begin, reason)
     if not replaced:
         return np.ones(len(index), bool)
     uses = np.bincount(table.files, minlength=len(index))
@@ -242,7 +241,7 @@ def _sort(table: Lines, is_sorted: Array) -> None:
             column[rows] = column[rows][order]
 
 
-def _remove_bias(table: Lines, header: Header, records: Sequence[Record], note: Note) -> None:
+def _remove_bias(table: Lines, header: Header, records: Sequence[Record], problems: Problems) -> None:
     """Corrects that V8 and LLVM count from 0x40 bytes before the code: no entry is below that, and some point beyond
     their code."""
     has_rows = np.flatnonzero(table.stops > table.starts)
@@ -254,4 +253,4 @@ def _remove_bias(table: Lines, header: Header, records: Sequence[Record], note: 
     beyond = np.any(highest >= sizes)
     if lowest.min() >= BIAS and (beyond or header.pad1 == V8_PADDING):
         table.offsets -= BIAS
-        note("line_bias", len(has_rows), None, f"{len(has_rows)} line tables")
+        problems.add("line_bias", len(has_rows), None, f"{len(has_rows)} line tables")

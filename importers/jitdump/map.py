@@ -18,10 +18,7 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
     """Adds the dumps, of one or several processes, to the trace."""
     processes = Processes(trace)
     for dump in dumps:
-        for problem in dump.problems:
-            trace.report.note(
-                problem.kind, problem.count, offset=problem.offset, where=dump.name, detail=problem.detail
-            )
+        dump.problems.note(trace.report, dump.name)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
         code = add_code(dump, trace, texts, context.counter)
         trace.inputs.append(

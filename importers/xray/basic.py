@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceferry.common.report import Problems
 from traceferry.importers.xray.layout import (
     BASIC_ARGUMENT,
     BASIC_KINDS,
@@ -16,7 +17,7 @@ from traceferry.importers.xray.layout import (
     Header,
     basic_record,
 )
-from traceferry.importers.xray.log import Log, Piece, Problem, ThreadLog, rows_of_arguments
+from traceferry.importers.xray.log import Aside, Log, Piece, ThreadLog, rows_of_arguments
 from traceferry.model import Array, distinct
 
 MAX_TICK = 2**63 - 1
@@ -30,12 +31,12 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
     normal = (records["record"] == BASIC_NORMAL) & (records["kind"] < BASIC_KINDS)
     normal &= (records["func"] >= 0) & (records["tsc"] <= MAX_TICK)
     argument = records["record"] == BASIC_ARGUMENT
-    problems: list[Problem] = []
+    problems = Problems()
     bad = np.flatnonzero(~(normal | argument))
     if len(bad):
-        problems.append(Problem("bad_record", len(bad), HEADER_SIZE + int(bad[0]) * BASIC_SIZE))
+        problems.add("bad_record", len(bad), HEADER_SIZE + int(bad[0]) * BASIC_SIZE)
     if rest:
-        problems.append(Problem("truncated", 1, len(data) - rest))
+        problems.add("truncated", offset=len(data) - rest)
 
     tid = np.where(argument, records["argument_tid"], records["tid"]).astype(np.int64)
     if header.version >= 3:
@@ -85,14 +86,6 @@ def _pieces(records: Array, ids: Array, values: Array, kind_values: Array) -> It
     rows, has_entry = rows_of_arguments(kind, rows_before, NO_KIND, kind_values[[Function.ENTER, Function.ENTER_ARG]])
     cpu = calls["cpu"].astype(np.uint16)
     changes = np.flatnonzero(np.concatenate(([True], cpu[1:] != cpu[:-1])))
-    yield Piece(
-        ticks,
-        value,
-        kind,
-        rows,
-        records["argument"][arguments[has_entry]].astype(np.uint64),
-        ticks[changes],
-        cpu[changes],
-        [],
-        int(len(arguments) - has_entry.sum()),
-    )
+    values = records["argument"][arguments[has_entry]].astype(np.uint64)
+    n_stray = int(len(arguments) - has_entry.sum())
+    yield Piece(ticks, value, kind, rows, Aside(values, ticks[changes], cpu[changes], [], n_stray, 0))

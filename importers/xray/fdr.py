@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from traceferry.common.report import Problems
 from traceferry.importers.xray._fdr import Ids
 from traceferry.importers.xray.decode import (
     MAX_TICK,
@@ -22,7 +23,7 @@ from traceferry.importers.xray.decode import (
     scan_buffer,
 )
 from traceferry.importers.xray.layout import METADATA_SIZE, Function, Header, Metadata
-from traceferry.importers.xray.log import Event, Log, Piece, Problem, ThreadLog, rows_of_arguments
+from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog, rows_of_arguments
 
 NO_KIND = 255
 
@@ -35,7 +36,7 @@ class FdrFile:
     header: Header
     buffers: list[Buffer] = field(default_factory=list)
     ids: Ids = field(default_factory=Ids)
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
 
 
 def scan_fdr(data: memoryview, header: Header) -> FdrFile:
@@ -46,7 +47,7 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
     buffers = find_buffers(data, header)
     while (found := next(buffers, None)) is not None:
         if isinstance(found, Gap):
-            file.problems.append(Problem("bad_buffer", 1, found.begin, f"{found.end - found.begin} bytes"))
+            file.problems.add("bad_buffer", 1, found.begin, f"{found.end - found.begin} bytes")
             continue
         # A buffer of the oldest runtimes may begin without a time: its thread's last one holds.
         tid = peek_tid(data, header, found)
@@ -57,29 +58,26 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
         if begins_another(data, header, found):
             found.end, found.status, found.repaired = found.stopped_at, "whole", True
             buffers = find_buffers(data, header, found.end)
-        file.problems += _problems_of(found)
+        _note_damage(found, file.problems)
         file.buffers.append(found)
     return file
 
 
-def _problems_of(buffer: Buffer) -> list[Problem]:
-    problems: list[Problem] = []
+def _note_damage(buffer: Buffer, problems: Problems) -> None:
     if buffer.repaired:
-        problems.append(Problem("extents_repaired", 1, buffer.begin - METADATA_SIZE))
+        problems.add("extents_repaired", 1, buffer.begin - METADATA_SIZE)
     n_typed = int(buffer.n_metadata[Metadata.TYPED_EVENT])
     if buffer.status == "cut":
-        kind = "truncated" if buffer.truncated else "cut_record"
-        problems.append(Problem(kind, 1, buffer.stopped_at))
+        problems.add("truncated" if buffer.truncated else "cut_record", 1, buffer.stopped_at)
     elif buffer.status in ("unknown_kind", "bad_size"):
         what = "an unknown kind of record" if buffer.status == "unknown_kind" else "an event with a negative size"
-        problems.append(Problem("bad_record", 1, buffer.stopped_at, what))
+        problems.add("bad_record", 1, buffer.stopped_at, what)
     elif buffer.truncated and buffer.status != "end_of_buffer":
-        problems.append(Problem("truncated", 1, buffer.stopped_at))
+        problems.add("truncated", 1, buffer.stopped_at)
     elif n_typed:
-        problems.append(Problem("maybe_cut", n_typed, buffer.stopped_at))
+        problems.add("maybe_cut", n_typed, buffer.stopped_at)
     if buffer.tid is None and buffer.end > buffer.begin and buffer.status == "whole":
-        problems.append(Problem("empty_buffer", 1, buffer.begin))
-    return problems
+        problems.add("empty_buffer", 1, buffer.begin)
 
 
 def to_log(file: FdrFile, name: str) -> Log:
@@ -123,31 +121,18 @@ def _pieces(data: memoryview, header: Header, buffers: list[Buffer], ids: Ids) -
     extents = sorted((buffer.begin, buffer.end) for buffer in buffers)
     # Before version 5 an event's time is checked against the records around it: they must be in one piece.
     n_rows = SCRATCH if header.version >= 5 else max(sum(b.n_rows for b in buffers), sum(b.n_aux for b in buffers), 1)
+    enters = ids.kinds[[Function.ENTER, Function.ENTER_ARG]]
     before = NO_KIND
     for c in decode_pieces(data, header, buffers, ids, n_rows):
-        last = int(c.kind[-1]) if len(c.kind) else before
-        if len(c.aux_kind) == 0:
-            yield Piece.of_functions(c.ticks, c.value, c.kind)
-            before = last
-            continue
         arguments = np.flatnonzero(c.aux_kind == Metadata.CALL_ARGUMENT)
-        enters = ids.kinds[[Function.ENTER, Function.ENTER_ARG]]
         rows, has_entry = rows_of_arguments(c.kind, c.aux_row[arguments], before, enters)
         cpus = np.flatnonzero(c.aux_kind == Metadata.NEW_CPU_ID)
         events, n_guessed = _events(data, header, c, extents)
-        yield Piece(
-            c.ticks,
-            c.value,
-            c.kind,
-            rows,
-            c.aux_value[arguments[has_entry]],
-            c.aux_ticks[cpus],
-            c.aux_value[cpus].astype(np.uint16),
-            events,
-            int(len(arguments) - has_entry.sum()),
-            n_guessed,
-        )
-        before = last
+        cpu = c.aux_value[cpus].astype(np.uint16)
+        n_stray = int(len(arguments) - has_entry.sum())
+        aside = Aside(c.aux_value[arguments[has_entry]], c.aux_ticks[cpus], cpu, events, n_stray, n_guessed)
+        before = int(c.kind[-1]) if len(c.kind) else before
+        yield Piece(c.ticks, c.value, c.kind, rows, aside)
 
 
 def _events(data: memoryview, header: Header, c: Columns, extents: list[tuple[int, int]]) -> tuple[list[Event], int]:

@@ -14,7 +14,6 @@ import numpy as np
 from traceferry.importers.xray.decode import SCRATCH, Buffer, Columns, decode_pieces, scan_buffer
 from traceferry.importers.xray.fdr import FdrFile
 from traceferry.importers.xray.layout import Metadata
-from traceferry.importers.xray.log import Problem
 
 Identity = tuple[int, int, int]  # pid, tid, first TSC
 PIECE = 1 << 20
@@ -43,12 +42,12 @@ def separate(files: Sequence[FdrFile]) -> None:
                     first[identity] = (file, buffer)
                 kept.append(buffer)
                 continue
-            file.problems.append(Problem("duplicate_buffer", 1, buffer.begin))
+            file.problems.add("duplicate_buffer", 1, buffer.begin)
             rest = _rest(file, buffer, *first[identity])
             if rest is not None:
                 if child_pid is None:
                     child_pid, next_pid = next_pid, next_pid + 1
-                    file.problems.append(Problem("fork_pid_unknown", 1, rest.begin, f"{child_pid}"))
+                    file.problems.add("fork_pid_unknown", 1, rest.begin, f"{child_pid}")
                 # The thread that forks is the child's main thread.
                 rest.pid = rest.tid = child_pid
                 kept.append(rest)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from traceferry.common.report import Problems
 from traceferry.importers.xray.layout import Header
 from traceferry.model import Array
 
@@ -25,34 +26,34 @@ class Event:
     size: int
 
 
-@dataclass
-class Piece:
+class Aside(NamedTuple):
+    """The other records of a piece than functions.
+
+    arguments uint64; cpu_ticks int64, cpu uint16 (changes); events in the order of the file; n_stray_arguments:
+    arguments without an entry before them; n_times_guessed: events without a usable time.
+    """
+
+    arguments: Array
+    cpu_ticks: Array
+    cpu: Array
+    events: Sequence[Event]
+    n_stray_arguments: int
+    n_times_guessed: int
+
+
+class Piece(NamedTuple):
     """Some records of one thread, in ticks.
 
     ticks int64, value int32 and kind uint8 (what `Log.assign` gave the function's id and the record's kind), valid
-    only until the next piece; argument_row int64 (rows of the entries, rising; -1 is the last row of the piece before),
-    argument_value uint64; cpu_ticks int64, cpu uint16 (changes); events in the order of the file; n_stray_arguments:
-    arguments without an entry before them; n_times_guessed: events without a usable time.
+    only until the next piece; argument_row int64: the entry of each argument, rising; -1 is the last row of the piece
+    before.
     """
 
     ticks: Array
     value: Array
     kind: Array
     argument_row: Array
-    argument_value: Array
-    cpu_ticks: Array
-    cpu: Array
-    events: list[Event]
-    n_stray_arguments: int = 0
-    n_times_guessed: int = 0
-
-    @classmethod
-    def of_functions(cls, ticks: Array, value: Array, kind: Array) -> Piece:
-        """Returns a piece of nothing but function records, as most are."""
-        return cls(ticks, value, kind, _NO_TICKS, _NO_VALUES, _NO_TICKS, _NO_CPUS, [])
-
-
-_NO_TICKS, _NO_VALUES, _NO_CPUS = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint16)
+    aside: Aside
 
 
 @dataclass
@@ -65,16 +66,6 @@ class ThreadLog:
     max_tick: int
     n_rows: int
     pieces: Callable[[], Iterator[Piece]]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A note for the report; kind is a key of traceferry.common.report.KINDS."""
-
-    kind: str
-    count: int
-    offset: int | None = None
-    detail: str = ""
 
 
 @dataclass
@@ -92,7 +83,7 @@ class Log:
     function_ids: list[int]
     assign: Callable[[Array, Array], None]
     wall_pairs: list[tuple[int, int]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
 
 
 def rows_of_arguments(kind: Array, row_after: Array, before: int, enters: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
 from traceferry.importers.xray.layout import Function
-from traceferry.importers.xray.log import Event, Log, Piece, ThreadLog
+from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog
 from traceferry.model import (
     ARGUMENTS,
     LEAVE,
@@ -70,7 +71,7 @@ MAX_TS = 1 << 62
 def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[Symbols], trace: TraceBuilder) -> None:
     """Adds the logs, one or several files of one recording, to the trace."""
     for log in logs:
-        _note_problems(trace, log)
+        log.problems.note(trace.report, log.name)
     objects = number_objects(symbols) if symbols else []
     for log in logs:
         _assign_frames(trace, log, objects)
@@ -86,21 +87,6 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
         trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
         _add_processes(trace, log, rate, end_ts, program or _program_of(source.name))
     _describe(trace, logs, objects)
-
-
-def _note_problems(trace: TraceBuilder, log: Log) -> None:
-    by_kind: dict[str, list[tuple[int, int | None, str]]] = {}
-    for p in log.problems:
-        by_kind.setdefault(p.kind, []).append((p.count, p.offset, p.detail))
-    for kind, notes in by_kind.items():
-        offsets = [offset for _, offset, _ in notes if offset is not None]
-        trace.report.note(
-            kind,
-            sum(count for count, _, _ in notes),
-            offset=min(offsets, default=None),
-            where=log.name,
-            detail=next((detail for _, _, detail in notes if detail), ""),
-        )
 
 
 def _note_damaged_symbols(trace: TraceBuilder, objects: Sequence[Object]) -> None:
@@ -239,49 +225,32 @@ class ThreadLoader:
     where: str
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
-        side = _Side()
+        asides: list[Aside] = []
         recorded = RecordedCalls(
             lambda: map(self._raw, self.log.pieces()), self.log.n_rows, len(trace.frames), self.end_ts
         )
-        calls, rows = recorded.balanced(self._first(trace, side), trace.report, self.where)
+        calls, rows = recorded.balanced(self._first(asides), trace.report, self.where)
+        arguments, cpu_ticks, cpu, events, n_stray, n_guessed = zip(*asides, strict=True)
+        trace.report.note("stray_argument", sum(n_stray), where=self.where)
+        trace.report.note("event_time_guessed", sum(n_guessed), where=self.where)
         start_ts = self.rate.tick_to_ns(self.log.min_tick)
-        cpu_ts = self.rate.to_ns_within(np.concatenate(side.cpu_ticks), start_ts, self.end_ts)
+        cpu_ts = self.rate.to_ns_within(np.concatenate(cpu_ticks), start_ts, self.end_ts)
         return ThreadData(
             calls=calls,
-            arguments=_arguments(rows, np.concatenate(side.values)),
-            states=_cpu_states(trace, cpu_ts, np.concatenate(side.cpus)),
-            markers=_markers(side.events, self.rate, start_ts, self.end_ts),
+            arguments=_arguments(rows, np.concatenate(arguments)),
+            states=_cpu_states(trace, cpu_ts, np.concatenate(cpu)),
+            markers=_markers(list(chain(*events)), self.rate, start_ts, self.end_ts),
         )
 
-    def _first(self, trace: TraceBuilder, side: _Side) -> Iterator[Raw]:
+    def _first(self, asides: list[Aside]) -> Iterator[Raw]:
+        """Yields the first pass, and keeps what is beside the functions."""
         for piece in self.log.pieces():
-            side.take(piece)
+            asides.append(piece.aside)
             yield self._raw(piece)
-        trace.report.note("stray_argument", side.n_stray, where=self.where)
-        trace.report.note("event_time_guessed", side.n_guessed, where=self.where)
 
     def _raw(self, piece: Piece) -> Raw:
         """An id has one frame, by which a leave finds its enter."""
         return Raw(self.rate.to_ns(piece.ticks), piece.value, piece.value, piece.kind, piece.argument_row)
-
-
-class _Side:
-    """The parts of a thread's pieces beside calls."""
-
-    def __init__(self) -> None:
-        self.values, self.cpu_ticks, self.cpus = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, "u2")]
-        self.events: list[Event] = []
-        self.n_stray = self.n_guessed = 0
-
-    def take(self, piece: Piece) -> None:
-        if len(piece.argument_value):
-            self.values.append(piece.argument_value)
-        if len(piece.cpu):
-            self.cpu_ticks.append(piece.cpu_ticks)
-            self.cpus.append(piece.cpu)
-        self.events += piece.events
-        self.n_stray += piece.n_stray_arguments
-        self.n_guessed += piece.n_times_guessed
 
 
 def _arguments(rows: Array, values: Array) -> Table:
