@@ -14,8 +14,9 @@ from support import for_each
 from traceferry.common.errors import FormatError
 from traceferry.files.source import open_source
 from traceferry.importers.perf import sniff
+from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.decode import read
-from traceferry.importers.perf.layout import FLAGS, SampleType
+from traceferry.importers.perf.layout import FLAGS
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Mmap, Recording
 from traceferry.importers.perf.records import records
 from traceferry.importers.perf.tracepoints import decode_fields, parse_format

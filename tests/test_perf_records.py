@@ -10,8 +10,8 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perf._records import LAYOUT, RecordScanner, SampleDecoder
-from traceferry.importers.perf.layout import SAMPLE_WORDS, SampleType
+from traceferry.importers.perf._records import LAYOUT, RecordScanner, SampleDecoder, SampleType
+from traceferry.importers.perf.events import SAMPLE_WORDS
 from traceferry.importers.perf.samples import COLUMNS
 
 WORDS = st.one_of(st.integers(0, 6), st.integers(0, 2**64 - 1))
@@ -114,11 +114,11 @@ def decoded(record: bytes, order: str, layout: dict[str, int]) -> dict[str, Any]
 
 
 def decoded_as(rest: Rest, layout: dict[str, int], has_hw_idx: bool) -> dict[str, Any]:
-    kinds, formats = SampleType(layout["sample_type"]), layout["read_format"]
+    kinds, formats = layout["sample_type"], layout["read_format"]
     row: dict[str, Any] = {**dict.fromkeys(COLUMNS, 0), **NO_SAMPLE, "chain": []}
     row["period"] = layout["period"]
     for kind in SAMPLE_WORDS:
-        if kind not in kinds:
+        if not kind & kinds:
             continue
         if kind == SampleType.TID:
             row["pid"], row["tid"] = rest.read("i"), rest.read("i")
@@ -129,34 +129,34 @@ def decoded_as(rest: Rest, layout: dict[str, int], has_hw_idx: bool) -> dict[str
             row[names.get(kind, "")] = rest.read("Q")
     row["ts"] = row["ts"] if row["ts"] < 2**62 else -1
     row["period"] = row["period"] if row["period"] < 2**62 else 0
-    if SampleType.READ in kinds:
+    if kinds & SampleType.READ:
         n = rest.read("Q") if formats & 8 else 1
         rest.skip(8 * ((formats & 3).bit_count() + n * (1 + (formats & 0b10100).bit_count())))
-    if SampleType.CALLCHAIN in kinds:
+    if kinds & SampleType.CALLCHAIN:
         n = rest.read("Q")
         Rest(rest.data, rest.at, rest.order).skip(8 * n)
         row["chain"] = [rest.read("Q") for _ in range(n)]
-    if SampleType.RAW in kinds:
+    if kinds & SampleType.RAW:
         row["raw_size"], row["raw_at"] = rest.read("I"), rest.at
         rest.skip(row["raw_size"])
-    if SampleType.BRANCH_STACK in kinds:
+    if kinds & SampleType.BRANCH_STACK:
         n = rest.read("Q")
         layout["n_branches_at_hw_idx"] = Rest(rest.data, rest.at - 8, rest.order).read("Q")
         rest.skip(8 * has_hw_idx + n * (32 if layout["has_counters"] else 24))
-    if SampleType.REGS_USER in kinds:
+    if kinds & SampleType.REGS_USER:
         registers, abi = rest.at, rest.read("Q")
         rest.skip(8 * layout["n_regs_user"] if abi else 0)
-    if SampleType.STACK_USER in kinds and (size := rest.read("Q")):
+    if kinds & SampleType.STACK_USER and (size := rest.read("Q")):
         rest.skip(size)
-        if (n := min(rest.read("Q"), size)) and SampleType.REGS_USER in kinds:
+        if (n := min(rest.read("Q"), size)) and kinds & SampleType.REGS_USER:
             row |= {"user_at": registers, "user_abi": min(abi, 255), "user_size": size, "user_n": n}
     weights = (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, SampleType.DATA_SRC, SampleType.TRANSACTION)
     rest.skip(8 * sum(bool(kind & kinds) for kind in weights))
-    if SampleType.REGS_INTR in kinds:
+    if kinds & SampleType.REGS_INTR:
         rest.skip(8 * layout["n_regs_intr"] if rest.read("Q") else 0)
     last = (SampleType.PHYS_ADDR, SampleType.CGROUP, SampleType.DATA_PAGE_SIZE, SampleType.CODE_PAGE_SIZE)
-    rest.skip(8 * sum(kind in kinds for kind in last))
-    if SampleType.AUX in kinds:
+    rest.skip(8 * sum(bool(kind & kinds) for kind in last))
+    if kinds & SampleType.AUX:
         rest.skip(rest.read("Q"))
     row.pop("", None)
     return row
@@ -183,7 +183,7 @@ LAYOUTS = st.fixed_dictionaries({
 
 
 def whole(layout: dict[str, int]) -> dict[str, int]:
-    words = 8 * sum(kind in SampleType(layout["sample_type"]) for kind in SAMPLE_WORDS)
+    words = 8 * sum(bool(kind & layout["sample_type"]) for kind in SAMPLE_WORDS)
     return {**layout, "sample_id_size": 0, "words_size": words}
 
 
@@ -216,7 +216,7 @@ def test_events_by_id(given_samples: list[tuple[int, int]], n_events: int, copie
     for number, n in given_samples:
         at.append(len(data))
         data += struct.pack(f"<IHHQQ{n}Q", 9, 1, 24 + 8 * n, number, n, *range(n))
-    kinds = int(SampleType.IDENTIFIER | SampleType.CALLCHAIN)
+    kinds = SampleType.IDENTIFIER | SampleType.CALLCHAIN
     layout = whole({**dict.fromkeys(LAYOUT.names or (), 0), "sample_type": kinds})
     decoder, columns, chain = decoder_of(data, "<", [layout] * n_events, at, -1 if copied else 0)
     decoder.decode(0, len(at) // 2)

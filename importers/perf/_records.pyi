@@ -1,8 +1,36 @@
+from enum import IntFlag
 from typing import Any, Protocol, Self, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
+
+class SampleType(IntFlag):
+    IP = 1
+    TID = 2
+    TIME = 4
+    ADDR = 8
+    READ = 16
+    CALLCHAIN = 32
+    ID = 64
+    CPU = 128
+    PERIOD = 256
+    STREAM_ID = 512
+    RAW = 1024
+    BRANCH_STACK = 2048
+    REGS_USER = 4096
+    STACK_USER = 8192
+    WEIGHT = 16384
+    DATA_SRC = 32768
+    IDENTIFIER = 65536
+    TRANSACTION = 131072
+    REGS_INTR = 262144
+    PHYS_ADDR = 524288
+    AUX = 1048576
+    CGROUP = 2097152
+    DATA_PAGE_SIZE = 4194304
+    CODE_PAGE_SIZE = 8388608
+    WEIGHT_STRUCT = 16777216
 
 LAYOUT: np.dtype[np.void]
 

@@ -10,13 +10,15 @@ from traceferry.native.search cimport first_from
 
 from traceferry.native.arrays import doubled
 
-# Types of records, and bits of sample_type: RecordType and SampleType of layout.py.
+# Types of records: RecordType of layout.py.
 cdef enum:
     SAMPLE = 9
     HEADER_TRACING_DATA = 66
     AUXTRACE = 71
 
-cdef enum:
+
+cpdef enum SampleType:
+    """Bits of attr.sample_type: what a sample holds. Not in the order in which it holds them, which `parse` has."""
     IP = 1 << 0
     TID = 1 << 1
     TIME = 1 << 2
@@ -42,6 +44,9 @@ cdef enum:
     DATA_PAGE_SIZE = 1 << 22
     CODE_PAGE_SIZE = 1 << 23
     WEIGHT_STRUCT = 1 << 24
+
+
+cdef enum:
     FROM_BRANCH_STACK = 0x1FEF800  # all that comes behind RAW
 
 cdef enum:

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.importers.perf._records import LAYOUT
+from traceferry.importers.perf._records import LAYOUT, SampleType
 from traceferry.importers.perf.fields import CutError, Fields
 from traceferry.importers.perf.layout import (
     ATTR_SIZE_VER0,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
-    SAMPLE_ID_WORDS,
-    SAMPLE_WORDS,
     SECTION_SIZE,
     Attr,
     AttrType,
     Header,
-    SampleType,
     Section,
     read_attr,
 )
@@ -36,6 +33,15 @@ SOFTWARE_NAMES = (
 CACHE_NAMES = ("L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node")
 CACHE_OPERATIONS = (("load", "loads"), ("store", "stores"), ("prefetch", "prefetches"))
 MACHINES = {"exclude_host": "H", "exclude_guest": "G"}
+# One u64 each, in this order, at the beginning of a sample. TID is u32 pid, tid; CPU is u32 cpu, res.
+SAMPLE_WORDS = (
+    SampleType.IDENTIFIER, SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR, SampleType.ID,
+    SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD,
+)  # fmt: skip
+# sample_id: the same at the end of the kernel's other records, if attr.sample_id_all.
+SAMPLE_ID_WORDS = (
+    SampleType.TID, SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER,
+)  # fmt: skip
 ACCESSES = "rwx"  # bits of bp_type
 COUNTED = (1 << 62) - 1  # periods above are taken for unknown
 
@@ -149,7 +155,7 @@ def make_events(attrs: Attrs, features: Features, updated_names: dict[int, str])
     for nth, (attr, ids) in enumerate(attrs):
         named = next((names[i] for names in (updated_names, features.names_of_ids) for i in ids if i in names), "")
         name = named or features.names_of_indexes.get(nth, "") or default_name(attr, features)
-        sample_type = SampleType(attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1))
+        sample_type = attr.sample_type & (2 * SampleType.WEIGHT_STRUCT - 1)
         tracepoint = features.formats.get(attr.config) if attr.type == AttrType.TRACEPOINT else None
         events.append(Event(nth, name, attr, sample_type, ids, tracepoint))
     return events
@@ -163,7 +169,7 @@ def event_table(events: list[Event]) -> EventTable:
     ids = np.array(list(event_of_id), np.uint64)
     order = np.argsort(ids)
     first = events[0].sample_type
-    word = next((word for word in (SampleType.IDENTIFIER, SampleType.ID) if word in first), None)
+    word = next((word for word in (SampleType.IDENTIFIER, SampleType.ID) if word & first), None)
     return EventTable(
         np.array([_layout(event) for event in events], LAYOUT),
         ids[order],
@@ -178,7 +184,7 @@ def _layout(event: Event) -> tuple[int, ...]:
     attr = event.attr
     branches = attr.branch_sample_type
     return (
-        int(event.sample_type),
+        event.sample_type,
         attr.read_format,
         attr.sample_regs_user.bit_count(),
         attr.sample_regs_intr.bit_count(),
@@ -190,8 +196,8 @@ def _layout(event: Event) -> tuple[int, ...]:
     )
 
 
-def words_size(sample_type: SampleType, words: tuple[SampleType, ...]) -> int:
-    return 8 * sum(1 for word in words if word in sample_type)
+def words_size(sample_type: int, words: tuple[SampleType, ...]) -> int:
+    return 8 * sum(1 for word in words if word & sample_type)
 
 
 def sample_id_size(event: Event) -> int:

@@ -161,47 +161,6 @@ FLAGS = (
 PRECISE_AT = 15
 
 
-class SampleType(IntFlag):
-    """attr.sample_type: what a sample holds. Not in the order in which it holds them: see `parse` in _records.pyx."""
-
-    IP = 1 << 0
-    TID = 1 << 1
-    TIME = 1 << 2
-    ADDR = 1 << 3
-    READ = 1 << 4
-    CALLCHAIN = 1 << 5
-    ID = 1 << 6
-    CPU = 1 << 7
-    PERIOD = 1 << 8
-    STREAM_ID = 1 << 9
-    RAW = 1 << 10
-    BRANCH_STACK = 1 << 11
-    REGS_USER = 1 << 12
-    STACK_USER = 1 << 13
-    WEIGHT = 1 << 14
-    DATA_SRC = 1 << 15
-    IDENTIFIER = 1 << 16
-    TRANSACTION = 1 << 17
-    REGS_INTR = 1 << 18
-    PHYS_ADDR = 1 << 19
-    AUX = 1 << 20
-    CGROUP = 1 << 21
-    DATA_PAGE_SIZE = 1 << 22
-    CODE_PAGE_SIZE = 1 << 23
-    WEIGHT_STRUCT = 1 << 24
-
-
-# One u64 each, in this order, at the beginning of a sample. TID is u32 pid, tid; CPU is u32 cpu, res.
-SAMPLE_WORDS = (
-    SampleType.IDENTIFIER, SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR, SampleType.ID,
-    SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD,
-)  # fmt: skip
-# sample_id: the same at the end of the kernel's other records, if attr.sample_id_all.
-SAMPLE_ID_WORDS = (
-    SampleType.TID, SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER,
-)  # fmt: skip
-
-
 class ReadFormat(IntFlag):
     """attr.read_format: GROUP is u64 nr, times, nr times (value, id, lost); else value, times, id, lost."""
 

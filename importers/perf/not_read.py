@@ -11,7 +11,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from traceferry.importers.perf.layout import AttrType, ReadFormat, RecordType, SampleType
+from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.layout import AttrType, ReadFormat, RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
@@ -79,12 +80,12 @@ def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) 
 
 
 def _has_lbr_stacks(event: Event) -> bool:
-    return SampleType.BRANCH_STACK in event.sample_type and bool(event.attr.branch_sample_type & BRANCH_CALL_STACK)
+    return bool(event.sample_type & SampleType.BRANCH_STACK and event.attr.branch_sample_type & BRANCH_CALL_STACK)
 
 
 def _parts(event: Event) -> set[str]:
     """Returns what the event's samples have and nothing reads."""
-    parts = {what for bit, what in PARTS.items() if bit in event.sample_type}
+    parts = {what for bit, what in PARTS.items() if bit & event.sample_type}
     if event.attr.type in WITHOUT_MEMORY:
         parts.discard(PARTS[SampleType.DATA_SRC])
     if _has_lbr_stacks(event):

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.importers.perf.layout import USER_MODE, SampleType
+from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
 from traceferry.model import Array, distinct
@@ -71,7 +72,7 @@ class Programs:
         self.is_nested = _is_nested(recording)
         # Old recorders give times to samples, forks and exits alone: all else comes first.
         event = recording.events[0]
-        self._is_timed = "sample_id_all" in event.attr.flags and SampleType.TIME in event.sample_type
+        self._is_timed = "sample_id_all" in event.attr.flags and bool(event.sample_type & SampleType.TIME)
         for task in recording.tasks:
             if task.pid == OUTSIDE:
                 continue

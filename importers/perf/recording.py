@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from traceferry.importers.perf.layout import Attr, SampleType
+from traceferry.importers.perf.layout import Attr
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array
 from traceferry.timeline.counter import Counter
@@ -35,7 +35,7 @@ class Event:
     index: int
     name: str
     attr: Attr
-    sample_type: SampleType
+    sample_type: int
     ids: tuple[int, ...]
     tracepoint: Format | None
 

@@ -6,21 +6,19 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from traceferry.files.decompress import DEFAULT_LIMIT, Limit
+from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.decode import scan
-from traceferry.importers.perf.events import event_table, sample_id_size
+from traceferry.importers.perf.events import SAMPLE_ID_WORDS, SAMPLE_WORDS, event_table, sample_id_size
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
     CONTEXTS,
     RECORD_HEADER_SIZE,
-    SAMPLE_ID_WORDS,
-    SAMPLE_WORDS,
     USER_TYPES_FROM,
     Header,
     ReadFormat,
     RecordType,
-    SampleType,
     feature_name,
     record_name,
 )
@@ -140,7 +138,7 @@ def _user_record(kind: int, fields: Fields) -> Iterator[str]:
 # ---------------------------------------------------------------- samples
 
 
-def _words(fields: Fields, words: tuple[SampleType, ...], event: Event) -> Iterator[str]:
+def _words(fields: Fields, words: tuple[int, ...], event: Event) -> Iterator[str]:
     """Yields the words that the event records."""
     for word in words:
         if not word & event.sample_type:
@@ -150,7 +148,7 @@ def _words(fields: Fields, words: tuple[SampleType, ...], event: Event) -> Itera
         elif word == SampleType.CPU:
             yield "cpu={}".format(*fields.unpack("I4x"))
         else:
-            name = "weight" if word & SampleType.WEIGHT else str(word.name).lower()
+            name = "weight" if word & SampleType.WEIGHT else str(SampleType(word).name).lower()
             value = fields.u64()
             yield f"{name}={value:#x}" if name in HEX_FIELDS else f"{name}={value}"
 
@@ -158,23 +156,23 @@ def _words(fields: Fields, words: tuple[SampleType, ...], event: Event) -> Itera
 def _sample(fields: Fields, event: Event) -> Iterator[str]:
     kinds = event.sample_type
     yield from _words(fields, SAMPLE_WORDS, event)
-    if SampleType.READ in kinds:
+    if kinds & SampleType.READ:
         yield f"read={_read_values(fields, ReadFormat(event.attr.read_format & 31))}"
-    if SampleType.CALLCHAIN in kinds:
+    if kinds & SampleType.CALLCHAIN:
         yield f"callchain={_callchain(fields)}"
-    if SampleType.RAW in kinds:
+    if kinds & SampleType.RAW:
         yield f"raw={_shown(fields, fields.u32())}"
-    if SampleType.BRANCH_STACK in kinds:
+    if kinds & SampleType.BRANCH_STACK:
         yield _branch_stack(fields, event.attr.branch_sample_type)
-    if SampleType.REGS_USER in kinds:
+    if kinds & SampleType.REGS_USER:
         yield _registers("regs_user", fields, event.attr.sample_regs_user)
-    if SampleType.STACK_USER in kinds:
+    if kinds & SampleType.STACK_USER:
         yield _stack_user(fields)
     yield from _words(fields, MIDDLE_WORDS, event)
-    if SampleType.REGS_INTR in kinds:
+    if kinds & SampleType.REGS_INTR:
         yield _registers("regs_intr", fields, event.attr.sample_regs_intr)
     yield from _words(fields, LAST_WORDS, event)
-    if SampleType.AUX in kinds:
+    if kinds & SampleType.AUX:
         yield f"aux={_shown(fields, fields.u64())}"
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from traceferry.files.source import release
-from traceferry.importers.perf._records import SampleDecoder
+from traceferry.importers.perf._records import SampleDecoder, SampleType
 from traceferry.importers.perf.events import EventTable
-from traceferry.importers.perf.layout import SampleType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
 from traceferry.model import Array
@@ -71,7 +70,7 @@ def _note_problems(decoder: SampleDecoder, problems: list[Problem]) -> None:
 def _absent_columns(events: list[Event]) -> dict[str, int]:
     """Returns, by name, the columns that no event has, with their only values."""
     absent = {
-        name: value for name, (bit, value) in ABSENT.items() if not any(bit in event.sample_type for event in events)
+        name: value for name, (bit, value) in ABSENT.items() if not any(bit & event.sample_type for event in events)
     }
     return absent if len(events) > 1 else absent | {"event": 0}
 

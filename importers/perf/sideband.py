@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.importers.perf.events import EventTable
+from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.events import SAMPLE_ID_WORDS, EventTable
 from traceferry.importers.perf.fields import numbers_at, until_nul
 from traceferry.importers.perf.layout import (
     BUILD_ID_SIZE,
@@ -24,9 +25,7 @@ from traceferry.importers.perf.layout import (
     MISC_SWITCH_OUT_PREEMPT,
     PROT_EXEC,
     RECORD_HEADER_SIZE,
-    SAMPLE_ID_WORDS,
     RecordType,
-    SampleType,
 )
 from traceferry.importers.perf.recording import (
     Comm,
