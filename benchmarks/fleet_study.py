@@ -14,11 +14,11 @@ from typing import Any
 
 from common import MB
 
-from traceferry.apps.fleet.engine import Counts, Engine, Step
+from traceferry.apps.fleet.engine import Counts, Engine
 from traceferry.apps.fleet.inputs import Found, Recording
 from traceferry.apps.fleet.plan import plan
 from traceferry.apps.fleet.run import MOST_IN_LEAF
-from traceferry.apps.fleet.tasks import Done, Place
+from traceferry.apps.fleet.tasks import Done, Place, leaf
 from traceferry.apps.fleet.work import Aggregation, Reading
 
 # What the workers of this process would cost it, and those of other machines do not.
@@ -33,9 +33,9 @@ SETTINGS = {
 }
 
 
-def slept(seconds: float, n_recordings: int) -> Done:
+def slept(seconds: float) -> Done:
     time.sleep(seconds)
-    return Done(n_recordings)
+    return Done("part")
 
 
 class Sleeping(Engine):
@@ -44,9 +44,9 @@ class Sleeping(Engine):
     seconds = 0.0
     merging = 0.0
 
-    def task_of(self, step: Step) -> tuple[Any, ...]:
-        n = len(step.recordings)
-        return slept, n * self.seconds + (not n) * self.merging, n
+    async def call(self, priority: int, *task: Any) -> Done:
+        seconds = len(task[-1]) * self.seconds if task[0] is leaf else self.merging
+        return await super().call(priority, slept, seconds)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import json
@@ -16,7 +17,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -698,54 +698,50 @@ class Fatal(Unsteady):
 
 
 class OneWorker:
-    """A client with one worker, and what its tasks end with, in the order in which they were given. As Dask's scheduler
-    does, it blames all that a worker has been given for its end."""
-
-    loop = None
+    """A client with one worker that does one task after the other. As Dask's scheduler does, it blames all that the
+    worker has been given for its end."""
 
     def __init__(self) -> None:
-        self.given: list[Any] = []
-        self.ended: list[Any] = []
+        self.given: list[tuple[Any, Callable[[], Any]]] = []
 
-    def nthreads(self) -> dict[str, int]:
-        return {"worker": 1}
+    def sync(self, run: Callable[..., Any], *arguments: Any) -> None:
+        asyncio.run(run(*arguments))
 
-    def submit(self, task: Callable[..., Any], *arguments: Any, key: str, pure: bool) -> Any:
-        return SimpleNamespace(key=key, run=partial(task, *arguments))
+    def submit(self, *task: Any, pure: bool, priority: int) -> Any:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self.given.append((future, partial(*task)))
+        if len(self.given) == 1:
+            loop.call_later(0.01, self.work)
+        return future
 
-    def add(self, future: Any) -> None:
-        self.given.append(future)
-
-    def __next__(self) -> Any:
-        if not self.ended:
-            self.ended = self._ended()
-        return self.ended.pop(0)
-
-    def _ended(self) -> list[Any]:
-        future = self.given[0]
-        try:
-            done = future.run()
-        except WorkerEnded:
-            blamed, self.given = self.given, []
-            error = KilledWorker(future.key, None, 3)
-            return [SimpleNamespace(key=each.key, exception=lambda: error) for each in blamed]
-        self.given.remove(future)
-        return [SimpleNamespace(key=future.key, exception=lambda: None, result=lambda: done)]
+    def work(self) -> None:
+        while self.given:
+            future, task = self.given[0]
+            try:
+                done = task()
+            except WorkerEnded:
+                blamed, self.given = self.given, []
+                for each, _ in blamed:
+                    each.set_exception(KilledWorker("leaf", None, 3))
+            else:
+                self.given.pop(0)
+                future.set_result(done)
 
 
 def test_what_waited_at_a_worker_that_ended_is_not_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = OneWorker()
     monkeypatch.setattr("traceferry.apps.fleet.run.cluster", lambda *_: nullcontext(worker))
-    monkeypatch.setattr("distributed.as_completed", lambda loop: worker)
     monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
     names = [f"/r/{nth}" for nth in range(8)]
     bad = {names[0], names[4]}
     monkeypatch.setattr(Fatal, "failing", bad)
     recordings = Found((), tuple(Recording((name,), (), 1, "", name) for name in names))
-    run_all(recordings, (), Fatal(), str(tmp_path / "out"), Pool(1), leaf_size=4, quiet=True)
+    counts = run_all(recordings, (), Fatal(), str(tmp_path / "out"), Pool(1), leaf_size=4, quiet=True)
     rows = parquet.read_table(tmp_path / "out" / "recordings").to_pylist()
     statuses = {row["recording"]: row["status"] for row in rows}
     assert statuses == dict.fromkeys(names, "done") | dict.fromkeys(bad, "killed")
+    assert (counts.done, counts.failed, counts.reused) == (8, 2, 0)
 
 
 def test_nothing_but_damaged_recordings(tmp_path: Path) -> None:

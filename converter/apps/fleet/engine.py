@@ -1,34 +1,34 @@
-"""Runs a plan on a Dask cluster: a bounded number of tasks at a time, in the order of the files, so that neither client
-nor scheduler grows with the number of recordings."""
+"""Runs a plan on a Dask cluster."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
+from distributed.scheduler import KilledWorker
 
 from traceferry import registry
 from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.dataset import table_of
-from traceferry.apps.fleet.inputs import Recording
 from traceferry.apps.fleet.plan import Node, Shard, leaf_of
 from traceferry.apps.fleet.tables import FACTS, LAST, file_name
-from traceferry.apps.fleet.tasks import Done, Place, finish, leaf, lost_leaf, merge, part_name, retry_name
+from traceferry.apps.fleet.tasks import FINAL, Done, Place, finish, leaf, lost_leaf, merge
 from traceferry.apps.fleet.work import PASSING, Work
 from traceferry.common.errors import FormatError, UsageError
 
-# Tasks that wait at the scheduler, for each worker.
-TASKS_PER_WORKER = 3
-ASK_EVERY_S = 5.0
+Part: TypeAlias = asyncio.Task[str | None]
+
+# Leaves that Dask has at a time: more than one scheduler can keep workers busy with.
+MOST_LEAVES = 2000
+FIRST = 1 << 62  # a priority above the bytes of any leaf
 # How many workers may end before a task is given up.
 DEATHS = 3
 # Windows cannot fork.
@@ -103,82 +103,53 @@ class Counts:
     reused: int = 0
 
 
-@dataclass
-class Step:
-    """A part, or a file, that waits for its children. number: of the file, -1 is a part; is_alone: nothing else is
-    given to the workers while it is made."""
-
-    key: str
-    parent: Step | None
-    number: int = -1
-    recordings: Sequence[Recording] = ()
-    children: list[str] = field(default_factory=list)
-    waits_for: int = 0
-    is_alone: bool = False
-
-
 class Engine:
-    """One run. progress: called with the counts whenever they change."""
+    """One run. progress: called with the counts whenever they change.
+
+    Each part is a coroutine that waits for the parts that it is made of; workers do what takes time. Leaves are begun
+    in the order of the files, and a bounded number of them is with Dask at a time, so that neither client nor scheduler
+    grows with the number of recordings.
+    """
 
     def __init__(self, client: Any, work: Work, place: Place, progress: Callable[[Counts], None]) -> None:
         self.counts = Counts()
         self._client, self._work, self._place = client, work, place
         self._progress = progress
-        self._running: dict[Any, Step] = {}
-        self._ready: deque[Step] = deque()
-        self._suspects: deque[Step] = deque()
-        self._known: frozenset[str] = frozenset()
-        # Keys of the parts that the files are made of, and of those that the next run must make again.
+        # By their keys: names of the parts that are there; those that the files are made of; leaves that ended workers.
+        self._parts: dict[str, str] = {}
         self._used: set[str] = set()
-        self._passing: set[str] = set()
+        self._suspects: set[str] = set()
+        # Files that wait for suspects, and whether these are given to workers, one after the other.
+        self._left: list[Shard] = []
+        self._is_alone = False
         self._n_files = 0
-        self._asked_at, self._n_threads = -ASK_EVERY_S, 0
 
-    def run(self, shards: Iterator[Shard], resume: bool) -> None:
+    def run(self, shards: Iterable[Shard], resume: bool) -> None:
         """Makes the files of all shards. resume: with the parts and files that are there."""
-        from distributed import as_completed
+        there = storage.names_in(self._place.parts) if resume else []
+        self._parts = {name.removesuffix(FINAL): name for name in there if name.endswith(FINAL)}
+        self._client.sync(self._run, shards, resume)
 
-        if resume:
-            self._known = frozenset(storage.names_in(self._place.parts))
-        pending = as_completed(loop=self._client.loop)
-        more = True
-        while True:
-            while len(self._running) < self._most_running():
-                while more and not self._ready:
-                    shard = next(shards, None)
-                    more = shard is not None
-                    if shard is not None:
-                        self._begin(shard, resume)
-                if not self._ready:
-                    break
-                self._submit(self._ready.popleft(), pending)
-            if not self._running:
-                if not self._suspects:
-                    return
-                self._submit(self._suspects.popleft(), pending)
-            future = next(pending)
-            step = self._running.pop(future.key)
-            self._ended(step, future)
-            del future
+    async def _run(self, shards: Iterable[Shard], resume: bool) -> None:
+        self._room = asyncio.Semaphore(MOST_LEAVES)
+        try:
+            await self._make(shards, resume)
+            self._is_alone = True
+            while self._left:
+                left, self._left = self._left, []
+                await self._make(left, resume=False)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
-    def _most_running(self) -> int:
-        """The number of workers changes in a cluster, but not often; to ask for it takes time."""
-        if time.monotonic() - self._asked_at > ASK_EVERY_S:
-            self._asked_at = time.monotonic()
-            self._n_threads = sum(self._client.nthreads().values())
-        return TASKS_PER_WORKER * max(self._n_threads, 1)
-
-    # ------------------------------------------------------------ what is to do
-
-    def _begin(self, shard: Shard, resume: bool) -> None:
-        self._n_files = shard.number + 1
-        if resume and self._is_whole(shard):
-            for node in shard.parts:
-                self._reuse(node)
-            return
-        self._make_of(Step(shard.key, None, shard.number), shard.parts)
-        # The largest first: what is left at the end for some workers, while others have nothing, is small.
-        self._ready = deque(sorted(self._ready, key=_n_bytes, reverse=True))
+    async def _make(self, shards: Iterable[Shard], resume: bool) -> None:
+        async with asyncio.TaskGroup() as self._tasks:
+            for shard in shards:
+                self._n_files = max(self._n_files, shard.number + 1)
+                if resume and await asyncio.to_thread(self._is_whole, shard):
+                    for node in shard.parts:
+                        self._reuse(node)
+                else:
+                    self._tasks.create_task(self._file(shard, [await self._begin(node) for node in shard.parts]))
 
     def _is_whole(self, shard: Shard) -> bool:
         """Whether the files of that number are of this content, and nothing in them is worth another attempt."""
@@ -190,88 +161,95 @@ class Engine:
         return facts["key"] == shard.key and PASSING.isdisjoint(table.column("status").to_pylist())
 
     def _reuse(self, node: Node) -> None:
-        self._used.add(node.key)
         for child in node.children:
             self._reuse(child)
-        n = len(node.recordings)
-        self.counts.done += n
-        self.counts.reused += n
+        if node.key not in self._used:
+            self._used.add(node.key)
+            self.counts.reused += len(node.recordings)
+            self._count(node)
+
+    def _count(self, node: Node, n_failed: int = 0) -> None:
+        self.counts.done += len(node.recordings)
+        self.counts.failed += n_failed
         self._progress(self.counts)
 
-    def _add(self, node: Node, parent: Step) -> None:
-        if part_name(node.key) in self._known and retry_name(node.key) not in self._known:
-            return self._reuse(node)
+    # ------------------------------------------------------------ what is made
+
+    async def _begin(self, node: Node) -> Part:
+        """Returns the task that makes a part, once there was room for its leaves. Its result is the part's name; None
+        where it waits for a suspect."""
+        children: list[Part] = []
+        if node.key in self._parts:
+            self._reuse(node)
+        elif node.children:
+            children = [await self._begin(child) for child in node.children]
+        else:
+            await self._room.acquire()
+        part = self._tasks.create_task(self._part(node, children))
+        if self._is_alone:
+            await part
+        return part
+
+    async def _part(self, node: Node, children: Sequence[Part]) -> str | None:
         self._used.add(node.key)
-        parent.waits_for += 1
-        self._make_of(Step(node.key, parent, recordings=node.recordings), node.children)
+        if node.key not in self._parts:
+            await (self._merge(node, children) if children else self._read(node))
+        return self._parts.get(node.key)
 
-    def _make_of(self, step: Step, parts: Sequence[Node]) -> None:
-        """Plans a step: first the parts that it is made of."""
-        step.children = [node.key for node in parts]
-        for node in parts:
-            self._add(node, step)
-        if not step.waits_for:
-            self._ready.append(step)
+    async def _read(self, node: Node) -> None:
+        """Makes a leaf. Recordings that have ended the workers that read them are each read by itself. One that ends
+        workers, too, is read once more while they have nothing else: Dask blames all that was given to a worker, also
+        what it has not begun. If it does it again, its row says so."""
+        place, was_suspect = self._place, node.key in self._suspects
+        of_each = [list(of_one) for _, of_one in groupby(node.recordings, key=lambda each: each.key)]
+        try:
+            if len(of_each) == 1 or not was_suspect:
+                # The largest first: what is left at the end for some workers, while others have nothing, is small.
+                size = sum(max(recording.size, 0) for recording in node.recordings)
+                return self._has_read(node, await self.call(size, leaf, self._work, place, node.key, node.recordings))
+        except KilledWorker:
+            self._suspects.add(node.key)
+        finally:
+            self._room.release()
+        if len(of_each) > 1:
+            leaves = [leaf_of(each, place.by, place.labels, self._work.description) for each in of_each]
+            await self._merge(node, [await self._begin(each) for each in leaves])
+        elif was_suspect:
+            self._has_read(node, await asyncio.to_thread(lost_leaf, place, node.key, node.recordings))
 
-    def task_of(self, step: Step) -> tuple[Any, ...]:
-        """The function that a worker calls, and its arguments."""
-        place = self._place
-        if step.number >= 0:
-            return finish, self._work, place, step.number, step.key, step.children
-        if step.children:
-            return merge, place, step.key, step.children, not self._passing.isdisjoint(step.children)
-        return leaf, self._work, place, step.key, step.recordings
+    def _has_read(self, node: Node, done: Done) -> None:
+        self._parts[node.key] = done.part
+        self._count(node, done.n_failed)
 
-    def _submit(self, step: Step, pending: Any) -> None:
-        task = self.task_of(step)
-        name = f"{task[0].__name__}-alone" if step.is_alone else task[0].__name__
-        future = self._client.submit(*task, key=f"{name}-{step.key}", pure=False)
-        self._running[future.key] = step
-        pending.add(future)
+    async def _merge(self, node: Node, children: Sequence[Part]) -> None:
+        names = [await child for child in children]
+        if None not in names:
+            self._parts[node.key] = (await self._merging(merge, self._place, node.key, names)).part
 
-    # ------------------------------------------------------------ what has ended
+    async def _file(self, shard: Shard, parts: Sequence[Part]) -> None:
+        names = [await part for part in parts]
+        if None in names:
+            self._left.append(shard)
+        else:
+            await self._merging(finish, self._work, self._place, shard.number, shard.key, names)
 
-    def _ended(self, step: Step, future: Any) -> None:
-        from distributed.scheduler import KilledWorker
+    async def _merging(self, *task: Any) -> Done:
+        """Goes before leaves: then parts that wait are few."""
+        try:
+            return await self.call(FIRST, *task)
+        except KilledWorker:
+            message = "a worker was ended while it merged results: --worker-memory gives it more memory"
+            raise UsageError(message) from None
 
-        error = future.exception()
-        if isinstance(error, KilledWorker) and step.recordings:
-            return self._divide(step)
-        if isinstance(error, KilledWorker):
-            raise UsageError("a worker was ended while it merged results: --worker-memory gives it more memory")
-        if error is not None and storage.is_transient(error):
-            raise UsageError(f"{self._place.output}: {error}") from None
-        if error is not None:
-            raise error
-        self._count(step, future.result())
-
-    def _count(self, step: Step, done: Done) -> None:
-        self.counts.done += done.n_recordings
-        self.counts.failed += done.n_failed
-        if done.is_passing:
-            self._passing.add(step.key)
-        self._progress(self.counts)
-        parent = step.parent
-        if parent is None:
-            return
-        parent.waits_for -= 1
-        if not parent.waits_for:
-            # Files first: then parts that wait are few.
-            self._ready.appendleft(parent)
-
-    def _divide(self, step: Step) -> None:
-        """A recording has ended the workers that read it: each is read by itself. Where that ends workers, too, it is
-        read once more while they have nothing else: Dask blames all that was given to a worker, also what it has not
-        begun. Then the one that does it again is named."""
-        if step.is_alone:
-            return self._count(step, lost_leaf(self._place, step.key, step.recordings))
-        alone = [list(of_one) for _, of_one in groupby(step.recordings, key=lambda each: each.key)]
-        if len(alone) == 1:
-            step.is_alone = True
-            return self._suspects.append(step)
-        place = self._place
-        step.recordings = ()
-        self._make_of(step, [leaf_of(each, place.by, place.labels, self._work.description) for each in alone])
+    async def call(self, priority: int, *task: Any) -> Done:
+        """task: the function that a worker calls, and its arguments."""
+        try:
+            done: Done = await self._client.submit(*task, pure=False, priority=priority)
+        except Exception as error:
+            if storage.is_transient(error):
+                raise UsageError(f"{self._place.output}: {error}") from None
+            raise
+        return done
 
     # ------------------------------------------------------------ afterwards
 
@@ -285,11 +263,7 @@ class Engine:
                     storage.remove(storage.joined(folder, name))
         if not keep_parts:
             return storage.remove(self._place.parts)
-        kept = {part_name(key) for key in self._used - self._passing}
+        kept = {f"{key}{FINAL}" for key in self._used}
         for name in storage.names_in(self._place.parts):
             if name not in kept:
                 storage.remove(storage.joined(self._place.parts, name))
-
-
-def _n_bytes(step: Step) -> int:
-    return sum(max(recording.size, 0) for recording in step.recordings)

@@ -21,6 +21,8 @@ from traceferry.apps.fleet.work import DONE, PASSING, Result, Work, killed, resu
 from traceferry.common.shown_text import encodable
 
 PARTS = "_parts"
+# How the name of a part ends: another run takes it as it is; it has recordings that are worth another attempt.
+FINAL, RETRY = ".part", ".retry"
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,8 @@ class Place:
     def parts(self) -> str:
         return storage.joined(self.output, PARTS)
 
-    def part(self, key: str) -> str:
-        return storage.joined(self.parts, part_name(key))
-
-    def retry(self, key: str) -> str:
-        """Is there where the part has recordings that are worth another attempt."""
-        return storage.joined(self.parts, retry_name(key))
+    def part(self, name: str) -> str:
+        return storage.joined(self.parts, name)
 
     def file(self, table: str, number: int) -> str:
         return storage.joined(storage.joined(self.output, table), file_name(number))
@@ -49,19 +47,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Done:
-    """The outcome of a task. is_passing: whether a recording of it failed for a reason that may pass."""
+    """The outcome of a task. part: the name of the part that it wrote; n_failed: recordings of which there are no
+    results."""
 
-    n_recordings: int = 0
+    part: str = ""
     n_failed: int = 0
-    is_passing: bool = False
-
-
-def part_name(key: str) -> str:
-    return f"{key}.part"
-
-
-def retry_name(key: str) -> str:
-    return f"{key}.retry"
 
 
 def leaf(work: Work, place: Place, key: str, recordings: Sequence[Recording]) -> Done:
@@ -80,9 +70,8 @@ def _leaf(place: Place, key: str, results: Iterable[tuple[Recording, Result]]) -
     is added up once."""
     added: set[tuple[str, tuple[str, ...]]] = set()
     shares: dict[tuple[str, ...], list[Share]] = {}
-    n_recordings, n_failed, is_passing = 0, 0, False
+    n_failed, is_passing = 0, False
     for recording, result in results:
-        n_recordings += 1
         n_failed += result.row["status"] != DONE
         is_passing |= result.row["status"] in PASSING
         share = _share(result, recording, place)
@@ -90,8 +79,8 @@ def _leaf(place: Place, key: str, results: Iterable[tuple[Recording, Result]]) -
             share = replace(share, totals=Totals())
         added.add((recording.key, share.labels))
         shares.setdefault(share.labels, []).append(share)
-    _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
-    return Done(n_recordings, n_failed, is_passing)
+    name = _write(place, key, (joined(shares[labels]) for labels in sorted(shares)), is_passing)
+    return Done(name, n_failed)
 
 
 def _share(result: Result, recording: Recording, place: Place) -> Share:
@@ -101,16 +90,15 @@ def _share(result: Result, recording: Recording, place: Place) -> Share:
     return Share(tuple(labels[column] for column in columns), result.totals, (row,))
 
 
-def merge(place: Place, key: str, children: Sequence[str], is_passing: bool) -> Done:
-    """children: keys of the parts that become one; is_passing: whether one of them is."""
-    with _fetched(place, children) as paths:
-        _write(place, key, merged_parts(paths), is_passing)
-    return Done(is_passing=is_passing)
+def merge(place: Place, key: str, names: Sequence[str]) -> Done:
+    """names: of the parts that become one."""
+    with _fetched(place, names) as paths:
+        return Done(_write(place, key, merged_parts(paths), any(name.endswith(RETRY) for name in names)))
 
 
-def finish(work: Work, place: Place, number: int, key: str, children: Sequence[str]) -> Done:
+def finish(work: Work, place: Place, number: int, key: str, names: Sequence[str]) -> Done:
     """Writes the files of a number. That of the recordings, which says of which content they are, comes last."""
-    with _fetched(place, children) as paths, TemporaryDirectory(prefix="traceferry-") as here:
+    with _fetched(place, names) as paths, TemporaryDirectory(prefix="traceferry-") as here:
         tables = write_tables(Path(here), merged_parts(paths), place.by, place.labels, key, work.tables)
         storage.remove(place.file(LAST, number))
         for table in sorted(tables, key=lambda name: name == LAST):
@@ -119,23 +107,21 @@ def finish(work: Work, place: Place, number: int, key: str, children: Sequence[s
     return Done()
 
 
-def _write(place: Place, key: str, shares: Iterable[Share], is_passing: bool) -> None:
-    """Whenever this ends, a part without the mark is final."""
+def _write(place: Place, key: str, shares: Iterable[Share], is_passing: bool) -> str:
+    """Returns the name of the part."""
+    name = f"{key}{RETRY if is_passing else FINAL}"
     with TemporaryDirectory(prefix="traceferry-") as here:
         path = Path(here) / "part"
         write_part(path, shares)
-        if is_passing:
-            storage.write(place.retry(key), b"")
-        storage.put(path, place.part(key))
-    if not is_passing and storage.exists(place.retry(key)):
-        storage.remove(place.retry(key))
+        storage.put(path, place.part(name))
+    return name
 
 
 @contextmanager
-def _fetched(place: Place, keys: Sequence[str]) -> Iterator[list[Path]]:
+def _fetched(place: Place, names: Sequence[str]) -> Iterator[list[Path]]:
     """The files of parts on this machine."""
     with TemporaryDirectory(prefix="traceferry-") as here:
-        yield [storage.brought(place.part(key), Path(here)) for key in keys]
+        yield [storage.brought(place.part(name), Path(here)) for name in names]
 
 
 @cache
