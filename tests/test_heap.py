@@ -361,7 +361,7 @@ def test_what_is_no_graph_is_refused(offsets: Array, references: Array) -> None:
     with pytest.raises(ValueError, match="not a graph"):
         _dominators.immediate_dominators(offsets, references, ints())
     with pytest.raises(ValueError, match="not a graph"):
-        _dominators.reach(offsets, references, ints(), np.zeros(max(len(offsets) - 1, 0), np.uint8))
+        _dominators.reach(offsets, references, ints(), np.zeros(max(len(offsets) - 1, 0), np.int32))
 
 
 def test_nodes_that_are_not_there_are_refused() -> None:
@@ -369,7 +369,7 @@ def test_nodes_that_are_not_there_are_refused() -> None:
         with pytest.raises(ValueError, match="not a graph"):
             _dominators.immediate_dominators(OFFSETS, REFERENCES, ints(node))
     with pytest.raises(ValueError, match="wrong length"):
-        _dominators.reach(OFFSETS, REFERENCES, ints(0), np.zeros(1, np.uint8))
+        _dominators.reach(OFFSETS, REFERENCES, ints(0), np.zeros(1, np.int32))
     with pytest.raises(ValueError, match="not a node"):
         _dominators.bottom_up(ints(1, 2))
     for dominator, top, class_name in ((ints(1, 0), ints(0, 0), ints(0, 0)), (ints(-1), ints(0, 0), ints(0))):

@@ -1,8 +1,8 @@
-from numpy import int32, int64, uint8
+from numpy import int32, int64
 from numpy.typing import NDArray
 
 def reach(
-    offsets: NDArray[int64], references: NDArray[int32], candidates: NDArray[int32], visited: NDArray[uint8]
+    offsets: NDArray[int64], references: NDArray[int32], candidates: NDArray[int32], number: NDArray[int32]
 ) -> NDArray[int32]: ...
 def immediate_dominators(
     offsets: NDArray[int64], references: NDArray[int32], entries: NDArray[int32]

@@ -7,7 +7,7 @@ Problems (2005), section 2.3. It knows nodes by their *numbers*: 1, 2... in the 
 to them; 0 is a node above all entries.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
@@ -37,49 +37,12 @@ cdef Py_ssize_t _n_nodes(
     return n
 
 
-def reach(
-    const int64_t[::1] offsets, const int32_t[::1] references, const int32_t[::1] candidates, uint8_t[::1] visited
-):
-    """Returns those of the candidates, int32, to which the ones before and what was visited already did not lead; marks
-    all that the candidates lead to in `visited`, which has a flag for each node."""
-    cdef Py_ssize_t n = _n_nodes(offsets, references, candidates)
-    if visited.shape[0] != n:
-        raise ValueError("reach: an array has the wrong length")
-    made = _int32s(candidates.shape[0], 0)
-    cdef int32_t[::1] chosen = made
-    cdef int32_t[::1] path = _int32s(n, 0)
-    cdef Py_ssize_t i, depth
-    cdef Py_ssize_t n_chosen = 0
-    cdef int64_t k
-    cdef int32_t node, other
-    with nogil:
-        for i in range(candidates.shape[0]):
-            node = candidates[i]
-            if visited[node]:
-                continue
-            chosen[n_chosen] = node
-            n_chosen += 1
-            visited[node] = 1
-            path[0] = node
-            depth = 1
-            while depth > 0:
-                depth -= 1
-                node = path[depth]
-                for k in range(offsets[node], offsets[node + 1]):
-                    other = references[k]
-                    if not visited[other]:
-                        visited[other] = 1
-                        path[depth] = other
-                        depth += 1
-    return made[:n_chosen]
-
-
 cdef Py_ssize_t _preorder(
     const int64_t[::1] offsets, const int32_t[::1] references, const int32_t[::1] entries, int64_t[::1] next_reference,
     int32_t[::1] number, int32_t[::1] order, int32_t[::1] parent
 ) noexcept nogil:
-    """Numbers the nodes to which the entries lead, and returns how many. number: of each node, zeros at the start;
-    order, parent: of each number its node, and the number from which the search came to it."""
+    """Numbers the nodes to which the entries lead and that have no number, and returns how many. number: of each node,
+    0 for none; order, parent: of each number its node, and the number from which the search came to it."""
     cdef Py_ssize_t i
     cdef int64_t k
     cdef int32_t node, current
@@ -103,6 +66,19 @@ cdef Py_ssize_t _preorder(
             next_reference[current] = k + 1
             node = references[k]
     return count
+
+
+def reach(
+    const int64_t[::1] offsets, const int32_t[::1] references, const int32_t[::1] candidates, int32_t[::1] number
+):
+    """Returns those of the candidates, int32, to which the ones before and what had a number already did not lead;
+    gives a number above 0 to all that the candidates lead to. number: of each node; 0 is none."""
+    cdef Py_ssize_t n = _n_nodes(offsets, references, candidates)
+    if number.shape[0] != n:
+        raise ValueError("reach: an array has the wrong length")
+    order, parent = _int32s(n + 1, 0), _int32s(n + 1, 0)
+    n_found = _preorder(offsets, references, candidates, np.empty(n + 1, np.int64), number, order, parent)
+    return order[1:n_found + 1][parent[1:n_found + 1] == 0]
 
 
 cdef void _invert(

@@ -40,16 +40,17 @@ def _with_unreached(offsets: Array, references: Array, entries: Array) -> tuple[
     """Returns the graph with one more node, which leads to all those to which the entries do not lead. These no longer
     refer to the others, so that they hold nothing that a root holds."""
     n = len(offsets) - 1
-    visited = np.zeros(n, np.uint8)
-    _dominators.reach(offsets, references, entries, visited)
-    unreached = np.flatnonzero(visited == 0).astype(np.int32)
+    number = np.zeros(n, np.int32)
+    _dominators.reach(offsets, references, entries, number)
+    is_reached = number > 0
+    unreached = np.flatnonzero(~is_reached).astype(np.int32)
     if len(unreached):
         source = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))
-        is_kept = visited[source] == visited[references]
+        is_kept = is_reached[source] == is_reached[references]
         references = references[is_kept]
         offsets = np.append(0, np.cumsum(np.bincount(source[is_kept], minlength=n)))
     is_referred = np.zeros(n, bool)
     is_referred[references] = True
     candidates = np.concatenate((unreached[~is_referred[unreached]], unreached))
-    chosen = _dominators.reach(offsets, references, candidates, visited)
+    chosen = _dominators.reach(offsets, references, candidates, number)
     return np.append(offsets, len(references) + len(chosen)), np.concatenate((references, chosen))

@@ -104,7 +104,7 @@ def _without_root(graph: HeapGraph) -> Array:
     backwards, begins only from those that no other leads to.
     """
     search = partial(reach, graph.offsets, graph.references)
-    from_roots = np.zeros(len(graph.objects), np.uint8)
+    from_roots = np.zeros(len(graph.objects), np.int32)
     search(graph.roots["object"], from_roots)
     begun = search(np.flatnonzero(from_roots == 0).astype(np.int32), from_roots.copy())
     return np.sort(search(begun[::-1].copy(), from_roots))
