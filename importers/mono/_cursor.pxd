@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from traceferry.native.bytes cimport load8
 from traceferry.native.cursor cimport Position
 
 # First bytes of events.
@@ -69,14 +70,28 @@ cdef inline bint is_call(uint32_t kind) noexcept nogil:
     return kind & 0xCF == 3 and kind != 3
 
 
-cdef inline (uint64_t, uint64_t, Py_ssize_t) decode_packed(uint64_t w) noexcept nogil:
-    """Returns the differences of time and method of an enter or leave, which eight bytes begin with, and its length; 0
-    where it is longer than that, or the numbers than usual.
+cdef struct Call:
+    # An enter or leave: where it ends, the time and method after it, its first byte.
+    int64_t at
+    uint64_t ts
+    uint64_t method
+    uint32_t kind
+
+
+cdef inline bint next_short_call(const uint8_t[::1] d, int64_t end, uint64_t mask, Call* call) noexcept nogil:
+    """Goes on to the enter or leave that follows, if there are eight bytes before `end`, and it and its numbers are not
+    longer than usual. False: it has to be read otherwise.
 
     The branches are what makes it quick: processors guess them right, and go on without waiting for the length.
     """
     cdef uint64_t delta, difference
     cdef Py_ssize_t length
+    if call.at + 8 > end:
+        return False
+    cdef uint64_t w = load8(d, call.at)
+    cdef uint32_t kind = w & 0xFF
+    if not is_call(kind):
+        return False
     # Whether a time takes one byte or two is not easy to guess.
     cdef uint64_t two = (w >> 15) & 1
     if w & 0x808000 != 0x808000:
@@ -88,20 +103,27 @@ cdef inline (uint64_t, uint64_t, Py_ssize_t) decode_packed(uint64_t w) noexcept 
         w = w >> 32
         length = 4
     else:
-        return 0, 0, 0
+        return False
     if not w & 0x80:
         difference = (w & 0x7F ^ 0x40) - 0x40
-        return delta, difference, length + 1
-    if not w & 0x8000:
+        length += 1
+    elif not w & 0x8000:
         difference = ((w & 0x7F | (w >> 1) & 0x3F80) ^ 0x2000) - 0x2000
-        return delta, difference, length + 2
-    if not w & 0x800000:
+        length += 2
+    elif not w & 0x800000:
         difference = ((w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000) ^ 0x100000) - 0x100000
-        return delta, difference, length + 3
-    if length < 4 and not w & FOURTH_ENDS:
+        length += 3
+    elif length < 4 and not w & FOURTH_ENDS:
         w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000 | (w >> 3) & 0xFE00000
-        return delta, (w ^ 0x8000000) - 0x8000000, length + 4
-    return 0, 0, 0
+        difference = (w ^ 0x8000000) - 0x8000000
+        length += 4
+    else:
+        return False
+    call.at += length
+    call.ts += delta
+    call.method = (call.method + difference) & mask
+    call.kind = kind
+    return True
 
 
 cdef class Cursor(Position):

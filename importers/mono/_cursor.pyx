@@ -221,9 +221,8 @@ cdef class Cursor(Position):
         return True
 
     cdef bint next(self, Py_ssize_t first) noexcept nogil:
-        """Reads the event at `at`, and its values to items[first] and on. False: `damage` says why not."""
-        cdef uint64_t w, delta, difference
-        cdef Py_ssize_t length
+        """Reads the event at `at`, which is before `end`, and its values to items[first] and on. False: `damage` says why not."""
+        cdef Call call = Call(self.at, self.ts, self.method, 0)
         self.event_at = self.at
         self.ts_before = self.ts
         self.method_before = self.method
@@ -231,22 +230,15 @@ cdef class Cursor(Position):
         self.n_items = first
         self.known = -1
         self.lists.n_wanted = 0
-        if self.at + 8 <= self.end:
-            w = load8(self.data, self.at)
-            if is_call(w & 0xFF):
-                delta, difference, length = decode_packed(w)
-                if length != 0:
-                    self.kind = w & 0xFF
-                    self.at += length
-                    self.ts += delta
-                    self.method = (self.method + difference) & self.mask
-                    self.event_ts = self.ts
-                    self.timed = True
-                    self.declared = self.steps[self.starts[self.kind] + 2].parameter
-                    self.keep(self.method)
-                    return True
-            if w & 0xEF == ALLOC and self.allocation():
-                return True
+        if next_short_call(self.data, self.end, self.mask, &call):
+            self.at, self.ts, self.method, self.kind = call.at, call.ts, call.method, call.kind
+            self.event_ts = self.ts
+            self.timed = True
+            self.declared = self.steps[self.starts[self.kind] + 2].parameter
+            self.keep(self.method)
+            return True
+        if self.data[self.at] & 0xEF == ALLOC and self.allocation():
+            return True
         return self.interpret()
 
     cdef inline uint64_t byte(self) noexcept nogil:

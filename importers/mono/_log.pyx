@@ -9,11 +9,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 import numpy as np
 
 from traceferry.importers.mono._cursor cimport (
-    ALLOC, ENTER, EXC_LEAVE, LATEST_TS, LEAVE, Cursor, decode_packed, is_call,
+    ALLOC, ENTER, EXC_LEAVE, LATEST_TS, LEAVE, Call, Cursor, is_call, next_short_call,
 )
 from traceferry.native cimport call_flags
 from traceferry.native.arrays import doubled
-from traceferry.native.bytes cimport load8
 from traceferry.native.hashing cimport mix_pair
 from traceferry.native.nodes cimport NodeTable
 from traceferry.timeline._running cimport RunningSums, entered, left
@@ -88,7 +87,7 @@ cdef class EventReader:
         self, Cursor cursor not None, const int32_t[::1] columns, uint64_t[:, ::1] stats, RunningSums sums not None,
         Py_ssize_t most=0
     ):
-        """columns: for each first byte the column of stats that counts it; 0: it is kept; -1: it is left out. stats: a
+        """columns: for each first byte the column of stats that counts it; 0: it is kept; -1: neither. stats: a
         row for each buffer, in which `first_ts` begins with the largest number; or none. most: rows and values that are
         handed on at once, if one event does not have more; 0: all."""
         cdef int i
@@ -126,13 +125,13 @@ cdef class EventReader:
         cdef uint64_t[:, ::1] stats = self.stats
         cdef Record[::1] records = self.records
         cdef bint has_stats = stats.shape[0] > 0
-        cdef bint skips_calls = columns[ENTER] != 0 and columns[LEAVE] != 0 and columns[EXC_LEAVE] != 0
+        cdef bint skips_calls = columns[ENTER] != 0 and columns[LEAVE] < 0 and columns[EXC_LEAVE] < 0
         cdef Py_ssize_t n = self.n_records
         cdef Py_ssize_t n_pool = self.n_pool
         cdef Py_ssize_t room = self.pool.shape[0]
         cdef Py_ssize_t row
         cdef int32_t column
-        cdef int64_t n_calls, n_enter, n_exc
+        cdef int64_t n_calls, n_enter
         cdef Stop stop = DONE
         c.use(self.pool)
         with nogil:
@@ -164,70 +163,43 @@ cdef class EventReader:
                         stats[row, FIRST_TS] = min(stats[row, FIRST_TS], c.event_ts)
                         stats[row, LAST_TS] = max(stats[row, LAST_TS], c.event_ts)
                 if skips_calls and is_call(c.kind):
-                    n_calls, n_enter, n_exc = short_calls(c, sums)
+                    n_calls, n_enter = short_calls(c, sums)
                     if has_stats and n_calls > 0:
                         stats[row, LAST_TS] = max(stats[row, LAST_TS], c.ts)
                         stats[row, EVENTS] += n_calls
                         if columns[ENTER] > 0:
                             stats[row, columns[ENTER]] += n_enter
-                        if columns[LEAVE] > 0:
-                            stats[row, columns[LEAVE]] += n_calls - n_enter - n_exc
-                        if columns[EXC_LEAVE] > 0:
-                            stats[row, columns[EXC_LEAVE]] += n_exc
             sums.go_to(-1)
         self.n_records, self.n_pool = n, n_pool
         return stop
 
 
-cdef (int64_t, int64_t, int64_t) short_calls(Cursor c, RunningSums sums) noexcept nogil:
+cdef (int64_t, int64_t) short_calls(Cursor c, RunningSums sums) noexcept nogil:
     """Goes over the enters and leaves that follow one, as far as they are short, and adds up it and them. Returns how
-    many follow, how many of these enter, and how many leave by an exception."""
-    cdef const uint8_t* d = &c.data[0]
-    cdef int64_t p = c.at
-    cdef int64_t last = c.end - 8
-    cdef uint64_t ts = c.ts
-    cdef uint64_t method = c.method
+    many follow, and how many of these enter."""
+    cdef Call call = Call(c.at, c.ts, c.method, c.kind)
+    cdef int64_t end = c.end
     cdef uint64_t mask = c.mask
-    cdef uint32_t kind = c.kind
-    cdef int64_t n = 0
-    # ENTER has the bit 0x20, LEAVE 0x10, EXC_LEAVE both.
-    cdef int64_t n_20 = 0
-    cdef int64_t n_10 = 0
-    cdef uint64_t w, delta, difference
-    cdef Py_ssize_t length
+    cdef int64_t n = 0, n_enter = 0
     cdef bint adds = sums.thread >= 0
     cdef Py_ssize_t top = sums.top
-    cdef int64_t now = sums.now
-    cdef int64_t in_callees = sums.in_callees
+    cdef int64_t now = sums.now, in_callees = sums.in_callees
     while True:
         if adds:
-            if ts > <uint64_t>LATEST_TS:
+            if call.ts > <uint64_t>LATEST_TS:
                 sums.leave_out()
-            elif kind == ENTER:
-                top, now, in_callees = entered(sums, ts, method, top, now, in_callees)
+            elif call.kind == ENTER:
+                top, now, in_callees = entered(sums, call.ts, call.method, top, now, in_callees)
             else:
-                top, now, in_callees = left(sums, ts, method, top, now, in_callees)
+                top, now, in_callees = left(sums, call.ts, call.method, top, now, in_callees)
             adds = sums.thread >= 0
-        if p > last:
+        if not next_short_call(c.data, end, mask, &call):
             break
-        w = load8(c.data, p)
-        kind = w & 0xFF
-        if not is_call(kind):
-            break
-        delta, difference, length = decode_packed(w)
-        if length == 0:
-            break
-        p += length
-        ts += delta
-        method = (method + difference) & mask
         n += 1
-        n_20 += kind >> 5
-        n_10 += kind >> 4 & 1
+        n_enter += call.kind == ENTER
     sums.top, sums.now, sums.in_callees = top, now, in_callees
-    c.at = p
-    c.ts = ts
-    c.method = method
-    return n, n - n_10, n_20 + n_10 - n
+    c.at, c.ts, c.method = call.at, call.ts, call.method
+    return n, n_enter
 
 
 # ---------------------------------------------------------------- calls
@@ -269,64 +241,49 @@ cdef class CallReader:
         cdef Stop stop = ROWS
         cdef Py_ssize_t n = 0
         cdef Py_ssize_t room = out_ts.shape[0]
-        cdef int64_t p = c.at, end = c.end
-        cdef uint64_t ts = c.ts, method = c.method, mask = c.mask, max_ts = self.max_ts
+        cdef Call before, call = Call(c.at, c.ts, c.method, 0)
+        cdef int64_t end = c.end
+        cdef uint64_t mask = c.mask, max_ts = self.max_ts
         cdef int64_t shift_ns = self.shift_ns
         cdef int64_t n_ignored = 0
-        cdef uint64_t w, delta, difference
-        cdef uint32_t kind
         cdef int32_t number, nth_frame
-        cdef Py_ssize_t length
         with nogil:
             while n < room and stop == ROWS:
-                length = 0
-                if p + 8 <= end:
-                    w = load8(c.data, p)
-                    kind = w & 0xFF
-                    if is_call(kind):
-                        delta, difference, length = decode_packed(w)
-                if length == 0:
-                    c.at, c.ts, c.method = p, ts, method
-                    kind = 0
-                    if p >= end:
+                before = call
+                if not next_short_call(c.data, end, mask, &call):
+                    c.at, c.ts, c.method, call.kind = call.at, call.ts, call.method, 0
+                    if call.at >= end:
                         stop = ROWS if c.begin() else DONE
                     elif c.next(0):
-                        kind = c.kind
+                        call.kind = c.kind
                     else:
                         c.skip_buffer()
-                    end = c.end
-                    length = c.at - p
-                    delta, difference = c.ts - ts, c.method - method
-                    if not is_call(kind):
-                        p, ts, method = c.at, c.ts, c.method
+                    end, call.at, call.ts, call.method = c.end, c.at, c.ts, c.method
+                    if not is_call(call.kind):
                         continue
-                p += length
-                ts += delta
-                method = (method + difference) & mask
-                h = (method >> 3) & (N_KNOWN - 1)
+                h = (call.method >> 3) & (N_KNOWN - 1)
                 number, nth_frame = known_number[h], known_frame[h]
-                if known[h] != method:
-                    number = table.add(method) if kind == ENTER else table.find(method)
+                if known[h] != call.method:
+                    number = table.add(call.method) if call.kind == ENTER else table.find(call.method)
                     if number < 0:
                         n_ignored += 1
                         continue
-                    nth_frame = table.frame_at(number, ts)
+                    nth_frame = table.frame_at(number, call.ts)
                     if nth_frame < 0:
-                        stop = NAMES
-                        p -= length
-                        ts -= delta
-                        method = (method - difference) & mask
+                        stop, call = NAMES, before
                         continue
                     if table.last[number] == number:
-                        known[h], known_number[h], known_frame[h] = method, number, nth_frame
-                out_ts[n] = <int64_t>min(ts, max_ts) + shift_ns
+                        known[h], known_number[h], known_frame[h] = call.method, number, nth_frame
+                out_ts[n] = <int64_t>min(call.ts, max_ts) + shift_ns
                 key[n] = number
                 frame[n] = nth_frame
                 flags[n] = (
-                    0 if kind == ENTER else call_flags.LEAVE if kind == LEAVE else call_flags.LEAVE | call_flags.UNWOUND
+                    0 if call.kind == ENTER else
+                    call_flags.LEAVE if call.kind == LEAVE else
+                    call_flags.LEAVE | call_flags.UNWOUND
                 )
                 n += 1
-        c.at, c.ts, c.method = p, ts, method
+        c.at, c.ts, c.method = call.at, call.ts, call.method
         self.n_ignored += n_ignored
         return n, stop == DONE
 

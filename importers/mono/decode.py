@@ -44,12 +44,11 @@ class Problem(NamedTuple):
     detail: str = ""
 
 
-# What is too frequent to be kept: it is only counted.
+# What is too frequent to be kept: it is only counted, or not even that.
 COUNTED: dict[str, tuple[Event, ...]] = {
-    "enter": (Event.ENTER,), "leave": (Event.LEAVE,), "exc_leave": (Event.EXC_LEAVE,),
-    "alloc": (Event.ALLOC, Event.ALLOC_BT), "moves": (Event.GC_MOVE,), "objects": (Event.HEAP_OBJECT,),
-    "roots": (Event.HEAP_ROOT,), "hits": (Event.HIT,),
+    "enter": (Event.ENTER,), "alloc": (Event.ALLOC, Event.ALLOC_BT), "moves": (Event.GC_MOVE,), "hits": (Event.HIT,),
 }  # fmt: skip
+LEFT_OUT = (Event.LEAVE, Event.EXC_LEAVE, Event.HEAP_OBJECT, Event.HEAP_ROOT)
 COLUMNS = (*STATISTICS, *COUNTED)
 # What the first pass finds in each buffer; first_ts is NEVER in one without events that have a time.
 STATS = np.dtype([(name, np.uint64) for name in COLUMNS])
@@ -252,6 +251,7 @@ def _scanned(source: Source, header: Header, layout: Layout, tids: Array, buffer
     stats = np.zeros(len(buffers), STATS)
     stats["first_ts"] = NEVER
     columns = np.zeros(256, np.int32)
+    columns[list(LEFT_OUT)] = -1
     for name, kinds in COUNTED.items():
         columns[list(kinds)] = COLUMNS.index(name)
     program, call_sums = program_of(layout), RunningTotals(tids if adds_calls else tids[:0])
