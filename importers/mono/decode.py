@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +22,6 @@ from traceferry.model import Array
 from traceferry.timeline.running import RunningTotals
 
 PIECE = 1 << 16
-SEARCH_PIECE = 1 << 20
 WINDOW = 1 << 26
 LARGE = 1 << 27
 N_LISTS = 1 << 12
@@ -29,6 +30,7 @@ HYBRID = 15
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
 NEVER = (1 << 64) - 1
+TEXT, NEXT_BUFFER = re.compile(b"[^\0]*"), re.compile(re.escape(BUFFER_MAGIC))
 NO_TIDS = np.empty(0, np.uint64)
 
 
@@ -128,12 +130,8 @@ class Log:
 
     def text(self, at: int) -> str:
         """Returns the text that begins there; the first pass has seen its end. at: 0 is none."""
-        data, n = self.source.data, 256
-        if at == 0:
-            return ""
-        while (nul := bytes(data[at : at + n]).find(0)) < 0:
-            n *= 2
-        return bytes(data[at : at + nul]).decode("utf-8", "replace")
+        found = TEXT.match(self.source.data, at) if at else None
+        return found[0].decode("utf-8", "replace") if found else ""
 
     def texts(self, rows: Array, name: str = "name") -> list[str]:
         """Returns that field of records; "" where they have none."""
@@ -153,7 +151,7 @@ def header_of(source: Source) -> Header:
         if bytes(data[:4]) != mlpd.MAGIC[: len(data)]:
             raise error("the magic number of a Mono log profiler recording is missing", 0)
         header = mlpd.read_header(data)
-    except mlpd.TruncatedError:
+    except struct.error:
         raise error("the file ends inside its header", len(data)) from None
     if header.major not in mlpd.MAJORS:
         raise error(f"header version {header.major}.{header.minor} is not supported (0.1 to 3.0 are)", 4)
@@ -226,12 +224,8 @@ def _is_boundary(data: memoryview, at: int) -> bool:
 
 def _next_magic(data: memoryview, at: int, end: int) -> int:
     """Returns where the next buffer begins, or `end`."""
-    while at < end:
-        found = bytes(data[at : min(at + SEARCH_PIECE, end)]).find(BUFFER_MAGIC)
-        if found >= 0:
-            return at + found
-        at += SEARCH_PIECE - len(BUFFER_MAGIC) + 1
-    return end
+    found = NEXT_BUFFER.search(data, at, end)
+    return found.start() if found else end
 
 
 def _bad_events(log: Log, problems: Sequence[Problem]) -> Iterator[Problem]:

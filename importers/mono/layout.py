@@ -19,6 +19,8 @@ HEAD = struct.Struct("<4sBBBBQ")
 CLOCK = struct.Struct("<Q")
 # timer overhead ns, flags, pid, port
 PROCESS = struct.Struct("<IIIH")
+# In place of the texts, in major 0: the system's number, which is always 0.
+NO_TEXTS = struct.Struct("<H")
 LENGTH = struct.Struct("<i")
 # magic, length, time_base, ptr_base, obj_base, thread id, method_base
 BUFFER = struct.Struct("<4siQQQQQ")
@@ -45,45 +47,35 @@ class Header(NamedTuple):
     size: int
 
 
-class TruncatedError(Exception):
-    """The header is longer than the file."""
-
-
 def read_header(data: memoryview) -> Header:
-    """Returns the header; its layout follows from `major`. Raises TruncatedError; checks nothing else."""
-    try:
-        _, major, minor, data_version, pointer_size, start_ms = HEAD.unpack_from(data)
-        at = HEAD.size
-        clock_ns = None
-        if major >= 3:
-            (clock_ns,) = CLOCK.unpack_from(data, at)
-            at += CLOCK.size
-        overhead, flags, pid, port = PROCESS.unpack_from(data, at)
-        at += PROCESS.size
-        arguments = architecture = system = ""
-        if major == 0:
-            at += 2  # the system's number, which is always 0
-        else:
-            arguments, at = _text(data, at)
-            architecture, at = _text(data, at)
-            system, at = _text(data, at)
-    except struct.error:
-        raise TruncatedError from None
-    if at > len(data):
-        raise TruncatedError
+    """Returns the header; its layout follows from `major`. Raises struct.error where the file ends inside it; checks
+    nothing else."""
+    _, major, minor, data_version, pointer_size, start_ms = HEAD.unpack_from(data)
+    at = HEAD.size
+    clock_ns = None
+    if major >= 3:
+        (clock_ns,) = CLOCK.unpack_from(data, at)
+        at += CLOCK.size
+    overhead, flags, pid, port = PROCESS.unpack_from(data, at)
+    at += PROCESS.size
+    texts = ["", "", ""]
+    if major == 0:
+        NO_TEXTS.unpack_from(data, at)
+        at += NO_TEXTS.size
+    else:
+        for nth in range(len(texts)):
+            texts[nth], at = _text(data, at)
     return Header(
-        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port,
-        arguments, architecture, system, at,
-    )  # fmt: skip
+        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port, *texts, size=at
+    )
 
 
 def _text(data: memoryview, at: int) -> tuple[str, int]:
     """Its length counts the NUL at its end. Returns the text and where it ends."""
     (length,) = LENGTH.unpack_from(data, at)
     at += LENGTH.size
-    if not 0 <= length <= len(data) - at:
-        raise TruncatedError
-    return bytes(data[at : at + length]).rstrip(b"\0").decode("utf-8", "replace"), at + length
+    (text,) = struct.unpack_from(f"{length}s", data, at)
+    return text.rstrip(b"\0").decode("utf-8", "replace"), at + length
 
 
 # ---------------------------------------------------------------- events
