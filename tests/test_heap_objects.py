@@ -14,7 +14,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.heap import _objects
+from traceferry.heap import objects
 from traceferry.heap.objects import ObjectTracker
 
 NURSERY, MAJOR_HEAP, LARGE_SPACE = 0x7F00_0040_0000, 0x7F00_0180_0000, 0x7F00_4000_0000
@@ -196,8 +196,8 @@ def test_the_table_grows() -> None:
 @pytest.mark.parametrize("most_places", [0, 1 << 19])
 def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found and what died is the same."""
-    monkeypatch.setattr(_objects, "FIRST_WITH_PLACES", 1)
-    monkeypatch.setattr(_objects, "MOST_PLACES", most_places)
+    monkeypatch.setattr(objects, "FIRST_WITH_PLACES", 1)
+    monkeypatch.setattr(objects, "MOST_PLACES", most_places)
     tracker = ObjectTracker(True, MOST)
     nursery, heap = ([f"{region}{nth}" for nth in range(5000)] for region in "nm")
     allocate(tracker, nursery[::2])
