@@ -186,9 +186,6 @@ cdef class ObjectTracker:
         self.died[slot.number] = died
         self.set_life(slot, 0, VACATED)
 
-    cdef inline bint is_full(self) noexcept nogil:
-        return self.n_used >= self.most_used
-
     cdef int grow(self) except -1:
         """Makes a table in which at most half of the hashed slots are used. Where there are many objects, the places in
         the nursery have slots of their own, if it is known and not too large."""
@@ -233,45 +230,45 @@ cdef class ObjectTracker:
         """Returns the numbers of new objects, a range. They come in the order of time; what lay there is dead. sizes:
         in bytes."""
         cdef Py_ssize_t n = addresses.shape[0]
-        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t i
         cdef int64_t first = self.n_objects
         cdef Slot* slot
         if sizes.shape[0] != n or sites.shape[0] != n or self.died.shape[0] < first + n:
             raise ValueError("allocate: an array has the wrong length")
-        while i < n:
-            if self.is_full():
-                self.grow()
-            with nogil:
-                while i < n and not self.is_full():
-                    if i + AHEAD < n:
-                        self.ask_for(addresses[i + AHEAD])
-                        self.ask_for_death(addresses[i + AHEAD // 2])
-                    slot = self.find(addresses[i])
-                    self.bury(slot, self.n_events - 1)
-                    self.enter(slot, addresses[i], self.n_objects, sites[i])
-                    self.set_life(slot, self.n_events, LARGE if sizes[i] > MAX_SMALL else YOUNG)
-                    self.n_objects += 1
-                    i += 1
+        with nogil:
+            for i in range(n):
+                if self.n_used >= self.most_used:
+                    with gil:
+                        self.grow()
+                if i + AHEAD < n:
+                    self.ask_for(addresses[i + AHEAD])
+                    self.ask_for_death(addresses[i + AHEAD // 2])
+                slot = self.find(addresses[i])
+                self.bury(slot, self.n_events - 1)
+                self.enter(slot, addresses[i], self.n_objects, sites[i])
+                self.set_life(slot, self.n_events, LARGE if sizes[i] > MAX_SMALL else YOUNG)
+                self.n_objects += 1
         return range(first, first + n)
 
     def collect(self, int generation, const uint64_t[::1] old, const uint64_t[::1] new):
         """Adds a collection, with the moves that it made, in the log's order: an object that moved twice in it moved
         on, and what lay at the new address is dead."""
         cdef Py_ssize_t n = old.shape[0]
-        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t i
         if new.shape[0] != n:
             raise ValueError("collect: an array has the wrong length")
-        while i < n:
-            if self.is_full():
-                self.grow()
-            with nogil:
-                while i < n and not self.is_full():
-                    if i + AHEAD < n:
-                        self.ask_for(old[i + AHEAD])
-                        self.ask_for(new[i + AHEAD])
-                    self.move(old[i], new[i])
-                    i += 1
-        self.end_event(generation >= MAJOR)
+        with nogil:
+            for i in range(n):
+                if self.n_used >= self.most_used:
+                    with gil:
+                        self.grow()
+                if i + AHEAD < n:
+                    self.ask_for(old[i + AHEAD])
+                    self.ask_for(new[i + AHEAD])
+                self.move(old[i], new[i])
+        if generation >= MAJOR:
+            self.last_major = self.n_events
+        self.n_events += 1
 
     cdef inline void move(self, uint64_t old, uint64_t new) noexcept nogil:
         cdef Slot* slot = self.find(old)
@@ -291,30 +288,20 @@ cdef class ObjectTracker:
             self.enter(slot, new, number, site)
             self.set_life(slot, self.n_events + 1, OLD)
 
-    cdef void end_event(self, bint is_major) noexcept nogil:
-        if is_major:
-            self.last_major = self.n_events
-        self.n_events += 1
-
     def seen(self, const uint64_t[::1] addresses):
         """Returns the objects at these addresses, as `Found`. They are alive now."""
-        cdef Py_ssize_t n = addresses.shape[0]
         cdef Py_ssize_t i
         cdef Slot* slot
         cdef uint32_t status
-        found = Found(np.full(n, -1, np.int64), np.full(n, -1, np.int32))
+        found = Found(np.full(addresses.shape[0], -1, np.int64), np.full(addresses.shape[0], -1, np.int32))
         cdef int64_t[::1] number = found.number
         cdef int32_t[::1] site = found.site
-        with nogil:
-            for i in range(n):
-                slot = self.find(addresses[i])
-                status = slot.status
-                if status <= VACATED:
-                    continue
-                if slot.since < self.n_events and status != LARGE:
-                    if not self.moves_recorded:
-                        continue
-                    status = OLD
+        for i in range(addresses.shape[0]):
+            slot = self.find(addresses[i])
+            status = slot.status
+            if slot.since < self.n_events and status in (YOUNG, OLD):
+                status = OLD if self.moves_recorded else VACATED
+            if status > VACATED:
                 self.set_life(slot, self.n_events, status)
                 number[i], site[i] = slot.number, slot.site
         return found
@@ -347,7 +334,7 @@ cdef class ObjectTracker:
             for i in range(self.n_slots):
                 if self.slots[i].since <= self.n_events:
                     self.bury(&self.slots[i], self.n_events)
-            self.end_event(False)
+        self.n_events += 1
         return found
 
     def finish(self):
