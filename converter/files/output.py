@@ -110,21 +110,17 @@ def check_distinct(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 @contextmanager
 def _descriptor_of(path: str) -> Iterator[int]:
     stream = STREAM.fullmatch(path)
-    try:
-        if stream is not None:
-            handle = os.dup(STREAMS.get(stream[1]) or int(stream[2]))
-        elif os.path.exists(path) and not os.path.isfile(path):
-            if os.path.isdir(path):
-                raise UsageError(f"{path}: cannot be written: it is a folder")
-            handle = os.open(path, os.O_WRONLY | OPEN_FLAGS)
-        else:
-            handle = -1
-    except OSError as error:
-        raise _cannot_be_written(path, error) from None
-    if handle < 0:
+    if stream is None and (os.path.isfile(path) or not os.path.exists(path)):
         with _replacement_of(path) as handle:
             yield handle
         return
+    if stream is None and os.path.isdir(path):
+        raise UsageError(f"{path}: cannot be written: it is a folder")
+    with _refusals(path):
+        if stream is not None:
+            handle = os.dup(STREAMS.get(stream[1]) or int(stream[2]))
+        else:
+            handle = os.open(path, os.O_WRONLY | OPEN_FLAGS)
     try:
         yield handle
     finally:
@@ -136,23 +132,19 @@ def _replacement_of(path: str) -> Iterator[int]:
     """A new file that takes the place of the one at the end of the path's links."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:NAME_PART]}.{os.urandom(4).hex()}.part")
-    try:
+    with _refusals(path):
         before = os.stat(target) if os.path.exists(target) else None
         mode = 0o666 if before is None else before.st_mode & 0o777
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, mode)
-    except OSError as error:
-        raise _cannot_be_written(path, error) from None
     is_open, is_whole = True, False
     try:
         yield handle
         if before is not None:
             _keep_owner_and_mode(handle, before, mode)
-        try:
+        with _refusals(path):
             is_open = False
             os.close(handle)
             os.replace(temporary, target)
-        except OSError as error:
-            raise _cannot_be_written(path, error) from None
         is_whole = True
     finally:
         if is_open:
@@ -170,8 +162,15 @@ def _keep_owner_and_mode(handle: int, before: os.stat_result, mode: int) -> None
             os.fchmod(handle, mode)
 
 
-def _cannot_be_written(path: str, error: OSError) -> UsageError:
-    return UsageError(f"{path}: cannot be written: {error.strerror or error}")
+@contextmanager
+def _refusals(path: str, passing: tuple[type[OSError], ...] = ()) -> Iterator[None]:
+    """Raises UsageError where the system refuses to write, but for errors that are passed on."""
+    try:
+        yield
+    except passing:
+        raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 class _Descriptor:
@@ -183,11 +182,9 @@ class _Descriptor:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         view = memoryview(data)
-        try:
+        with _refusals(self._path):
             while len(view):
                 view = view[os.write(self._handle, view) :]
-        except OSError as error:
-            raise _cannot_be_written(self._path, error) from None
 
 
 class _Stream:
@@ -197,18 +194,9 @@ class _Stream:
         self._stream = stream
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        with self._errors():
+        with _refusals("standard output", (BrokenPipeError,)):
             self._stream.write(data)
 
     def flush(self) -> None:
-        with self._errors():
+        with _refusals("standard output", (BrokenPipeError,)):
             self._stream.flush()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise _cannot_be_written("standard output", error) from None
