@@ -45,9 +45,9 @@ def __getattr__(name: str) -> Any:
 
         return Trace
     if name == "__version__":
-        from traceferry.common.version import version
+        from importlib.metadata import version
 
-        return version()
+        return version("traceferry")
     raise AttributeError(f"module 'traceferry' has no attribute {name!r}")
 
 

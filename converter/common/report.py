@@ -278,16 +278,8 @@ class Issue:
 
     def as_json(self) -> dict[str, Any]:
         """Returns all of it as plain data, as `convert --report` writes it."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "count": self.count,
-            "offset": self.offset,
-            "title": self.title,
-            "detail": self.detail,
-            "details": self.details,
-            "advice": self.advice,
-        }
+        keys = ("kind", "severity", "count", "offset", "title", "detail", "details", "advice")
+        return {key: getattr(self, key) for key in keys}
 
     def as_text(self) -> str:
         """Returns a line, as the commands print it."""

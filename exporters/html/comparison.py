@@ -5,6 +5,7 @@ It is made of the same modules as the page of a recording, and as that one makes
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import orjson
@@ -14,7 +15,6 @@ from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import SMALLER, DiffTree, Measured, diff_tree
-from traceferry.common.version import version
 from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
 from traceferry.files.output import Output
@@ -50,7 +50,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         )
     ]
     return {
-        "made_by": f"traceferry {version()}",
+        "made_by": f"traceferry {version('traceferry')}",
         "model": figures.samples_model(comparison),
         **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
         "tables": tables,

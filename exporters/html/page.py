@@ -11,11 +11,11 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import orjson
 
-from traceferry.common.version import version
 from traceferry.exporters import firefox, perfetto
 from traceferry.exporters.html import web
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
@@ -93,7 +93,7 @@ def _write_page(
 ) -> None:
     embedded = [_embedded(trace, embeddable, profiles.get(embeddable.name)) for embeddable in wanted]
     budget = MOST_DATA + int(DATA_PER_EMBEDDED * sum(text_size(made.size) for made in profiles.values()))
-    data = _packed(page, {"made_by": f"traceferry {version()}", "embedded": embedded}, budget)
+    data = _packed(page, {"made_by": f"traceferry {version('traceferry')}", "embedded": embedded}, budget)
     pieces = (
         _element(f"{name}-{nth}", piece, f' data-bytes="{len(piece)}"')
         for name, made in profiles.items()
