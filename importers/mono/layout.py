@@ -58,16 +58,18 @@ def read_header(data: memoryview) -> Header:
         at += CLOCK.size
     overhead, flags, pid, port = PROCESS.unpack_from(data, at)
     at += PROCESS.size
-    texts = ["", "", ""]
+    arguments = architecture = system = ""
     if major == 0:
         NO_TEXTS.unpack_from(data, at)
         at += NO_TEXTS.size
     else:
-        for nth in range(len(texts)):
-            texts[nth], at = _text(data, at)
+        arguments, at = _text(data, at)
+        architecture, at = _text(data, at)
+        system, at = _text(data, at)
     return Header(
-        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port, *texts, size=at
-    )
+        major, minor, data_version, pointer_size, start_ms, clock_ns, overhead, flags, pid, port,
+        arguments, architecture, system, at,
+    )  # fmt: skip
 
 
 def _text(data: memoryview, at: int) -> tuple[str, int]:
