@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.jitdump._records import LineEntries, loads, scan
-from traceferry.symbolication._line_sizes import LineSizes
+from traceferry.symbolication.code_sizes import LineSizes, by_line
 
 REACH = 1 << 30
 BASE = 1 << 40
@@ -103,7 +103,7 @@ ROWS = st.lists(st.tuples(st.integers(-3, 40), st.integers(-1, 2), st.integers(0
 @given(st.lists(st.tuples(ROWS.map(sorted), st.integers(0, 30), st.integers(0, 2)), max_size=6))
 def test_bytes_of_code_by_line(objects: list[tuple[list[tuple[int, int, int]], int, int]]) -> None:
     found = line_sizes(objects)
-    lines = list(zip(found.key_base.tolist(), found.key_file.tolist(), found.key_line.tolist(), strict=True))
+    lines = list(zip(found.base.tolist(), found.file.tolist(), found.line.tolist(), strict=True))
     assert len(set(lines)) == len(lines)
     shared = [(record, lines[key]) for record, key in zip(found.record.tolist(), found.key.tolist(), strict=True)]
     wanted: Counter[tuple[int, tuple[int, int, int]]] = Counter()
@@ -122,13 +122,13 @@ def line_sizes(objects: list[tuple[list[tuple[int, int, int]], int, int]]) -> Li
     table = np.array([row for rows, _, _ in objects for row in rows], np.int32).reshape(-1, 3)
     sizes = np.array([size for _, size, _ in objects], np.int64)
     bases = np.array([base for _, _, base in objects], np.int32)
-    return LineSizes(begins, ends, sizes, bases, *(np.ascontiguousarray(column) for column in table.T))
+    return by_line(begins, ends, sizes, bases, *(np.ascontiguousarray(column) for column in table.T))
 
 
 def test_more_lines_than_the_table_has_at_first() -> None:
     rows = [(nth, 0, nth) for nth in range(9000)]
     found = line_sizes([(rows[:3000], 9000, 0), (rows, 9001, 0), (rows, 9001, 1)])
-    assert len(found.key_line) == 18_000
+    assert len(found.line) == 18_000
     assert found.n_bytes[found.record == 1].tolist() == [1] * 8999 + [2]
 
 
@@ -145,11 +145,3 @@ def test_arrays_that_do_not_fit_raise_value_error() -> None:
     for counts, bases, reach in ((none, base, 1), (one, base[:0], 1), (one, base, 1 << 31), (one + 3, base, 1)):
         with pytest.raises(ValueError, match="LineEntries"):
             LineEntries(data, False, one, one + 40, counts, bases, reach)
-    small = one.astype(np.int32)
-    for nth in range(1, 7):
-        arrays = [one, one + 1, one, small, small, small, small]
-        arrays[nth] = arrays[nth][:0]
-        with pytest.raises(ValueError, match="LineSizes"):
-            LineSizes(*arrays)
-    with pytest.raises(ValueError, match="outside"):
-        LineSizes(one, one + 2, one, small, small, small, small)

@@ -1,6 +1,6 @@
 """Hashes for open addressing: 64 bits of which the low ones are well mixed. Slots are a power of two."""
 
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint64_t
 
 cdef enum:
     GOLDEN = 0x9E3779B97F4A7C15
@@ -18,12 +18,3 @@ cdef inline uint64_t mix_pair(int32_t first, KeyPart second) noexcept nogil:
     cdef uint64_t b = <uint64_t>second
     cdef uint64_t x = (b ^ a << 32 ^ a << 48) * <uint64_t>GOLDEN
     return x ^ x >> 29
-
-
-cdef inline uint64_t mix_triple(int32_t first, int32_t second, int32_t third) noexcept nogil:
-    """Returns the hash of two indices, -1 or more, and a number, 0 or more."""
-    cdef uint64_t x = <uint32_t>(first + 1)
-    cdef uint64_t y = <uint32_t>(second + 1)
-    x = (x << 32 | <uint32_t>third) * <uint64_t>GOLDEN
-    x = (x ^ x >> 29 ^ y) * <uint64_t>GOLDEN
-    return x ^ x >> 31

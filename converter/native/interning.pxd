@@ -7,7 +7,7 @@ columns and slots have space for it, and counts it.
 
 from libc.stdint cimport int32_t, uint64_t
 
-from traceferry.native.hashing cimport KeyPart, mix_pair, mix_triple
+from traceferry.native.hashing cimport KeyPart, mix_pair
 
 
 cdef inline Py_ssize_t slot_of_pair(
@@ -45,23 +45,3 @@ cdef inline int32_t intern_next(
     if row < n and first[row] == a and second[row] == b:
         return row
     return intern_pair(first, second, slots, n, a, b)
-
-
-cdef inline int32_t intern_triple(
-    int32_t[::1] first, int32_t[::1] second, int32_t[::1] third, int32_t[::1] slots, int32_t n,
-    int32_t a, int32_t b, int32_t c
-) noexcept nogil:
-    """Returns the row of two indices and a number, as of a name, a file and a line."""
-    cdef uint64_t mask = slots.shape[0] - 1
-    cdef uint64_t h = mix_triple(a, b, c) & mask
-    cdef int32_t row = slots[h]
-    while row >= 0 and not (first[row] == a and second[row] == b and third[row] == c):
-        h = (h + 1) & mask
-        row = slots[h]
-    if row < 0:
-        row = n
-        slots[h] = n
-        first[n] = a
-        second[n] = b
-        third[n] = c
-    return row

@@ -24,9 +24,8 @@ from traceferry.model import (
     distinct,
     rows_by_key,
 )
-from traceferry.symbolication._line_sizes import LineSizes
 from traceferry.symbolication.code_mapping import live_bytes
-from traceferry.symbolication.code_sizes import Weights, by_stretch, view_of
+from traceferry.symbolication.code_sizes import Weights, by_line, by_stretch, view_of
 
 LOADED = MarkerType(
     "JIT code",
@@ -243,23 +242,22 @@ def _of_lines(code: Code, trace: TraceBuilder) -> Weights:
     size = np.array([load.size if load.inlines is None else 0 for load in loads], np.int64)
     numbers = {base: i for i, base in enumerate(dict.fromkeys(code.bases))}
     bases = np.array([numbers[base] for base in code.bases], np.int32)
-    shared = LineSizes(begins, ends, size, bases, lines.offsets, lines.files, lines.lines)
-    base, file, line = (shared.key_base, shared.key_file, shared.key_line)
+    shared = by_line(begins, ends, size, bases, lines.offsets, lines.files, lines.lines)
     every = list(numbers)
     func, category, tier = (
-        np.array([getattr(b, name) for b in every], np.int32)[base] for name in ("func", "category", "tier")
+        np.array([getattr(b, name) for b in every], np.int32)[shared.base] for name in ("func", "category", "tier")
     )
     own = trace.funcs["source"][func]
     latest = max((load.nth for load in loads), default=0)
     # Of those that a line has: names that were repaired are no files.
     source_of_file = np.full(len(lines.file_names) + 1, -1, np.int32)
-    for number in distinct(file[file >= 0]).tolist():
+    for number in distinct(shared.file[shared.file >= 0]).tolist():
         source_of_file[number] = code.texts.row(trace, lines.file_names[number], latest + 1)
-    source = source_of_file[file]
+    source = source_of_file[shared.file]
     path = np.append(trace.sources["path"], -1)
     # The same file, even where it was embedded again with another text later.
     source = np.where(path[source] == path[own], -1, source)
-    first_frame = trace.frames.extend(func=func, category=category, tier=tier, source=source, line=line)
+    first_frame = trace.frames.extend(func=func, category=category, tier=tier, source=source, line=shared.line)
     n = len(func)
     first_stack = trace.stacks.extend(prefix=np.full(n, -1, np.int32), frame=np.arange(first_frame, first_frame + n))
     loaded_at = trace.code["loaded_at"][code.rows.start : code.rows.stop]
