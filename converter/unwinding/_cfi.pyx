@@ -21,6 +21,8 @@ cdef enum:
     MAX_REMEMBERED = 30
     # Bytes of instructions of a CIE, which are run for each of its FDEs: compilers need some ten.
     MAX_INITIAL_SIZE = 256
+    # Those of an FDE; the longest seen has some hundred.
+    MAX_CODE_SIZE = 1 << 16
     DW_EH_PE_OMIT = 0xFF
     DW_EH_PE_ALIGNED = 0x50
 
@@ -132,30 +134,17 @@ cdef struct Cie:
     int32_t is_usable
 
 
+cdef struct Fde:
+    # first, size: of its code; code, stop: where its instructions are; cie: where its CIE is, then the CIE's number.
+    uint64_t first
+    uint64_t size
+    int64_t code
+    int64_t stop
+    int64_t cie
+
+
 _CIE = np.dtype("i8,i8,u8,i8,i4,i4,i4,i4,i4,i4")
-
-
-cdef class _RowTable:
-    """Rows by rising address, of which each holds to the next: the number of a rule set, -1 for none."""
-
-    cdef uint64_t[::1] pc
-    cdef int32_t[::1] rule
-    cdef Py_ssize_t n
-
-    def __cinit__(self, Py_ssize_t size):
-        self.pc = np.empty(size, np.uint64)
-        self.rule = np.empty(size, np.int32)
-
-    cdef void add(self, uint64_t pc, int rule) noexcept nogil:
-        """Adds a row if it changes the rule set. What another row says of the same address is replaced."""
-        cdef Py_ssize_t n = self.n
-        if n > 0 and self.pc[n - 1] == pc:
-            n -= 1
-        if rule != (self.rule[n - 1] if n > 0 else -1):
-            self.pc[n] = pc
-            self.rule[n] = rule
-            n += 1
-        self.n = n
+_FDE = np.dtype([("first", "u8"), ("size", "u8"), ("code", "i8"), ("stop", "i8"), ("cie", "i8")])
 
 
 cdef struct Registers:
@@ -165,7 +154,10 @@ cdef struct Registers:
 
 cdef class _Program:
     """Runs instructions, which its cursor reads: the rules that hold where it is, those behind the CIE's instructions,
-    and those that were remembered."""
+    and those that were remembered. The cursor is damaged by an instruction that cannot be run.
+
+    pc, rule: rows by rising address, of which each holds to the next: the number of a rule set, -1 for none.
+    """
 
     cdef Cursor cursor
     cdef RuleSets sets
@@ -176,95 +168,109 @@ cdef class _Program:
     cdef Registers initial
     cdef Registers remembered[MAX_REMEMBERED]
     cdef int n_remembered
+    cdef uint64_t[::1] pc
+    cdef int32_t[::1] rule
+    cdef Py_ssize_t n_rows
 
-    def __cinit__(self, Cursor cursor, RuleSets sets, int n_registers):
+    def __cinit__(self, Cursor cursor, RuleSets sets, int n_registers, Py_ssize_t most_rows):
         self.cursor = cursor
         self.sets = sets
         self.n_registers = n_registers
+        self.pc = np.empty(most_rows, np.uint64)
+        self.rule = np.empty(most_rows, np.int32)
 
-    cdef int64_t begin(self, const Cie* cie) except? -1 nogil:
-        """Runs the instructions of a CIE. Returns -1 if they cannot be read."""
+    cdef bint run(self, const Cie* cie, const Fde* fde) except -1 nogil:
+        """Adds the rows of an FDE. Returns whether its instructions can be run; if not, there are no rules from there
+        on."""
+        cdef uint64_t pc = fde.first
+        cdef uint64_t last = pc + fde.size
         cdef int64_t by
         self.code_factor = cie.code_factor
         self.data_factor = cie.data_factor
         memset(&self.present, 0, sizeof(Registers))
         self.n_remembered = 0
         self.cursor.begin(cie.code, cie.end)
-        by = self.advance()
+        self.advance()
         self.initial = self.present
         self.n_remembered = 0
-        return by
+        if self.cursor.damage == 0:
+            self.cursor.begin(fde.code, fde.stop)
+        while self.cursor.damage == 0:
+            by = self.advance()
+            if self.cursor.damage == 0:
+                self.add_row(pc, self.rule_set(cie))
+                if by == 0 or <uint64_t>by >= last - pc:
+                    break
+                pc += by
+        if self.cursor.damage != 0:
+            self.add_row(pc, -1)
+        self.add_row(last, -1)
+        return self.cursor.damage == 0
+
+    cdef void add_row(self, uint64_t pc, int rule) noexcept nogil:
+        """Adds a row if it changes the rule set. What another row says of the same address is replaced."""
+        cdef Py_ssize_t n = self.n_rows
+        if n > 0 and self.pc[n - 1] == pc:
+            n -= 1
+        if rule != (self.rule[n - 1] if n > 0 else -1):
+            self.pc[n] = pc
+            self.rule[n] = rule
+            n += 1
+        self.n_rows = n
 
     cdef int64_t advance(self) except? -1 nogil:
-        """Runs instructions until the location changes. Returns what to add to it, 0 at the end, -1 if an instruction
-        cannot be read."""
+        """Runs instructions until the location changes. Returns what to add to it, 0 at the end."""
         cdef int64_t by = 0
-        while by == 0 and self.cursor.at < self.cursor.end:
+        while by == 0 and self.cursor.at < self.cursor.end and self.cursor.damage == 0:
             by = self.step()
-            if self.cursor.damage != 0:
-                return -1
         return by
 
     cdef int64_t step(self) except? -1 nogil:
-        """Runs one instruction. Returns what to add to the location, -1 if the instruction cannot be read."""
+        """Runs one instruction. Returns what to add to the location."""
         cdef int op = self.cursor.fixed(1)
-        cdef int high = op >> 6
         cdef uint64_t low = op & 0x3F
-        if high == 1:  # advance_loc
+        if op >> 6 == 1:  # advance_loc
             return self.distance(low)
-        if high == 2:  # offset
-            self.put(low, OFFSET, self.cursor.uleb() * self.data_factor)
-            return 0
-        if high == 3:  # restore
-            self.restore(low)
-            return 0
-        if op == 0x00 or op == 0x2D or op == 0x2C:  # nop, AArch64: negate_ra_state, ..._with_pc
-            return 0
-        if op == 0x02 or op == 0x03 or op == 0x04:  # advance_loc1, 2, 4
+        if 0x02 <= op <= 0x04:  # advance_loc1, 2, 4
             return self.distance(self.cursor.fixed(1 << op - 2))
-        if op == 0x2E:  # GNU_args_size
+        if op >> 6 != 0:  # offset, restore: as offset_extended, restore_extended
+            self.set_rule(0x05 if op >> 6 == 2 else 0x06, low)
+        elif op == 0x0A:  # remember_state
+            self.remember()
+        elif op == 0x0B:  # restore_state
+            self.recall()
+        elif 0x0C <= op <= 0x0F or op == 0x12 or op == 0x13:
+            self.define_cfa(op)
+        elif 0x05 <= op <= 0x16 or op == 0x2F:
+            self.set_rule(op, self.cursor.uleb())
+        elif op == 0x2E:  # GNU_args_size
             self.cursor.uleb()
-            return 0
-        if op == 0x0A or op == 0x0B:
-            return self.remember() if op == 0x0A else self.recall()
-        if op == 0x0C or op == 0x0D or op == 0x0E or op == 0x0F or op == 0x12 or op == 0x13:
-            return self.define_cfa(op)
-        if op < 0x05 or (op > 0x16 and op != 0x2F):
-            return -1
-        return self.define_register(op)
+        elif op != 0x00 and op != 0x2D and op != 0x2C:  # nop, AArch64: negate_ra_state, ..._with_pc
+            self.cursor.damage = CUT
+        return 0
 
     cdef int64_t distance(self, uint64_t value) noexcept nogil:
         """Returns a factored advance, which is never negative."""
         return value * self.code_factor & INT64_MAX
 
-    cdef void put(self, uint64_t register, int kind, int64_t value) noexcept nogil:
-        """Sets the rule of a register; that of one which is not followed (of vectors) is passed over."""
-        if register < self.n_registers:
-            self.present.rules[register] = Rule(value, register, kind)
-
-    cdef void restore(self, uint64_t register) noexcept nogil:
-        """Sets the CIE's rule of a register."""
-        if register < self.n_registers:
-            self.present.rules[register] = self.initial.rules[register]
-
-    cdef int64_t remember(self) noexcept nogil:
-        """Pushes the rules. Returns 0, or -1 where too many are pushed."""
+    cdef void remember(self) noexcept nogil:
+        """Pushes the rules, unless too many are pushed."""
         if self.n_remembered >= MAX_REMEMBERED:
-            return -1
-        self.remembered[self.n_remembered] = self.present
-        self.n_remembered += 1
-        return 0
+            self.cursor.damage = CUT
+        else:
+            self.remembered[self.n_remembered] = self.present
+            self.n_remembered += 1
 
-    cdef int64_t recall(self) noexcept nogil:
-        """Pops the rules. Returns 0, or -1 where none are pushed."""
+    cdef void recall(self) noexcept nogil:
+        """Pops the rules, if some are pushed."""
         if self.n_remembered <= 0:
-            return -1
-        self.n_remembered -= 1
-        self.present = self.remembered[self.n_remembered]
-        return 0
+            self.cursor.damage = CUT
+        else:
+            self.n_remembered -= 1
+            self.present = self.remembered[self.n_remembered]
 
-    cdef int64_t define_cfa(self, int op) except? -1 nogil:
-        """Runs an instruction that is about the CFA. Returns 0, or -1 where there is no offset to change."""
+    cdef int define_cfa(self, int op) except -1 nogil:
+        """Runs an instruction that is about the CFA. There must be an offset where it is to be changed."""
         cdef Rule* cfa = &self.present.cfa
         if op == 0x0F:  # def_cfa_expression
             cfa[0] = Rule(self.expression(), 0, EXPRESSION)
@@ -272,7 +278,7 @@ cdef class _Program:
         if op == 0x0C or op == 0x12:  # def_cfa, def_cfa_sf
             cfa.kind = CFA_REGISTER
         elif cfa.kind != CFA_REGISTER:
-            return -1
+            self.cursor.damage = CUT
         if op == 0x0C or op == 0x12 or op == 0x0D:  # def_cfa_register
             cfa.number = min(self.cursor.uleb(), self.n_registers)
         if op == 0x12 or op == 0x13:  # def_cfa_offset_sf
@@ -281,23 +287,28 @@ cdef class _Program:
             cfa.value = self.cursor.uleb()
         return 0
 
-    cdef int64_t define_register(self, int op) except? -1 nogil:
-        """Runs an instruction that is about a register. Returns 0."""
-        cdef uint64_t register = self.cursor.uleb()
+    cdef int set_rule(self, int op, uint64_t register) except -1 nogil:
+        """Runs an instruction that is about a register; one that is not followed (of vectors) is passed over."""
+        cdef Rule rule = Rule(0, register, SAME)
         if op == 0x05 or op == 0x14:  # offset_extended, val_offset
-            self.put(register, OFFSET if op == 0x05 else VAL_OFFSET, self.cursor.uleb() * self.data_factor)
+            rule.kind = OFFSET if op == 0x05 else VAL_OFFSET
+            rule.value = self.cursor.uleb() * self.data_factor
         elif op == 0x11 or op == 0x15:  # offset_extended_sf, val_offset_sf
-            self.put(register, OFFSET if op == 0x11 else VAL_OFFSET, self.cursor.sleb() * self.data_factor)
+            rule.kind = OFFSET if op == 0x11 else VAL_OFFSET
+            rule.value = self.cursor.sleb() * self.data_factor
         elif op == 0x2F:  # GNU_negative_offset_extended
-            self.put(register, OFFSET, (0 - self.cursor.uleb()) * self.data_factor)
-        elif op == 0x06:  # restore_extended
-            self.restore(register)
-        elif op == 0x07 or op == 0x08:
-            self.put(register, UNDEFINED if op == 0x07 else SAME, 0)
+            rule.kind = OFFSET
+            rule.value = (0 - self.cursor.uleb()) * self.data_factor
+        elif op == 0x07:
+            rule.kind = UNDEFINED
         elif op == 0x09:
-            self.put(register, REGISTER, min(self.cursor.uleb(), self.n_registers))
-        else:  # expression, val_expression
-            self.put(register, EXPRESSION if op == 0x10 else VAL_EXPRESSION, self.expression())
+            rule.kind = REGISTER
+            rule.value = min(self.cursor.uleb(), self.n_registers)
+        elif op == 0x10 or op == 0x16:  # expression, val_expression
+            rule.kind = EXPRESSION if op == 0x10 else VAL_EXPRESSION
+            rule.value = self.expression()
+        if register < self.n_registers:
+            self.present.rules[register] = self.initial.rules[register] if op == 0x06 else rule  # restore_extended
         return 0
 
     cdef int64_t expression(self) except -1 nogil:
@@ -330,28 +341,6 @@ cdef class _Program:
                 n += 1
         return self.sets.enter(n)
 
-    cdef bint run(
-        self, const Cie* cie, uint64_t first, uint64_t last, int64_t code, int64_t stop, _RowTable rows
-    ) except -1 nogil:
-        """Adds the rows of the FDE from first to last whose instructions stand from code to stop. Returns whether they
-        can be read; if not, there are no rules from there on."""
-        cdef uint64_t pc = first
-        cdef int64_t by = self.begin(cie)
-        if by >= 0:
-            self.cursor.begin(code, stop)
-        while by >= 0:
-            by = self.advance()
-            if by < 0:
-                break
-            rows.add(pc, self.rule_set(cie))
-            if by == 0 or <uint64_t>by >= last - pc:
-                break
-            pc += by
-        if by < 0:
-            rows.add(pc, -1)
-        rows.add(last, -1)
-        return by >= 0
-
 
 # ---------------------------------------------------------------- a section
 
@@ -370,8 +359,12 @@ cdef class FrameSection:
     cdef int word
     cdef int n_registers
     cdef uint64_t address
-    cdef const int64_t[::1] cie_at
+    # CIEs by their places, rising, and FDEs.
+    cdef int64_t[::1] cie_at
     cdef Cie[::1] cies
+    cdef Fde[::1] fdes
+    cdef Py_ssize_t n_cies
+    cdef Py_ssize_t n_fdes
     cdef readonly bint is_cut
 
     def __cinit__(
@@ -388,69 +381,90 @@ cdef class FrameSection:
         self.address = address
         self.cie_at = np.zeros(0, np.int64)
         self.cies = np.zeros(0, _CIE)
-
-    def records(self):
-        """Returns columns: where each record is, where its contents, behind the CIE pointer, start and end, and where
-        its CIE is, -1 for a CIE itself. A length of 0 is passed over: linkers leave end markers in the middle."""
-        cdef int64_t size = self.data.shape[0]
         # A record has at least a length and a pointer to a CIE.
-        columns = [np.empty(size // 8, np.int64) for _ in range(4)]
-        cdef int64_t[::1] at = columns[0]
-        cdef int64_t[::1] start = columns[1]
-        cdef int64_t[::1] end = columns[2]
-        cdef int64_t[::1] cie = columns[3]
-        cdef int64_t n = 0
+        self.fdes = np.empty(data.shape[0] // 8, _FDE)
+        with nogil:
+            self.read_records()
+
+    def rows(self, RuleSets sets):
+        """Returns rows (address, rule set), rising: a rule set holds from its address to the next row's; -1 is none.
+        Each FDE ends with a row without a rule set, unless the next one begins there. And how many FDEs cannot be read:
+        where it is their instructions, they end there, without a rule set."""
+        cdef Fde[::1] fdes
+        cdef Py_ssize_t i, n_bad
+        for i in range(self.n_fdes):
+            self.read_fde(&self.fdes[i])
+        found = self.fdes.base[: self.n_fdes]
+        is_sound = (found["code"] >= 0) & (found["stop"] - found["code"] <= MAX_CODE_SIZE)
+        n_bad = int((~is_sound).sum())
+        # Code that the linker discarded has an address of 0, or a size of 0.
+        ends_after = found["first"] + found["size"] > found["first"]
+        found = found[is_sound & (found["first"] > 0) & ends_after]
+        found = found[np.argsort(found["first"], kind="stable")]
+        # Of FDEs that overlap, the one that starts later holds: that is what a binary search finds.
+        found["size"][:-1] = np.minimum(found["size"][:-1], np.diff(found["first"]))
+        fdes = found = found[found["size"] > 0]
+        # An instruction makes one row at most.
+        most_rows = int((found["stop"] - found["code"] + 2).sum())
+        cdef _Program program = _Program(self.cursor, sets, self.n_registers, most_rows)
+        with nogil:
+            for i in range(fdes.shape[0]):
+                n_bad += not program.run(&self.cies[fdes[i].cie], &fdes[i])
+        n = program.n_rows
+        return program.pc.base[:n].copy(), program.rule.base[:n].copy(), n_bad
+
+    cdef int read_records(self) except -1 nogil:
+        """Reads the CIEs, and where FDEs and their CIEs are. A length of 0 is passed over: linkers leave end markers in
+        the middle."""
+        cdef int64_t size = self.data.shape[0]
         cdef int64_t p = 0
         cdef int64_t field
         cdef int width
         cdef uint64_t length, pointer
-        with nogil:
-            while p + 4 <= size:
-                length = u32(self.data, p, self.big)
-                if length == 0:
-                    p += 4
-                    continue
-                field = p + 4
-                width = 4
-                if length == UINT32_MAX:
-                    if p + 12 > size:
-                        break
-                    length = u64(self.data, p + 4, self.big)
-                    field = p + 12
-                    width = 8 if self.is_debug else 4
-                if length > <uint64_t>(size - field) or length < <uint64_t>width:
+        cdef Fde* fde
+        while p + 4 <= size:
+            length = u32(self.data, p, self.big)
+            if length == 0:
+                p += 4
+                continue
+            field = p + 4
+            width = 4
+            if length == UINT32_MAX:
+                if p + 12 > size:
                     break
-                pointer = u64(self.data, field, self.big) if width == 8 else u32(self.data, field, self.big)
-                at[n] = p
-                start[n] = field + width
-                end[n] = field + length
-                if pointer == (0 if not self.is_debug else UINT64_MAX if width == 8 else UINT32_MAX):
-                    cie[n] = -1
-                elif self.is_debug:
-                    cie[n] = min(pointer, <uint64_t>size)
+                length = u64(self.data, p + 4, self.big)
+                field = p + 12
+                width = 8 if self.is_debug else 4
+            if length > <uint64_t>(size - field) or length < <uint64_t>width:
+                break
+            pointer = u64(self.data, field, self.big) if width == 8 else u32(self.data, field, self.big)
+            self.cursor.begin(field + width, field + length)
+            if pointer == (0 if not self.is_debug else UINT64_MAX if width == 8 else UINT32_MAX):
+                self.add_cie(p)
+            else:
+                fde = &self.fdes[self.n_fdes]
+                fde.code, fde.stop = field + width, field + length
+                if self.is_debug:
+                    fde.cie = min(pointer, <uint64_t>size)
                 else:
-                    cie[n] = field - <int64_t>pointer if pointer <= <uint64_t>field else size
-                n += 1
-                p = end[n - 1]
+                    fde.cie = field - <int64_t>pointer if pointer <= <uint64_t>field else size
+                self.n_fdes += 1
+            p = field + length
         self.is_cut = p < size
-        return tuple([column[:n] for column in columns])
+        return 0
 
     # ------------------------------------------------------------ CIEs
 
-    def read_cies(self, const int64_t[::1] at, const int64_t[::1] start, const int64_t[::1] end):
-        """Reads the CIEs of the section, which are where `records` found them, rising."""
-        cdef Py_ssize_t i
-        if start.shape[0] != at.shape[0] or end.shape[0] != at.shape[0]:
-            raise ValueError("read_cies: an array has the wrong length")
-        self.cie_at = at
-        self.cies = np.zeros(at.shape[0], _CIE)
-        for i in range(at.shape[0]):
-            if not 0 <= start[i] <= end[i] <= self.data.shape[0]:
-                raise ValueError("read_cies: a record outside the section")
-            self.cursor.begin(start[i], end[i])
-            self.read_cie(self.cursor, &self.cies[i])
-            if self.cursor.damage != 0:
-                self.cies[i].is_usable = False
+    cdef int add_cie(self, int64_t at) except -1 nogil:
+        """Adds the CIE at whose contents the cursor is."""
+        if self.n_cies == self.cies.shape[0]:
+            with gil:
+                self.cie_at = grown(self.cie_at.base, self.n_cies + 1)
+                self.cies = grown(self.cies.base, self.n_cies + 1)
+        self.read_cie(self.cursor, &self.cies[self.n_cies])
+        self.cie_at[self.n_cies] = at
+        self.n_cies += 1
+        return 0
 
     cdef void read_cie(self, Cursor cursor, Cie* cie) noexcept nogil:
         """Reads the CIE where the cursor is; is_usable: whether all is known that its FDEs need."""
@@ -489,6 +503,7 @@ cdef class FrameSection:
             and 0 < cie.code_factor <= UINT32_MAX
             and -<int64_t>UINT32_MAX <= cie.data_factor <= UINT32_MAX
             and cie.encoding != DW_EH_PE_OMIT
+            and cursor.damage == 0
         )
 
     cdef void read_augmentation(self, Cie* cie, uint64_t letter, uint64_t end) noexcept nogil:
@@ -507,103 +522,50 @@ cdef class FrameSection:
             letter += 1
 
     cdef void skip_pointer(self, int encoding) noexcept nogil:
-        """Skips a pointer of a DW_EH_PE encoding."""
-        cdef int low = encoding & 0x0F
+        """Skips a pointer of a DW_EH_PE encoding, to whatever it is relative."""
         cdef uint64_t place = self.address + self.cursor.at
         if encoding == DW_EH_PE_ALIGNED:
             self.cursor.skip((0 - place) % self.word + self.word)
-        elif low == 1 or low == 9:
-            self.cursor.uleb()
         elif encoding != DW_EH_PE_OMIT:
-            self.cursor.skip(self.width_of(encoding))
+            self.pointer(encoding & 0x0F)
 
     # ------------------------------------------------------------ FDEs
 
-    cdef int width_of(self, int encoding) noexcept nogil:
-        """Returns the bytes of a pointer of a DW_EH_PE encoding without LEB128; 0 for those that are reserved."""
+    cdef uint64_t pointer(self, int encoding) noexcept nogil:
+        """Returns a pointer of a DW_EH_PE encoding, or sets the cursor's damage where it cannot be read."""
         cdef int low = encoding & 0x0F
-        if low == 0:
-            return self.word
-        return 1 << (low & 7) - 1 if 2 <= (low & 7) <= 4 else 0
-
-    cdef uint64_t pointer(self, Cursor cursor, int encoding, uint64_t address) noexcept nogil:
-        """Returns a pointer of a DW_EH_PE encoding, or sets the cursor's damage where it cannot be read. address: of
-        the section."""
-        cdef int low = encoding & 0x0F
-        cdef int width = self.width_of(encoding)
-        cdef uint64_t at = cursor.at
-        cdef uint64_t value
+        cdef uint64_t place = self.address + self.cursor.at
+        cdef uint64_t value = 0
         if low == 1 or low == 9:
-            value = cursor.leb(low == 9)
+            value = self.cursor.leb(low == 9)
+        elif low == 0:
+            value = self.cursor.fixed(self.word)
+        elif 2 <= (low & 7) <= 4:  # udata2, udata4, udata8, sdata2, sdata4, sdata8
+            value = self.cursor.fixed_signed(1 << (low & 7) - 1) if low & 8 else self.cursor.fixed(1 << (low & 7) - 1)
         else:
-            if width == 0:
-                cursor.damage = CUT
-            value = cursor.fixed_signed(width) if low & 8 else cursor.fixed(width)
+            self.cursor.damage = CUT
         if encoding & 0xF0 == 0x10:
-            value += address + at
+            value += place
         elif encoding & 0xF0 != 0:
-            cursor.damage = CUT
+            self.cursor.damage = CUT
         return value & UINT32_MAX if self.word == 4 else value
 
-    def ranges(self, const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] cie_at):
-        """Returns columns of FDEs, of which the arguments say where they and their CIEs are: first address, size, where
-        the instructions start (-1: the FDE cannot be read), and the number of the CIE."""
-        cdef Py_ssize_t n = start.shape[0]
-        if end.shape[0] != n or cie_at.shape[0] != n:
-            raise ValueError("ranges: an array has the wrong length")
-        columns = [np.empty(n, dtype) for dtype in (np.uint64, np.uint64, np.int64, np.int32)]
-        cdef uint64_t[::1] first = columns[0]
-        cdef uint64_t[::1] size = columns[1]
-        cdef int64_t[::1] code = columns[2]
-        cdef int32_t[::1] number = columns[3]
-        cdef Cursor cursor = self.cursor
+    cdef void read_fde(self, Fde* fde) noexcept nogil:
+        """Reads what stands in front of the instructions of an FDE, whose contents begin at `code` as yet. code is then
+        -1 where that cannot be read, or the CIE cannot be used."""
+        cdef Py_ssize_t number = last_at(self.cie_at, 0, self.n_cies, fde.cie)
         cdef Cie* cie
-        cdef Py_ssize_t i, c
-        with nogil:
-            for i in range(n):
-                if not 0 <= start[i] <= end[i] <= self.data.shape[0]:
-                    raise ValueError("ranges: a record outside the section")
-                first[i] = size[i] = 0
-                code[i] = number[i] = -1
-                c = last_at(self.cie_at, 0, self.cie_at.shape[0], cie_at[i])
-                if c < 0 or self.cie_at[c] != cie_at[i] or not self.cies[c].is_usable:
-                    continue
-                cie = &self.cies[c]
-                cursor.begin(start[i], end[i])
-                cursor.skip(cie.segment_size)
-                first[i] = self.pointer(cursor, cie.encoding, self.address)
-                size[i] = self.pointer(cursor, cie.encoding & 0x0F, 0)
-                if cie.has_data:
-                    cursor.skip(cursor.uleb())
-                code[i] = cursor.at if cursor.damage == 0 else -1
-                number[i] = c
-        return tuple(columns)
-
-    def rows(
-        self, const uint64_t[::1] first, const uint64_t[::1] last, const int64_t[::1] code, const int64_t[::1] stop,
-        const int32_t[::1] cie, RuleSets sets,
-    ):
-        """Runs the instructions of FDEs, sorted by address and without overlaps, each from code to stop.
-
-        Returns rows (address, rule set), rising: a rule set holds from its address to the next row's; -1 is none. Each
-        FDE ends with a row without a rule set, unless the next one begins there. And how many FDEs had instructions
-        that cannot be read: there they end, without a rule set.
-        """
-        cdef Py_ssize_t n = first.shape[0]
-        cdef Py_ssize_t most = 0
-        cdef Py_ssize_t i
-        cdef int n_bad = 0
-        if last.shape[0] != n or code.shape[0] != n or stop.shape[0] != n or cie.shape[0] != n:
-            raise ValueError("rows: an array has the wrong length")
-        for i in range(n):
-            if not 0 <= code[i] <= stop[i] <= self.data.shape[0] or not 0 <= cie[i] < self.cies.shape[0]:
-                raise ValueError("rows: an FDE outside the section")
-            if not self.cies[cie[i]].is_usable:
-                raise ValueError("rows: an FDE of a CIE that cannot be used")
-            most += stop[i] - code[i] + 2  # an instruction makes one row at most
-        cdef _RowTable rows = _RowTable(most)
-        cdef _Program program = _Program(self.cursor, sets, self.n_registers)
-        with nogil:
-            for i in range(n):
-                n_bad += not program.run(&self.cies[cie[i]], first[i], last[i], code[i], stop[i], rows)
-        return rows.pc.base[: rows.n].copy(), rows.rule.base[: rows.n].copy(), n_bad
+        self.cursor.begin(fde.code, fde.stop)
+        fde.code = -1
+        fde.first = fde.size = 0
+        if number < 0 or self.cie_at[number] != fde.cie or not self.cies[number].is_usable:
+            return
+        fde.cie = number
+        cie = &self.cies[number]
+        self.cursor.skip(cie.segment_size)
+        fde.first = self.pointer(cie.encoding)
+        fde.size = self.pointer(cie.encoding & 0x0F)
+        if cie.has_data:
+            self.cursor.skip(self.cursor.uleb())
+        if self.cursor.damage == 0:
+            fde.code = self.cursor.at

@@ -10,9 +10,6 @@ from traceferry.model import Array, distinct
 from traceferry.unwinding._cfi import FrameSection, RuleSets
 from traceferry.unwinding.machine import Machine
 
-# Bytes of instructions of an FDE; the longest seen has some hundred.
-MAX_CODE_SIZE = 1 << 16
-
 
 @dataclass(frozen=True)
 class Section:
@@ -46,22 +43,8 @@ def rows_of(section: Section, machine: Machine, big: bool, rules: RuleSets) -> t
     """Returns the rows of a section, by link-time address, and what was damaged. Their rule sets go to `rules`. Any
     bytes give rows."""
     frames = FrameSection(section.data, section.address, section.is_debug, big, machine.word_size, machine.n_registers)
-    at, start, end, cie_at = frames.records()
-    is_cie = cie_at < 0
-    frames.read_cies(at[is_cie], start[is_cie], end[is_cie])
-    start, stop, cie_at = start[~is_cie], end[~is_cie], cie_at[~is_cie]
-    first, size, code, cie = frames.ranges(start, stop, cie_at)
-    is_sound = (code >= 0) & (stop - code <= MAX_CODE_SIZE)
-    # Code that the linker discarded has an address of 0, or a size of 0.
-    kept = np.flatnonzero(is_sound & (size > 0) & (first > 0) & (first + size > first))
-    kept = kept[np.argsort(first[kept], kind="stable")]
-    first, last = first[kept], first[kept] + size[kept]
-    # Of FDEs that overlap, the one that starts later holds: that is what a binary search finds.
-    last[:-1] = np.minimum(last[:-1], first[1:])
-    is_held = last > first
-    kept, first, last = kept[is_held], first[is_held], last[is_held]
-    pc, rule, n_unreadable = frames.rows(first, last, code[kept], stop[kept], cie[kept], rules)
-    return Rows(pc, rule), Problems(int((~is_sound).sum()) + n_unreadable, frames.is_cut)
+    pc, rule, n_bad = frames.rows(rules)
+    return Rows(pc, rule), Problems(n_bad, frames.is_cut)
 
 
 def merged(parts: list[Rows]) -> Rows:
