@@ -41,14 +41,16 @@ cdef enum:
 
 @cython.final
 cdef class _Rows:
-    """A table of numbers, which grows."""
+    """A table of numbers, which grows. fields: their names; addresses and sizes are unsigned."""
 
+    cdef object dtype
     cdef object table
     cdef uint64_t[:, ::1] cells
     cdef Py_ssize_t n
 
-    def __cinit__(self, Py_ssize_t width):
-        self.table = np.empty((0, width), np.uint64)
+    def __cinit__(self, fields):
+        self.dtype = np.dtype([(name, "u8" if name in ("address", "size") else "i8") for name in fields.split()])
+        self.table = np.empty((0, len(self.dtype)), np.uint64)
         self.cells = self.table
 
     cdef int add(self, const uint64_t* row) except -1:
@@ -66,17 +68,16 @@ cdef class _Rows:
         self.n = n
 
     cdef rows(self):
-        return self.table[: self.n]
+        return self.table[: self.n].view(self.dtype)[:, 0]
 
 
 @cython.final
 cdef class Records:
-    """The records of a file, a row each, uint64, in the file's order.
+    """The records of a file, a row each, in the file's order.
 
-    files, origins: number, where the name begins and ends; functions, publics: address, size, where the name begins
-    and ends; lines: address, size, line, file number, row of the function, offset of the record; inlines: nest level,
-    call line, call file number, origin number, row of the function, offset of the record; ranges: address, size, row of
-    the inlines; damaged: offsets of lines that are none of these, and of those whose function is none, int64.
+    name_at, name_end: the bytes of the name; file, call_file, origin: their numbers; function, inline: rows of these;
+    at: the offset of the record. damaged: the offsets of lines that are none of these, and of those whose function is
+    none.
     """
 
     cdef readonly object files
@@ -105,10 +106,13 @@ cdef class Records:
     def __cinit__(self, const uint8_t[::1] text):
         self.text = text
         self.function = -1
-        self.file_rows, self.origin_rows = _Rows(3), _Rows(3)
-        self.function_rows, self.public_rows = _Rows(4), _Rows(4)
-        self.line_rows, self.inline_rows, self.range_rows = _Rows(6), _Rows(6), _Rows(3)
-        cdef _Rows damaged = _Rows(1)
+        self.file_rows, self.origin_rows = _Rows("number name_at name_end"), _Rows("number name_at name_end")
+        self.function_rows = _Rows("address size name_at name_end")
+        self.public_rows = _Rows("address size name_at name_end")
+        self.line_rows = _Rows("address size line file function at")
+        self.inline_rows = _Rows("level call_line call_file origin function at")
+        self.range_rows = _Rows("address size inline")
+        cdef _Rows damaged = _Rows("at")
         cdef Py_ssize_t following
         cdef uint64_t begin
         while self.at < text.shape[0]:
@@ -120,7 +124,7 @@ cdef class Records:
         self.files, self.origins = self.file_rows.rows(), self.origin_rows.rows()
         self.functions, self.publics = self.function_rows.rows(), self.public_rows.rows()
         self.lines, self.inlines, self.ranges = self.line_rows.rows(), self.inline_rows.rows(), self.range_rows.rows()
-        self.damaged = damaged.rows()[:, 0].astype(np.int64)
+        self.damaged = damaged.rows()["at"]
 
     cdef Py_ssize_t find_end(self) noexcept:
         """Sets the end of the line. Returns where the next one begins."""

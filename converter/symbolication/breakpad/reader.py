@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -48,43 +47,6 @@ class _Pieces:
         return found
 
 
-@dataclass(frozen=True)
-class _Code:
-    """FUNC records, then PUBLIC ones. address, size: uint64, 0 is unknown; name: int64, a text; n_functions: how many
-    are FUNC."""
-
-    address: Array
-    size: Array
-    name: Array
-    n_functions: int
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """Line records. address, size: uint64; line, source, function: int64, source a text, function a row of the code."""
-
-    address: Array
-    size: Array
-    line: Array
-    source: Array
-    function: Array
-
-
-@dataclass(frozen=True)
-class _Inlines:
-    """INLINE records, int64; name, call_source: texts. The ranges of a record are those where `range_of` is its row;
-    range_address, range_size: uint64."""
-
-    level: Array
-    function: Array
-    name: Array
-    call_source: Array
-    call_line: Array
-    range_address: Array
-    range_size: Array
-    range_of: Array
-
-
 class Breakpad:
     """A Breakpad symbol file. Raises FormatError if the first line is not a MODULE record; the rest is read on demand.
 
@@ -119,9 +81,9 @@ class Breakpad:
         lines, inlines, files = records.lines, records.inlines, records.files
         kinds = (
             (records.damaged, "invalid record of a Breakpad symbol file, or record outside a function"),
-            (lines[_rows_of(lines[:, 3], files) < 0, 5], "a line refers to an undeclared FILE"),
-            (inlines[_rows_of(inlines[:, 2], files) < 0, 5], "an inlined call refers to an undeclared FILE"),
-            (inlines[_rows_of(inlines[:, 3], records.origins) < 0, 5], "undeclared INLINE_ORIGIN"),
+            (lines["at"][_rows_of(lines["file"], files) < 0], "a line refers to an undeclared FILE"),
+            (inlines["at"][_rows_of(inlines["call_file"], files) < 0], "an inlined call refers to an undeclared FILE"),
+            (inlines["at"][_rows_of(inlines["origin"], records.origins) < 0], "undeclared INLINE_ORIGIN"),
         )
         return sorted((offset, what) for offsets, what in kinds for offset in offsets.tolist())
 
@@ -129,7 +91,7 @@ class Breakpad:
 
     def lookup(self, addresses: Array) -> Frames:
         addresses = np.ascontiguousarray(addresses, np.uint64)
-        code, lines, inlines = self._code, self._lines, self._inlines
+        code, lines, (inlines, _) = self._code, self._lines, self._inlines
         held_by = self._code_at(addresses)
         chain = list(self._inlines_at(addresses, held_by))
         depth = np.zeros(len(addresses), np.int64)
@@ -138,15 +100,15 @@ class Breakpad:
         known = np.flatnonzero(held_by >= 0)
         first = np.concatenate(([0], np.cumsum(np.where(held_by >= 0, depth + 1, 0))))
         name, source, line = (np.full(first[-1], default, np.int64) for default in (-1, -1, 0))
-        name[first[known] + depth[known]] = code.name[held_by[known]]
+        name[first[known] + depth[known]] = self._first_code_name + held_by[known]
         lined, row = self._lines_at(addresses, held_by)
-        source[first[lined]], line[first[lined]] = lines.source[row], lines.line[row]
+        source[first[lined]], line[first[lined]] = lines["file"][row], lines["line"][row]
         for level, (nth, row) in enumerate(chain):
             at = first[nth] + depth[nth] - 1 - level
-            name[at] = inlines.name[row]
-            source[at + 1], line[at + 1] = inlines.call_source[row], inlines.call_line[row]
+            name[at] = inlines["origin"][row]
+            source[at + 1], line[at + 1] = inlines["call_file"][row], inlines["call_line"][row]
         start, size = np.zeros((2, len(addresses)), np.uint64)
-        start[known], size[known] = code.address[held_by[known]], code.size[held_by[known]]
+        start[known], size[known] = code["address"][held_by[known]], code["size"][held_by[known]]
         texts, (name, source) = self._used_texts(name, source)
         return Frames(first, name, source, line.astype(np.int32), start, size, texts)
 
@@ -162,7 +124,7 @@ class Breakpad:
         """Returns (which of the addresses have a line record of the function that holds them, its row)."""
         row = self._line_pieces.at(addresses)
         found = np.flatnonzero(row >= 0)
-        found = found[self._lines.function[row[found]] == held_by[found]]
+        found = found[self._lines["function"][row[found]] == held_by[found]]
         return found, row[found]
 
     def _inlines_at(self, addresses: Array, held_by: Array) -> Iterator[tuple[Array, Array]]:
@@ -179,34 +141,33 @@ class Breakpad:
     def _inlined_at(self, pieces: _Pieces, addresses: Array, functions: Array) -> Array:
         """Returns the row of what is inlined into each function at an address of it, -1 where nothing is."""
         row = pieces.at(addresses)
-        return np.where(np.append(self._inlines.function, -1)[row] == functions, row, -1)
+        return np.where(np.append(self._inlines[0]["function"], -1)[row] == functions, row, -1)
 
     # ------------------------------------------------------------ whole functions
 
     def functions(self) -> Iterator[Function]:
         """Yields functions, of PUBLIC records only where no function is. A function that is hidden behind another has
         its name only."""
-        code, rows = self._code, np.arange(len(self._code.address))
-        shown = np.flatnonzero((rows < code.n_functions) | (self._code_at(code.address) == rows))
+        code, rows = self._code, np.arange(len(self._code))
+        shown = np.flatnonzero((rows < len(self._records.functions)) | (self._code_at(code["address"]) == rows))
         lines, inlines = self._rows_of_lines(), self._inline_trees()
-        for row in shown[np.argsort(code.address[shown], kind="stable")].tolist():
-            start, size = int(code.address[row]), int(code.size[row])
+        for row in shown[np.argsort(code["address"][shown], kind="stable")].tolist():
+            start, size = int(code["address"][row]), int(code["size"][row])
             table = self._line_table(lines[row], start, start + size)
-            yield Function(self._text(int(code.name[row])), start, size, table, inlines.get(row, ()))
+            yield Function(self._text(self._first_code_name + row), start, size, table, inlines.get(row, ()))
 
     def _rows_of_lines(self) -> list[Array]:
         """Returns for each row of the code the rows of its line records, by address."""
         lines = self._lines
-        order = np.lexsort((lines.address, lines.function))
-        return np.split(order, np.searchsorted(lines.function[order], np.arange(1, len(self._code.address))))
+        order = np.lexsort((lines["address"], lines["function"]))
+        return np.split(order, np.searchsorted(lines["function"][order], np.arange(1, len(self._code))))
 
     def _line_table(self, rows: Array, start: int, end: int) -> list[tuple[int, str, int]]:
         """Returns (address, source, line) of a function. Line records end; where none follows, a line of 0 says that
         there is none."""
         table: list[tuple[int, str, int]] = []
-        lines, reached = self._lines, start
-        columns = (lines.address, lines.size, lines.source, lines.line)
-        for address, size, source, line in zip(*(column[rows].tolist() for column in columns), strict=True):
+        reached = start
+        for address, size, line, source, _, _ in self._lines[rows].tolist():
             if size and start <= address < end:
                 if table and reached < address:
                     table.append((reached, "", 0))
@@ -219,33 +180,30 @@ class Breakpad:
     def _inline_trees(self) -> dict[int, list[Inline]]:
         """Returns the inlined calls by row of the code. A record belongs into the one of the level above that holds its
         first byte."""
-        inlines = self._inlines
-        first = np.searchsorted(inlines.range_of, np.arange(len(inlines.level) + 1)).tolist()
-        ends = inlines.range_address + inlines.range_size
-        ranges = list(zip(inlines.range_address.tolist(), ends.tolist(), strict=True))
-        calls = inlines.name, inlines.call_source, inlines.call_line
-        columns = (inlines.level, inlines.function, *calls, self._parents())
-        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        inlines, pieces = self._inlines
+        first = np.searchsorted(pieces["inline"], np.arange(len(inlines) + 1)).tolist()
+        ranges = list(zip(pieces["address"].tolist(), (pieces["address"] + pieces["size"]).tolist(), strict=True))
+        rows, parents = inlines.tolist(), self._parents().tolist()
         trees: dict[int, list[Inline]] = {}
         children: dict[int, list[Inline]] = {}
-        for row in np.argsort(-inlines.level, kind="stable").tolist():
-            level, function, name, source, line, parent = rows[row]
+        for row in np.argsort(-inlines["level"], kind="stable").tolist():
+            level, line, source, name, function, _ = rows[row]
             inner, own = tuple(children.pop(row, ())), tuple(ranges[first[row] : first[row + 1]])
             inline = Inline(self._text(name), own, self._text(source), line, inner)
             if level == 0:
                 trees.setdefault(function, []).append(inline)
-            elif parent >= 0:
-                children.setdefault(parent, []).append(inline)
+            elif parents[row] >= 0:
+                children.setdefault(parents[row], []).append(inline)
         return trees
 
     def _parents(self) -> Array:
         """Returns for each INLINE record the row of the one around it, -1 where none is."""
-        inlines = self._inlines
-        begin = inlines.range_address[np.searchsorted(inlines.range_of, np.arange(len(inlines.level)))]
+        inlines, ranges = self._inlines
+        begin = ranges["address"][np.searchsorted(ranges["inline"], np.arange(len(inlines)))]
         parents = np.full(len(begin), -1, np.int64)
         for level, pieces in enumerate(self._inline_pieces, start=1):
-            rows = np.flatnonzero(inlines.level == level)
-            parents[rows] = self._inlined_at(pieces, begin[rows], inlines.function[rows])
+            rows = np.flatnonzero(inlines["level"] == level)
+            parents[rows] = self._inlined_at(pieces, begin[rows], inlines["function"][rows])
         return parents
 
     # ------------------------------------------------------------ tables
@@ -258,80 +216,79 @@ class Breakpad:
     def _spans(self) -> Array:
         """The bounds of the names of FILE, INLINE_ORIGIN, FUNC and PUBLIC records. A *text* is a row of these."""
         records = self._records
-        return np.concatenate(
-            (records.files[:, 1:], records.origins[:, 1:], records.functions[:, 2:], records.publics[:, 2:])
-        ).astype(np.int64)
+        named = (records.files, records.origins, self._code)
+        return np.concatenate([np.stack((table["name_at"], table["name_end"]), 1) for table in named])
 
     @cached_property
-    def _code(self) -> _Code:
-        records = self._records
-        both = np.concatenate((records.functions, records.publics))
-        name = len(records.files) + len(records.origins) + np.arange(len(both))
-        return _Code(both[:, 0], both[:, 1], name, len(records.functions))
+    def _first_code_name(self) -> int:
+        """The text that the first row of the code is called."""
+        return len(self._records.files) + len(self._records.origins)
+
+    @cached_property
+    def _code(self) -> Array:
+        """The FUNC records, then the PUBLIC ones. A size of 0 is unknown."""
+        code: Array = np.concatenate((self._records.functions, self._records.publics))
+        return code
 
     @cached_property
     def _functions(self) -> _Pieces:
-        rows = np.flatnonzero(self._code.size)
-        return _Pieces(self._code.address[rows], self._code.size[rows], rows)
+        rows = np.flatnonzero(self._code["size"])
+        return _Pieces(self._code["address"][rows], self._code["size"][rows], rows)
 
     @cached_property
     def _publics(self) -> _Pieces:
         """The PUBLIC records, each until the next address that a FUNC or PUBLIC record names; none that only names a
         function again."""
-        code = self._code
-        functions, publics = np.split(code.address, [code.n_functions])
-        rows = code.n_functions + np.flatnonzero(~np.isin(publics, functions))
-        named = np.unique(code.address)
-        following = np.append(named, LAST)[np.searchsorted(named, code.address[rows], "right")]
-        return _Pieces(code.address[rows], following - code.address[rows], rows)
+        functions, publics = self._records.functions["address"], self._records.publics["address"]
+        rows = np.flatnonzero(~np.isin(publics, functions))
+        named = np.unique(self._code["address"])
+        following = np.append(named, LAST)[np.searchsorted(named, publics[rows], "right")]
+        return _Pieces(publics[rows], following - publics[rows], len(functions) + rows)
 
     @cached_property
     def _is_found(self) -> Array:
         """Whether for each row of the code a look-up of its address finds it: else nothing of it counts."""
-        found: Array = self._functions.at(self._code.address) == np.arange(len(self._code.address))
+        found: Array = self._functions.at(self._code["address"]) == np.arange(len(self._code))
         return found
 
     @cached_property
-    def _lines(self) -> _Lines:
-        """The line records without those that are outside their function."""
-        lines, code = self._records.lines, self._code
-        function = lines[:, 4].astype(np.int64)
-        inside = lines[:, 0] - code.address[function] < code.size[function]
-        lines = lines[inside & self._is_found[function]]
-        source = _rows_of(lines[:, 3], self._records.files)
-        return _Lines(lines[:, 0], lines[:, 1], _line_numbers(lines[:, 2]), source, lines[:, 4].astype(np.int64))
+    def _lines(self) -> Array:
+        """The line records without those that are outside their function; `file` is the text, -1 for none, and an
+        invalid line 0."""
+        lines: Array = self._records.lines
+        function = self._code[lines["function"]]
+        inside = lines["address"] - function["address"] < function["size"]
+        lines = lines[inside & self._is_found[lines["function"]]]
+        lines["file"] = _rows_of(lines["file"], self._records.files)
+        lines["line"][lines["line"] > MAX_LINE] = 0
+        return lines
 
     @cached_property
     def _line_pieces(self) -> _Pieces:
-        return _Pieces(self._lines.address, self._lines.size, np.arange(len(self._lines.address)))
+        return _Pieces(self._lines["address"], self._lines["size"], np.arange(len(self._lines)))
 
     @cached_property
-    def _inlines(self) -> _Inlines:
-        records = self._records
-        inlines, ranges, n_files = records.inlines, records.ranges, len(records.files)
-        origin = _rows_of(inlines[:, 3], records.origins)
-        kept = (origin >= 0) & self._is_found[inlines[:, 4].astype(np.int64)]
-        of = ranges[:, 2].astype(np.int64)
-        ranges, of = ranges[kept[of]], (np.cumsum(kept) - 1)[of[kept[of]]]
+    def _inlines(self) -> tuple[Array, Array]:
+        """The INLINE records of known functions, `call_file` and `origin` being texts, -1 for none, an invalid line 0;
+        and the ranges of these."""
+        inlines, ranges, files = self._records.inlines, self._records.ranges, self._records.files
+        origin = _rows_of(inlines["origin"], self._records.origins)
+        kept = (origin >= 0) & self._is_found[inlines["function"]]
+        ranges = ranges[kept[ranges["inline"]]]
+        ranges["inline"] = (np.cumsum(kept) - 1)[ranges["inline"]]
         inlines = inlines[kept]
-        return _Inlines(
-            level=inlines[:, 0].astype(np.int64),
-            function=inlines[:, 4].astype(np.int64),
-            name=origin[kept] + n_files,
-            call_source=_rows_of(inlines[:, 2], records.files),
-            call_line=_line_numbers(inlines[:, 1]),
-            range_address=ranges[:, 0],
-            range_size=ranges[:, 1],
-            range_of=of,
-        )
+        inlines["origin"] = origin[kept] + len(files)
+        inlines["call_file"] = _rows_of(inlines["call_file"], files)
+        inlines["call_line"][inlines["call_line"] > MAX_LINE] = 0
+        return inlines, ranges
 
     @cached_property
     def _inline_pieces(self) -> list[_Pieces]:
         """The ranges of each nest level."""
-        inlines = self._inlines
-        level_of = inlines.level[inlines.range_of]
-        levels = (np.flatnonzero(level_of == level) for level in range(int(level_of.max(initial=-1)) + 1))
-        return [_Pieces(inlines.range_address[r], inlines.range_size[r], inlines.range_of[r]) for r in levels]
+        inlines, ranges = self._inlines
+        level_of = inlines["level"][ranges["inline"]]
+        levels = (ranges[level_of == level] for level in range(int(level_of.max(initial=-1)) + 1))
+        return [_Pieces(of_level["address"], of_level["size"], of_level["inline"]) for of_level in levels]
 
     # ------------------------------------------------------------ texts
 
@@ -355,12 +312,8 @@ class Breakpad:
 def _rows_of(numbers: Array, named: Array) -> Array:
     """Returns the rows of the FILE or INLINE_ORIGIN records with those numbers, the last of several; int64, -1 is
     none."""
-    order = np.argsort(named[:, 0], kind="stable")
-    known = named[order, 0]
-    rows: Array = np.append(order, -1)[containing_interval(known, np.ones_like(known), numbers)]
+    order = np.argsort(named["number"], kind="stable")
+    known = named["number"][order]
+    nth = np.searchsorted(known, numbers, "right") - 1
+    rows: Array = np.where(np.append(known, -1)[nth] == numbers, np.append(order, -1)[nth], -1)
     return rows
-
-
-def _line_numbers(column: Array) -> Array:
-    """Returns line numbers, int64; an invalid line number is unknown."""
-    return np.where(column <= MAX_LINE, column, 0).astype(np.int64)
