@@ -1,22 +1,19 @@
-"""Decodes the function infos of GSYM files: look-ups of addresses, line tables, inline trees.
+"""Decodes the function infos of GSYM files: what is at addresses, line tables, inline trees.
 
-Nothing is read outside the tables of the layout, nor from its infos_end on.
+Nothing is read outside the data, nor from the end on that is given with an info.
 """
 
 import numpy as np
 
+from traceferry.native.arrays import doubled
 from traceferry.symbolication.gsym.layout import DamagedInfoError
 
 cimport cython
 from libc.stdint cimport INT32_MAX, UINT32_MAX, UINT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
 
-from traceferry.native.bytes cimport number
 from traceferry.native.cursor cimport Cursor
 from traceferry.native.leb128 cimport CUT
 from traceferry.native.search cimport first_from
-
-
 
 # What is damaged in a function info: CUT and ENDLESS of leb128.pxd, or one of these.
 cdef enum:
@@ -43,9 +40,10 @@ DAMAGES = (
 # Of these, by which Python code tells them apart.
 IS_CUT, IS_OUTSIDE = CUT, OUTSIDE
 
-# InfoType.
+# The values of layout.InfoType.
 cdef enum:
-    LINE_TABLE = 1
+    END_OF_INFO
+    LINE_TABLE
     INLINE_TREE
     MERGED_FUNCTIONS
     CALL_SITES
@@ -72,190 +70,37 @@ cdef inline int32_t line_of(uint64_t line) noexcept nogil:
 
 @cython.final
 cdef class Decoder:
-    """The tables of a file; the fields are those of `layout.Layout`."""
+    """The infos of a file, for one pass through it: how many bytes it decodes is bounded. big: the order of bytes;
+    offset_size: of a string's offset, in bytes, which is below n_strings; has_path: whether a file has one."""
 
     cdef const uint8_t[::1] data
     cdef bint big
-    cdef uint64_t base
-    cdef uint64_t addresses
-    cdef uint64_t address_size
-    cdef uint64_t n_addresses
-    cdef uint64_t offsets
     cdef uint64_t offset_size
-    cdef uint64_t infos
-    cdef uint64_t infos_end
-    cdef uint64_t string_size
     cdef uint64_t n_strings
-    cdef uint64_t files
     cdef uint64_t n_files
-    # Bytes of infos that `info` has decoded.
+    cdef const uint8_t[::1] has_path
+    # Bytes of infos that were decoded.
     cdef uint64_t spent
 
-    def __cinit__(self, const uint8_t[::1] data, layout):
-        """Raises ValueError where a table is not inside the data."""
-        cdef uint64_t length = data.shape[0]
+    def __cinit__(
+        self, const uint8_t[::1] data, bint big, uint64_t offset_size, uint64_t n_strings,
+        const uint8_t[::1] has_path
+    ):
         self.data = data
-        self.big = layout.big
-        self.base = layout.base
-        self.addresses = layout.addresses
-        self.address_size = layout.address_size
-        self.n_addresses = layout.n_addresses
-        self.offsets = layout.offsets
-        self.offset_size = layout.offset_size
-        self.infos = layout.infos
-        self.infos_end = layout.infos_end
-        self.string_size = layout.string_size
-        self.n_strings = layout.n_strings
-        self.files = layout.files
-        self.n_files = layout.n_files
-        if not (
-            self.infos_end <= length
-            and self.infos <= length
-            and 1 <= self.address_size <= 8
-            and 1 <= self.offset_size <= 8
-            and 1 <= self.string_size <= 8
-            and self.is_inside(self.addresses, self.n_addresses, self.address_size)
-            and self.is_inside(self.offsets, self.n_addresses, self.offset_size)
-            and self.is_inside(self.files, self.n_files, self.string_size * 2)
-        ):
-            raise ValueError("a table of the layout is outside the data")
+        self.big = big
+        self.offset_size = offset_size
+        self.n_strings = n_strings
+        self.n_files = has_path.shape[0]
+        self.has_path = has_path
 
-    cdef bint is_inside(self, uint64_t at, uint64_t n, uint64_t size) noexcept nogil:
-        cdef uint64_t length = self.data.shape[0]
-        return at <= length and n <= length and n * size <= length - at
-
-    cdef inline uint64_t start_of(self, uint64_t entry) noexcept nogil:
-        """Returns the start of an entry's function, less the base address."""
-        return number(self.data, self.addresses + entry * self.address_size, self.address_size, self.big)
-
-    cdef uint64_t first_from(self, uint64_t offset) noexcept nogil:
-        """Returns the first entry of the address table that is not below `offset`."""
-        cdef uint64_t middle
-        cdef uint64_t low = 0
-        cdef uint64_t high = self.n_addresses
-        while low < high:
-            middle = (low + high) // 2
-            if self.start_of(middle) < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    cdef uint64_t first_after(self, uint64_t offset) noexcept nogil:
-        return self.n_addresses if offset == UINT64_MAX else self.first_from(offset + 1)
-
-    cdef inline uint64_t offset_at(self, uint64_t entry) noexcept nogil:
-        """Returns where the offset of an entry's function info stands."""
-        return self.offsets + entry * self.offset_size
-
-    cdef int64_t info_of(self, uint64_t entry) noexcept nogil:
-        """Returns where the function info of an entry begins; -1: outside."""
-        cdef uint64_t offset = number(self.data, self.offset_at(entry), self.offset_size, self.big)
-        cdef uint64_t end = self.infos_end
-        if end < 4 or self.infos > end - 4 or offset > end - 4 - self.infos:
-            return -1
-        return <int64_t>(self.infos + offset)
-
-    cdef inline bint has_path(self, uint64_t file) noexcept nogil:
-        """Whether a file of the file table has a directory or a name."""
-        cdef uint64_t at = self.files + file * self.string_size * 2
-        return (
-            number(self.data, at, self.string_size, self.big) != 0
-            or number(self.data, at + self.string_size, self.string_size, self.big) != 0
-        )
-
-    cdef void find_in(
-        self, const uint64_t[::1] addresses, int64_t[::1] infos, uint64_t[::1] starts, uint8_t[::1] damage
-    ) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef int64_t info
-        cdef uint64_t offset, size
-        # Entries from `entry` to `end` start at `start`; `until` is where the next ones do.
-        cdef uint64_t entry = 0
-        cdef uint64_t end = 0
-        cdef uint64_t start = 0
-        cdef uint64_t until = 0
-        for i in range(addresses.shape[0]):
-            infos[i] = -1
-            starts[i] = 0
-            damage[i] = 0
-            if addresses[i] < self.base:
-                continue
-            offset = addresses[i] - self.base
-            if offset >= until and end < self.n_addresses:
-                end = self.first_after(offset)
-                until = self.start_of(end) if end < self.n_addresses else UINT64_MAX
-                if end > 0:
-                    start = self.start_of(end - 1)
-                    entry = self.first_from(start)
-            while entry < end:
-                info = self.info_of(entry)
-                if info < 0:
-                    damage[i] = OUTSIDE
-                    infos[i] = <int64_t>self.offset_at(entry)
-                    break
-                size = number(self.data, <uint64_t>info, 4, self.big)
-                if size == 0 or offset - start < size:
-                    infos[i] = info
-                    starts[i] = self.base + start
-                    break
-                entry += 1
-
-    def find(self, const uint64_t[::1] addresses):
-        """Returns for each of the sorted addresses where its function info begins, -1: none; where its function starts;
-        and what is damaged. Of functions that start at one address it is the first that reaches the address; size 0
-        reaches until the next function.
-
-        Where the offset of an info is outside, the first column is where this offset stands.
-        """
-        n = addresses.shape[0]
-        infos, starts, damage = np.empty(n, np.int64), np.empty(n, np.uint64), np.empty(n, np.uint8)
-        cdef int64_t[::1] infos_view = infos
-        cdef uint64_t[::1] starts_view = starts
-        cdef uint8_t[::1] damage_view = damage
-        with nogil:
-            self.find_in(addresses, infos_view, starts_view, damage_view)
-        return infos, starts, damage
-
-    def info(self, uint64_t at, end=None):
+    def info(self, uint64_t at, uint64_t end):
         """Returns the function info at `at`, of which nothing is read from `end` on; its `damage` may say that it is
         not to be used."""
-        cdef uint64_t until = self.infos_end if end is None else end
-        if until > <uint64_t>self.data.shape[0]:
+        if end > <uint64_t>self.data.shape[0]:
             raise ValueError("info: its end is outside the data")
         cdef Info info = Info(self)
-        info.read(at, until, &self.spent)
+        info.read(at, end)
         return info
-
-    def rows(self, Info info not None, uint64_t start):
-        """Returns the line table of a function that starts at `start`: (address, number of the file, line) of each row.
-        Raises DamagedInfoError."""
-        rows = []
-        cdef _LineTable table = _LineTable(self)
-        if info.lines_end > info.lines:
-            table.begin(info.lines, self.checked_end(info.lines_end), start)
-            while table.next():
-                rows.append((table.address, <uint32_t>table.file, line_of(table.line)))
-        return undamaged(rows, table.cursor.damage)
-
-    def nodes(self, Info info not None, uint64_t start):
-        """Returns the inline tree of a function that starts at `start`, parents before their children: for each node
-        how deep it is, its name, call file, call line, and its ranges. Raises DamagedInfoError."""
-        nodes = []
-        cdef _InlineTree tree = _InlineTree(self)
-        if info.inlines_end > info.inlines:
-            tree.begin(info.inlines, self.checked_end(info.inlines_end), start)
-            while tree.next():
-                ranges = []
-                while tree.next_range():
-                    ranges.append((tree.first, tree.end))
-                nodes.append((tree.level, tree.name, <uint32_t>tree.call_file, line_of(tree.call_line), tuple(ranges)))
-        return undamaged(nodes, tree.cursor.damage)
-
-    cdef uint64_t checked_end(self, uint64_t end) except? 0:
-        if end > <uint64_t>self.data.shape[0]:
-            raise ValueError("an info of another file")
-        return end
 
 
 cdef undamaged(list found, int damage):
@@ -267,68 +112,77 @@ cdef undamaged(list found, int damage):
 @cython.final
 cdef class Info:
     """A function info: u32 size, the name's string offset; then for each type of data u32 type, u32 length and that
-    many bytes, until type 0. Infos need not be aligned. The fields say where it ends, and where the data of each type
-    begins and ends, 0 without any. damage: of DAMAGES; unless it is 0, the fields mean nothing."""
+    many bytes, until type 0. Infos need not be aligned. damage: of DAMAGES; unless it is 0, nothing else means
+    anything."""
 
     cdef Decoder file
     cdef Cursor cursor
     cdef readonly int damage
     cdef readonly uint64_t size
     cdef readonly uint64_t name
-    cdef readonly uint64_t end
-    cdef readonly uint64_t lines
-    cdef readonly uint64_t lines_end
-    cdef readonly uint64_t inlines
-    cdef readonly uint64_t inlines_end
-    cdef readonly uint64_t merged
-    cdef readonly uint64_t merged_end
-    cdef readonly uint64_t call_sites
-    cdef readonly uint64_t call_sites_end
+    # Where the data of each type begins and ends, 0 without any.
+    cdef uint64_t[CALL_SITES + 1] begins
+    cdef uint64_t[CALL_SITES + 1] ends
 
     def __cinit__(self, Decoder file not None):
         self.file = file
         self.cursor = Cursor(file.data, file.big)
 
-    cdef int read(self, uint64_t at, uint64_t end, uint64_t* spent) noexcept nogil:
-        """Reads the one at `at`. spent: the bytes of infos that were decoded before. Returns the damage."""
+    cdef int read(self, uint64_t at, uint64_t end) noexcept nogil:
+        """Reads the one at `at`. Returns the damage."""
+        cdef uint64_t part, length
+        cdef uint64_t type_ = LINE_TABLE
+        self.begins[:] = [0, 0, 0, 0, 0]
+        self.ends[:] = [0, 0, 0, 0, 0]
         self.cursor.begin(at, end)
-        self.lines = self.lines_end = self.inlines = self.inlines_end = 0
-        self.merged = self.merged_end = self.call_sites = self.call_sites_end = 0
         self.size = self.cursor.fixed(4)
-        self.name = self.cursor.fixed(self.file.string_size)
+        self.name = self.cursor.fixed(self.file.offset_size)
         if self.cursor.damage == 0 and self.name == 0:
             self.cursor.damage = NO_NAME
         elif self.cursor.damage == 0 and self.name >= self.file.n_strings:
             self.cursor.damage = NO_STRING
-        while self.cursor.damage == 0 and self.read_data():
-            pass
+        while self.cursor.damage == 0 and type_ != END_OF_INFO:
+            type_ = self.cursor.fixed(4)
+            length = self.cursor.fixed(4)
+            part = self.cursor.at
+            self.cursor.skip(length)
+            if self.cursor.damage == 0 and type_ <= CALL_SITES:
+                self.begins[type_], self.ends[type_] = part, self.cursor.at
         if self.cursor.damage == 0:
-            spent[0] += self.end - at
-            if spent[0] // MAX_SPENT > <uint64_t>self.file.data.shape[0]:
+            self.file.spent += self.cursor.at - at
+            if self.file.spent // MAX_SPENT > <uint64_t>self.file.data.shape[0]:
                 self.cursor.damage = OVERLAP
         self.damage = self.cursor.damage
         return self.damage
 
-    cdef bint read_data(self) noexcept nogil:
-        """Reads where the data of the next type lies. Returns whether more follows."""
-        cdef uint64_t type_ = self.cursor.fixed(4)
-        cdef uint64_t length = self.cursor.fixed(4)
-        cdef uint64_t at = self.cursor.at
-        if self.cursor.damage != 0 or length > self.cursor.end - at:
-            self.cursor.damage = CUT
-            return False
-        self.cursor.at = at + length
-        if type_ == LINE_TABLE:
-            self.lines, self.lines_end = at, at + length
-        elif type_ == INLINE_TREE:
-            self.inlines, self.inlines_end = at, at + length
-        elif type_ == MERGED_FUNCTIONS:
-            self.merged, self.merged_end = at, at + length
-        elif type_ == CALL_SITES:
-            self.call_sites, self.call_sites_end = at, at + length
-        elif type_ == 0:
-            self.end = self.cursor.at
-        return type_ != 0
+    def part(self, uint64_t type_):
+        """Returns where the data of an InfoType begins and ends, equal without any."""
+        if type_ > CALL_SITES:
+            raise ValueError("part: the type is unknown")
+        return self.begins[type_], self.ends[type_]
+
+    def rows(self, uint64_t start):
+        """Returns the line table of a function that starts at `start`: (address, number of the file, line) of each row.
+        Raises DamagedInfoError."""
+        rows = []
+        cdef _LineTable table = _LineTable(self.file)
+        if table.begin(self, start):
+            while table.next():
+                rows.append((table.address, <uint32_t>table.file, line_of(table.line)))
+        return undamaged(rows, table.cursor.damage)
+
+    def nodes(self, uint64_t start):
+        """Returns the inline tree of a function that starts at `start`, parents before their children: for each node
+        how deep it is, its name, call file, call line, and its ranges. Raises DamagedInfoError."""
+        nodes = []
+        cdef _InlineTree tree = _InlineTree(self.file)
+        if tree.begin(self, start):
+            while tree.next():
+                ranges = []
+                while tree.next_range():
+                    ranges.append((tree.first, tree.end))
+                nodes.append((tree.level, tree.name, <uint32_t>tree.call_file, line_of(tree.call_line), tuple(ranges)))
+        return undamaged(nodes, tree.cursor.damage)
 
 
 @cython.final
@@ -347,16 +201,19 @@ cdef class _LineTable:
         self.cursor = Cursor(file.data, file.big)
         self.n_files = file.n_files
 
-    cdef void begin(self, uint64_t at, uint64_t end, uint64_t start) noexcept nogil:
-        """Begins the table from `at` to `end`, of a function that starts at `start`."""
+    cdef bint begin(self, Info info, uint64_t start) noexcept nogil:
+        """Begins the table of a function that starts at `start`. Returns whether it has one."""
         cdef uint64_t max_delta
-        self.cursor.begin(at, end)
+        self.cursor.begin(info.begins[LINE_TABLE], info.ends[LINE_TABLE])
+        if self.cursor.at == self.cursor.end:
+            return False
         self.min_delta = self.cursor.sleb()
         max_delta = self.cursor.sleb()
         self.line_range = max_delta - self.min_delta + 1
         self.line = self.cursor.uleb() & UINT32_MAX
         self.file = 1
         self.address = start
+        return True
 
     cdef inline bint next(self) noexcept nogil:
         """Goes on to the next row. Returns False where there is none, or cursor.damage says why not."""
@@ -388,8 +245,8 @@ cdef class _LineTable:
 cdef class _InlineTree:
     """The nodes of an inline tree, one after the other, parents before their children, and the ranges of each.
 
-    number: of the node, from 1 on; parent: its number; level: how deep the node is; is_call: whether it has a call file
-    and so makes a frame; first, end: its range that was read; n_ranges: how many are left.
+    number: of the node, from 1 on; parent: its number; level: how deep the node is; first, end: its range that was
+    read; n_ranges: how many are left.
     """
 
     cdef Decoder file
@@ -400,7 +257,6 @@ cdef class _InlineTree:
     cdef uint64_t name
     cdef uint64_t call_file
     cdef uint64_t call_line
-    cdef bint is_call
     cdef uint64_t n_ranges
     cdef uint64_t first
     cdef uint64_t end
@@ -416,14 +272,14 @@ cdef class _InlineTree:
         self.file = file
         self.cursor = Cursor(file.data, file.big)
 
-    cdef void begin(self, uint64_t at, uint64_t end, uint64_t start) noexcept nogil:
-        """Begins the tree from `at` to `end`, of a function that starts at `start`."""
-        self.cursor.begin(at, end)
-        self.node_end = at
-        self.number = 0
-        self.depth = 0
+    cdef bint begin(self, Info info, uint64_t start) noexcept nogil:
+        """Begins the tree of a function that starts at `start`. Returns whether it has one."""
+        self.cursor.begin(info.begins[INLINE_TREE], info.ends[INLINE_TREE])
+        self.node_end = self.cursor.at
+        self.number = self.depth = 0
         self.origins[0] = start
         self.parents[0] = 0
+        return self.cursor.at != self.cursor.end
 
     cdef uint64_t next_ranges(self) noexcept nogil:
         """Goes on behind the number of the next node's ranges. Returns it; 0 where there is no node, or self.cursor.damage
@@ -464,7 +320,7 @@ cdef class _InlineTree:
             self.cursor.uleb()
             n -= 1
         has_children = self.cursor.fixed(1) != 0
-        self.name = self.cursor.fixed(self.file.string_size)
+        self.name = self.cursor.fixed(self.file.offset_size)
         self.call_file = self.cursor.uleb()
         self.call_line = self.cursor.uleb()
         self.node_end = self.cursor.at
@@ -477,12 +333,10 @@ cdef class _InlineTree:
             self.cursor.damage = NO_FILE
         elif has_children and level >= MAX_DEPTH:
             self.cursor.damage = TOO_DEEP
-        else:
-            self.is_call = self.file.has_path(self.call_file)
-            if has_children:
-                self.depth = level + 1
-                self.origins[level + 1] = first
-                self.parents[level + 1] = self.number
+        elif has_children:
+            self.depth = level + 1
+            self.origins[level + 1] = first
+            self.parents[level + 1] = self.number
         return self.cursor.damage == 0
 
     cdef inline bint next_range(self) noexcept nogil:
@@ -499,23 +353,40 @@ cdef class _InlineTree:
 
 # ---------------------------------------------------------------- look-ups
 
-# What is inlined at the nth address, and where it is called.
+# What is known of an address: the size and name of its function, the file and line there; file 0: there is none.
+cdef struct Place:
+    uint64_t size
+    uint64_t name
+    uint32_t file
+    int32_t line
+    int64_t n_calls
+    # The innermost node that holds the address, as far as nodes were read. A node holds an address only if its parent
+    # does and no sibling before it.
+    uint64_t node
+
+# What is inlined at the nth address, and where it is called; depth: how many calls of this address are around it.
 cdef struct Call:
-    Py_ssize_t nth
+    int64_t nth
+    int64_t depth
     uint64_t name
     uint32_t file
     int32_t line
 
+PLACE = np.dtype([("size", "u8"), ("name", "u8"), ("file", "u4"), ("line", "i4"), ("n_calls", "i8"), ("node", "u8")])
+CALL = np.dtype([("nth", "i8"), ("depth", "i8"), ("name", "u8"), ("file", "u4"), ("line", "i4")])
+
 
 @cython.final
 cdef class Lookup:
-    """The frames at sorted addresses, with what `find` returned for these: each function is decoded once, and its
-    addresses are walked through with it. A row for each address: the size and name of its function, and how many
-    frames it has: inlined ones only where there is a line. None where `damage` says what is wrong."""
+    """What is at sorted addresses, of which is known where their infos and functions begin: each function is decoded
+    once, nothing from `end` on, and its addresses are walked through with it. damage: what is damaged is set; neither
+    there nor where the info is -1 anything is known.
 
-    cdef readonly object sizes
-    cdef readonly object counts
-    cdef Decoder file
+    calls: what is inlined at the addresses, only where there is a line; a call without a path makes no frame."""
+
+    cdef readonly object places
+    cdef object table_of_calls
+    cdef Py_ssize_t n_calls
     cdef Info info
     cdef _LineTable table
     cdef _InlineTree tree
@@ -523,64 +394,47 @@ cdef class Lookup:
     cdef const int64_t[::1] infos
     cdef const uint64_t[::1] starts
     cdef uint8_t[::1] damage
-    cdef uint64_t[::1] size
-    cdef uint64_t[::1] name
-    # The innermost frame's file and line; file 0: there is none.
-    cdef uint32_t[::1] files
-    cdef int32_t[::1] lines
-    cdef int32_t[::1] count
-    # The innermost node that holds the address, as far as nodes were read. A node holds an address only if its parent
-    # does and no sibling before it.
-    cdef uint64_t[::1] inside
-    # Those of each address from the outermost to the innermost.
-    cdef Call* calls
-    cdef Py_ssize_t n_calls
-    cdef Py_ssize_t most_calls
+    cdef Place[::1] place
+    cdef Call[::1] call
 
     def __cinit__(
         self, Decoder file not None, const uint64_t[::1] addresses, const int64_t[::1] infos,
-        const uint64_t[::1] starts, uint8_t[::1] damage
+        const uint64_t[::1] starts, uint8_t[::1] damage, uint64_t end
     ):
         cdef Py_ssize_t n = addresses.shape[0]
         if infos.shape[0] != n or starts.shape[0] != n or damage.shape[0] != n:
             raise ValueError("Lookup: an array has the wrong length")
-        self.file, self.info, self.table, self.tree = file, Info(file), _LineTable(file), _InlineTree(file)
+        if end > <uint64_t>file.data.shape[0]:
+            raise ValueError("Lookup: the end is outside the data")
+        self.info, self.table, self.tree = Info(file), _LineTable(file), _InlineTree(file)
         self.addresses, self.infos, self.starts, self.damage = addresses, infos, starts, damage
-        self.size = self.sizes = np.zeros(n, np.uint64)
-        counts = np.zeros(n, np.int32)
-        self.count = counts
-        self.name = np.zeros(n, np.uint64)
-        self.files = np.zeros(n, np.uint32)
-        self.lines = np.zeros(n, np.int32)
-        self.inside = np.empty(n, np.uint64)
+        self.place = self.places = np.zeros(n, PLACE)
+        self.call = self.table_of_calls = np.empty(1 << 10, CALL)
         with nogil:
-            self.read_all()
-        # `frames` relies on its own.
-        self.counts = counts.copy()
+            self.read_all(end)
 
-    def __dealloc__(self):
-        free(self.calls)
+    @property
+    def calls(self):
+        return self.table_of_calls[: self.n_calls]
 
-    cdef int read_all(self) except -1 nogil:
-        cdef Py_ssize_t end, k, n_before
+    cdef int read_all(self, uint64_t end) except -1 nogil:
+        cdef Py_ssize_t last, k, n_before
         cdef Py_ssize_t i = 0
         cdef int bad
-        cdef uint64_t spent = 0
         while i < self.addresses.shape[0]:
-            end = self.end_of_function(i)
+            last = self.end_of_function(i)
             if self.infos[i] >= 0 and self.damage[i] == 0:
                 n_before = self.n_calls
-                bad = self.info.read(<uint64_t>self.infos[i], self.file.infos_end, &spent)
+                bad = self.info.read(<uint64_t>self.infos[i], end)
                 if bad == 0:
-                    bad = self.read_function(i, end)
+                    bad = self.read_function(i, last)
                 if bad != 0:
                     self.n_calls = n_before
-                for k in range(i, end):
+                for k in range(i, last):
                     self.damage[k] = bad
-                    self.count[k] = self.count[k] + 1 if bad == 0 else 0
-                    self.size[k] = self.info.size if bad == 0 else 0
-                    self.name[k] = self.info.name
-            i = end
+                    self.place[k].size = self.info.size
+                    self.place[k].name = self.info.name
+            i = last
         return 0
 
     cdef Py_ssize_t end_of_function(self, Py_ssize_t i) noexcept nogil:
@@ -594,100 +448,51 @@ cdef class Lookup:
         """Finds lines and inlined calls of the addresses from i to `end`, which are of one function. Returns what is
         damaged."""
         cdef int bad = 0
-        cdef Py_ssize_t k
-        if self.info.lines_end > self.info.lines:
-            self.table.begin(self.info.lines, self.info.lines_end, self.starts[i])
+        if self.table.begin(self.info, self.starts[i]):
             bad = self.find_lines(i, end)
-            if bad == 0 and self.info.inlines_end > self.info.inlines:
-                for k in range(i, end):
-                    # What has no row is in no node.
-                    self.inside[k] = 0 if self.files[k] != 0 else UINT64_MAX
-                self.tree.begin(self.info.inlines, self.info.inlines_end, self.starts[i])
+            if bad == 0 and self.tree.begin(self.info, self.starts[i]):
                 bad = self.find_calls(i, end)
         return bad
 
     cdef int find_lines(self, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
         """Finds the row of each address from i to `end`, the last before one that is behind the address. Returns what
         is damaged."""
-        cdef const uint64_t[::1] addresses = self.addresses
         cdef uint32_t file = 0
         cdef int32_t line = 0
-        while i < end and self.table.next():
-            while i < end and addresses[i] < self.table.address:
-                self.files[i] = file
-                self.lines[i] = line
+        cdef bint has_row = True
+        while i < end and has_row:
+            has_row = self.table.next()
+            while i < end and (not has_row or self.addresses[i] < self.table.address):
+                self.place[i].file = file
+                self.place[i].line = line
+                # What has no row is in no node.
+                self.place[i].node = 0 if file != 0 else UINT64_MAX
                 i += 1
             file = <uint32_t>self.table.file
             line = line_of(self.table.line)
-        while i < end:
-            self.files[i] = file
-            self.lines[i] = line
-            i += 1
         return self.table.cursor.damage
 
     cdef int find_calls(self, Py_ssize_t begin, Py_ssize_t end) except -1 nogil:
         """Adds the calls that are inlined around each address from `begin` to `end`. Returns what is damaged."""
-        cdef const uint64_t[::1] addresses = self.addresses
-        cdef uint64_t[::1] inside = self.inside
         cdef Py_ssize_t i
         while self.tree.next():
             while self.tree.next_range():
-                i = first_from(addresses, begin, end, self.tree.first)
-                while i < end and addresses[i] < self.tree.end:
-                    if inside[i] == self.tree.parent:
-                        inside[i] = self.tree.number
-                        if self.tree.is_call:
+                i = first_from(self.addresses, begin, end, self.tree.first)
+                while i < end and self.addresses[i] < self.tree.end:
+                    if self.place[i].node == self.tree.parent:
+                        self.place[i].node = self.tree.number
+                        if self.tree.file.has_path[self.tree.call_file]:
                             self.add_call(i)
                     i += 1
         return self.tree.cursor.damage
 
     cdef int add_call(self, Py_ssize_t i) except -1 nogil:
-        cdef Call* calls
-        if self.n_calls == self.most_calls:
-            self.most_calls = max(1 << 10, 2 * self.most_calls)
-            calls = <Call*>realloc(self.calls, self.most_calls * sizeof(Call))
-            if calls == NULL:
-                self.most_calls = self.n_calls
-                raise MemoryError
-            self.calls = calls
-        self.count[i] += 1
-        self.calls[self.n_calls] = Call(
-            i, self.tree.name, <uint32_t>self.tree.call_file, line_of(self.tree.call_line)
+        if self.n_calls == self.call.shape[0]:
+            with gil:
+                self.call = self.table_of_calls = doubled(self.table_of_calls)
+        self.call[self.n_calls] = Call(
+            i, self.place[i].n_calls, self.tree.name, <uint32_t>self.tree.call_file, line_of(self.tree.call_line)
         )
         self.n_calls += 1
+        self.place[i].n_calls += 1
         return 0
-
-    def frames(self, const int64_t[::1] first):
-        """Returns the name, file and line of each frame, innermost first: those of the i-th address from first[i] on,
-        which together fill the columns."""
-        cdef Py_ssize_t n = self.addresses.shape[0]
-        cdef int64_t n_frames = 0
-        cdef Py_ssize_t i, nth
-        if first.shape[0] != n:
-            raise ValueError("frames: an array has the wrong length")
-        for i in range(n):
-            n_frames += self.count[i]
-        for i in range(n):
-            if not 0 <= first[i] <= n_frames - self.count[i]:
-                raise ValueError("frames: a frame is outside")
-        names, files, lines = np.empty(n_frames, np.uint64), np.empty(n_frames, np.uint32), np.empty(n_frames, np.int32)
-        cdef uint64_t[::1] name_of = names
-        cdef uint32_t[::1] file_of = files
-        cdef int32_t[::1] line_of = lines
-        # Of each address the last frame of which file and line are not written yet.
-        cdef int64_t[::1] outermost = np.add(first, self.count) - 1
-        cdef Call* call
-        with nogil:
-            for i in range(n):
-                if self.count[i] > 0:
-                    file_of[first[i]] = self.files[i]
-                    line_of[first[i]] = self.lines[i]
-                    name_of[outermost[i]] = self.name[i]
-            for nth in range(self.n_calls):
-                call = &self.calls[nth]
-                i = outermost[call.nth]
-                file_of[i] = call.file
-                line_of[i] = call.line
-                name_of[i - 1] = call.name
-                outermost[call.nth] = i - 1
-        return names, files, lines

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceferry.symbolication.gsym._infos import DAMAGES, IS_CUT, IS_OUTSIDE, Decoder, Info
-from traceferry.symbolication.gsym.layout import INFO_SIZE, DamagedInfoError, Problem
+from traceferry.symbolication.gsym._infos import DAMAGES, IS_CUT, IS_OUTSIDE, Info
+from traceferry.symbolication.gsym.layout import COUNT_SIZE, INFO_SIZE, DamagedInfoError, InfoType, Problem
 from traceferry.symbolication.gsym.tables import Tables
 from traceferry.symbolication.gsym.texts import Texts
 from traceferry.symbolication.interface import Function, Inline
@@ -36,24 +36,21 @@ class Infos:
         self.texts = Texts(tables, problems)
         self._tables = tables
         self._problems = problems
-        self._decoder = Decoder(tables.data, tables.layout)
+        self._decoder = tables.decoder()
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """Yields (start of the function, offset of its info), for each whose offset is inside."""
-        layout, order = self._tables.layout, self._tables.order
-        n = layout.n_addresses
-        starts = np.frombuffer(self._tables.data, f"{order}u{layout.address_size}", n, layout.addresses)
-        offsets = np.frombuffer(self._tables.data, f"{order}u{layout.offset_size}", n, layout.offsets)
-        for entry in range(n):
-            at = layout.infos + int(offsets[entry])
-            if at + INFO_SIZE <= layout.infos_end:
-                yield (layout.base + int(starts[entry])) % (1 << 64), at
+        tables = self._tables
+        for entry, (address, offset) in enumerate(zip(tables.addresses.tolist(), tables.offsets.tolist(), strict=True)):
+            at = tables.infos + offset
+            if at + INFO_SIZE <= tables.infos_end:
+                yield (tables.base + address) % (1 << 64), at
             else:
-                self._note(layout.offsets + entry * layout.offset_size, DAMAGES[IS_OUTSIDE])
+                self._note(tables.offsets_at + entry * tables.offsets.itemsize, DAMAGES[IS_OUTSIDE])
 
     def info(self, at: int, end: int | None = None) -> Info | None:
         """Returns None where it is damaged."""
-        info = self._decoder.info(at, end)
+        info = self._decoder.info(at, self._tables.infos_end if end is None else end)
         if info.damage:
             self._note(at, DAMAGES[info.damage])
             return None
@@ -64,22 +61,18 @@ class Infos:
         if info is None:
             return
         try:
-            lines = self._lines(info, start)
+            lines = [(address, self.texts.path(file), line) for address, file, line in info.rows(start)]
             inlines = self._inlines(info, start)
         except DamagedInfoError as error:
             self._note(at, str(error))
         else:
             yield Function(self.texts.name(info.name), start, info.size, lines, inlines)
 
-    def _lines(self, info: Info, start: int) -> list[tuple[int, str, int]]:
-        rows = self._decoder.rows(info, start)
-        return [(address, self.texts.path(file), line) for address, file, line in rows]
-
     def _inlines(self, info: Info, start: int) -> tuple[Inline, ...]:
         """Returns what is inlined into the function. The root of the tree is the function itself, and not called."""
         # By level, those whose parent is still to come: from the last node to the root.
         waiting: dict[int, list[Inline]] = {}
-        for level, name, file, line, ranges in reversed(self._decoder.nodes(info, start)):
+        for level, name, file, line, ranges in reversed(info.nodes(start)):
             children = tuple(reversed(waiting.pop(level + 1, [])))
             inline = Inline(self.texts.name(name), ranges, self.texts.path(file), line, children)
             waiting.setdefault(level, []).append(inline)
@@ -89,41 +82,38 @@ class Infos:
     def merged(self, info: Info | None) -> Iterator[tuple[int, int]]:
         """Yields (offset, end) of the infos of the functions that were merged with the one of this info: u32 count; for
         each u32 bytes, then that many of an info."""
-        if info is None or info.merged_end - info.merged < 4:
-            return
-        word = struct.Struct(self._tables.order + "I")
-        (count,) = word.unpack_from(self._tables.data, info.merged)
-        child = info.merged + 4
-        for _ in range(count):
-            if child + 4 > info.merged_end:
-                return self._note(child, DAMAGES[IS_CUT])
-            (size,) = word.unpack_from(self._tables.data, child)
-            child += 4
-            if size > info.merged_end - child:
-                return self._note(child, DAMAGES[IS_CUT])
-            yield child, child + size
-            child += size
+        for (size,), at in self._records(info, InfoType.MERGED_FUNCTIONS, "I", 1):
+            yield at, at + size
 
-    def call_sites(self, at: int, start: int) -> Iterator[CallSite]:
+    def call_sites(self, info: Info | None, start: int) -> Iterator[CallSite]:
         """Yields calls: u32 count; for each u64 return offset, u8 flags, u32 number of callees and as many string
         offsets; packed."""
-        info = self.info(at)
-        if info is None or info.call_sites_end - info.call_sites < 4:
-            return
-        data, order, string_size = self._tables.data, self._tables.order, self._tables.layout.string_size
-        site = struct.Struct(order + "QBI")
-        (count,) = struct.unpack_from(order + "I", data, info.call_sites)
-        position = info.call_sites + 4
-        for _ in range(count):
-            if position + site.size > info.call_sites_end:
-                return self._note(position, DAMAGES[IS_CUT])
-            offset, flags, n_callees = site.unpack_from(data, position)
-            position += site.size
-            if n_callees > (info.call_sites_end - position) // string_size:
-                return self._note(position, DAMAGES[IS_CUT])
-            callees = np.frombuffer(data, f"{order}u{string_size}", n_callees, position).tolist()
+        offset_of_string = self._tables.offsets.dtype
+        for fields, at in self._records(info, InfoType.CALL_SITES, "QBI", offset_of_string.itemsize):
+            offset, flags, n_callees = fields
+            callees = np.frombuffer(self._tables.data, offset_of_string, n_callees, at).tolist()
             yield CallSite((start + offset) % (1 << 64), flags, tuple(self.texts.name(callee) for callee in callees))
-            position += n_callees * string_size
+
+    def _records(
+        self, info: Info | None, kind: InfoType, form: str, item_size: int
+    ) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yields (its fields, where its items begin) of each record of this data, of which there are as many as the u32
+        in front says. The last field is the number of items."""
+        at, end = info.part(kind) if info is not None else (0, 0)
+        if end - at < COUNT_SIZE:
+            return
+        data, record = self._tables.data, struct.Struct(self._tables.order + form)
+        (count,) = struct.unpack_from(self._tables.order + "I", data, at)
+        at += COUNT_SIZE
+        for _ in range(count):
+            if record.size > end - at:
+                return self._note(at, DAMAGES[IS_CUT])
+            fields = record.unpack_from(data, at)
+            at += record.size
+            if fields[-1] > (end - at) // item_size:
+                return self._note(at, DAMAGES[IS_CUT])
+            yield fields, at
+            at += fields[-1] * item_size
 
     def _note(self, offset: int, what: str) -> None:
         self._problems.add(Problem(offset, what))

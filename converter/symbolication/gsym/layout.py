@@ -7,14 +7,18 @@ from enum import IntEnum
 from typing import NamedTuple
 
 MAGIC = 0x4753594D
-ADDRESS_SIZES = (1, 2, 4, 8)
+ADDRESS_SIZES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+# Bytes of an info offset, and of a string offset, by version.
+OFFSET_SIZES = {1: 4, 2: 8}
 
-HEADER_V1 = "IHBBQIII20s"
+HEADER = "IHBBQI"
 
 
-class HeaderV1(NamedTuple):
-    """The header at offset 0. Behind it come the address table, at the next multiple of 4 the table of info offsets,
-    and at the next one the file table. The bytes for the uuid are always there, of which uuid_size bytes count."""
+class Header(NamedTuple):
+    """The header at offset 0. uuid_size: in version 2 it is the encoding of the string table, of which 0 is known.
+
+    In version 1 HEADER_REST follows, then the address table, at the next multiple of 4 the table of info offsets, and
+    at the next one the file table. In version 2 the table of sections follows."""
 
     magic: int
     version: int
@@ -22,24 +26,12 @@ class HeaderV1(NamedTuple):
     uuid_size: int
     base_address: int
     num_addrs: int
-    strtab_offset: int
-    strtab_size: int
-    uuid: bytes
 
 
-HEADER_V2 = "IHBBQI"
-
-
-class HeaderV2(NamedTuple):
-    """The header at offset 0. Behind it comes the table of sections."""
-
-    magic: int
-    version: int
-    addr_off_size: int
-    strtab_encoding: int
-    base_address: int
-    num_addrs: int
-
+# The rest of the header of version 1: offset and size of the string table, and the bytes for the uuid, which are always
+# there, and of which uuid_size bytes count.
+HEADER_REST = "II20s"
+MAX_UUID_V1 = 20
 
 SECTION = "IQQ"
 
@@ -72,37 +64,24 @@ ELF_MAGIC = b"\x7fELF"
 ELF_SECTION = ".gsym"
 
 
+class InfoType(IntEnum):
+    """The types of the data in a function info."""
+
+    END = 0
+    LINE_TABLE = 1
+    INLINE_TREE = 2
+    MERGED_FUNCTIONS = 3
+    CALL_SITES = 4
+
+
 class DamagedInfoError(Exception):
     """Says what is wrong with a function info."""
 
 
-# The first field of an info, without which there is none.
-INFO_SIZE = 4
+# The first field of an info, without which there is none; the count of merged functions, and of call sites.
+INFO_SIZE = COUNT_SIZE = 4
 # CallSite.flags.
 INTERNAL_CALL, EXTERNAL_CALL = 1, 2
-
-
-class Layout(NamedTuple):
-    """The places of a file's tables, as the compiled code needs it: offsets and sizes in bytes.
-
-    big: whether numbers are big endian; base: what addresses count from; infos: what info offsets count from, none is
-    read from infos_end on; string_size: of a string offset; n_strings: bytes of the string table; files: the first
-    entry of the file table, behind its count.
-    """
-
-    big: bool
-    base: int
-    addresses: int
-    address_size: int
-    n_addresses: int
-    offsets: int
-    offset_size: int
-    infos: int
-    infos_end: int
-    string_size: int
-    n_strings: int
-    files: int
-    n_files: int
 
 
 class Problem(NamedTuple):

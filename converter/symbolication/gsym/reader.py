@@ -15,14 +15,22 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
-from traceferry.symbolication.gsym._infos import DAMAGES, Decoder, Lookup
+from traceferry.symbolication.gsym._infos import DAMAGES, IS_OUTSIDE, Lookup
 from traceferry.symbolication.gsym.infos import CallSite, Infos
-from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, Problem
-from traceferry.symbolication.gsym.tables import read_tables
+from traceferry.symbolication.gsym.layout import HEADER, HEADER_REST, INFO_SIZE, InfoType, Problem
+from traceferry.symbolication.gsym.tables import Tables, read_tables
 from traceferry.symbolication.gsym.texts import Texts
 from traceferry.symbolication.interface import Frames, Function
 
 __all__ = ["CallSite", "Gsym", "Problem"]
+
+# The data of function infos, as `sizes` calls them.
+PARTS = {
+    InfoType.LINE_TABLE: "line tables",
+    InfoType.INLINE_TREE: "inline trees",
+    InfoType.MERGED_FUNCTIONS: "merged functions",
+    InfoType.CALL_SITES: "call sites",
+}
 
 
 class Gsym:
@@ -44,10 +52,9 @@ class Gsym:
             error.path = source.path
             raise
         self.version = self._tables.version
-        self.little_endian = not self._tables.layout.big
-        self.base = self._tables.layout.base
+        self.little_endian = self._tables.order == "<"
+        self.base = self._tables.base
         self.build_id = self._tables.uuid.hex()
-        self._decoder = Decoder(self._tables.data, self._tables.layout)
         self._problems: set[Problem] = set()
 
     def anew(self) -> Gsym:
@@ -68,48 +75,48 @@ class Gsym:
         first that holds the address. An address without a row in the line table has the function alone."""
         asked = np.ascontiguousarray(addresses, np.uint64)
         order = np.argsort(asked)
-        return self._frames(self._decoder, self._find(asked[order]), order)
+        return self._frames(find(self._tables, asked[order]), order, self._tables.infos_end)
 
     def merged(self, address: int) -> list[Frames]:
         """Returns what runs at an address, once for each function that was merged with the one there: first the one
         that `lookup` gives. [] where nothing is found."""
-        found = self._find(np.array([address], np.uint64))
-        if found.infos[0] < 0 or found.damage[0]:
+        found = find(self._tables, np.array([address], np.uint64))
+        if not found.is_info[0]:
             return []
         order = np.zeros(1, np.int64)
-        answers = [self._frames(self._decoder, found, order)]
+        answers = [self._frames(found, order, self._tables.infos_end)]
         infos = self._infos()
         for at, end in infos.merged(infos.info(int(found.infos[0]))):
-            child = replace(found, infos=np.array([at], np.int64))
-            decoder = Decoder(self._tables.data, self._tables.layout._replace(infos_end=end))
-            answers.append(self._frames(decoder, child, order))
+            answers.append(self._frames(replace(found, infos=np.array([at], np.int64)), order, end))
         return [frames for frames in answers if _holds(frames, address)]
 
     def call_sites(self, address: int) -> list[CallSite]:
         """Returns the calls, as far as they were written down, of the function that holds the address."""
-        found = self._find(np.array([address], np.uint64))
-        if found.infos[0] < 0 or found.damage[0]:
+        found, infos = find(self._tables, np.array([address], np.uint64)), self._infos()
+        if not found.is_info[0]:
             return []
-        return list(self._infos().call_sites(int(found.infos[0]), int(found.starts[0])))
+        return list(infos.call_sites(infos.info(int(found.infos[0])), int(found.starts[0])))
 
     def _infos(self) -> Infos:
         return Infos(self._tables, self._problems)
 
-    def _find(self, addresses: Array) -> Found:
-        """Returns what holds the addresses, which are sorted."""
-        return Found(addresses, *self._decoder.find(addresses))
-
-    def _frames(self, decoder: Decoder, found: Found, order: Array) -> Frames:
-        """Returns the frames in the order asked. order: which of the asked addresses each found one is."""
-        n = len(order)
-        lookup = Lookup(decoder, found.addresses, found.infos, found.starts, found.damage)
+    def _frames(self, found: Found, order: Array, end: int) -> Frames:
+        """Returns the frames in the order asked. order: which of the asked addresses each found one is; end: where the
+        infos end."""
+        lookup = Lookup(self._tables.decoder(), found.addresses, found.infos, found.starts, found.damage, end)
         self._note_damage(found)
-        first = np.zeros(n + 1, np.int64)
-        first[1:][order] = lookup.counts
-        np.cumsum(first, out=first)
-        names, files, lines = lookup.frames(first[:-1][order])
-        start, size = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        start[order], size[order] = np.where(lookup.counts > 0, found.starts, 0), lookup.sizes
+        held = np.flatnonzero(found.is_info)
+        asked, places, calls = order[held], lookup.places[held], lookup.calls
+        n_frames, start, size = (np.zeros(len(order), kind) for kind in (np.int64, np.uint64, np.uint64))
+        n_frames[asked], start[asked], size[asked] = 1 + places["n_calls"], found.starts[held], places["size"]
+        first = np.concatenate(([0], np.cumsum(n_frames)))
+        innermost, outermost = first[asked], first[asked + 1] - 1
+        # The frame that each call is made in.
+        caller = first[order[calls["nth"]] + 1] - 1 - calls["depth"]
+        names, files, lines = (np.empty(first[-1], kind) for kind in (np.uint64, np.uint32, np.int32))
+        names[outermost], names[caller - 1] = places["name"], calls["name"]
+        files[innermost], files[caller] = places["file"], calls["file"]
+        lines[innermost], lines[caller] = places["line"], calls["line"]
         texts = Texts(self._tables, self._problems)
         return Frames(first, texts.names_of(names), texts.paths_of(files), lines, start, size, texts.all)
 
@@ -133,36 +140,67 @@ class Gsym:
     def sizes(self) -> dict[str, int]:
         """Returns the bytes of each part. "other" is what sizes and names of functions need, the sections of version 2,
         and alignment; a string table of the ELF file's counts nothing."""
-        tables, layout, infos = self._tables, self._tables.layout, self._infos()
+        tables, infos = self._tables, self._infos()
+        header = HEADER + (HEADER_REST if tables.version == 1 else "")
         sizes = {
-            "header": struct.calcsize("<" + (HEADER_V1 if tables.version == 1 else HEADER_V2)),
-            "address table": layout.address_size * layout.n_addresses,
-            "info offsets": layout.offset_size * layout.n_addresses,
-            "file table": 4 + 2 * layout.string_size * layout.n_files,
+            "header": struct.calcsize("<" + header),
+            "address table": tables.addresses.nbytes,
+            "info offsets": tables.offsets.nbytes,
+            "file table": 4 + tables.files.nbytes,
             "string table": len(tables.strings) if tables.owns_strings else 0,
-            "line tables": 0,
-            "inline trees": 0,
-            "merged functions": 0,
-            "call sites": 0,
+            **dict.fromkeys(PARTS.values(), 0),
         }
         for _, at in infos.entries():
             info = infos.info(at)
             if info is not None:
-                sizes["line tables"] += info.lines_end - info.lines
-                sizes["inline trees"] += info.inlines_end - info.inlines
-                sizes["merged functions"] += info.merged_end - info.merged
-                sizes["call sites"] += info.call_sites_end - info.call_sites
+                for kind, name in PARTS.items():
+                    begin, end = info.part(kind)
+                    sizes[name] += end - begin
         return {**sizes, "other": max(len(tables.data) - sum(sizes.values()), 0)}
 
 
 @dataclass(frozen=True)
 class Found:
-    """The result of `find` for sorted addresses; a row for each."""
+    """The result of `find`, a row for each address: where its function info begins, -1: none; where its function
+    starts; what is damaged. Where the offset of an info is outside, `infos` has the place of this offset."""
 
     addresses: Array
     infos: Array
     starts: Array
     damage: Array
+
+    @property
+    def is_info(self) -> Array:
+        return np.asarray((self.infos >= 0) & (self.damage == 0))
+
+
+def find(tables: Tables, addresses: Array) -> Found:
+    """Returns what holds the sorted addresses: of functions that start at one address the first that reaches it; size 0
+    reaches until the next function."""
+    infos, damage = np.full(len(addresses), -1, np.int64), np.zeros(len(addresses), np.uint8)
+    first = np.zeros(len(addresses), np.uint64)
+    base, starts = np.uint64(tables.base), tables.starts
+    following = np.searchsorted(starts, addresses - base, "right")
+    asked = np.flatnonzero((addresses >= base) & (following > 0))
+    following = following[asked]
+    # The entries that start together, for each start that is asked for: mostly one.
+    ends = np.unique(following)
+    n_entries = ends - np.searchsorted(starts, starts[ends - 1])
+    entries = np.repeat(ends - np.cumsum(n_entries), n_entries) + np.arange(n_entries.sum())
+    latest = np.repeat(np.append(starts, np.uint64(0))[ends] - np.uint64(1), n_entries)
+    at = tables.infos + np.minimum(tables.offsets[entries], len(tables.data)).astype(np.int64)
+    is_inside = at + INFO_SIZE <= tables.infos_end
+    head = np.frombuffer(tables.data, np.uint8)[np.where(is_inside, at, 0)[:, None] + np.arange(INFO_SIZE)]
+    size = np.where(is_inside, head.view(f"{tables.order}u4")[:, 0], 0).astype(np.uint64)
+    # A size of 0, less 1, is the largest number.
+    last = starts[entries] + np.minimum(size - np.uint64(1), latest - starts[entries])
+    nth = np.searchsorted(np.maximum.accumulate(last), addresses[asked] - base)
+    is_held = np.append(entries, len(starts))[nth] < following
+    asked, nth = asked[is_held], nth[is_held]
+    infos[asked] = np.where(is_inside, at, tables.offsets_at + entries * tables.offsets.itemsize)[nth]
+    damage[asked] = np.where(is_inside, 0, IS_OUTSIDE)[nth]
+    first[asked] = base + starts[entries[nth]]
+    return Found(addresses, infos, first, damage)
 
 
 def _holds(frames: Frames, address: int) -> bool:

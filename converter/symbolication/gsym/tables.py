@@ -9,44 +9,72 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
+from traceferry.model import Array
 from traceferry.symbolication.build_id import Bytes
+from traceferry.symbolication.gsym._infos import Decoder
 from traceferry.symbolication.gsym.layout import (
     ADDRESS_SIZES,
     ELF_MAGIC,
     ELF_SECTION,
-    HEADER_V1,
-    HEADER_V2,
+    HEADER,
+    HEADER_REST,
     MAGIC,
     MAX_UUID,
+    MAX_UUID_V1,
+    OFFSET_SIZES,
     SECTION,
-    HeaderV1,
-    HeaderV2,
-    Layout,
+    Header,
     Section,
     SectionKind,
 )
 
+Sections = dict[int, Section]
+NO_SECTION = Section(0, 0, 0)
+
 
 @dataclass(frozen=True)
 class Tables:
-    """A file whose tables are inside. data: begins with the header; strings: the string table; owns_strings: whether it
-    is in `data`; uuid: the build id."""
+    """A file whose tables are inside. data: begins with the header; order: of the bytes in numbers, "<" or ">".
+
+    strings: the string table; owns_strings: whether it is in `data`; uuid: the build id; base: what `addresses`
+    count from; offsets: of the infos, which count from `infos`, and none is read from infos_end on; offsets_at:
+    where these offsets are in `data`; files: (directory, name) of each, in offsets of strings.
+    """
 
     data: memoryview
-    strings: memoryview
-    owns_strings: bool
+    order: str
     version: int
     uuid: bytes
-    layout: Layout
+    base: int
+    addresses: Array
+    offsets: Array
+    offsets_at: int
+    infos: int
+    infos_end: int
+    files: Array
+    strings: memoryview
+    owns_strings: bool
 
-    @property
-    def order(self) -> str:
-        """The order of bytes in numbers: "<" or ">"."""
-        return ">" if self.layout.big else "<"
+    @cached_property
+    def starts(self) -> Array:
+        """The addresses as uint64, which rise even where the table is damaged."""
+        return np.asarray(np.maximum.accumulate(self.addresses.astype(np.uint64)))
+
+    def decoder(self) -> Decoder:
+        """Returns a decoder for one pass through the infos."""
+        is_big, offset_size = self.order == ">", self.offsets.itemsize
+        return Decoder(self.data, is_big, offset_size, len(self.strings), self._has_path)
+
+    @cached_property
+    def _has_path(self) -> Array:
+        return np.asarray((self.files[:, 0] != 0) | (self.files[:, 1] != 0))
 
 
 @dataclass(frozen=True)
@@ -71,112 +99,91 @@ def read_tables(whole: memoryview) -> Tables:
     """Reads the tables of a GSYM file, or of an ELF file with GSYM data in a section. Raises FormatError where there is
     no GSYM header, or where its tables are not inside."""
     container = _in_elf(whole) if bytes(whole[:4]) == ELF_MAGIC else Container(whole, whole)
-    order, version = _kind_of(container)
-    return (_tables_v1 if version == 1 else _tables_v2)(container, order)
+    order, header, sections = _parts(container)
+    data, n, size = memoryview(container.data[:]), header.num_addrs, header.addr_off_size
+    offset_size = OFFSET_SIZES[header.version]
+    files = sections.get(SectionKind.FILE_TABLE, NO_SECTION)
+    if size not in ADDRESS_SIZES:
+        raise FormatError(f"address offsets of {size} bytes", 6, "header")
+    n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
+    files_at = files.offset + 4 if n_files else 0
+    infos = _section(data, sections, SectionKind.FUNCTION_INFOS)
+    addresses_at = _section(data, sections, SectionKind.ADDRESS_OFFSETS, size * n).offset
+    offsets_at = _section(data, sections, SectionKind.INFO_OFFSETS, offset_size * n).offset
+    if n_files:
+        _inside(data, files_at, 2 * offset_size * n_files, "file table")
+        _section(data, sections, SectionKind.FILE_TABLE, 4 + 2 * offset_size * n_files)
+    strings, owns_strings = _strings(container, sections.get(SectionKind.STRING_TABLE, NO_SECTION))
+    return Tables(
+        data=data,
+        order=order,
+        version=header.version,
+        uuid=_uuid(container, sections),
+        base=header.base_address,
+        addresses=np.frombuffer(data, f"{order}u{size}", n, addresses_at),
+        offsets=np.frombuffer(data, f"{order}u{offset_size}", n, offsets_at),
+        offsets_at=offsets_at,
+        infos=infos.offset,
+        infos_end=infos.offset + infos.size,
+        files=np.frombuffer(data, f"{order}u{offset_size}", 2 * n_files, files_at).reshape(-1, 2),
+        strings=strings,
+        owns_strings=owns_strings,
+    )
 
 
 def uuid_of(data: Bytes) -> bytes:
     """Returns the build id of a GSYM file, of which only the header and the list of sections are read. Raises
     FormatError where there is no GSYM header."""
     container = Container(data, data)
-    order, version = _kind_of(container)
-    if version == 1:
-        return _uuid_v1(_header_v1(container, order))
-    return _uuid_v2(container, _sections_v2(container, order))
+    return _uuid(container, _parts(container)[2])
 
 
-def _kind_of(container: Container) -> tuple[str, int]:
-    """Returns the order of bytes in numbers, and the version."""
+def _uuid(container: Container, sections: Sections) -> bytes:
+    uuid, end = sections.get(SectionKind.UUID, NO_SECTION), len(container.data)
+    at = min(uuid.offset, end)
+    return bytes(container.part(at, min(uuid.size, MAX_UUID, end - at), "uuid"))
+
+
+def _parts(container: Container) -> tuple[str, Header, Sections]:
+    """Returns the order of bytes in numbers, the header, and where everything is."""
     order = _order_of(container.data)
     if not order:
         raise FormatError("not a GSYM file: wrong magic number", 0, "header")
     version = int(container.unpack(order + "H", 4, "header")[0])
-    if version not in (1, 2):
+    if version not in OFFSET_SIZES:
         raise FormatError(f"GSYM of version {version} is not known", 4, "header")
-    return order, version
+    header = Header(*container.unpack(order + HEADER, 0, "header"))
+    return order, header, (_sections_v1 if version == 1 else _sections_v2)(container, order, header)
 
 
 def _order_of(data: Bytes) -> str:
     return next((order for order in "<>" if bytes(data[:4]) == struct.pack(order + "I", MAGIC)), "")
 
 
-def _tables_v1(container: Container, order: str) -> Tables:
-    data = memoryview(container.data[:])
-    header = _header_v1(container, order)
-    addresses = struct.calcsize(order + HEADER_V1)
-    offsets = _aligned(addresses + _address_size(header) * header.num_addrs)
-    files = _aligned(offsets + 4 * header.num_addrs)
-    n_files = int(container.unpack(order + "I", files, "file table")[0])
-    _inside(data, files + 4, 8 * n_files, "file table")
-    strings, is_own = _strings(container, header.strtab_offset, header.strtab_size)
-    layout = Layout(
-        big=order == ">",
-        base=header.base_address,
-        addresses=addresses,
-        address_size=header.addr_off_size,
-        n_addresses=header.num_addrs,
-        offsets=offsets,
-        offset_size=4,
-        infos=0,
-        infos_end=len(data),
-        string_size=4,
-        n_strings=len(strings),
-        files=files + 4,
-        n_files=n_files,
-    )
-    return Tables(data, strings, is_own, 1, _uuid_v1(header), layout)
-
-
-def _header_v1(container: Container, order: str) -> HeaderV1:
-    header = HeaderV1(*container.unpack(order + HEADER_V1, 0, "header"))
-    if header.uuid_size > len(header.uuid):
+def _sections_v1(container: Container, order: str, header: Header) -> Sections:
+    """Returns the sections that the tables of version 1 would be; the infos can be anywhere."""
+    addresses = struct.calcsize(order + HEADER + HEADER_REST)
+    *_, strtab_offset, strtab_size, _ = container.unpack(order + HEADER + HEADER_REST, 0, "header")
+    if header.uuid_size > MAX_UUID_V1:
         raise FormatError(f"a uuid of {header.uuid_size} bytes", 7, "header")
-    return header
-
-
-def _uuid_v1(header: HeaderV1) -> bytes:
-    return header.uuid[: header.uuid_size]
-
-
-def _tables_v2(container: Container, order: str) -> Tables:
-    data = memoryview(container.data[:])
-    header = HeaderV2(*container.unpack(order + HEADER_V2, 0, "header"))
-    if header.strtab_encoding:
-        raise FormatError(f"a string table of encoding {header.strtab_encoding}", 7, "header")
-    sections = _sections_v2(container, order)
-    files = sections.get(SectionKind.FILE_TABLE, Section(SectionKind.FILE_TABLE, 0, 0))
-    n_files = int(container.unpack(order + "I", files.offset, "file table")[0]) if files.size >= 4 else 0
-    n_address_bytes = _address_size(header) * header.num_addrs
-    infos = _section(data, sections, SectionKind.FUNCTION_INFOS)
-    texts = sections.get(SectionKind.STRING_TABLE, Section(SectionKind.STRING_TABLE, 0, 0))
-    strings, is_own = _strings(container, texts.offset, texts.size)
-    layout = Layout(
-        big=order == ">",
-        base=header.base_address,
-        addresses=_section(data, sections, SectionKind.ADDRESS_OFFSETS, n_address_bytes).offset,
-        address_size=header.addr_off_size,
-        n_addresses=header.num_addrs,
-        offsets=_section(data, sections, SectionKind.INFO_OFFSETS, 8 * header.num_addrs).offset,
-        offset_size=8,
-        infos=infos.offset,
-        infos_end=infos.offset + infos.size,
-        string_size=8,
-        n_strings=len(strings),
-        files=_section(data, sections, SectionKind.FILE_TABLE, 4 + 16 * n_files).offset + 4 if n_files else 0,
-        n_files=n_files,
+    offsets = _aligned(addresses + header.addr_off_size * header.num_addrs)
+    files, end = _aligned(offsets + 4 * header.num_addrs), len(container.data)
+    sections = (
+        Section(SectionKind.ADDRESS_OFFSETS, addresses, offsets - addresses),
+        Section(SectionKind.INFO_OFFSETS, offsets, files - offsets),
+        Section(SectionKind.FILE_TABLE, files, max(end - files, 4)),
+        Section(SectionKind.STRING_TABLE, strtab_offset, strtab_size),
+        Section(SectionKind.FUNCTION_INFOS, 0, end),
+        Section(SectionKind.UUID, addresses - MAX_UUID_V1, header.uuid_size),
     )
-    return Tables(data, strings, is_own, 2, _uuid_v2(container, sections), layout)
+    return {section.type: section for section in sections}
 
 
-def _uuid_v2(container: Container, sections: dict[int, Section]) -> bytes:
-    uuid, end = sections.get(SectionKind.UUID, Section(SectionKind.UUID, 0, 0)), len(container.data)
-    at = min(uuid.offset, end)
-    return bytes(container.part(at, min(uuid.size, MAX_UUID, end - at), "uuid"))
-
-
-def _sections_v2(container: Container, order: str) -> dict[int, Section]:
-    sections: dict[int, Section] = {}
-    at = struct.calcsize(order + HEADER_V2)
+def _sections_v2(container: Container, order: str, header: Header) -> Sections:
+    if header.uuid_size:
+        raise FormatError(f"a string table of encoding {header.uuid_size}", 7, "header")
+    sections: Sections = {}
+    at = struct.calcsize(order + HEADER)
     while True:
         section = Section(*container.unpack(order + SECTION, at, "sections"))
         if section.type == SectionKind.END_OF_SECTIONS:
@@ -185,7 +192,7 @@ def _sections_v2(container: Container, order: str) -> dict[int, Section]:
         at += struct.calcsize(order + SECTION)
 
 
-def _section(data: memoryview, sections: dict[int, Section], kind: SectionKind, least: int = 0) -> Section:
+def _section(data: memoryview, sections: Sections, kind: SectionKind, least: int = 0) -> Section:
     """Returns a section that has to be there. least: how many bytes it needs."""
     name = kind.name.lower().replace("_", " ")
     if kind not in sections:
@@ -197,14 +204,9 @@ def _section(data: memoryview, sections: dict[int, Section], kind: SectionKind, 
     return section
 
 
-def _address_size(header: HeaderV1 | HeaderV2) -> int:
-    if header.addr_off_size not in ADDRESS_SIZES:
-        raise FormatError(f"address offsets of {header.addr_off_size} bytes", 6, "header")
-    return header.addr_off_size
-
-
-def _strings(container: Container, offset: int, size: int) -> tuple[memoryview, bool]:
+def _strings(container: Container, table: Section) -> tuple[memoryview, bool]:
     """Returns (the string table, whether it is the GSYM data's own): the ELF file's, if one of them begins there."""
+    _, offset, size = table
     if any(begin == offset and size <= length for begin, length in container.string_tables):
         return memoryview(container.whole[offset : offset + size]), False
     _inside(container.data, offset, size, "string table")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 import numpy as np
@@ -82,11 +81,9 @@ class Texts:
 
     def _path(self, file: int) -> str:
         """Returns the path as LLVM joins it: with the directory's own separator."""
-        layout = self._tables.layout
-        if file >= layout.n_files:
+        if file >= len(self._tables.files):
             return ""
-        form = self._tables.order + ("II" if layout.string_size == 4 else "QQ")
-        directory, name = struct.unpack_from(form, self._tables.data, layout.files + file * struct.calcsize(form))
+        directory, name = self._tables.files[file].tolist()
         folder, base = self._string(directory), self._string(name)
         separator = "\\" if "\\" in folder and "/" not in folder else "/"
         return f"{folder}{separator}{base}" if folder else base

@@ -13,18 +13,24 @@ from itertools import pairwise
 from typing import Protocol
 
 from traceferry.common.errors import UsageError
-from traceferry.symbolication.gsym.layout import HEADER_V1, HEADER_V2, MAGIC, SECTION, SectionKind
+from traceferry.symbolication.gsym.layout import (
+    ADDRESS_SIZES,
+    HEADER,
+    HEADER_REST,
+    MAGIC,
+    MAX_UUID_V1,
+    OFFSET_SIZES,
+    SECTION,
+    InfoType,
+    Section,
+    SectionKind,
+)
 from traceferry.symbolication.interface import Function, Inline
 from traceferry.symbolication.ranges import holder, merged
 
 # ---------------------------------------------------------------- layout
 
-MAX_UUID_V1 = 20
 MAX_V1 = 1 << 32  # bytes: offsets have 32 bits
-
-INFO_END = 0
-INFO_LINES = 1
-INFO_INLINE = 2
 
 LINE_END = 0
 LINE_SET_FILE = 1
@@ -39,8 +45,6 @@ MAX_SIZE = 1 << 32
 MAX_ADDRESS = 1 << 64
 LINE_MASK = (1 << 32) - 1
 MAX_INLINED = 128  # calls inlined into each other
-
-ADDRESS_SIZES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Out(Protocol):
@@ -74,12 +78,12 @@ def write(
     fitting = [f for f in given if f.name and base <= f.start < MAX_ADDRESS and 0 <= f.size < MAX_SIZE]
     kept = distinct(fitting)
     order = ">" if big else "<"
-    tables = Tables(order + ("I" if version == 1 else "Q"))
+    tables = Tables(order + ADDRESS_SIZES[OFFSET_SIZES[version]])
     infos = Infos(order, tables)
     for function in kept:
         infos.add(function)
     offsets = [function.start - base for function in kept]
-    file = (file_v1 if version == 1 else file_v2)(order, base, uuid, offsets, infos)
+    file = file_of(version, order, base, uuid, offsets, infos)
     out.write(file)
     return Written(len(kept), len(given) - len(fitting), len(file))
 
@@ -170,11 +174,11 @@ class Infos:
         self.data += struct.pack(self.order + "I", function.size) + self.tables.packed_string(function.name)
         rows = rows_of(function, self.tables)
         if rows:
-            self._add_data(INFO_LINES, line_table(function.start, rows))
+            self._add_data(InfoType.LINE_TABLE, line_table(function.start, rows))
         tree = self._inline_tree(function)
         if tree:
-            self._add_data(INFO_INLINE, tree)
-        self._add_data(INFO_END, b"")
+            self._add_data(InfoType.INLINE_TREE, tree)
+        self._add_data(InfoType.END, b"")
 
     def _add_data(self, kind: int, data: bytes) -> None:
         self.data += struct.pack(self.order + "II", kind, len(data)) + data
@@ -285,54 +289,44 @@ def sleb(value: int) -> bytes:
 # ---------------------------------------------------------------- files
 
 
-def file_v1(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
-    """Returns header, address offsets, info offsets (in the file), files, strings, infos."""
-    if len(uuid) > MAX_UUID_V1:
+def file_of(version: int, order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
+    """Returns the header, in version 2 the list of sections, and the sections, of which version 1 has the same tables.
+    offsets: of the functions, from `base`. Info offsets count from the file in version 1, else from the first info."""
+    if version == 1 and len(uuid) > MAX_UUID_V1:
         raise UsageError(f"a build id of {len(uuid)} bytes does not fit into GSYM version 1, which holds at most 20")
-    size = address_size(offsets)
-    strings = bytes(infos.tables.strings)
-    head = bytearray(struct.calcsize(order + HEADER_V1))
-    head += packed(order, ADDRESS_SIZES[size], offsets)
-    head += bytes(-len(head) % 4)
-    files = infos.tables.packed_files()
-    strings_at = len(head) + 4 * len(offsets) + len(files)
-    infos_at = strings_at + len(strings)
-    infos_at += -infos_at % 4
-    if infos_at + len(infos.data) >= MAX_V1:
-        raise UsageError("the symbols need 4 GiB or more, more than GSYM version 1 can address")
-    head += packed(order, "I", [infos_at + offset for offset in infos.offsets]) + files + strings
-    head += bytes(-len(head) % 4)
-    struct.pack_into(
-        order + HEADER_V1, head, 0,
-        MAGIC, 1, size, len(uuid), base, len(offsets), strings_at, len(strings), uuid,
-    )  # fmt: skip
-    return bytes(head + infos.data)
-
-
-def file_v2(order: str, base: int, uuid: bytes, offsets: Sequence[int], infos: Infos) -> bytes:
-    """Returns header, list of sections, sections. Info offsets count from the first info."""
-    size = address_size(offsets)
+    size = next(size for size in ADDRESS_SIZES if not offsets or offsets[-1] < 1 << 8 * size)
+    offset_size = OFFSET_SIZES[version]
+    addresses = packed(order, ADDRESS_SIZES[size], offsets)
     sections = [
-        *([(SectionKind.UUID, 1, uuid)] if uuid else []),
-        (SectionKind.ADDRESS_OFFSETS, size, packed(order, ADDRESS_SIZES[size], offsets)),
-        (SectionKind.INFO_OFFSETS, 8, packed(order, "Q", infos.offsets)),
-        (SectionKind.FILE_TABLE, 8, infos.tables.packed_files()),
+        *([(SectionKind.UUID, 1, uuid)] if uuid and version == 2 else []),
+        (SectionKind.ADDRESS_OFFSETS, size, addresses),
+        (SectionKind.INFO_OFFSETS, offset_size, bytes(offset_size * len(offsets))),
+        (SectionKind.FILE_TABLE, offset_size, infos.tables.packed_files()),
         (SectionKind.STRING_TABLE, 1, bytes(infos.tables.strings)),
-        (SectionKind.FUNCTION_INFOS, 8, bytes(infos.data)),
+        (SectionKind.FUNCTION_INFOS, offset_size, bytes(infos.data)),
     ]
-    head = bytearray(struct.pack(order + HEADER_V2, MAGIC, 2, size, 0, base, len(offsets)))
-    at = len(head) + struct.calcsize(order + SECTION) * (len(sections) + 1)
-    body = bytearray()
+    n_head = struct.calcsize(order + HEADER)
+    n_head += struct.calcsize(order + (HEADER_REST if version == 1 else SECTION * (len(sections) + 1)))
+    file = bytearray(n_head)
+    places = {}
     for kind, alignment, data in sections:
-        body += bytes(-(at + len(body)) % alignment)
-        head += struct.pack(order + SECTION, kind, at + len(body), len(data))
-        body += data
-    return bytes(head + struct.pack(order + SECTION, SectionKind.END_OF_SECTIONS, 0, 0) + body)
-
-
-def address_size(offsets: Sequence[int]) -> int:
-    """Returns the smallest that holds the last offset."""
-    return next(size for size in ADDRESS_SIZES if not offsets or offsets[-1] < 1 << 8 * size)
+        file += bytes(-len(file) % alignment)
+        places[kind] = Section(kind, len(file), len(data))
+        file += data
+    if version == 1 and len(file) >= MAX_V1:
+        raise UsageError("the symbols need 4 GiB or more, more than GSYM version 1 can address")
+    head = struct.pack(order + HEADER, MAGIC, version, size, len(uuid) if version == 1 else 0, base, len(offsets))
+    if version == 1:
+        _, *strings = places[SectionKind.STRING_TABLE]
+        head += struct.pack(order + HEADER_REST, *strings, uuid)
+    else:
+        head += b"".join(struct.pack(order + SECTION, *place) for place in places.values())
+    file[: len(head)] = head
+    first_info = places[SectionKind.FUNCTION_INFOS].offset if version == 1 else 0
+    info_offsets = packed(order, infos.tables.offset[1:], [first_info + offset for offset in infos.offsets])
+    at = places[SectionKind.INFO_OFFSETS].offset
+    file[at : at + len(info_offsets)] = info_offsets
+    return bytes(file)
 
 
 def packed(order: str, kind: str, numbers: Sequence[int]) -> bytes:
