@@ -7,7 +7,10 @@ committed files to it.
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,13 @@ HEAD = '''"""Fields of Perfetto's messages, each as its number << 3 | wire type,
 Made by tests/perfetto_fields.py: edit nothing here.
 """
 '''
-OF_PYTHON, OF_KERNELS = re.compile(r"\bpb\.(\w+)\.(\w+)"), re.compile(r"\bpb\.(\w+)")
-IN_ROW = 4
+IMPORTS = """
+from traceferry.exporters.perfetto._packets import Message
+
+# fmt: off
+"""
+OF_KERNELS = re.compile(r"\bpb\.([^_\W]+)_(\w+)")
+IN_ROW, WIDTH = 4, 120
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 # protos/third_party/android/art/heap_graph.proto, which extends TracePacket: the package does not have it.
 HEAP_GRAPH = {
@@ -73,31 +81,75 @@ def wire_type(field: Any) -> int:
 def texts() -> dict[str, str]:
     """Returns what both files have to be."""
     every = declared()
-    used: dict[str, set[str]] = {}
-    for message, field in mentioned("*.py", OF_PYTHON):
-        used.setdefault(message, set()).add(field)
-    classes = "".join(class_of(name, every[name], fields) for name, fields in sorted(used.items()))
-    constants = "".join(
-        f"    {name} = {value_of(every, name)}\n" for name in sorted(set(mentioned("*.pyx", OF_KERNELS)))
-    )
-    return {"fields.py": f"{HEAD}\n\n# fmt: off\n{classes}", "fields.pxd": f"{HEAD}\ncdef enum:\n{constants}"}
+    messages, enums = mentioned(every)
+    python = [assigned(f"{name} = Message", every[name], fields) for name, fields in sorted(messages.items())]
+    python += [class_of(name, every[name], values) for name, values in sorted(enums.items())]
+    kernels: dict[str, set[str]] = {}
+    for path in FOLDER.glob("*.pyx"):
+        for name, field in OF_KERNELS.findall(path.read_text(encoding="utf-8")):
+            kernels.setdefault(name, set()).add(field)
+    constants = [
+        wrapped(", ".join(f"{name}_{field}={every[name][field]}" for field in ordered(every[name], fields)), "    ")
+        for name, fields in sorted(kernels.items())
+    ]
+    # A line of an enum ends without a comma.
+    enum = "".join(constants).replace("=", " = ").replace(",\n", "\n")
+    return {
+        "fields.py": f"{HEAD}{IMPORTS}{''.join(python)}",
+        "fields.pxd": f"{HEAD}\ncdef enum:\n{enum}",
+    }
 
 
-def mentioned(files: str, pattern: re.Pattern[str]) -> list[Any]:
-    return [found for path in FOLDER.glob(files) for found in pattern.findall(path.read_text(encoding="utf-8"))]
+def mentioned(every: dict[str, dict[str, int]]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Returns the fields of messages, pb.Message(field=...), and the values of enums, pb.Enum.VALUE, that are used. Of
+    a message with fields by names that are not written there, pb.Message(**fields), all whose names are written
+    anywhere."""
+    nodes = [node for path in FOLDER.glob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    names = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+    names |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    messages: dict[str, set[str]] = {}
+    enums: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and declared_name(node.value) and node.attr.isupper():
+            enums.setdefault(declared_name(node.value), set()).add(node.attr)
+        if not isinstance(node, ast.Call):
+            continue
+        # Also pb.Message.write_rows(..., field=...) and (..., pb.Message, "field", ...).
+        message = declared_name(node.func) or declared_name(getattr(node.func, "value", None))
+        for keyword in node.keywords if message else ():
+            found = {keyword.arg} if keyword.arg else names & every[message].keys()
+            messages.setdefault(message, set()).update(name for name in found if name)
+        for argument, following in pairwise(node.args):
+            if declared_name(argument) and isinstance(following, ast.Constant):
+                messages.setdefault(declared_name(argument), set()).add(following.value)
+    return messages, enums
 
 
-def class_of(name: str, values: dict[str, int], fields: set[str]) -> str:
-    ordered = sorted(fields, key=values.__getitem__)
-    rows = [ordered[at : at + IN_ROW] for at in range(0, len(ordered), IN_ROW)]
-    shown = (f"    {', '.join(row)} = {', '.join(str(values[field]) for field in row)}\n" for row in rows)
+def declared_name(node: Any) -> str:
+    """Returns the name of pb.Name, "" for everything else."""
+    is_declared = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pb"
+    return node.attr if is_declared else ""
+
+
+def ordered(values: dict[str, int], names: set[str]) -> list[str]:
+    return sorted(names, key=values.__getitem__)
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    lines = textwrap.wrap(text, WIDTH - 10, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
+
+
+def assigned(name: str, values: dict[str, int], fields: set[str]) -> str:
+    arguments = ", ".join(f"{field}={values[field]}" for field in ordered(values, fields))
+    line = f"{name}({arguments})"
+    return f"{line}\n" if len(line) <= WIDTH else f"{name}(\n{wrapped(arguments, '    ')})\n"
+
+
+def class_of(name: str, values: dict[str, int], names: set[str]) -> str:
+    rows = [ordered(values, names)[at : at + IN_ROW] for at in range(0, len(names), IN_ROW)]
+    shown = (f"    {', '.join(row)} = {', '.join(str(values[value]) for value in row)}\n" for row in rows)
     return "".join([f"class {name}:\n", *shown])
-
-
-def value_of(every: dict[str, dict[str, int]], name: str) -> int:
-    """Returns that of a constant of the kernels: Message_field."""
-    message, _, field = name.partition("_")
-    return every[message][field]
 
 
 if __name__ == "__main__":

@@ -16,17 +16,20 @@ import perfetto_fields
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
-from traceferry.exporters.perfetto import _packets as proto
+from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._calls import SliceWriter
-from traceferry.exporters.perfetto._heap import write_heap_objects, write_heap_samples
+from traceferry.exporters.perfetto._heap import write_heap_objects
 from traceferry.exporters.perfetto._packets import (
+    ABSENT,
+    Message,
     OutputBuffer,
     mark,
+    varint,
     write_counter,
     write_samples,
     write_task_states,
 )
-from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks, write_frames
+from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks
 from traceferry.model import LEAVE, PREEMPTED, RUNNING, Array
 
 SEQUENCE, CLOCK, START = 300, 64, 1_000_000
@@ -69,7 +72,7 @@ def test_fields_are_those_of_the_protos() -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**64 - 1) | LENGTHS, max_size=80))
 def test_varints(values: list[int]) -> None:
-    parsed = protos.StackSample.FromString(proto.message(14 << 3 | 2, *map(proto.varint, values)))
+    parsed = protos.StackSample.FromString(pb.StackSample(follower_weights=b"".join(map(varint, values))))
     assert list(parsed.follower_weights) == [value % 2**64 for value in values]
 
 
@@ -79,15 +82,7 @@ def test_varints(values: list[int]) -> None:
     INT64,
 )
 def test_fields(text: str, texts: list[str], value: int) -> None:
-    event = protos.TrackEvent.FromString(
-        b"".join(
-            [
-                proto.text(23 << 3 | 2, text),
-                *(proto.text(22 << 3 | 2, one) for one in texts),
-                proto.fixed64(47 << 3 | 1, value),
-            ]
-        )
-    )
+    event = protos.TrackEvent.FromString(pb.TrackEvent(name=text, categories=texts, flow_ids=value, type=None))
     assert (event.name, list(event.categories), list(event.flow_ids)) == (text, texts, [value])
 
 
@@ -147,6 +142,30 @@ def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
     assert {e.tid for _, e in events} <= {5}
 
 
+@given(st.lists(st.tuples(INT32, *[st.none() | INT32] * 5), min_size=1, max_size=20))
+def test_rows(rows: list[tuple[int | None, ...]]) -> None:
+    names = ("iid", "function_name_id", "mapping_id", "rel_pc", "line_number", "source_path_iid")
+    columns = [i64(*(ABSENT if value is None else value for value in column)) for column in zip(*rows, strict=True)]
+    pieces: list[bytes] = []
+    out = OutputBuffer(lambda piece: pieces.append(bytes(piece)))
+    pb.Frame.write_rows(out, pb.InternedData, "frames", **dict(zip(names, columns, strict=True)))
+    frames = protos.InternedData.FromString(b"".join(pieces)).frames
+    assert list(frames) == [
+        protos.Frame(**{name: value for name, value in zip(names, row, strict=True) if value is not None})
+        for row in rows
+    ]
+
+
+def test_rows_that_are_refused() -> None:
+    out = OutputBuffer(lambda _: None)
+    with pytest.raises(ValueError, match="shape"):
+        pb.Frame.write_rows(out, pb.InternedData, "frames", iid=OF_ONE, kind=OF_TWO)
+    with pytest.raises(KeyError):
+        pb.Frame.write_rows(out, pb.InternedData, "frames", nothing=OF_ONE)
+    with pytest.raises(KeyError):
+        Message(a=8)(b=1)
+
+
 # ---------------------------------------------------------------- calls
 
 MAX_DEPTH, N_FRAMES = 3, 4
@@ -157,7 +176,7 @@ def slice_writer(out: OutputBuffer) -> SliceWriter:
     note = protos.DebugAnnotation(name_iid=99, bool_value=True)
     text = protos.TrackEvent(debug_annotations=[note]).SerializeToString()
     notes = [text if flags & 4 else b"" for flags in range(256)]
-    writer = SliceWriter(out, proto.integer(10 << 3, SEQUENCE), notes, MAX_DEPTH, START)
+    writer = SliceWriter(out, pb.TracePacket(trusted_packet_sequence_id=SEQUENCE), notes, MAX_DEPTH, START)
     events = [protos.TrackEvent(type=1, name_iid=1 + f, categories=["n" * 9 * f]) for f in range(N_FRAMES)]
     writer.set_events([event.SerializeToString() for event in [*events, protos.TrackEvent(type=2)]])
     return writer
@@ -279,38 +298,7 @@ def test_many_physical_frames() -> None:
     assert [stacks.chain(frame) for frame in range(n)] == [(frame,) for frame in range(n)]
 
 
-@given(st.lists(st.tuples(INT32, *[st.integers(-1, 2**31 - 1)] * 5, st.integers(-1, 2**63 - 1))))
-def test_frames(rows: list[tuple[int, ...]]) -> None:
-    iid, *numbers, address = list(zip(*rows, strict=True)) or [()] * 7
-    pieces = pieces_of(write_frames, i32(*iid), *(i32(*column) for column in numbers), i64(*address))
-    frames = [frame for piece in pieces for frame in protos.InternedData.FromString(piece).frames]
-    for frame, (iid_, name, path, line, kind, mapping, at) in zip(frames, rows, strict=True):
-        wanted = protos.Frame(iid=iid_)
-        if name >= 0:
-            wanted.function_name_id = name + 1
-        if mapping > 0:
-            wanted.mapping_id, wanted.rel_pc = mapping, at % 2**64
-        if path >= 0:
-            wanted.source_path_iid = path + 1
-        if path >= 0 and line > 0:
-            wanted.line_number = line
-        if kind > 0:
-            wanted.MergeFromString(proto.integer(7 << 3, kind))
-        assert frame == wanted
-
-
 # ---------------------------------------------------------------- heaps
-
-
-@given(st.lists(st.tuples(INT32.filter(bool), INT64, INT64, INT64, INT64), min_size=1, max_size=20))
-def test_heap_samples(rows: list[tuple[int, ...]]) -> None:
-    iids, totals = i32(*(row[0] for row in rows)), np.array([row[1:] for row in rows], np.int64)
-    stacks = np.arange(len(rows), dtype=np.int32)[::-1].copy()
-    (piece,) = pieces_of(write_heap_samples, stacks, iids, totals)
-    samples = protos.ProfilePacket.ProcessHeapSamples.FromString(piece).samples
-    assert [
-        (s.callstack_id, s.self_allocated, s.self_freed, s.alloc_count, s.free_count) for s in samples
-    ] == rows[::-1]  # fmt: skip
 
 
 def heap_graph() -> Any:
@@ -383,11 +371,6 @@ ONE, TWO, OF_ONE, OF_TWO = i32(0), i32(0, 0), i64(START), i64(START, START)
         (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, np.zeros(1, np.uint8), ONE)),
         (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, 3, np.uint8), ONE)),
         (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, RUNNING, np.uint8), i32(-1))),
-        (write_frames, (ONE, ONE, ONE, ONE, ONE, TWO, OF_ONE)),
-        (write_heap_samples, (ONE, ONE, np.ones((1, 4), np.int64))),
-        (write_heap_samples, (i32(1), i32(1), np.ones((1, 4), np.int64))),
-        (write_heap_samples, (i32(-1), i32(1), np.ones((1, 4), np.int64))),
-        (write_heap_samples, (ONE, i32(1), np.ones((1, 3), np.int64))),
         (write_heap_objects, (ONE, OF_ONE, i64(0), ONE)),
         (write_heap_objects, (i32(-1), OF_ONE, i64(0, 0), ONE)),
         (write_heap_objects, (ONE, i64(-1), i64(0, 0), ONE)),

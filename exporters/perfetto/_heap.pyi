@@ -3,9 +3,6 @@ from numpy.typing import NDArray
 
 from traceferry.exporters.perfetto._packets import OutputBuffer
 
-def write_heap_samples(
-    out: OutputBuffer, stacks: NDArray[np.int32], callstack_iid: NDArray[np.int32], totals: NDArray[np.int64]
-) -> None: ...
 def write_heap_objects(
     out: OutputBuffer,
     type_id: NDArray[np.int32],

@@ -1,48 +1,13 @@
-"""Heap profiles and heap graphs."""
+"""Objects of heap graphs."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, size_of, put_varint
 from traceferry.exporters.perfetto cimport fields as pb
-from traceferry.heap._allocations cimport ALLOCATED, FREED, N_ALLOCATED, N_FREED, N_TOTALS
 
 cdef enum:
-    # More than a heap sample takes.
-    LONGEST_SAMPLE = 65
     # Around an object: a tag and a length.
     AROUND = 16
-
-
-def write_heap_samples(
-    OutputBuffer out not None, const int32_t[::1] stacks, const int32_t[::1] callstack_iid,
-    const int64_t[:, ::1] totals
-):
-    """Writes the samples of these stacks of a heap profile.
-
-    callstack_iid: for each stack of the trace; totals: likewise, as `tally` of traceferry.heap makes them.
-    """
-    cdef Py_ssize_t n_stacks = callstack_iid.shape[0]
-    if totals.shape[0] != n_stacks or totals.shape[1] != N_TOTALS:
-        raise ValueError("write_heap_samples: an array has the wrong length")
-    cdef uint8_t* o
-    cdef Py_ssize_t i, s, p
-    with nogil:
-        for i in range(stacks.shape[0]):
-            s = stacks[i]
-            if s < 0 or s >= n_stacks or callstack_iid[s] < 1:
-                with gil:
-                    raise ValueError("write_heap_samples: a stack without a callstack")
-            out.reserve(LONGEST_SAMPLE)
-            o = out.data + out.n
-            o[0] = pb.ProfilePacketProcessHeapSamples_samples
-            p = put_integer(o, 2, pb.ProfilePacketHeapSample_callstack_id, callstack_iid[s])
-            p = put_integer(o, p, pb.ProfilePacketHeapSample_self_allocated, totals[s, ALLOCATED])
-            p = put_integer(o, p, pb.ProfilePacketHeapSample_self_freed, totals[s, FREED])
-            p = put_integer(o, p, pb.ProfilePacketHeapSample_alloc_count, totals[s, N_ALLOCATED])
-            p = put_integer(o, p, pb.ProfilePacketHeapSample_free_count, totals[s, N_FREED])
-            o[1] = p - 2
-            out.n += p
-    out.flush()
 
 
 def write_heap_objects(

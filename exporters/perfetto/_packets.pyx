@@ -5,11 +5,12 @@ Importing the generated classes would take a good part of the time in which a sm
 every packet back with the protobuf library. A tag is a field's number << 3 | wire type: see fields.py.
 """
 
+import numpy as np
+
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsUnsignedLongLongMask
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
 
 from traceferry.exporters.perfetto._packets cimport put_integer, put_varint
 from traceferry.exporters.perfetto cimport fields as pb
@@ -18,9 +19,17 @@ cdef enum:
     PIECE = 1 << 18
     # More than the longest packet here: their lengths are written in one byte.
     LONGEST = 128
+    # The wire type of a tag.
+    FIXED64 = 1
+    # Around a message of `write_rows`, and an integer field of it, at most.
+    AROUND = 10
+    LONGEST_FIELD = 11
     # The states of a row of `scheduling`: see traceferry.model.schema.
     RUNNING = 1
     PREEMPTED = 2
+
+cdef int64_t ABSENT_VALUE = -(1 << 63)
+ABSENT = np.int64(ABSENT_VALUE)
 
 
 def varint(value):
@@ -29,36 +38,87 @@ def varint(value):
     return PyBytes_FromStringAndSize(<char*>o, put_varint(o, 0, PyLong_AsUnsignedLongLongMask(value)))
 
 
-def integer(int tag, value):
-    """Returns a field of an integer, bool or enum type."""
+cdef class Message:
+    """A kind of messages. tags: of its fields, by their names."""
+
+    cdef dict tags
+
+    def __init__(self, **tags):
+        self.tags = tags
+
+    def __call__(self, **values):
+        """Returns fields, serialised in this order. None is no field, a list or tuple is a field for each element."""
+        parts = []
+        for name, value in values.items():
+            tag = self.tags[name]
+            if isinstance(value, (list, tuple)):
+                for one in value:
+                    add_field(parts, tag, one)
+            elif value is not None:
+                add_field(parts, tag, value)
+        return b"".join(parts)
+
+    def write_rows(self, OutputBuffer out not None, Message around not None, str name not None, **columns):
+        """Writes a message of less than 128 bytes for each row, as the field `name` of the message around. columns: the
+        values of integer fields, ABSENT where there is none."""
+        cdef uint8_t tag = around.tags[name]
+        cdef const int64_t[:, ::1] values = np.stack(list(columns.values()), axis=1, dtype=np.int64)
+        cdef const int32_t[::1] tags = np.array([self.tags[name] for name in columns], np.int32)
+        cdef Py_ssize_t n_columns = tags.shape[0]
+        cdef uint8_t* o
+        cdef Py_ssize_t i, column, p
+        with nogil:
+            for i in range(values.shape[0]):
+                out.reserve(AROUND + LONGEST_FIELD * n_columns)
+                o = out.data + out.n
+                o[0] = tag
+                p = 2
+                for column in range(n_columns):
+                    if values[i, column] != ABSENT_VALUE:
+                        p = put_integer(o, p, tags[column], values[i, column])
+                o[1] = p - 2
+                out.n += p
+        out.flush()
+
+
+cdef int add_field(list parts, int tag, value) except -1:
+    """Adds a field to parts. value: bytes of a message or bytes field, a text, else an integer."""
+    if isinstance(value, str):
+        # Lone surrogates cannot be written; nothing else is lost.
+        value = (<str>value).encode("utf-8", "replace")
+    if isinstance(value, (bytes, memoryview)):
+        parts.append(integer(tag, len(value)))
+        parts.append(value)
+    else:
+        parts.append(integer(tag, value))
+    return 0
+
+
+cdef bytes integer(int tag, value):
+    """Returns a field of an integer, bool or enum type, or of fixed64; or the tag and the length of another one."""
     cdef uint8_t[20] o
-    return PyBytes_FromStringAndSize(<char*>o, put_integer(o, 0, tag, PyLong_AsUnsignedLongLongMask(value)))
+    cdef uint64_t number = PyLong_AsUnsignedLongLongMask(value)
+    cdef Py_ssize_t p = put_varint(o, 0, tag)
+    p = put_fixed64(o, p, number) if tag & 7 == FIXED64 else put_varint(o, p, number)
+    return PyBytes_FromStringAndSize(<char*>o, p)
 
 
-def fixed64(int tag, value):
-    return varint(tag) + PyLong_AsUnsignedLongLongMask(value).to_bytes(8, "little")
-
-
-def text(int tag, str value not None):
-    # Lone surrogates cannot be written; nothing else is lost.
-    return message(tag, value.encode("utf-8", "replace"))
-
-
-def message(int tag, *parts):
-    """Returns a field of a message or bytes type, or of packed integers, of what is serialised in it."""
-    data = b"".join(parts)
-    return integer(tag, len(data)) + data
+cdef inline Py_ssize_t put_fixed64(uint8_t* o, Py_ssize_t p, uint64_t v) noexcept nogil:
+    cdef int i
+    for i in range(8):
+        o[p + i] = v >> 8 * i & 0xFF
+    return p + 8
 
 
 cdef class OutputBuffer:
     """Bytes on their way to `write`, which takes them in large pieces; each holds until it returns."""
 
-    def __init__(self, write):
+    def __init__(self, write, Py_ssize_t size=PIECE):
         self.flush()
         self.sink = write
-        self.text = bytearray(PIECE)
+        self.text = bytearray(size)
         self.data = self.text
-        self.size = PIECE
+        self.size = size
 
     def flush(self):
         """Writes what waits."""
@@ -97,7 +157,6 @@ def write_counter(
         raise ValueError("write_counter: columns of different lengths")
     cdef uint8_t* o
     cdef Py_ssize_t i, p, event
-    cdef double value
     with nogil:
         for i in range(ts.shape[0]):
             out.reserve(LONGEST)
@@ -109,20 +168,12 @@ def write_counter(
             p = event = put_varint(o, p, pb.TracePacket_track_event) + 1
             p = put_integer(o, p, pb.TrackEvent_type, pb.TrackEventType_TYPE_COUNTER)
             p = put_integer(o, p, pb.TrackEvent_track_uuid, track)
-            p = put_double(o, put_varint(o, p, pb.TrackEvent_double_counter_value), values[i])
+            p = put_varint(o, p, pb.TrackEvent_double_counter_value)
+            p = put_fixed64(o, p, (<const uint64_t*>&values[i])[0])
             o[event - 1] = p - event
             o[1] = p - 2
             out.n += p
     out.flush()
-
-
-cdef inline Py_ssize_t put_double(uint8_t* o, Py_ssize_t p, double value) noexcept nogil:
-    cdef uint64_t bits
-    cdef int i
-    memcpy(&bits, &value, 8)
-    for i in range(8):
-        o[p + i] = bits >> 8 * i & 0xFF
-    return p + 8
 
 
 def write_samples(

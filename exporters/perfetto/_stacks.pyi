@@ -20,14 +20,3 @@ class CallstackWriter:
     def iids(self) -> NDArray[np.int32]: ...
     def new_frames(self) -> NDArray[np.int32]: ...
     def write(self, out: OutputBuffer, stacks: NDArray[np.int32]) -> None: ...
-
-def write_frames(
-    out: OutputBuffer,
-    iid: NDArray[np.int32],
-    name: NDArray[np.int32],
-    path: NDArray[np.int32],
-    line: NDArray[np.int32],
-    kind: NDArray[np.int32],
-    mapping: NDArray[np.int32],
-    address: NDArray[np.int64],
-) -> None: ...

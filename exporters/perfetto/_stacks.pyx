@@ -1,4 +1,4 @@
-"""Physical frames, interned callstacks and frames."""
+"""Physical frames and interned callstacks."""
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from traceferry.exporters.perfetto cimport fields as pb
 from traceferry.native.interning cimport intern_pair
 
 cdef enum:
-    # More than a frame takes.
-    LONGEST_FRAME = 64
     # More than the tags, the number and the length of a callstack take.
     AROUND = 24
 
@@ -228,43 +226,3 @@ cdef class CallstackWriter:
             put_integer(o, end, pb.Callstack_frame_ids, iid)
             node = stacks.stacks[node, CALLER]
             left -= 1
-
-
-def write_frames(
-    OutputBuffer out not None, const int32_t[::1] iid, const int32_t[::1] name, const int32_t[::1] path,
-    const int32_t[::1] line, const int32_t[::1] kind, const int32_t[::1] mapping, const int64_t[::1] address
-):
-    """Writes interned frames that nothing is inlined into, as one piece.
-
-    name, path: indices of strings, whose interned ids are one more; negative is none. line, kind, mapping (an interned
-    id): 0 is none; address: in the mapping.
-    """
-    cdef Py_ssize_t n = iid.shape[0]
-    if (
-        name.shape[0] != n or path.shape[0] != n or line.shape[0] != n or kind.shape[0] != n
-        or mapping.shape[0] != n or address.shape[0] != n
-    ):
-        raise ValueError("write_frames: columns of different lengths")
-    cdef uint8_t* o
-    cdef Py_ssize_t i, p
-    # One piece.
-    out.reserve(LONGEST_FRAME * n)
-    with nogil:
-        for i in range(n):
-            o = out.data + out.n
-            o[0] = pb.InternedData_frames
-            p = put_integer(o, 2, pb.Frame_iid, iid[i])
-            if name[i] >= 0:
-                p = put_integer(o, p, pb.Frame_function_name_id, <int64_t>name[i] + 1)
-            if mapping[i] > 0:
-                p = put_integer(o, p, pb.Frame_mapping_id, mapping[i])
-                p = put_integer(o, p, pb.Frame_rel_pc, address[i])
-            if path[i] >= 0:
-                p = put_integer(o, p, pb.Frame_source_path_iid, <int64_t>path[i] + 1)
-                if line[i] > 0:
-                    p = put_integer(o, p, pb.Frame_line_number, line[i])
-            if kind[i] > 0:
-                p = put_integer(o, p, pb.Frame_kind, kind[i])
-            o[1] = p - 2
-            out.n += p
-    out.flush()

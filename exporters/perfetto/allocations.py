@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._heap import write_heap_samples
-from traceferry.exporters.perfetto._packets import OutputBuffer, integer, message, text
+from traceferry.exporters.perfetto._packets import OutputBuffer
 from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.heap._allocations import tally
 from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
-from traceferry.native.arrays import grown, longer
+from traceferry.native.arrays import grown
 
 ALLOCATED = Sampling("allocations", "bytes", 0)
 HEAP = "allocations"  # without a colon, which the viewer takes for more than a name
@@ -59,22 +58,19 @@ class Allocations:
         totals[:, FREED_COUNT] = np.minimum(totals[:, FREED_COUNT], totals[:, COUNT])
         stacks = np.flatnonzero(totals[:, COUNT]).astype(np.int32)
         stream.callstacks.intern(stacks)
-        iids = stream.callstacks.iids
-        totals = longer(totals, len(iids))[: len(iids)]
-        head = (
-            integer(pb.ProfilePacketProcessHeapSamples.pid, process.pid),
-            text(pb.ProfilePacketProcessHeapSamples.heap_name, HEAP),
-            integer(pb.ProfilePacketProcessHeapSamples.timestamp, self._trace.end_ts),
-            integer(pb.ProfilePacketProcessHeapSamples.start_timestamp, self._trace.start_ts),
-            integer(pb.ProfilePacketProcessHeapSamples.sampling_interval_bytes, 1),
-            integer(pb.ProfilePacketProcessHeapSamples.orig_sampling_interval_bytes, 1),
-        )
+        head = pb.ProfilePacketProcessHeapSamples(
+            pid=process.pid, heap_name=HEAP, timestamp=self._trace.end_ts, start_timestamp=self._trace.start_ts,
+            sampling_interval_bytes=1, orig_sampling_interval_bytes=1,
+        )  # fmt: skip
         pieces: list[bytes] = []
-        write_heap_samples(OutputBuffer(lambda piece: pieces.append(bytes(piece))), stacks, iids, totals)
+        of_stacks = totals[stacks]
+        pb.ProfilePacketHeapSample.write_rows(
+            OutputBuffer(lambda piece: pieces.append(bytes(piece))), pb.ProfilePacketProcessHeapSamples, "samples",
+            callstack_id=stream.callstacks.iids[stacks], self_allocated=of_stacks[:, BYTES],
+            self_freed=of_stacks[:, FREED_BYTES], alloc_count=of_stacks[:, COUNT], free_count=of_stacks[:, FREED_COUNT],
+        )  # fmt: skip
         for nth, piece in enumerate(pieces, start=1):
-            dump = message(pb.ProfilePacket.process_dumps, *head, piece)
-            continued = integer(pb.ProfilePacket.continued, int(nth < len(pieces)))
-            profile = message(pb.TracePacket.profile_packet, dump, continued, integer(pb.ProfilePacket.index, index))
-            self._packets.write_at(self._trace.end_ts, profile, sequence=stream.sequence)
+            profile = pb.ProfilePacket(process_dumps=head + piece, continued=int(nth < len(pieces)), index=index)
+            self._packets.write_at(self._trace.end_ts, stream.sequence, profile_packet=profile)
             index += 1
         return index

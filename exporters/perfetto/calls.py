@@ -14,8 +14,8 @@ import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._calls import SliceWriter
-from traceferry.exporters.perfetto._packets import integer, mark, message, text
-from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets, interned_text
+from traceferry.exporters.perfetto._packets import mark
+from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets, interned
 from traceferry.model import (
     ENTRY_LOST,
     LEAVE,
@@ -54,16 +54,14 @@ class Calls:
         arguments = data.arguments
         argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
         sequence = self._packets.sequence()
-        lead = integer(pb.TracePacket.trusted_packet_sequence_id, sequence)
+        lead = pb.TracePacket(trusted_packet_sequence_id=sequence)
         writer = SliceWriter(self._packets, lead, self._notes, MAX_DEPTH, self._packets.start_ts)
         first_row, n_frames = 0, -1
         for calls in data.calls.pieces():
             entries = names.new(calls["frame"])
             if first_row == 0:
                 entries = [*_annotation_names(ANNOTATION_IIDS | argument_names), *entries]
-                defaults = message(
-                    pb.TracePacketDefaults.track_event_defaults, integer(pb.TrackEvent.track_uuid, track)
-                )
+                defaults = pb.TracePacketDefaults(track_event_defaults=pb.TrackEvent(track_uuid=track))
                 self._packets.begin(sequence, INCREMENTAL, defaults, entries)
             else:
                 self._packets.intern(sequence, entries)
@@ -102,7 +100,7 @@ class _Names:
             if category >= 0 and category not in self._known_categories:
                 self._known_categories.add(category)
                 name = trace.strings[int(trace.categories["name"][category])]
-                entries.append(interned_text(pb.InternedData.event_categories, category + 1, name))
+                entries.append(interned("event_categories", category + 1, name))
         return entries
 
     def _frames(self, used: Array) -> list[bytes]:
@@ -112,17 +110,13 @@ class _Names:
         for frame in used.tolist():
             func = int(frames["func"][frame])
             name = trace.func_name(func)
-            entries.append(interned_text(pb.InternedData.event_names, frame + 1, name))
+            entries.append(interned("event_names", frame + 1, name))
             source = int(funcs["source"][func])
             if source >= 0:
                 file = trace.strings[int(trace.sources["path"][source])]
-                location = (
-                    integer(pb.SourceLocation.iid, frame + 1),
-                    text(pb.SourceLocation.file_name, file),
-                    text(pb.SourceLocation.function_name, name),
-                    integer(pb.SourceLocation.line_number, int(frames["line"][frame])),
-                )
-                entries.append(message(pb.InternedData.source_locations, *location))
+                line = int(frames["line"][frame])
+                location = pb.SourceLocation(iid=frame + 1, file_name=file, function_name=name, line_number=line)
+                entries.append(pb.InternedData(source_locations=location))
         return entries
 
 
@@ -138,28 +132,25 @@ class _Events:
         n = len(self._begins)
         if n < len(self._trace.frames):
             self._begins += self._begins_of(self._trace.frames.take(slice(n, None)), n + 1)
-        return [*self._begins, integer(pb.TrackEvent.type, pb.TrackEventType.TYPE_SLICE_END)]
+        return [*self._begins, pb.TrackEvent(type=pb.TrackEventType.TYPE_SLICE_END)]
 
     def _begins_of(self, frames: Table, first_iid: int) -> Iterator[bytes]:
         funcs = self._trace.funcs
         columns = (frames["category"], funcs["source"][frames["func"]], funcs["number"][frames["func"]])
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for iid, (category, source, number) in enumerate(rows, start=first_iid):
-            fields = integer(pb.TrackEvent.type, pb.TrackEventType.TYPE_SLICE_BEGIN)
-            fields += integer(pb.TrackEvent.name_iid, iid)
-            if category >= 0:
-                fields += integer(pb.TrackEvent.category_iids, category + 1)
-            if source >= 0:
-                fields += integer(pb.TrackEvent.source_location_iid, iid)
-            if number >= 0:
-                name = integer(pb.DebugAnnotation.name_iid, ANNOTATION_IIDS[FUNCTION_ID])
-                value = integer(pb.DebugAnnotation.uint_value, number)
-                fields += message(pb.TrackEvent.debug_annotations, name, value)
-            yield fields
+            annotation = pb.DebugAnnotation(name_iid=ANNOTATION_IIDS[FUNCTION_ID], uint_value=number)
+            yield pb.TrackEvent(
+                type=pb.TrackEventType.TYPE_SLICE_BEGIN,
+                name_iid=iid,
+                category_iids=category + 1 if category >= 0 else None,
+                source_location_iid=iid if source >= 0 else None,
+                debug_annotations=annotation if number >= 0 else None,
+            )
 
 
 def _annotation_names(iids: dict[str, int]) -> list[bytes]:
-    return [interned_text(pb.InternedData.debug_annotation_names, iid, name) for name, iid in iids.items()]
+    return [interned("debug_annotation_names", iid, name) for name, iid in iids.items()]
 
 
 def _notes_of(flags: int) -> bytes:
@@ -168,10 +159,7 @@ def _notes_of(flags: int) -> bytes:
     for flag, name in NOTES.items():
         of_leave = flag in (UNWOUND, OPEN_AT_END)
         if flags & flag and of_leave == bool(flags & LEAVE):
-            yes = integer(pb.DebugAnnotation.name_iid, ANNOTATION_IIDS[name]) + integer(
-                pb.DebugAnnotation.bool_value, 1
-            )
-            fields += message(pb.TrackEvent.debug_annotations, yes)
+            fields += pb.TrackEvent(debug_annotations=pb.DebugAnnotation(name_iid=ANNOTATION_IIDS[name], bool_value=1))
     return fields
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import integer, message, text, varint
+from traceferry.exporters.perfetto._packets import varint
 from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import PhysicalFrames
-from traceferry.exporters.perfetto.samples import counter_fields, task_context
+from traceferry.exporters.perfetto.samples import counter, task_context
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Trace
@@ -48,12 +48,9 @@ def _threads(trace: Trace, tree: DiffTree, packets: Packets, tracks: dict[int, i
         key = process.pid, measured.thread
         if key not in tids:
             tids[key] = first + len(tids)
-            identity = (
-                integer(pb.ThreadDescriptor.pid, process.pid),
-                integer(pb.ThreadDescriptor.tid, tids[key]),
-                text(pb.ThreadDescriptor.thread_name, measured.thread or "thread"),
-            )
-            packets.write_track(message(pb.TrackDescriptor.thread, *identity), parent=tracks[process.pid])
+            name = measured.thread or "thread"
+            identity = pb.ThreadDescriptor(pid=process.pid, tid=tids[key], thread_name=name)
+            packets.write_track(tracks[process.pid], thread=identity)
     return tids
 
 
@@ -64,17 +61,11 @@ def _write_kind(
     """Writes the samples of one measure, of all threads, on one sequence: the viewer draws them together."""
     sequence = packets.sequence()
     scale, unit = _scale(comparison, kind)
-    counters = [
-        message(
-            pb.InternedData.stack_sample_counter_descriptors,
-            integer(pb.StackSampleCounterDescriptor.iid, nth),
-            counter_fields(name, unit),
-        )
-        for nth, name in enumerate(FOLLOWERS, 1)
-    ]
-    primary = message(pb.StackSampleDefaults.primary_descriptor, counter_fields("new", unit))
-    event = text(pb.StackSampleDefaults.source, f"comparison_{'_'.join(kind[0].split())}")
-    packets.begin(sequence, RELATIVE, message(pb.TracePacketDefaults.stack_sample_defaults, event, primary), counters)
+    counters = [counter(name, unit, nth) for nth, name in enumerate(FOLLOWERS, 1)]
+    event = f"comparison_{'_'.join(kind[0].split())}"
+    defaults = pb.StackSampleDefaults(source=event, primary_descriptor=counter("new", unit))
+    entries = [pb.InternedData(stack_sample_counter_descriptors=counters)]
+    packets.begin(sequence, RELATIVE, pb.TracePacketDefaults(stack_sample_defaults=defaults), entries)
     callstacks = Callstacks(trace, packets, frames, sequence)
     for nth, measured in enumerate((m for m in tree.measured if (m.name, m.unit) == kind), 1):
         process = process_of(trace, measured)
@@ -104,12 +95,8 @@ def _write_samples(
     iids = callstacks.iids.tolist()
     for nth, stack in enumerate(stacks.tolist()):
         followers = b"".join(varint(int(column[nth])) for column in columns)
-        sample = (
-            integer(pb.StackSample.task_context_iid, task),
-            integer(pb.StackSample.callstack_iid, iids[stack]),
-            integer(pb.StackSample.primary_weight, int(new[nth])),
-            message(pb.StackSample.follower_descriptor_iids, ids),
-            message(pb.StackSample.follower_weights, followers),
-        )
-        time = integer(pb.TracePacket.timestamp, nth * step)
-        packets.write(message(pb.TracePacket.stack_sample, *sample), time, sequence=sequence)
+        sample = pb.StackSample(
+            task_context_iid=task, callstack_iid=iids[stack], primary_weight=int(new[nth]),
+            follower_descriptor_iids=ids, follower_weights=followers,
+        )  # fmt: skip
+        packets.write(sequence, stack_sample=sample, timestamp=nth * step)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import fixed64, integer, message, text
 from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import (
@@ -26,12 +24,9 @@ from traceferry.model import (
     distinct,
 )
 
+T = TypeVar("T", int, str)
 # The viewer shows the name of an argument and a number.
 UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}
-SHOWN: dict[FieldFormat, Callable[[Any], bytes]] = {
-    "text": partial(text, pb.DebugAnnotation.string_value),
-    "hex": partial(integer, pb.DebugAnnotation.pointer_value),
-}
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
@@ -48,36 +43,36 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
         if np.any(table["dur"]):
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
-            track = packets.write_track(parent=thread_track, name=marker_type.name)
+            track = packets.write_track(thread_track, marker_type.name)
             packets.write_events(sequence, table["ts"], pb.TrackEventType.TYPE_INSTANT, track, events)
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
     """Yields the fields of each row. trace_processor draws an arrow from each event to the next with the same flow id;
     to one that has its number for itself, none."""
-    category = text(pb.TrackEvent.categories, marker_type.category)
-    names = _texts(pb.TrackEvent.name, table, marker_type.named_by, marker_type.name)
+    category = pb.TrackEvent(categories=marker_type.category)
+    names = _texts(lambda name: pb.TrackEvent(name=name), table, marker_type.named_by, marker_type.name)
     # The viewer chooses the colour by it; without it, by the name.
     otherwise = "" if marker_type.named_by else marker_type.category
-    colors = _texts(pb.TrackEvent.correlation_id_str, table, marker_type.colored_by, otherwise)
+    colors = _texts(
+        lambda color: pb.TrackEvent(correlation_id_str=color), table, marker_type.colored_by, otherwise
+    )  # fmt: skip
     columns = [_annotations(field, table[field.key]) for field in marker_type.fields]
-    stacks = _optional(lambda iid: integer(pb.TrackEvent.callstack_iid, iid), callstacks)
-    flows = _optional(lambda flow: fixed64(pb.TrackEvent.flow_ids, flow), np.maximum(table["flow"], 0).tolist())
+    stacks = _optional(lambda iid: pb.TrackEvent(callstack_iid=iid), callstacks)
+    flows = _optional(lambda flow: pb.TrackEvent(flow_ids=flow), np.maximum(table["flow"], 0).tolist())
     return map(b"".join, zip(names, repeat(category, len(table)), colors, *columns, stacks, flows, strict=True))
 
 
-def _optional(write: Callable[[int], bytes], values: list[int]) -> Iterator[bytes]:
-    """Yields what is written for each value, which is nothing for 0."""
+def _optional(write: Callable[[T], bytes], values: list[T]) -> Iterator[bytes]:
+    """Yields what is written for each value, which is nothing for 0 and for an empty text."""
     written = {value: write(value) if value else b"" for value in dict.fromkeys(values)}
     return map(written.__getitem__, values)
 
 
-def _texts(field: int, table: Table, key: str, otherwise: str) -> Iterator[bytes]:
-    """Yields each row's text in the column `key`, or the other text; nothing where both are empty."""
-    values = table[key].tolist() if key else [""] * len(table)
-    texts = {value: value or otherwise for value in dict.fromkeys(values)}
-    written = {value: text(field, shown) if shown else b"" for value, shown in texts.items()}
-    return map(written.__getitem__, values)
+def _texts(write: Callable[[str], bytes], table: Table, key: str, otherwise: str) -> Iterator[bytes]:
+    """Yields what is written for each row's text in the column `key`, or the other text; nothing where both are
+    empty."""
+    return _optional(write, [value or otherwise for value in table[key].tolist()] if key else [otherwise] * len(table))
 
 
 def _write_intervals(
@@ -91,7 +86,7 @@ def _write_intervals(
     tracks: list[int] = []
     for row, begin, end, lane in zip(order.tolist(), begins, ends, _lanes(begins, ends), strict=True):
         if lane == len(tracks):
-            tracks.append(packets.write_track(parent=thread_track, name=marker_type.name))
+            tracks.append(packets.write_track(thread_track, marker_type.name))
         packets.write_event(sequence, begin, pb.TrackEventType.TYPE_SLICE_BEGIN, tracks[lane], events[row])
         packets.write_event(sequence, end, pb.TrackEventType.TYPE_SLICE_END, tracks[lane])
 
@@ -131,9 +126,16 @@ def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int,
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     """Yields what is written for each row, nothing where the value is unknown. Values come again and again, so each is
     written once."""
-    name = text(pb.DebugAnnotation.name, field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns")))
-    show = SHOWN[field.format] if field.format in SHOWN else partial(integer, pb.DebugAnnotation.int_value)
-    written = {v: message(pb.TrackEvent.debug_annotations, name, show(v)) for v in dict.fromkeys(values.tolist())}
+    name = field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns"))
+
+    def annotation(value: Any) -> bytes:
+        if field.format == "text":
+            return pb.DebugAnnotation(name=name, string_value=value)
+        if field.format == "hex":
+            return pb.DebugAnnotation(name=name, pointer_value=value)
+        return pb.DebugAnnotation(name=name, int_value=value)
+
+    written = {v: pb.TrackEvent(debug_annotations=annotation(v)) for v in dict.fromkeys(values.tolist())}
     if field.optional:
         written |= {0: b"", "": b""}
     return map(written.__getitem__, values.tolist())

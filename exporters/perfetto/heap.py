@@ -16,7 +16,7 @@ import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._heap import write_heap_objects
-from traceferry.exporters.perfetto._packets import OutputBuffer, integer, message, text, varint
+from traceferry.exporters.perfetto._packets import OutputBuffer, varint
 from traceferry.exporters.perfetto.packets import Packets, in_pieces
 from traceferry.heap._dominators import reach
 from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, TraceBuilder, distinct
@@ -56,28 +56,27 @@ def write_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot
     trace.report.note("root_unknown", len(unknown), where=where)
     sequence, index = packets.sequence(), count()
 
-    def write_part(*fields: bytes | memoryview, continued: bool = True) -> None:
-        head = integer(pb.HeapGraph.pid, process.pid) + (integer(pb.HeapGraph.continued, 1) if continued else b"")
-        part = message(pb.TracePacket.heap_graph, head, integer(pb.HeapGraph.index, next(index)), *fields)
-        packets.write_at(snapshot.start_ts, part, sequence=sequence)
+    def write_part(fields: bytes | memoryview, continued: int | None = 1) -> None:
+        head = pb.HeapGraph(pid=process.pid, continued=continued, index=next(index))
+        packets.write_at(snapshot.start_ts, sequence, heap_graph=b"".join((head, fields)))
 
     classes, type_of_object = _numbered(graph.objects["class_name"])
     # The types are in a part, also where there are none.
     for types in list(in_pieces(_types(trace, classes))) or [[]]:
-        write_part(*types)
+        write_part(b"".join(types))
     type_ids = type_of_object + np.int32(1)
     write_heap_objects(OutputBuffer(write_part), type_ids, graph.objects["size"], graph.offsets, graph.references)
     for roots in in_pieces(list(_roots(trace, graph, unknown))):
-        write_part(*roots)
-    write_part(continued=False)
+        write_part(b"".join(roots))
+    write_part(b"", continued=None)
 
 
 def _types(trace: Trace, classes: Array) -> list[bytes]:
     names = [trace.strings[name] if name >= 0 else NO_CLASS for name in classes.tolist()]
     # Only of arrays trace_processor takes references without a field's name.
-    kind = integer(pb.HeapGraphType.kind, pb.HeapGraphTypeKind.KIND_ARRAY)
+    kind = pb.HeapGraphTypeKind.KIND_ARRAY
     return [
-        message(pb.HeapGraph.types, integer(pb.HeapGraphType.id, iid), text(pb.HeapGraphType.class_name, name), kind)
+        pb.HeapGraph(types=pb.HeapGraphType(id=iid, class_name=name, kind=kind))
         for iid, name in enumerate(names, start=1)
     ]
 
@@ -93,8 +92,8 @@ def _roots(trace: Trace, graph: HeapGraph, unknown: Array) -> Iterator[bytes]:
 def _roots_of(root_type: int, objects: Array) -> Iterator[bytes]:
     ids = [varint(row + 1) for row in objects.tolist()]
     for at in range(0, len(ids), ROOT_PIECE):
-        objects_of_type = message(pb.HeapGraphRoot.object_ids, *ids[at : at + ROOT_PIECE])
-        yield message(pb.HeapGraph.roots, objects_of_type, integer(pb.HeapGraphRoot.root_type, root_type))
+        piece = b"".join(ids[at : at + ROOT_PIECE])
+        yield pb.HeapGraph(roots=pb.HeapGraphRoot(object_ids=piece, root_type=root_type))
 
 
 def _without_root(graph: HeapGraph) -> Array:

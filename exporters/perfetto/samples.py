@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import integer, message, text, write_samples
+from traceferry.exporters.perfetto._packets import write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
@@ -36,19 +36,17 @@ CPU_TIME = 1  # the interned id of a counter
 NO_THREAD = -1
 
 
-def counter_fields(name: str, unit: str) -> bytes:
-    """Returns the fields of a StackSample.CounterDescriptor. The viewer shows the name without the unit."""
-    named = text(pb.StackSampleCounterDescriptor.name, f"{name}, {unit}")
-    if unit in UNITS:
-        return named + integer(pb.StackSampleCounterDescriptor.unit, UNITS[unit])
-    return named + text(pb.StackSampleCounterDescriptor.unit_str, unit)
+def counter(name: str, unit: str, iid: int | None = None) -> bytes:
+    """Returns a StackSample.CounterDescriptor. The viewer shows the name without the unit."""
+    return pb.StackSampleCounterDescriptor(
+        iid=iid, name=f"{name}, {unit}", unit=UNITS.get(unit), unit_str=None if unit in UNITS else unit
+    )
 
 
 def task_context(iid: int, pid: int, tid: int) -> bytes:
     """Returns the interned data of a thread, or of a process where tid is NO_THREAD."""
-    fields = integer(pb.StackSampleTaskContext.iid, iid) + integer(pb.StackSampleTaskContext.pid, pid)
-    fields += integer(pb.StackSampleTaskContext.tid, tid) if tid != NO_THREAD else b""
-    return message(pb.InternedData.stack_sample_task_contexts, fields)
+    context = pb.StackSampleTaskContext(iid=iid, pid=pid, tid=tid if tid != NO_THREAD else None)
+    return pb.InternedData(stack_sample_task_contexts=context)
 
 
 class Samples:
@@ -112,17 +110,10 @@ class Stream:
         self._n_executions = 0
         self._has_processors = sampling.unit != BYTES
         event = sampling.event or UNNAMED.event
-        counter = counter_fields(event.replace("_", " "), sampling.unit)
-        source = text(pb.StackSampleDefaults.source, event) + message(
-            pb.StackSampleDefaults.primary_descriptor, counter
-        )
-        cpu_time = integer(pb.StackSampleCounterDescriptor.iid, CPU_TIME) + counter_fields("CPU time", "ns")
-        packets.begin(
-            self.sequence,
-            RELATIVE,
-            message(pb.TracePacketDefaults.stack_sample_defaults, source),
-            [message(pb.InternedData.stack_sample_counter_descriptors, cpu_time)],
-        )
+        primary = counter(event.replace("_", " "), sampling.unit)
+        defaults = pb.StackSampleDefaults(source=event, primary_descriptor=primary)
+        cpu_time = pb.InternedData(stack_sample_counter_descriptors=counter("CPU time", "ns", CPU_TIME))
+        packets.begin(self.sequence, RELATIVE, pb.TracePacketDefaults(stack_sample_defaults=defaults), [cpu_time])
 
     def write(self, process: Process, thread: Thread, samples: Table) -> None:
         self.callstacks.intern(samples["stack"])
@@ -158,10 +149,10 @@ class Stream:
                 continue
             self._n_executions += 1
             self._execution_iids[number] = self._n_executions
-            fields = [integer(pb.StackSampleExecutionContext.iid, self._n_executions)]
-            fields += [integer(pb.StackSampleExecutionContext.cpu, processor - 1)] if processor else []
-            fields += [integer(pb.StackSampleExecutionContext.mode, mode)] if mode else []
-            entries.append(message(pb.InternedData.stack_sample_execution_contexts, *fields))
+            context = pb.StackSampleExecutionContext(
+                iid=self._n_executions, cpu=processor - 1 if processor else None, mode=mode or None
+            )
+            entries.append(pb.InternedData(stack_sample_execution_contexts=context))
         executions: Array = self._execution_iids[which]
         return executions
 

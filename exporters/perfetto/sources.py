@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import integer, message
 from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets
 from traceferry.model import Process, Trace
 
@@ -26,30 +25,18 @@ def write_sources(trace: Trace, packets: Packets) -> None:
     tid = process.threads[0].tid if process.threads else process.pid
     trace.report.note("sources_hidden", len(with_text), where="perfetto")
     sequence = packets.sequence()
-    nowhere = integer(pb.InternedV8IsolateCodeRange.base_address, NOWHERE)
-    nowhere += integer(pb.InternedV8IsolateCodeRange.size, NOWHERE)
-    isolate = (
-        integer(pb.InternedV8Isolate.iid, ISOLATE),
-        integer(pb.InternedV8Isolate.pid, process.pid),
-        integer(pb.InternedV8Isolate.isolate_id, 0),
-        message(pb.InternedV8Isolate.code_range, nowhere),
-    )
-    packets.begin(sequence, INCREMENTAL, b"", [message(pb.InternedData.v8_isolate, *isolate)])
+    nowhere = pb.InternedV8IsolateCodeRange(base_address=NOWHERE, size=NOWHERE)
+    isolate = pb.InternedV8Isolate(iid=ISOLATE, pid=process.pid, isolate_id=0, code_range=nowhere)
+    packets.begin(sequence, INCREMENTAL, b"", [pb.InternedData(v8_isolate=isolate)])
     for iid, source in enumerate(with_text, start=1):
         path = trace.strings[int(trace.sources["path"][source])]
         source_text = trace.texts[int(trace.sources["text"][source])]
-        packets.write(message(pb.TracePacket.interned_data, *_script(iid, path, source_text)), sequence=sequence)
-        code = (
-            integer(pb.V8JsCode.v8_isolate_iid, ISOLATE),
-            integer(pb.V8JsCode.tid, tid),
-            integer(pb.V8JsCode.v8_js_function_iid, iid),
-            integer(pb.V8JsCode.tier, pb.V8JsCodeTier.TIER_IGNITION),
-            integer(pb.V8JsCode.instruction_start, NOWHERE << 4),
-            integer(pb.V8JsCode.instruction_size_bytes, 1),
-        )
-        packets.write(
-            integer(pb.TracePacket.timestamp, 0), message(pb.TracePacket.v8_js_code, *code), sequence=sequence
-        )
+        packets.write(sequence, interned_data=_script(iid, path, source_text))
+        code = pb.V8JsCode(
+            v8_isolate_iid=ISOLATE, tid=tid, v8_js_function_iid=iid, tier=pb.V8JsCodeTier.TIER_IGNITION,
+            instruction_start=NOWHERE << 4, instruction_size_bytes=1,
+        )  # fmt: skip
+        packets.write(sequence, timestamp=0, v8_js_code=code)
 
 
 def _process_of_code(trace: Trace) -> Process:
@@ -57,34 +44,24 @@ def _process_of_code(trace: Trace) -> Process:
     return next((process for process in trace.processes if process.pid in pids), trace.processes[0])
 
 
-def _script(iid: int, path: str, source_text: str) -> list[bytes]:
-    """Returns the script, and a function of its path in it."""
-    script = (
-        integer(pb.InternedV8JsScript.iid, iid),
-        integer(pb.InternedV8JsScript.script_id, iid),
-        integer(pb.InternedV8JsScript.type, pb.InternedV8JsScriptType.TYPE_NORMAL),
-        message(pb.InternedV8JsScript.name, _v8_string(path, pb.V8String.latin1, pb.V8String.utf16_le)),
-        message(pb.InternedV8JsScript.source, _v8_string(source_text, pb.V8String.latin1, pb.V8String.utf16_le)),
-    )
-    function = (
-        integer(pb.InternedV8JsFunction.iid, iid),
-        integer(pb.InternedV8JsFunction.v8_js_function_name_iid, iid),
-        integer(pb.InternedV8JsFunction.v8_js_script_iid, iid),
-        integer(pb.InternedV8JsFunction.kind, pb.InternedV8JsFunctionKind.KIND_NORMAL_FUNCTION),
-        integer(pb.InternedV8JsFunction.line, 1),
-        integer(pb.InternedV8JsFunction.column, 1),
-    )
-    name = _v8_string(path, pb.InternedV8String.latin1, pb.InternedV8String.utf16_le)
-    return [
-        message(pb.InternedData.v8_js_function_name, integer(pb.InternedV8String.iid, iid), name),
-        message(pb.InternedData.v8_js_script, *script),
-        message(pb.InternedData.v8_js_function, *function),
-    ]
+def _script(iid: int, path: str, source_text: str) -> bytes:
+    """Returns the script, and a function of its path in it, as interned data."""
+    name = pb.V8String(**_encoded(path))
+    script = pb.InternedV8JsScript(
+        iid=iid, script_id=iid, type=pb.InternedV8JsScriptType.TYPE_NORMAL, name=name,
+        source=pb.V8String(**_encoded(source_text)),
+    )  # fmt: skip
+    function = pb.InternedV8JsFunction(
+        iid=iid, v8_js_function_name_iid=iid, v8_js_script_iid=iid,
+        kind=pb.InternedV8JsFunctionKind.KIND_NORMAL_FUNCTION, line=1, column=1,
+    )  # fmt: skip
+    function_name = pb.InternedV8String(iid=iid, **_encoded(path))
+    return pb.InternedData(v8_js_function_name=function_name, v8_js_script=script, v8_js_function=function)
 
 
-def _v8_string(value: str, latin1: int, utf16_le: int) -> bytes:
-    """Returns the text as one of the two fields."""
+def _encoded(value: str) -> dict[str, bytes]:
+    """Returns the one of a string's two fields that can have it."""
     try:
-        return message(latin1, value.encode("latin-1"))
+        return {"latin1": value.encode("latin-1")}
     except UnicodeEncodeError:
-        return message(utf16_le, value.encode("utf-16-le", "replace"))
+        return {"utf16_le": value.encode("utf-16-le", "replace")}

@@ -7,9 +7,9 @@ from itertools import starmap
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import OutputBuffer, integer, mark, message, text
-from traceferry.exporters.perfetto._stacks import CallstackWriter, write_frames
-from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned_text
+from traceferry.exporters.perfetto._packets import ABSENT, OutputBuffer, mark
+from traceferry.exporters.perfetto._stacks import CallstackWriter
+from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned
 from traceferry.exporters.perfetto.physical_frames import Module, PhysicalFrames
 from traceferry.model import Array, Trace, distinct
 
@@ -19,6 +19,7 @@ MAX_DEPTH, INNERMOST = 512, 127
 OUTERMOST = MAX_DEPTH - INNERMOST - 1
 CUT = "[frames left out]"
 FRAMES = 1 << 14  # in a packet
+LONGEST_FRAME = 90
 
 
 class Callstacks:
@@ -32,7 +33,7 @@ class Callstacks:
         self._writer = CallstackWriter(frames.stacks, MAX_DEPTH, INNERMOST)
         self._n_cut = 0
         self._mapping_iids: dict[Module, int] = {}
-        self._sent: dict[int, set[int]] = {pb.InternedData.function_names: set(), pb.InternedData.source_paths: set()}
+        self._sent: dict[str, set[int]] = {"function_names": set(), "source_paths": set()}
 
     @property
     def iids(self) -> Array:
@@ -60,16 +61,16 @@ class Callstacks:
         self._write_interned(callstacks)
 
     def _write_interned(self, data: memoryview) -> None:
-        self._packets.write(message(pb.TracePacket.interned_data, data), sequence=self._sequence)
+        self._packets.write(self._sequence, interned_data=data)
 
     def _note_cut(self, n: int) -> None:
         writer = self._writer
         if n and not writer.cut_iid:
             writer.n_frames = writer.cut_iid = writer.n_frames + 1
             entries: list[bytes] = []
-            name = self._string(pb.InternedData.function_names, self._trace.strings.intern(CUT), entries)
-            frame = integer(pb.Frame.iid, writer.cut_iid) + integer(pb.Frame.function_name_id, name)
-            self._packets.intern(self._sequence, [*entries, message(pb.InternedData.frames, frame)])
+            name = self._string("function_names", self._trace.strings.intern(CUT), entries)
+            frame = pb.Frame(iid=writer.cut_iid, function_name_id=name)
+            self._packets.intern(self._sequence, [*entries, pb.InternedData(frames=frame)])
         self._n_cut += n
         where, detail = f"{self._sequence}", f"deeper than {MAX_DEPTH}"
         self._trace.report.note("callstack_cut", self._n_cut, where=where, detail=detail)
@@ -82,17 +83,23 @@ class Callstacks:
         mapping_of_lib = np.zeros(len(self._trace.libs) + 1, np.int32)
         for used in distinct(lib[lib >= 0]).tolist():
             mapping_of_lib[used] = self._mapping(self._frames.lib_module(used), entries)
-        for field, strings in ((pb.InternedData.function_names, names), (pb.InternedData.source_paths, paths)):
+        for field, strings in (("function_names", names), ("source_paths", paths)):
             self._strings(field, _distinct(strings[strings >= 0], len(self._trace.strings)).tolist(), entries)
         self._packets.intern(self._sequence, entries)
-        out = OutputBuffer(self._write_interned)
+        out = OutputBuffer(self._write_interned, LONGEST_FRAME * min(len(frames), FRAMES))
         mappings = mapping_of_lib[lib]
         for at in range(0, len(frames), FRAMES):
             part = slice(at, at + FRAMES)
-            rows = frames[part]
-            write_frames(
-                out, iids[part], names[part], paths[part], columns.line[rows], columns.kind[rows], mappings[part],
-                columns.rel_pc[rows],
+            rows, name, path, mapping = frames[part], names[part], paths[part], mappings[part]
+            line, kind = columns.line[rows], columns.kind[rows]
+            pb.Frame.write_rows(
+                out, pb.InternedData, "frames", iid=iids[part],
+                function_name_id=np.where(name >= 0, name + 1, ABSENT),
+                mapping_id=np.where(mapping > 0, mapping, ABSENT),
+                rel_pc=np.where(mapping > 0, columns.rel_pc[rows], ABSENT),
+                source_path_iid=np.where(path >= 0, path + 1, ABSENT),
+                line_number=np.where((path >= 0) & (line > 0), line, ABSENT),
+                kind=np.where(kind > 0, kind, ABSENT),
             )  # fmt: skip
 
     def _write_located(self, frames: list[int], iids: list[int]) -> None:
@@ -100,49 +107,43 @@ class Callstacks:
         for frame, iid in zip(frames, iids, strict=True):
             module, rel_pc, kind, lines = self._frames.location(frame)
             name, path, line = lines[0]
-            fields = [integer(pb.Frame.iid, iid)]
-            if name >= 0:
-                name_iid = self._string(pb.InternedData.function_names, name, entries)
-                fields.append(integer(pb.Frame.function_name_id, name_iid))
-            if module is not None:
-                fields += integer(pb.Frame.mapping_id, self._mapping(module, entries)), integer(pb.Frame.rel_pc, rel_pc)
-            if len(lines) == 1 and path >= 0:
-                path_iid = self._string(pb.InternedData.source_paths, path, entries)
-                fields.append(integer(pb.Frame.source_path_iid, path_iid))
-                if line:
-                    fields.append(integer(pb.Frame.line_number, line))
-            if kind:
-                fields.append(integer(pb.Frame.kind, kind))
-            entries.append(message(pb.InternedData.frames, *fields))
+            has_path = len(lines) == 1 and path >= 0
+            frame_fields = pb.Frame(
+                iid=iid,
+                function_name_id=self._string("function_names", name, entries) if name >= 0 else None,
+                mapping_id=self._mapping(module, entries) if module is not None else None,
+                rel_pc=rel_pc if module is not None else None,
+                source_path_iid=self._string("source_paths", path, entries) if has_path else None,
+                line_number=line if has_path and line else None,
+                kind=kind or None,
+            )
+            entries.append(pb.InternedData(frames=frame_fields))
         self._packets.intern(self._sequence, entries)
 
-    def _string(self, field: int, index: int, entries: list[bytes]) -> int:
+    def _string(self, field: str, index: int, entries: list[bytes]) -> int:
         """Interns a string; returns its number, which is its index + 1."""
         self._strings(field, [index], entries)
         return index + 1
 
-    def _strings(self, field: int, indices: list[int], entries: list[bytes]) -> None:
+    def _strings(self, field: str, indices: list[int], entries: list[bytes]) -> None:
         """Interns those that are not yet."""
         new = [index for index in indices if index not in self._sent[field]]
         self._sent[field].update(new)
-        entries += [interned_text(field, index + 1, self._trace.strings[index]) for index in new]
+        entries += [interned(field, index + 1, self._trace.strings[index]) for index in new]
 
     def _mapping(self, module: Module, entries: list[bytes]) -> int:
         """Interns a mapping; returns its number."""
         iid = self._mapping_iids.get(module)
         if iid is None:
             iid = self._mapping_iids[module] = len(self._mapping_iids) + 1
-            entries.append(interned_text(pb.InternedData.mapping_paths, iid, module.path))
-            fields = [
-                integer(pb.Mapping.iid, iid),
-                integer(pb.Mapping.start, module.start),
-                integer(pb.Mapping.end, module.end),
-            ]
+            entries.append(interned("mapping_paths", iid, module.path))
             if module.build_id:
-                build_id = integer(pb.InternedString.iid, iid) + message(pb.InternedString.str, module.build_id)
-                entries.append(message(pb.InternedData.build_ids, build_id))
-                fields.append(integer(pb.Mapping.build_id, iid))
-            entries.append(message(pb.InternedData.mappings, *fields, integer(pb.Mapping.path_string_ids, iid)))
+                entries.append(interned("build_ids", iid, module.build_id))
+            build_id = iid if module.build_id else None
+            mapping = pb.Mapping(
+                iid=iid, start=module.start, end=module.end, build_id=build_id, path_string_ids=iid
+            )  # fmt: skip
+            entries.append(pb.InternedData(mappings=mapping))
         return iid
 
 
@@ -158,23 +159,16 @@ def write_symbols(trace: Trace, packets: Packets, frames: PhysicalFrames, ts: in
     has callstacks: ts is behind it."""
 
     def line(name: int, path: int, number: int) -> bytes:
-        fields = text(pb.Line.function_name, trace.strings[name])
-        if path >= 0:
-            fields += text(pb.Line.source_file_name, trace.strings[path]) + integer(pb.Line.line_number, number)
-        return message(pb.AddressSymbols.lines, fields)
+        if path < 0:
+            return pb.Line(function_name=trace.strings[name])
+        return pb.Line(function_name=trace.strings[name], source_file_name=trace.strings[path], line_number=number)
 
     sequence = packets.sequence()
     for module, addresses in frames.symbols.items():
-        head = text(pb.ModuleSymbols.path, module.name)
-        if module.build_id:
-            head += message(pb.ModuleSymbols.build_id, module.build_id)
+        head = pb.ModuleSymbols(path=module.name, build_id=module.build_id or None)
         parts = [
-            message(
-                pb.ModuleSymbols.address_symbols,
-                integer(pb.AddressSymbols.address, rel_pc),
-                *starmap(line, lines[::-1]),
-            )
+            pb.ModuleSymbols(address_symbols=pb.AddressSymbols(address=rel_pc, lines=[*starmap(line, lines[::-1])]))
             for rel_pc, lines in addresses.items()
         ]
         for piece in in_pieces(parts):
-            packets.write_at(ts, message(pb.TracePacket.module_symbols, head, *piece), sequence=sequence)
+            packets.write_at(ts, sequence, module_symbols=b"".join((head, *piece)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import integer, message, text, write_counter
+from traceferry.exporters.perfetto._packets import write_counter
 from traceferry.exporters.perfetto.allocations import Allocations
 from traceferry.exporters.perfetto.calls import Calls
 from traceferry.exporters.perfetto.events import write_events, write_states
@@ -28,9 +28,9 @@ from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData
 # (unit, unit_name, how many of the recorded unit it is). The viewer writes a prefix to seconds and bytes: "700 us", "64
 # KB", but "700e3 ns"; and to a number without unit none, but "65 count".
 COUNTER_UNITS = {
-    "ns": (text(pb.CounterDescriptor.unit_name, "s"), 1e9),
+    "ns": (pb.CounterDescriptor(unit_name="s"), 1e9),
     "count": (b"", 1.0),
-    "bytes": (integer(pb.CounterDescriptor.unit, pb.CounterDescriptorUnit.UNIT_SIZE_BYTES), 1.0),
+    "bytes": (pb.CounterDescriptor(unit=pb.CounterDescriptorUnit.UNIT_SIZE_BYTES), 1.0),
 }
 CARRIED = {"calls", "arguments", "samples", "allocations", "states", "scheduling"}
 
@@ -77,7 +77,7 @@ class _Writer:
         values = {self._clock: start, BOOT: start, MONOTONIC_COARSE: start}
         if unix is not None:
             values[REALTIME] = unix
-        self._packets.write_clocks(values, integer(pb.ClockSnapshot.primary_trace_clock, self._clock))
+        self._packets.write_clocks(values, self._clock)
 
     def attributes(self) -> None:
         inputs = ", ".join(i.path for i in self._trace.inputs)
@@ -115,27 +115,26 @@ class _Writer:
         for counter in shown_counters(self._trace, process):
             section, _, rest = counter.name.partition(": ")
             if rest and section not in groups:
-                groups[section] = self._packets.write_track(parent=track, name=section)
+                groups[section] = self._packets.write_track(track, section)
             counter_track = self._counter(counter, groups[section] if rest else track)
             groups.setdefault(counter.name, counter_track)
 
     def _counter(self, counter: Counter, parent: int) -> int:
-        unit, divisor = COUNTER_UNITS.get(counter.unit, (text(pb.CounterDescriptor.unit_name, counter.unit), 1.0))
-        track = self._packets.write_track(message(pb.TrackDescriptor.counter, unit), parent=parent, name=counter.name)
+        unit, divisor = COUNTER_UNITS.get(counter.unit, (pb.CounterDescriptor(unit_name=counter.unit), 1.0))
+        track = self._packets.write_track(parent, counter.name, counter=unit)
         ts, values = counter.values["ts"], counter.values["value"] / divisor
         write_counter(self._packets, self._packets.sequence(), self._clock, track, ts, values)
         return track
 
     def thread(self, process: Process, thread: Thread, index: int) -> int:
-        identity = [integer(pb.ThreadDescriptor.pid, process.pid), integer(pb.ThreadDescriptor.tid, thread.tid)]
         # The viewer shows the number beside the name.
-        if thread.name != f"thread {thread.tid}":
-            identity.append(text(pb.ThreadDescriptor.thread_name, thread.name))
-        fields = [message(pb.TrackDescriptor.thread, *identity), integer(pb.TrackDescriptor.sibling_order_rank, index)]
+        name = thread.name if thread.name != f"thread {thread.tid}" else None
         recorded = self._recorded_tids[index]
-        if recorded != thread.tid:
-            fields.append(text(pb.TrackDescriptor.description, f"recorded thread number {recorded:#x}"))
-        return self._packets.write_track(*fields, parent=self._process_tracks[process.pid])
+        description = f"recorded thread number {recorded:#x}" if recorded != thread.tid else None
+        identity = pb.ThreadDescriptor(pid=process.pid, tid=thread.tid, thread_name=name)
+        return self._packets.write_track(
+            self._process_tracks[process.pid], thread=identity, sibling_order_rank=index, description=description
+        )
 
     def threads(self, progress: Callable[[int], None]) -> None:
         for index, (process, thread) in enumerate(self._numbered.threads):
@@ -161,10 +160,8 @@ class _Writer:
         write_states(self._trace, thread, data.states, track, self._packets)
         if has_states and not _is_listed(data):
             # The viewer fails at a state of a thread that it does not list.
-            name = text(pb.TrackEvent.name, "first record")
-            self._packets.write_event(
-                self._packets.sequence(), thread.start_ts, pb.TrackEventType.TYPE_INSTANT, track, name
-            )
+            name, sequence = pb.TrackEvent(name="first record"), self._packets.sequence()
+            self._packets.write_event(sequence, thread.start_ts, pb.TrackEventType.TYPE_INSTANT, track, name)
         progress(thread.n_records - thread.n_records // 2)
 
 
