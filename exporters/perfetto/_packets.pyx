@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_AsUnsignedLongLongMask
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 from traceferry.exporters.perfetto._packets cimport put_integer, put_varint
 from traceferry.exporters.perfetto cimport fields as pb
@@ -19,6 +20,8 @@ cdef enum:
     PIECE = 1 << 18
     # More than the longest packet here: their lengths are written in one byte.
     LONGEST = 128
+    # Messages that are shorter are written at once.
+    SHORT = 512
     # The wire type of a tag.
     FIXED64 = 1
     # Around a message of `write_rows`, and an integer field of it, at most.
@@ -43,20 +46,25 @@ cdef class Message:
 
     cdef dict tags
 
-    def __init__(self, **tags):
+    def __cinit__(self, **tags):
         self.tags = tags
 
     def __call__(self, **values):
-        """Returns fields, serialised in this order. None is no field, a list or tuple is a field for each element."""
-        parts = []
+        """Returns fields, serialised in this order: of integers, texts, and bytes of messages. None is no field, a list
+        or tuple is a field for each element."""
+        cdef uint8_t[SHORT] o
+        cdef Py_ssize_t p = 0
+        cdef list parts = []
+        cdef int tag
         for name, value in values.items():
             tag = self.tags[name]
             if isinstance(value, (list, tuple)):
                 for one in value:
-                    add_field(parts, tag, one)
+                    p = put_field(o, p, parts, tag, one)
             elif value is not None:
-                add_field(parts, tag, value)
-        return b"".join(parts)
+                p = put_field(o, p, parts, tag, value)
+        written = PyBytes_FromStringAndSize(<char*>o, p)
+        return b"".join([*parts, written]) if parts else written
 
     def write_rows(self, OutputBuffer out not None, Message around not None, str name not None, **columns):
         """Writes a message of less than 128 bytes for each row, as the field `name` of the message around. columns: the
@@ -81,26 +89,27 @@ cdef class Message:
         out.flush()
 
 
-cdef int add_field(list parts, int tag, value) except -1:
-    """Adds a field to parts. value: bytes of a message or bytes field, a text, else an integer."""
-    if isinstance(value, str):
-        # Lone surrogates cannot be written; nothing else is lost.
-        value = (<str>value).encode("utf-8", "replace")
-    if isinstance(value, (bytes, memoryview)):
-        parts.append(integer(tag, len(value)))
-        parts.append(value)
-    else:
-        parts.append(integer(tag, value))
-    return 0
-
-
-cdef bytes integer(int tag, value):
-    """Returns a field of an integer, bool or enum type, or of fixed64; or the tag and the length of another one."""
-    cdef uint8_t[20] o
-    cdef uint64_t number = PyLong_AsUnsignedLongLongMask(value)
-    cdef Py_ssize_t p = put_varint(o, 0, tag)
-    p = put_fixed64(o, p, number) if tag & 7 == FIXED64 else put_varint(o, p, number)
-    return PyBytes_FromStringAndSize(<char*>o, p)
+cdef inline Py_ssize_t put_field(uint8_t* o, Py_ssize_t p, list parts, int tag, value) except -1:
+    """Writes a field at o[p], which has SHORT bytes, and returns the offset behind it. What is too long is added to
+    parts, after what stands before it."""
+    cdef uint64_t number
+    if p > SHORT - 2 * LONGEST_FIELD:
+        parts.append(PyBytes_FromStringAndSize(<char*>o, p))
+        p = 0
+    # Lone surrogates cannot be written; nothing else is lost.
+    data = (<str>value).encode("utf-8", "replace") if isinstance(value, str) else value
+    if isinstance(data, bytes) and p + LONGEST_FIELD + len(<bytes>data) <= SHORT:
+        p = put_integer(o, p, tag, len(<bytes>data))
+        memcpy(o + p, <const char*>(<bytes>data), len(<bytes>data))
+        return p + len(<bytes>data)
+    if isinstance(data, (bytes, memoryview)):
+        p = put_integer(o, p, tag, len(data))
+        parts.append(PyBytes_FromStringAndSize(<char*>o, p))
+        parts.append(data)
+        return 0
+    number = PyLong_AsUnsignedLongLongMask(data)
+    p = put_varint(o, p, tag)
+    return put_fixed64(o, p, number) if tag & 7 == FIXED64 else put_varint(o, p, number)
 
 
 cdef inline Py_ssize_t put_fixed64(uint8_t* o, Py_ssize_t p, uint64_t v) noexcept nogil:
