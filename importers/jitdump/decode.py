@@ -3,7 +3,7 @@ terms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,9 +23,6 @@ from traceferry.importers.jitdump.inlines import (
     parse_record_c,
 )
 from traceferry.importers.jitdump.layout import (
-    DEBUG_INFO_SIZE,
-    LOAD_SIZE,
-    MOVE_SIZE,
     RECORD_HEADER_SIZE,
     Header,
     Id,
@@ -175,13 +172,14 @@ class _Decoder:
         self._pending_unwinding = -1
         self._line_records: list[Record] = []
         self._note = dump.problems.add
-        self._readers = {
-            Id.MOVE: self._move,
-            Id.DEBUG_INFO: self._debug_info,
-            Id.INLINE_INFO: self._inline_info,
-            Id.DEBUG_INFO2: self._debug_info2,
-            Id.TIER: self._tier_or_variant_b,
-            Id.EMBEDDED_SOURCE_FILE: self._embedded_source,
+        # The name of each kind of record, how many bytes it has at least, and what reads them.
+        self._readers: dict[int, tuple[str, int, Callable[[memoryview, int, int], None]]] = {
+            Id.MOVE: ("CODE_MOVE", layout.move.size, self._move),
+            Id.DEBUG_INFO: ("CODE_DEBUG_INFO", layout.pair64.size, self._debug_info),
+            Id.INLINE_INFO: ("", 0, self._inline_info),
+            Id.DEBUG_INFO2: ("", 0, self._debug_info2),
+            Id.TIER: ("JIT_TIER", layout.pair32.size, self._tier_or_variant_b),
+            Id.EMBEDDED_SOURCE_FILE: ("", 0, self._embedded_source),
         }
 
     def run(self) -> None:
@@ -209,11 +207,15 @@ class _Decoder:
                 self._load(nth, begin, ts, *next(loads))
                 continue
             self._nth = nth
-            reader = self._readers.get(record_id)
-            if reader is not None:
-                reader(begin, end, ts)
-            else:
+            if record_id not in self._readers:
                 self._note("unknown_record", 1, begin, f"id {record_id}")
+                continue
+            name, size, read = self._readers[record_id]
+            payload = self._data[begin + RECORD_HEADER_SIZE : end]
+            if len(payload) < size:
+                self._note("bad_record", 1, begin, name)
+            else:
+                read(payload, begin, ts)
 
     def _note_unwinding(self, ids: Array, begins: Array) -> None:
         """Notes where UNWINDING_INFO is: it is of the next load."""
@@ -240,7 +242,7 @@ class _Decoder:
             self._note("bad_record", 1, begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
             self._forget()
             return
-        at = begin + RECORD_HEADER_SIZE + LOAD_SIZE
+        at = begin + RECORD_HEADER_SIZE + self._layout.load.size
         name = str(self._data[at : at + name_size], "utf-8", "replace")
         load = Load(nth, begin, ts, tid, address, size, index, name, code_at)
         self._attach(load)
@@ -274,46 +276,36 @@ class _Decoder:
         self._pending_stacks = []
         self._pending_tier = -1
 
-    def _move(self, begin: int, end: int, ts: int) -> None:
-        if end - begin < RECORD_HEADER_SIZE + MOVE_SIZE:
-            self._note("bad_record", 1, begin, "CODE_MOVE")
-            return
-        *_, old, new, _, index = self._layout.move.unpack_from(self._data, begin + RECORD_HEADER_SIZE)
+    def _move(self, payload: memoryview, begin: int, ts: int) -> None:
+        *_, old, new, _, index = self._layout.move.unpack_from(payload)
         self._dump.moves.append(Move(begin, ts, index, old, new))
 
-    def _debug_info(self, begin: int, end: int, _: int) -> None:
+    def _debug_info(self, payload: memoryview, begin: int, _: int) -> None:
+        _, n_entries = self._layout.pair64.unpack_from(payload)
         at = begin + RECORD_HEADER_SIZE
-        if end - at < DEBUG_INFO_SIZE:
-            self._note("bad_record", 1, begin, "CODE_DEBUG_INFO")
-            return
-        _, n_entries = self._layout.pair64.unpack_from(self._data, at)
-        self._pending_lines = (at + DEBUG_INFO_SIZE, end, n_entries)
+        self._pending_lines = (at + self._layout.pair64.size, at + len(payload), n_entries)
 
-    def _debug_info2(self, begin: int, end: int, _: int) -> None:
-        self._pending_inlines = ("A", self._data[begin + RECORD_HEADER_SIZE : end])
+    def _debug_info2(self, payload: memoryview, begin: int, _: int) -> None:
+        self._pending_inlines = ("A", payload)
 
-    def _tier_or_variant_b(self, begin: int, end: int, _: int) -> None:
-        payload = self._data[begin + RECORD_HEADER_SIZE : end]
+    def _tier_or_variant_b(self, payload: memoryview, begin: int, _: int) -> None:
         if is_variant_b(payload, self._layout):
             self._pending_inlines = ("B", payload)
-            return
-        if len(payload) < 8:
-            self._note("bad_record", 1, begin, "JIT_TIER")
             return
         tier_id, color_index = self._layout.pair32.unpack_from(payload)
         name = bytes(payload[8:]).split(b"\0", 1)[0].decode("utf-8", "replace")
         self._pending_tier = len(self._dump.tiers)
         self._dump.tiers.append(TierRecord(tier_id, color_index, name))
 
-    def _inline_info(self, begin: int, end: int, _: int) -> None:
-        parsed = parse_record_c(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
+    def _inline_info(self, payload: memoryview, begin: int, _: int) -> None:
+        parsed = parse_record_c(payload, self._layout)
         if parsed is None:
             self._note("unknown_record", 1, begin, "id 5, an unsupported draft")
         else:
             self._pending_stacks.append(parsed)
 
-    def _embedded_source(self, begin: int, end: int, _: int) -> None:
-        parts = source_parts(self._data[begin + RECORD_HEADER_SIZE : end], self._layout)
+    def _embedded_source(self, payload: memoryview, begin: int, _: int) -> None:
+        parts = source_parts(payload, self._layout)
         if parts is None:
             self._note("bad_record", 1, begin, "EMBEDDED_SOURCE_FILE")
             return

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,50 +45,20 @@ POSITION_B = (
 )  # fmt: skip
 
 
-class InlineTable(Protocol):
-    """The inlined functions at each byte, from one record or the records of one code object."""
-
-    n_cycles: int
-
-    def stack_at(self, offset: int) -> Stack:
-        """Returns the locations of that byte, the outermost function first; () where the record says nothing."""
-
-    def boundaries(self) -> list[int]:
-        """Returns the offsets at which the stack may change, rising."""
-
-    def functions(self) -> Sequence[str]:
-        """Returns the names of the inlined functions, each once."""
-
-
 # ---------------------------------------------------------------- variant A: DEBUG_INFO2
 
 
-@dataclass
-class _Call:
-    depth: int
+class _Call(NamedTuple):
+    """A call of a function of the list, at a line of the caller's. calls: those in it."""
+
     function: int
     line: int
     column: int
-    ranges: list[tuple[int, int]]
-    children: _Calls
+    calls: _Calls
 
 
-@dataclass
-class _Calls:
-    """Calls out of one function, found by offset."""
-
-    starts: list[int] = field(default_factory=list)
-    entries: list[tuple[int, int, _Call]] = field(default_factory=list)
-
-    def sort(self) -> None:
-        self.entries.sort(key=lambda entry: entry[0])
-        self.starts = [entry[0] for entry in self.entries]
-
-    def at(self, offset: int) -> _Call | None:
-        nth = bisect_right(self.starts, offset) - 1
-        if nth < 0 or offset >= self.entries[nth][1]:
-            return None
-        return self.entries[nth][2]
+# The calls out of one function: (begin, end, call) for each range of offsets, by rising begin.
+_Calls = list[tuple[int, int, _Call]]
 
 
 @dataclass
@@ -102,20 +73,27 @@ class TableA:
     n_cycles: int = 0
 
     def stack_at(self, offset: int) -> Stack:
+        """Returns the locations of that byte, the outermost function first; () where the record says nothing."""
         function = self.function_list[0]
         locations: list[SourceLocation] = []
         calls = self.outermost
-        while len(locations) < MAX_DEPTH and (call := calls.at(offset)) is not None:
+        while len(locations) < MAX_DEPTH:
+            nth = bisect_right(calls, offset, key=itemgetter(0)) - 1
+            if nth < 0 or offset >= calls[nth][1]:
+                break
+            call = calls[nth][2]
             locations.append(SourceLocation(function, function.file, call.line, call.column if call.line else 0))
-            function, calls = self.function_list[call.function], call.children
+            function, calls = self.function_list[call.function], call.calls
         nth = bisect_right(self.line_starts, offset) - 1
         file, line, column = self.line_locations[nth] if nth >= 0 else ("", 0, 0)
         return (*locations, SourceLocation(function, file, line, column))
 
     def boundaries(self) -> list[int]:
+        """Returns the offsets at which the stack may change, rising."""
         return sorted({0, *self.line_starts, *self.edges})
 
     def functions(self) -> list[str]:
+        """Returns the names of the inlined functions, each once."""
         return list(dict.fromkeys(f.name for f in self.function_list[1:]))
 
 
@@ -166,24 +144,21 @@ def parse_a(payload: memoryview, layout: Structs) -> TableA | None:
 
 def _call_tree(calls: list[tuple[int, ...]], ranges: list[tuple[int, ...]]) -> _Calls | None:
     """Returns the tree whose depth-first order the list is; None where depths jump or ranges run out."""
-    outermost = _Calls()
-    path: list[_Call] = []
-    every = [outermost]
+    # Of the call that is read and those around it, what they call; and of all.
+    path: list[_Calls] = [[]]
+    every = path.copy()
     at = 0
     for depth, n_ranges, function, line, column in calls:
-        if depth > len(path) or n_ranges > len(ranges) - at:
+        if depth >= len(path) or n_ranges > len(ranges) - at:
             return None
-        own = [(start, start + size) for start, size in ranges[at : at + n_ranges]]
+        call = _Call(function, _i32(line), _from_zero(line, column), [])
+        path[depth] += [(start, start + size, call) for start, size in ranges[at : at + n_ranges]]
+        path[depth + 1 :] = [call.calls]
+        every.append(call.calls)
         at += n_ranges
-        call = _Call(depth, function, _i32(line), _from_zero(line, column), own, _Calls())
-        del path[depth:]
-        siblings = path[-1].children if path else outermost
-        siblings.entries += [(start, end, call) for start, end in own]
-        path.append(call)
-        every.append(call.children)
     for siblings in every:
-        siblings.sort()
-    return outermost
+        siblings.sort(key=itemgetter(0))
+    return every[0]
 
 
 def _from_zero(line: int, column: int) -> int:
@@ -282,6 +257,10 @@ class TableB:
         names: list[int] = self.positions["name"].tolist()
         inlined = (name for name, caller, used in zip(names, callers, is_used, strict=True) if used and caller >= 0)
         return list(dict.fromkeys(self.strings[name] for name in inlined))
+
+
+# The inlined functions at each byte, from one record or the records of one code object.
+InlineTable = TableA | TableB | TableC
 
 
 def parse_b(payload: memoryview, layout: Structs) -> TableB | None:

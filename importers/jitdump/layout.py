@@ -38,9 +38,6 @@ class Id(IntEnum):
     EMBEDDED_SOURCE_FILE = 827346261
 
 
-LOAD_SIZE = 40  # pid, tid, vma, code_addr, code_size, code_index
-MOVE_SIZE = 48  # pid, tid, vma, old_code_addr, new_code_addr, code_size, code_index
-DEBUG_INFO_SIZE = 16  # code_addr, nr_entry
 DEBUG_ENTRY_SIZE = 16  # code_addr, line, discrim; then the name and a NUL
 SAME_FILE = b"\xff"  # instead of the name: the one before
 
@@ -51,11 +48,11 @@ class Structs:
 
     header: struct.Struct  # magic, version, total_size, elf_mach, pad1, pid, timestamp, flags
     record: struct.Struct  # id, total_size, timestamp
-    load: struct.Struct
-    move: struct.Struct
-    pair64: struct.Struct
+    load: struct.Struct  # pid, tid, vma, code_addr, code_size, code_index; then the name, a NUL, and the code
+    move: struct.Struct  # pid, tid, vma, old_code_addr, new_code_addr, code_size, code_index
+    pair64: struct.Struct  # of DEBUG_INFO: code_addr, nr_entry
     unwinding: struct.Struct  # unwinding_size, eh_frame_hdr_size, mapped_size
-    pair32: struct.Struct
+    pair32: struct.Struct  # of TIER: tier_id, color_index
     info2_a: struct.Struct  # file_count, file_list_size, function_names_count, function_names_list_size,
     #                         function_count, inline_call_record_count, range_count, line_record_count
     function_a: struct.Struct  # function_name_index, file_index, start_line, start_column, flags

@@ -9,11 +9,8 @@ from traceferry.importers.jitdump.decode import checked_header, scan, source_par
 from traceferry.importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
 from traceferry.importers.jitdump.layout import (
     DEBUG_ENTRY_SIZE,
-    LOAD_SIZE,
-    MOVE_SIZE,
     RECORD_HEADER_SIZE,
     SAME_FILE,
-    Header,
     Id,
     Structs,
     structs,
@@ -40,36 +37,32 @@ def records(source: Source, offset: int) -> Iterator[str]:
             end = begin + size
             if begin >= offset:
                 payload = source.data[begin + RECORD_HEADER_SIZE : end]
-                yield f"{begin:#010x} {ts} {_describe(record_id, payload, header, layout)}"
+                yield f"{begin:#010x} {ts} {_describe(record_id, payload, layout)}"
     if end < len(source.data):
         yield f"{end:#010x} {len(source.data) - end} bytes of an incomplete record"
 
 
-def _describe(record_id: int, payload: memoryview, header: Header, layout: Structs) -> str:
-    describe = DESCRIPTIONS.get(record_id)
-    if describe is None:
+def _describe(record_id: int, payload: memoryview, layout: Structs) -> str:
+    if record_id not in RECORDS:
         return f"record {record_id} of {len(payload)} bytes, unknown"
-    return describe(payload, layout) or f"{Id(record_id).name} of {len(payload)} bytes, damaged"
+    fixed, describe = RECORDS[record_id]
+    shown = describe(payload, layout) if not fixed or len(payload) >= getattr(layout, fixed).size else ""
+    return shown or f"{Id(record_id).name} of {len(payload)} bytes, damaged"
 
 
 def _load(payload: memoryview, layout: Structs) -> str:
-    if len(payload) < LOAD_SIZE:
-        return ""
     pid, tid, vma, address, size, index = layout.load.unpack_from(payload)
-    name = _text(bytes(payload[LOAD_SIZE : max(len(payload) - size, LOAD_SIZE)]).split(b"\0")[0])
+    fixed = layout.load.size
+    name = _text(bytes(payload[fixed : max(len(payload) - size, fixed)]).split(b"\0")[0])
     return f"LOAD {pid}/{tid} vma {vma:#x} code_addr {address:#x} code_size {size} code_index {index} {name}"
 
 
 def _move(payload: memoryview, layout: Structs) -> str:
-    if len(payload) < MOVE_SIZE:
-        return ""
     pid, tid, vma, old, new, size, index = layout.move.unpack_from(payload)
     return f"MOVE {pid}/{tid} vma {vma:#x} old {old:#x} new {new:#x} code_size {size} code_index {index}"
 
 
 def _debug_info(payload: memoryview, layout: Structs) -> str:
-    if len(payload) < layout.pair64.size:
-        return ""
     address, n = layout.pair64.unpack_from(payload)
     data = bytes(payload)
     at = layout.pair64.size
@@ -88,8 +81,6 @@ def _debug_info(payload: memoryview, layout: Structs) -> str:
 
 
 def _unwinding(payload: memoryview, layout: Structs) -> str:
-    if len(payload) < layout.unwinding.size:
-        return ""
     size, header_size, mapped = layout.unwinding.unpack_from(payload)
     return f"UNWINDING_INFO unwinding_size {size} eh_frame_hdr_size {header_size} mapped_size {mapped}"
 
@@ -121,8 +112,6 @@ def _tier_or_variant_b(payload: memoryview, layout: Structs) -> str:
             f"DEBUG_INFO2 (B) code_addr {address:#x} {n_offsets} offsets, {n_positions} positions, "
             f"{n_strings} strings{functions}"
         )
-    if len(payload) < layout.pair32.size:
-        return ""
     tier_id, color = layout.pair32.unpack_from(payload)
     return f"TIER {tier_id} color {color} {_text(bytes(payload[8:]).split(bytes(1))[0])}"
 
@@ -141,10 +130,6 @@ def _embedded_source(payload: memoryview, layout: Structs) -> str:
     return f"EMBEDDED_SOURCE_FILE {len(parts[1])} bytes: {_text(parts[0])}" if parts else ""
 
 
-def _close(payload: memoryview, layout: Structs) -> str:
-    return "CLOSE"
-
-
 def _text(data: bytes) -> str:
     """Returns printable text of a bearable length."""
     text = data[: MAX_TEXT * 4].decode("utf-8", "replace")
@@ -152,14 +137,15 @@ def _text(data: bytes) -> str:
     return shown + ("..." if len(text) > MAX_TEXT else "")
 
 
-DESCRIPTIONS: dict[int, Callable[[memoryview, Structs], str]] = {
-    Id.LOAD: _load,
-    Id.MOVE: _move,
-    Id.DEBUG_INFO: _debug_info,
-    Id.CLOSE: _close,
-    Id.UNWINDING_INFO: _unwinding,
-    Id.INLINE_INFO: _inline_info,
-    Id.DEBUG_INFO2: _debug_info2,
-    Id.TIER: _tier_or_variant_b,
-    Id.EMBEDDED_SOURCE_FILE: _embedded_source,
+# The fixed part that a record must have, as `Structs` names it, and what describes it: "" where it is damaged.
+RECORDS: dict[int, tuple[str, Callable[[memoryview, Structs], str]]] = {
+    Id.LOAD: ("load", _load),
+    Id.MOVE: ("move", _move),
+    Id.DEBUG_INFO: ("pair64", _debug_info),
+    Id.CLOSE: ("", lambda _, layout: "CLOSE"),
+    Id.UNWINDING_INFO: ("unwinding", _unwinding),
+    Id.INLINE_INFO: ("", _inline_info),
+    Id.DEBUG_INFO2: ("info2_a", _debug_info2),
+    Id.TIER: ("pair32", _tier_or_variant_b),
+    Id.EMBEDDED_SOURCE_FILE: ("", _embedded_source),
 }

@@ -59,7 +59,14 @@ class Processes:
         self._threads: dict[int, dict[int, Thread]] = {}
         self._markers: dict[tuple[int, int], _LoadMarkers] = {}
         self._view_tids: dict[int, int] = {}
-        self.retiered = _Retiered(trace)
+
+    @cached_property
+    def flow_of_func(self) -> Array:
+        """For each func a number that its code objects share, if they are of more than one tier, else 0."""
+        code, n = self._trace.code, len(self._trace.funcs)
+        pairs = distinct(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
+        n_tiers = np.bincount(pairs >> 32, minlength=n)
+        return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
     def of(self, pid: int, name: str, start: int, end: int) -> Process:
         """Returns the process, which lasts at least from start to end."""
@@ -125,7 +132,7 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
         first, last = int(ts[mine[0]]), int(ts[mine[-1]])
         is_main = tid == pid
         thread_name = name if is_main else f"JIT compiler {tid}"
-        markers = _LoadMarkers(code, processes.retiered, mine)
+        markers = _LoadMarkers(code, processes, mine)
         thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
         processes.add_thread(process, thread, markers)
     process.counters += _counters(trace, mappings)
@@ -136,9 +143,9 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
 class _LoadMarkers:
     """Makes the markers of one compiling thread. mine: numbers of its loads, by time; more: of other dumps."""
 
-    def __init__(self, code: Code, retiered: _Retiered, mine: Array) -> None:
+    def __init__(self, code: Code, processes: Processes, mine: Array) -> None:
         self._code = code
-        self._retiered = retiered
+        self._processes = processes
         self._mine = mine
         self.more: list[_LoadMarkers] = []
 
@@ -162,7 +169,7 @@ class _LoadMarkers:
             LOADED.spec,
             {
                 "ts": trace.code["loaded_at"][rows],
-                "flow": self._retiered.flow[funcs],
+                "flow": self._processes.flow_of_func[funcs],
                 "function": _texts(trace, trace.funcs["name"][funcs]),
                 "tier": _texts(trace, tiers),
                 "kind": _texts(trace, trace.funcs["kind"][funcs]),
@@ -186,20 +193,6 @@ def _inlined_names(inlines: InlineTable | None) -> str:
     names = list(inlines.functions()) if inlines is not None else []
     more = f", and {len(names) - MAX_INLINED} more" if len(names) > MAX_INLINED else ""
     return encodable(", ".join(names[:MAX_INLINED]) + more)
-
-
-class _Retiered:
-    """flow: for each func a number that its code objects share, if they are of more than one tier, else 0."""
-
-    def __init__(self, trace: TraceBuilder) -> None:
-        self._trace = trace
-
-    @cached_property
-    def flow(self) -> Array:
-        code, n = self._trace.code, len(self._trace.funcs)
-        pairs = distinct(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
-        n_tiers = np.bincount(pairs >> 32, minlength=n)
-        return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
 
 # ---------------------------------------------------------------- counters
