@@ -13,7 +13,7 @@ from traceferry.files.source import Source
 if TYPE_CHECKING:
     from traceferry.model import TraceBuilder
     from traceferry.symbolication.interface import FindSymbols
-    from traceferry.timeline.counter import Counter
+    from traceferry.timeline.ticks import Counter
 
 Paths = str | Path | Sequence[str | Path]
 

@@ -66,7 +66,7 @@ def built() -> Iterator[tuple[str, JitDump]]:
 
 def options_of(context: ImportContext, choice: int) -> ImportContext:
     """Sources of this project's folder or none, and now and then a counter that converts time stamps."""
-    from traceferry.timeline.counter import Counter
+    from traceferry.timeline.ticks import Counter
 
     counter = Counter(choice >> 3 & 63, choice, choice << 32) if choice >> 9 & 1 else None
     return replace(context, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)

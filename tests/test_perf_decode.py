@@ -20,7 +20,7 @@ from traceferry.importers.perf.layout import FLAGS
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Mmap, Recording
 from traceferry.importers.perf.records import records
 from traceferry.importers.perf.tracepoints import decode_fields, parse_format
-from traceferry.timeline.counter import Counter
+from traceferry.timeline.ticks import Counter
 
 ORDERS = ["<", ">"]
 both_orders = for_each("order", {"little": "<", "big": ">"})

@@ -208,14 +208,13 @@ def _check_allocations(allocations: Table) -> list[str]:
         return broken
     _, ours, theirs = np.intersect1d(allocated["object"], freed["object"], assume_unique=True, return_indices=True)
     allocated, freed = allocated.take(ours), freed.take(theirs)
-    for column in ("class_name", "stack"):
-        if np.any(allocated[column] != freed[column]):
-            broken.append(f"an object that is freed with another {column}")
-    if np.any(allocated["size"] != -freed["size"]):
-        broken.append("an object that is freed with another size")
-    if np.any(allocated["ts"] > freed["ts"]):
-        broken.append("an object that is freed before it is allocated")
-    return broken
+    differs = {
+        "with another class_name": allocated["class_name"] != freed["class_name"],
+        "with another stack": allocated["stack"] != freed["stack"],
+        "with another size": allocated["size"] != -freed["size"],
+        "before it is allocated": allocated["ts"] > freed["ts"],
+    }
+    return [f"an object that is freed {how}" for how, is_broken in differs.items() if np.any(is_broken)]
 
 
 def _check_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapshot, where: str) -> list[str]:
@@ -231,21 +230,18 @@ def _check_snapshot(trace: TraceBuilder, process: Process, snapshot: HeapSnapsho
 
 def _check_graph(graph: HeapGraph) -> list[str]:
     n, offsets, references = len(graph.objects), graph.offsets, graph.references
-    broken: list[str] = []
-    if offsets.dtype != np.int64 or references.dtype != np.int32:
-        broken.append(f"offsets are {offsets.dtype} and references {references.dtype}, not int64 and int32")
-    if len(offsets) != n + 1 or offsets[0] != 0 or offsets[-1] != len(references) or np.any(np.diff(offsets) < 0):
-        broken.append(f"offsets that do not divide the references among {n} objects")
-    if np.any((references < 0) | (references >= n)):
-        broken.append("a reference to no object")
-    if np.any(graph.roots["object"] < 0):
-        broken.append("a root that is not an object")
-    if np.any(graph.objects["size"] < 0):
-        broken.append("an object of negative size")
+    types = f"offsets are {offsets.dtype} and references {references.dtype}, not int64 and int32"
+    divides = len(offsets) == n + 1 and offsets[0] == 0 and offsets[-1] == len(references)
     known = graph.objects["object"][graph.objects["object"] >= 0]
-    if len(np.unique(known)) != len(known):
-        broken.append("an object that is listed twice")
-    return broken
+    broken = {
+        types: offsets.dtype != np.int64 or references.dtype != np.int32,
+        f"offsets that do not divide the references among {n} objects": not divides or np.any(np.diff(offsets) < 0),
+        "a reference to no object": np.any((references < 0) | (references >= n)),
+        "a root that is not an object": np.any(graph.roots["object"] < 0),
+        "an object of negative size": np.any(graph.objects["size"] < 0),
+        "an object that is listed twice": len(np.unique(known)) != len(known),
+    }
+    return [law for law, is_broken in broken.items() if is_broken]
 
 
 def pairs(leaves: Array) -> tuple[Array, Array]:

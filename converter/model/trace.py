@@ -361,10 +361,7 @@ class Trace:
 
     def global_tables(self) -> Sequence[Table]:
         """Returns the tables that all threads share."""
-        return (
-            self.sources, self.libs, self.symbols, self.categories, self.tiers, self.funcs, self.code,
-            self.code_mappings, self.frames, self.stacks, self.coverage,
-        )  # fmt: skip
+        return [getattr(self, spec.name) for spec in GLOBAL_TABLES]
 
 
 class TraceBuilder(Trace):

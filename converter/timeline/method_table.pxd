@@ -59,4 +59,3 @@ cdef class MethodTable:
 
     cdef list columns(self)
     cdef resize(self, Py_ssize_t size)
-    cdef enter(self, int32_t first)

@@ -89,13 +89,9 @@ cdef class MethodTable:
 
     cdef resize(self, Py_ssize_t size):
         """Makes room for so many numbers."""
+        cdef int32_t i
         columns = [longer(column, size) for column in self.columns()]
         self.nth, self.pointer, self.frame, self.last, self.defined_ts = columns
         self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
-        self.enter(0)
-
-    cdef enter(self, int32_t first):
-        """Enters the rows from `first` on into the slots."""
-        cdef int32_t i
-        for i in range(first, self.n):
+        for i in range(self.n):
             intern_pair(self.nth, self.pointer, self.slots, i, self.nth[i], self.pointer[i])

@@ -91,20 +91,15 @@ def _number(text: str) -> int | None:
 
 
 def _changed(trace: Trace, change: Change) -> list[Process]:
-    return [_changed_process(process, change) for process in trace.processes]
+    """Returns copies of the processes, of which each thread is changed when it is loaded."""
 
+    def changed(thread: Thread) -> Thread:
+        return replace(thread, make=lambda trace: change(trace, thread.make(trace)))
 
-def _changed_process(process: Process, change: Change) -> Process:
-    return replace(
-        process,
-        threads=[_changed_thread(thread, change) for thread in process.threads],
-        counters=[replace(counter) for counter in process.counters],
-    )
-
-
-def _changed_thread(thread: Thread, change: Change) -> Thread:
-    make = thread.make
-    return replace(thread, make=lambda trace: change(trace, make(trace)))
+    return [
+        replace(p, threads=[changed(t) for t in p.threads], counters=[replace(c) for c in p.counters])
+        for p in trace.processes
+    ]
 
 
 def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
@@ -115,7 +110,7 @@ def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
     return replace(
         _with_calls(data, lambda calls: calls_within(calls, start_ts, stop_ts)),
         samples=_within(data.samples, start_ts, stop_ts),
-        allocations=_allocations_within(data.allocations, start_ts, stop_ts),
+        allocations=_within(data.allocations, start_ts, stop_ts),
         states=_states_within(data.states, data.states["track"], start_ts, stop_ts),
         scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, stop_ts),
         markers={kind: _markers_within(table, start_ts, stop_ts) for kind, table in data.markers.items()},
@@ -140,16 +135,13 @@ def _arguments_of(arguments: Table, rows: Array) -> Table:
     return arguments.take(stays).replaced(call=new_row[stays])
 
 
-def _allocations_within(allocations: Table, start_ts: int, stop_ts: int) -> Table:
-    if not isinstance(allocations, StreamedTable):
-        return _within(allocations, start_ts, stop_ts)
-    return StreamedTable(
-        allocations.spec,
-        lambda: (cut for piece in allocations.pieces() if len(cut := _within(piece, start_ts, stop_ts))),
-    )
-
-
 def _within(table: Table, start_ts: int, stop_ts: int) -> Table:
+    """Returns the rows in the range; a streamed table stays one."""
+    if isinstance(table, StreamedTable):
+        pieces = table.pieces
+        return StreamedTable(
+            table.spec, lambda: (p for piece in pieces() if len(p := _within(piece, start_ts, stop_ts)))
+        )
     return table.take((table["ts"] >= start_ts) & (table["ts"] < stop_ts))
 
 

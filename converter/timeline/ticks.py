@@ -7,13 +7,17 @@ from math import gcd
 
 import numpy as np
 
-from traceferry.model import Array
+from traceferry.model import Array, ClockKind
 from traceferry.timeline import _ticks
 
 NS = 1_000_000_000
 MAX_TICK = 2**63 - 1
 # No counter ticks faster; up to here the kernel's products stay in 63 bits.
 MAX_FREQUENCY = 9_000_000_000
+
+# Of a `Counter`: what 64 bits are shifted by, and the latest time.
+MAX_SHIFT = 63
+TIMES_END = 1 << 62
 
 # A header that is off by less is believed: two clocks of one machine differ by parts in 10^5.
 TOLERANCE = 0.01
@@ -46,6 +50,27 @@ class TickRate:
 
     def tick_to_ns(self, tick: int) -> int:
         return tick * NS // self.frequency + self.offset_ns
+
+
+@dataclass(frozen=True)
+class Counter:
+    """ns = time_zero + (ticks * time_mult >> time_shift), as the Linux kernel describes it; kind: the clock that
+    these ns are on."""
+
+    time_shift: int
+    time_mult: int
+    time_zero: int
+    kind: ClockKind = "sched"
+
+    def to_ns(self, ticks: Array) -> Array:
+        """Returns int64 ns of uint64 ticks, as the kernel calculates them: in 64 bits. Times beyond 2^62 become
+        2^62."""
+        shift = np.uint64(min(self.time_shift, MAX_SHIFT))
+        mult, zero = np.uint64(self.time_mult), np.uint64(self.time_zero)
+        ticks = np.asarray(ticks, np.uint64)
+        rest = ticks & ((np.uint64(1) << shift) - np.uint64(1))
+        ns = zero + (ticks >> shift) * mult + (rest * mult >> shift)
+        return np.minimum(ns, np.uint64(TIMES_END)).astype(np.int64)
 
 
 def measured_frequency(pairs: list[tuple[int, int]], frequency: int) -> int | None:

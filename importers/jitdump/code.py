@@ -16,7 +16,7 @@ from traceferry.model import Array, Clock, TraceBuilder
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_category, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, producer_of
-from traceferry.timeline.counter import Counter
+from traceferry.timeline.ticks import Counter
 
 NO_COLOR = "grey"
 

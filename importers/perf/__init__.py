@@ -15,7 +15,7 @@ from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.recording import Recording
-    from traceferry.timeline.counter import Counter
+    from traceferry.timeline.ticks import Counter
 
 
 def sniff(head: memoryview) -> bool:

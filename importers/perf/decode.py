@@ -30,7 +30,7 @@ from traceferry.importers.perf.samples import read_samples
 from traceferry.importers.perf.sideband import read_sideband
 from traceferry.importers.perf.stream import Stream, decompress, open_stream
 from traceferry.importers.perf.tracepoints import read_formats
-from traceferry.timeline.counter import Counter
+from traceferry.timeline.ticks import Counter
 
 DATA_SIZE_AT = 48  # in the header
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from traceferry.importers.perf.layout import Attr
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array
-from traceferry.timeline.counter import Counter
+from traceferry.timeline.ticks import Counter
 
 # What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
 DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
