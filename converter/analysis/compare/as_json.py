@@ -11,6 +11,12 @@ from traceferry.analysis.compare.gate import Outcome
 
 VERSION = 1
 Json = dict[str, Any]
+# What is said of a row, and how Row calls it where that differs.
+ROW_NAMES = (
+    "verdict", "base", "new", "change", "low", "high", "p", "q", "exact", "within", "runs_needed", "level_open",
+    "amounts",
+)  # fmt: skip
+ROW = {"exact": "is_exact", "runs_needed": "runs", "level_open": "is_level_open"}
 
 
 def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
@@ -81,22 +87,7 @@ def _level(table: Compared) -> Json | None:
 
 
 def _row(row: Row) -> Json:
-    return {
-        **_key(row.key),
-        "verdict": row.verdict,
-        "base": row.base,
-        "new": row.new,
-        "change": row.change,
-        "low": row.low,
-        "high": row.high,
-        "p": row.p,
-        "q": row.q,
-        "exact": row.is_exact,
-        "within": row.within,
-        "runs_needed": row.runs,
-        "level_open": row.is_level_open,
-        "amounts": list(row.amounts),
-    }
+    return _key(row.key) | {name: getattr(row, ROW.get(name, name)) for name in ROW_NAMES}
 
 
 def _key(key: tuple[Any, ...]) -> Json:

@@ -37,7 +37,6 @@ UNITS: dict[str, tuple[str, float]] = {
     "ns": ("ns", 1.0), "us": ("ns", 1e3), "ms": ("ns", 1e6), "s": ("ns", 1e9),
     "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
 }  # fmt: skip
-NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)")
 # So much of the whole is worth a word, where nothing is named.
 WORTH = 0.01
 # So many names are told where none matches.
@@ -85,43 +84,39 @@ class Outcome:
 
 
 class _Text:
-    """The expression and how far it is read."""
+    """The expression and how far it is read; began: where what was read last begins."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
+        self.at = self.began = 0
 
-    def skip(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def matched(self, pattern: str) -> str:
-        """Returns the text that follows and has this form, "" if none does."""
-        self.skip()
-        match = re.compile(pattern).match(self.text, self.at)
+    def matched(self, pattern: str) -> str | None:
+        """Returns the text that follows, after spaces, and has this form; None if none does."""
+        match = re.compile(rf"\s*({pattern})").match(self.text, self.at)
         if match is None:
-            return ""
-        self.at = match.end()
-        return match[0]
+            return None
+        self.began, self.at = match.start(1), match.end()
+        return match[1]
 
-    def error(self, message: str, at: int | None = None) -> UsageError:
-        self.skip()
-        place = self.at if at is None else at
-        return UsageError(f"--fail-on: {message}, at character {place + 1}:", (self.text, " " * place + "^"))
+    def expect(self, pattern: str, what: str) -> str:
+        found = self.matched(pattern)
+        if found is None:
+            self.matched("")
+            raise self.error(f"expected {what}", self.at)
+        return found
+
+    def error(self, message: str, at: int) -> UsageError:
+        return UsageError(f"--fail-on: {message}, at character {at + 1}:", (self.text, " " * at + "^"))
 
 
 def parse(text: str) -> Gate:
     """Raises UsageError that points at the first character that is wrong."""
     rest = _Text(text)
-    rest.skip()
-    start = rest.at
-    metric = rest.matched(r"[A-Za-z_][\w-]*")
-    if not metric:
-        raise rest.error("expected a metric, as self, total, calls or gc_pause.p99")
+    metric, start = rest.expect(r"[A-Za-z_][\w-]*", "a metric, as self, total, calls or gc_pause.p99"), rest.began
     statistic = ""
     if rest.matched(r"\."):
         at = rest.at
-        statistic = rest.matched(r"\w*")
+        statistic = rest.matched(r"\w*") or ""
         if statistic not in STATISTICS:
             raise rest.error(f"{statistic!r} is not one of {', '.join(STATISTICS)}", at)
         if metric in NAMES:
@@ -129,36 +124,20 @@ def parse(text: str) -> Gate:
     elif metric not in NAMES:
         known = f"{', '.join(NAMES)}, or a kind of event with a statistic, as {metric}.sum"
         raise rest.error(f"unknown metric {metric!r}; known: {known}", start)
-    name = _name(rest)
-    relation = rest.matched("|".join(RELATIONS))
-    if not relation:
-        raise rest.error("expected >, >=, < or <=")
-    number = rest.matched(NUMBER.pattern)
-    if not number:
-        raise rest.error("expected a number, as 5% or 50ms")
-    rest.skip()
-    at = rest.at
-    unit = rest.matched(r"%|[A-Za-zµ]+").replace("µ", "u")
+    name = ""
+    if rest.matched(r"\("):
+        name = rest.expect(r"'[^']*'|\"[^\"]*\"", "a name in quotes, as total('main')")[1:-1]
+        rest.expect(r"\)", ")")
+        if not name:
+            raise rest.error("the name is empty", rest.at - 3)
+    relation = rest.expect("|".join(RELATIONS), ">, >=, < or <=")
+    number = rest.expect(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)", "a number, as 5% or 50ms")
+    unit = (rest.matched(r"%|[A-Za-zµ]+") or "").replace("µ", "u")
     if unit and unit not in UNITS:
-        raise rest.error(f"unknown unit {unit!r}; known: {', '.join(UNITS)}", at)
-    rest.skip()
-    if rest.at < len(text):
-        raise rest.error("expected nothing more")
+        raise rest.error(f"unknown unit {unit!r}; known: {', '.join(UNITS)}", rest.began)
+    rest.expect(r"\Z", "nothing more")
     kind, factor = UNITS.get(unit, ("", 1.0))
     return Gate(text, metric, statistic, name, relation, float(number) * factor, kind)
-
-
-def _name(rest: _Text) -> str:
-    if not rest.matched(r"\("):
-        return ""
-    quoted = rest.matched(r"'[^']*'|\"[^\"]*\"")
-    if not quoted:
-        raise rest.error("expected a name in quotes, as total('main')")
-    if not rest.matched(r"\)"):
-        raise rest.error("expected )")
-    if len(quoted) == 2:
-        raise rest.error("the name is empty", rest.at - 3)
-    return quoted[1:-1]
 
 
 # ---------------------------------------------------------------- its meaning
