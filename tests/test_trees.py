@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from traceferry.analysis.totals._trees import (
     CallAmounts,
-    add_parts_to_ancestors,
     add_to_ancestors,
     fold_stacks,
     inclusive_by_row,
@@ -147,7 +146,7 @@ def test_amounts_with_all_below(parent: Array, amounts: list[int]) -> None:
     add_to_ancestors(parent, whole)
     assert whole.tolist() == [min(sum(amounts[i] for i in below(parent, nth)), LARGEST) for nth in range(n)]
     parts = np.array([amount % 64 / 2 for amount in amounts[:n]])
-    add_parts_to_ancestors(parent, parts)
+    add_to_ancestors(parent, parts)
     assert parts.tolist() == [sum(amounts[i] % 64 / 2 for i in below(parent, nth)) for nth in range(n)]
 
 
@@ -193,7 +192,7 @@ def test_parents_that_are_not_smaller(parent: list[int]) -> None:
     for call in (
         lambda: fold_stacks(bad, zeros, 0, NodeTable(), zeros.copy()),
         lambda: add_to_ancestors(bad, np.zeros(n, np.int64)),
-        lambda: add_parts_to_ancestors(bad, np.zeros(n)),
+        lambda: add_to_ancestors(bad, np.zeros(n)),
         lambda: mark_ancestors(bad, node, np.zeros(n, np.uint8), zeros.copy()),
         lambda: inclusive_by_row(bad, zeros, zeros, np.zeros(n, np.int64), 1),
     ):

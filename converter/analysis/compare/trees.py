@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.runs import Run
-from traceferry.analysis.totals._trees import add_parts_to_ancestors, mark_ancestors
+from traceferry.analysis.totals._trees import add_to_ancestors, mark_ancestors
 from traceferry.analysis.totals.portable import Tree
 from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.model import Array, Process, Trace, TraceBuilder
@@ -58,7 +58,7 @@ class DiffTree:
         for own in owns:
             total = np.zeros(len(nodes))
             total[place[node]] = own
-            add_parts_to_ancestors(parent, total)
+            add_to_ancestors(parent, total)
             totals.append(total)
         return nodes, totals
 

@@ -175,28 +175,24 @@ cdef bint come_after_parents(const int32_t[::1] parent) noexcept nogil:
     return True
 
 
-def add_to_ancestors(const int32_t[::1] parent not None, int64_t[::1] amount not None):
-    """Adds to each node's amount those of all nodes below it, at most 2^63 - 1. parent: always a smaller node; amount:
-    not negative, changed in place."""
+ctypedef fused Amount:
+    int64_t
+    double
+
+
+def add_to_ancestors(const int32_t[::1] parent not None, Amount[::1] amount not None):
+    """Adds to each node's amount those of all nodes below it; integers, which are not negative, up to 2^63 - 1. parent:
+    always a smaller node; amount: changed in place."""
     cdef Py_ssize_t i
     if amount.shape[0] != parent.shape[0] or not come_after_parents(parent):
         raise ValueError("add_to_ancestors: an array has the wrong length, or a node an invalid parent")
     with nogil:
         for i in range(parent.shape[0] - 1, -1, -1):
             if parent[i] >= 0:
-                amount[parent[i]] = plus(amount[parent[i]], amount[i])
-
-
-def add_parts_to_ancestors(const int32_t[::1] parent not None, double[::1] amount not None):
-    """Adds to each node's amount those of all nodes below it. parent: always a smaller node; amount: changed in
-    place."""
-    cdef Py_ssize_t i
-    if amount.shape[0] != parent.shape[0] or not come_after_parents(parent):
-        raise ValueError("add_parts_to_ancestors: an array has the wrong length, or a node an invalid parent")
-    with nogil:
-        for i in range(parent.shape[0] - 1, -1, -1):
-            if parent[i] >= 0:
-                amount[parent[i]] += amount[i]
+                if Amount is int64_t:
+                    amount[parent[i]] = plus(amount[parent[i]], amount[i])
+                else:
+                    amount[parent[i]] += amount[i]
 
 
 def mark_ancestors(

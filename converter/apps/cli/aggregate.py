@@ -10,11 +10,12 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options
+from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options, number
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 SYMBOLS = "_symbols"  # in the output
+at_least_one = number(int, "whole number", lambda value: value >= 1, "be at least 1")
 
 if TYPE_CHECKING:
     from traceferry.apps.fleet.engine import Counts
@@ -64,7 +65,9 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
         help="a folder or URL that keeps what was read of the folders of --symbols, once for each build (default: in "
         "the output)",
     )  # fmt: skip
-    parser.add_argument("--workers", type=_number, metavar="N", help="processes to use (default: one per processor)")
+    parser.add_argument(
+        "--workers", type=at_least_one, metavar="N", help="processes to use (default: one per processor)"
+    )
     parser.add_argument(
         "--worker-memory", default="auto", metavar="SIZE",
         help="the most memory of each, as 4GiB; one that needs more is started again (default: its share of the "
@@ -72,7 +75,7 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
     )  # fmt: skip
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster instead: tcp://host:8786")
     parser.add_argument(
-        "--partition-size", type=_number, metavar="N",
+        "--partition-size", type=at_least_one, metavar="N",
         help="recordings that are done at once (default: by their number)",
     )  # fmt: skip
     parser.add_argument(
@@ -184,13 +187,3 @@ def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: l
         counted = f"{counts.done} recordings{reused}, {len(reasons)} failed"
         print(shown(f"{counted}; wrote {', '.join(written)}"), file=sys.stderr)
     return FOUND if reasons else DONE
-
-
-def _number(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value

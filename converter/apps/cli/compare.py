@@ -10,14 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceferry import registry
-from traceferry.apps.cli.options import (
-    DONE,
-    RECORDING,
-    add_command,
-    add_recording_options,
-    not_negative,
-    size,
-)
+from traceferry.apps.cli.options import DONE, RECORDING, add_command, add_recording_options, not_negative, number, size
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -30,6 +23,7 @@ if TYPE_CHECKING:
     from traceferry.registry import WriteComparison
 
 BREACHED = 3  # a gate failed
+part = number(float, "number", lambda value: 0 < value < 1, "be above 0 and below 1")
 METHODS = ("typical", "whole", "none")
 
 
@@ -75,11 +69,11 @@ def add_to(commands: Any) -> None:
         help="compare without runs that lost samples or were much slower than the others of their side",
     )  # fmt: skip
     compare.add_argument(
-        "--alpha", type=_part, default=0.01, metavar="P",
+        "--alpha", type=part, default=0.01, metavar="P",
         help="how many of the changes that are called significant may be chance, as a part (default: 0.01)",
     )  # fmt: skip
     compare.add_argument(
-        "--margin", type=_part, default=0.05, metavar="P",
+        "--margin", type=part, default=0.05, metavar="P",
         help="changes that are surely within this part count as the same (default: 0.05)",
     )  # fmt: skip
     compare.add_argument(
@@ -247,13 +241,3 @@ def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> Non
             _comparison_writer(output)(comparison, out)
         if not arguments.quiet:
             print(shown(f"wrote {output}: open it in {registry.exporter_for(output).viewer}"), file=sys.stderr)
-
-
-def _part(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError("must be above 0 and below 1")
-    return value

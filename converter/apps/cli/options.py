@@ -7,8 +7,9 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from traceferry import registry
 from traceferry.files.source import is_recording_folder
@@ -28,6 +29,7 @@ HELP_WIDTH = 78
 RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, -1))
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
+Number = TypeVar("Number", int, float)
 FailOn = Literal["loss", "damage"]
 FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
 
@@ -166,14 +168,24 @@ def status_of(report: Report, fail_on: FailOn | None) -> int:
     return FOUND if failed else DONE
 
 
-def not_negative(text: str) -> int:
-    try:
-        value = int(text, 0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return value
+def number(
+    read: Callable[[str], Number], what: str, is_valid: Callable[[Number], bool], must: str
+) -> Callable[[str], Number]:
+    """Returns a type of arguments. what: what `read` raises ValueError for; must: what `is_valid` holds it to."""
+
+    def value_of(text: str) -> Number:
+        try:
+            value = read(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {what}") from None
+        if not is_valid(value):
+            raise argparse.ArgumentTypeError(f"must {must}")
+        return value
+
+    return value_of
+
+
+not_negative = number(partial(int, base=0), "whole number", lambda value: value >= 0, "not be negative")
 
 
 def size(text: str) -> int:
