@@ -74,6 +74,12 @@ METRICS_OF_THREADS = (
         "preempted", "time off the CPU, preempted, by thread", "ns", "measured", "threads", "preempted_ns", "threads"
     ),
 )
+METRICS_OF_EVENTS = (
+    Metric("event.count", "events: count", "count", "exact", "statistics", "count", "count"),
+    *(Metric(f"event.{of}", f"events: {of}", "ns", "measured", "statistics", of, "count") for of in STATISTICS[1:]),
+)
+# With more groups of events, as every method that was compiled, they are not compared one by one.
+MOST_GROUPS = 2000
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,7 @@ class Sides:
         of_base, of_new = matched(functions[0], functions[1], renames)
         self._called = [of_base] * len(base) + [of_new] * len(new)
         self._renames = [renames] * len(base) + [lambda name: name] * len(new)
+        self._statistics = [_statistics_of(run) for run in self.runs]
 
     @property
     def runs(self) -> list[Run]:
@@ -101,7 +108,7 @@ class Sides:
 
     def tables(self) -> Iterator[Amounts]:
         """Those that either side has anything in."""
-        tables = (*map(self._of_metric, METRICS), *self._of_events(), *map(self._of_metric, METRICS_OF_THREADS))
+        tables = map(self._of_metric, (*METRICS, *METRICS_OF_EVENTS, *METRICS_OF_THREADS))
         yield from (table for table in tables if table.values.any())
 
     def whole(self) -> Amounts:
@@ -141,7 +148,7 @@ class Sides:
         place: dict[Key, int] = {}
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):
-            rows: Rows = getattr(run.totals, metric.kind)
+            rows: Rows = self._statistics[nth] if metric in METRICS_OF_EVENTS else getattr(run.totals, metric.kind)
             which = [rows.columns.index(column) for column in (metric.column, metric.things)]
             amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
             at = [place.setdefault(self._key(nth, metric.kind, key), len(place)) for key in rows.keys]
@@ -158,23 +165,11 @@ class Sides:
 
     def _key(self, nth: int, kind: str, key: Key) -> Key:
         """Returns what a key of the totals of the run of that number is called here."""
-        if kind == "threads":
+        if kind in ("threads", "statistics"):
             return (" / ".join(key),)
         if kind in BY_FUNCTION:
             return self.function_of(nth, key[:4])
         return (self._renames[nth](str(key[0] or UNKNOWN_CLASS)),)
-
-    def _of_events(self) -> Iterator[Amounts]:
-        found = [_events_of(run) for run in self.runs]
-        for nth, statistic in enumerate(STATISTICS):
-            keys = sorted({key for of_run in found for key, amounts in of_run.items() if amounts[nth]})
-            cells = np.array([[of_run.get(key, (0.0,) * 5) for of_run in found] for key in keys], np.float64)
-            cells = cells.reshape(len(keys), len(found), 5)
-            of_kind: tuple[Unit, Model] = ("count", "exact") if statistic == "count" else ("ns", "measured")
-            yield Amounts(
-                f"event.{statistic}", f"events: {statistic}", *of_kind, tuple((key,) for key in keys),
-                cells[:, :, nth], cells[:, :, 0],
-            )  # fmt: skip
 
     def last_tiers(self) -> list[LastTier]:
         """Returns those functions that both sides compiled in every run whose runs do not agree."""
@@ -212,28 +207,23 @@ def _functions_of(run: Run) -> Iterator[Function]:
         yield frame[:4]
 
 
-def _events_of(run: Run) -> dict[str, tuple[float, ...]]:
-    """Returns STATISTICS by the type of event, and by type and group. Percentiles are known by type, to one 64th."""
+def _statistics_of(run: Run) -> Rows:
+    """Returns STATISTICS, float64, by the type of event, and by type and group. Percentiles are known by type, to one
+    64th."""
     totals = run.totals
     buckets: dict[str, list[tuple[int, int]]] = {}
     for (name, bucket), (count,) in zip(totals.durations.keys, totals.durations.amounts.tolist(), strict=True):
         buckets.setdefault(name, []).append((bucket, count))
-    found: dict[str, tuple[float, ...]] = {}
+    found: dict[Key, tuple[float, ...]] = {}
     for (name,), (count, total, longest) in zip(totals.events.keys, totals.events.amounts.tolist(), strict=True):
         of_type = np.array(sorted(buckets[name]), np.int64)
         p50, p99 = (min(percentile(of_type[:, 0], of_type[:, 1], part), longest) for part in (0.5, 0.99))
-        found[name] = (count, total, p50, p99, longest)
-    for (name, *values), (count, total, longest) in zip(
-        totals.markers.keys, totals.markers.amounts.tolist(), strict=True
-    ):
-        if values and len(totals.markers.keys) <= MOST_GROUPS:
-            label = f"{name}: {', '.join(str(value) for value in values)}"
-            found[label] = (count, total, 0.0, 0.0, longest)
-    return found
-
-
-# With more groups of events, as every method that was compiled, they are not compared one by one.
-MOST_GROUPS = 2000
+        found[name,] = (count, total, p50, p99, longest)
+    groups = totals.markers if len(totals.markers.keys) <= MOST_GROUPS else Rows(totals.markers.columns)
+    for (name, *values), (count, total, longest) in zip(groups.keys, groups.amounts.tolist(), strict=True):
+        if values:
+            found[f"{name}: {', '.join(map(str, values))}",] = (count, total, 0.0, 0.0, longest)
+    return Rows(STATISTICS, tuple(found), np.array(list(found.values()), np.float64))
 
 
 def percentile(bucket: Array, count: Array, part: float) -> float:

@@ -256,23 +256,21 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
     levels: dict[str, tuple[Factors, Level | None]] = {}
     found: list[_Measured] = []
     for table in tables:
-        if table.name not in ("self", "total"):
+        if table.name in ("self", "total"):
+            same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
+            if table.unit not in levels:
+                levels[table.unit] = _level(same, sides, options)
+            factors, level = levels[table.unit]
+        else:
             method: Method = "whole" if options.method == "whole" and table.model == "exact" else "none"
-            factors = factors_of(table.values, n_base, method, False)
-            found.append((Compared(table, factors), _effects(table, n_base, factors)))
-            continue
-        same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
-        if table.unit not in levels:
-            levels[table.unit] = _level(same, sides, options)
-        factors, level = levels[table.unit]
-        effects = _effects(table, n_base, factors)
-        if level is None:
-            found.append((Compared(table, factors), effects))
-            continue
-        is_open = level.is_open(same.keys, same.values.sum(axis=1))
-        of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
-        leveled = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=is_open)
-        found.append((leveled, at_level(effects, level, table.keys)))
+            factors, level = factors_of(table.values, n_base, method, False), None
+        compared, effects = Compared(table, factors), _effects(table, n_base, factors)
+        if level is not None:
+            is_open = level.is_open(same.keys, same.values.sum(axis=1))
+            of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
+            compared = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=is_open)
+            effects = at_level(effects, level, table.keys)
+        found.append((compared, effects))
     return found
 
 
@@ -302,17 +300,13 @@ def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
         values = main.values / sides.sample_rates(main.unit)
         factors = factors_of(values, n_base, "whole", False).of_run
         lengths = lengths_of(values, n_base, main.model == "samples")
+    lost = np.array([run.lost for run in sides.runs])
     found = []
-    halves = (sides.base, sides.new), sides_of(factors, n_base), sides_of(lengths, n_base)
-    for side, of_whole, of_functions in zip(*halves, strict=True):
-        lost = np.array([run.lost for run in side])
+    for side, of_side in ((sides.base, slice(n_base)), (sides.new, slice(n_base, None))):
+        reasons = [_disturbance(nth, lengths[of_side], lost[of_side]) for nth in range(len(side))]
+        facts = zip(side, factors[of_side].tolist(), reasons, strict=True)
         found.append(
-            tuple(
-                RunFacts(
-                    run.path, run.duration_ns, float(of_whole[nth]), run.lost, _disturbance(nth, of_functions, lost)
-                )
-                for nth, run in enumerate(side)
-            )
+            tuple(RunFacts(run.path, run.duration_ns, factor, run.lost, reason) for run, factor, reason in facts)
         )
     return found
 

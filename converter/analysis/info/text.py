@@ -49,16 +49,16 @@ def _table(title: str, columns: Sequence[Column], rows: Sequence[Json]) -> list[
     return ["", f"{title}:", *aligned(cells)]
 
 
-def _number(key: str, head: str = "") -> Column:
-    return head or key.replace("_", " "), lambda row: str(row[key])
+def _number(key: str, head: str = "", show: Callable[[Any], str] = str) -> Column:
+    return head or key.replace("_", " "), lambda row: show(row[key])
 
 
 def _duration(key: str, head: str) -> Column:
-    return head, lambda row: format_duration(row[key])
+    return _number(key, head, format_duration)
 
 
 def _name(key: str, head: str = "") -> Column:
-    return head or key, lambda row: row[key] or "unknown"
+    return _number(key, head, lambda name: name or "unknown")
 
 
 # ---------------------------------------------------------------- sections
@@ -79,13 +79,13 @@ def _counters(counters: list[Json]) -> list[str]:
     """Returns the lines of counters without those that stayed 0, of which a runtime has many."""
     shown = [counter for counter in counters if counter["min"] or counter["max"]]
     rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
-    figures = [_figure(key) for key in ("last", "first", "min", "max")]
+    figures = [_number(key, show=_figure) for key in ("last", "first", "min", "max")]
     name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] else row["name"])
     return _table("counters", [*figures, _number("values"), name], shown) + rest
 
 
-def _figure(key: str) -> Column:
-    return key, lambda row: f"{row[key]:.0f}" if row[key].is_integer() else f"{row[key]:.6g}"
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
 
 
 def _functions(functions: Json) -> list[str]:

@@ -15,11 +15,11 @@ import numpy as np
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
-from traceferry.analysis.totals.rows import Key, Pair, Rows, key_order, sorted_places
+from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
 from traceferry.heap.classes import UNKNOWN_CLASS
-from traceferry.model import Array, Trace, sums
+from traceferry.model import Array, Trace
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ class Amounts:
 
     def summed(self) -> Amounts:
         """Sorted by measure, then node; each pair once."""
-        pairs, group = np.unique(self.measure.astype(np.int64) << 32 | self.node, return_inverse=True)
-        value = sums.total_by(group.reshape(-1), self.value, len(pairs))
-        return Amounts((pairs & 0xFFFFFFFF).astype(np.int32), (pairs >> 32).astype(np.int32), value)
+        measure, node, value = by_pair(self.measure, self.node, self.value)
+        return Amounts(node, measure, value)
 
 
 @dataclass(frozen=True)
@@ -241,8 +240,8 @@ def _code(collected: Collected) -> list[Pair]:
         for func, tier, size, at in zip(*columns, strict=True)
         if func >= 0
     ]
-    by_tier = collected.samples.by_tier().items()
-    return rows + [((*_function(trace, func), names[tier]), [0, 0, n, 0]) for (func, tier), n in by_tier]
+    by_tier = collected.samples.by_tier()
+    return rows + [((*_function(trace, func), names[tier]), [0, 0, n, 0]) for func, tier, n in by_tier]
 
 
 def thread_names(trace: Trace) -> list[list[str]]:

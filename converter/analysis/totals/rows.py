@@ -65,3 +65,10 @@ def sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
     found = sorted(distinct, key=None if is_uniform else key_order)
     place = {key: nth for nth, key in enumerate(found)}
     return found, np.array([place[key] for key in keys], np.int32)
+
+
+def by_pair(major: Array, minor: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Returns the distinct pairs, int32, sorted, and the sum of the values of each. minor: not negative."""
+    pairs, group = np.unique(major.astype(np.int64) << 32 | minor, return_inverse=True)
+    summed = sums.total_by(group.reshape(-1), values, len(pairs))
+    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), summed

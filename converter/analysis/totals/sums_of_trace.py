@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
-from traceferry.analysis.totals.rows import Rows
+from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
 from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
 
@@ -35,15 +35,14 @@ class SampleTotals:
         own = np.bincount(func, self._of_stack, n_funcs)
         return own.astype(np.int64), inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)
 
-    def by_tier(self) -> dict[tuple[int, int], int]:
-        """Returns, by function and tier (rows of the trace, -1 is no tier), how many samples end there."""
+    def by_tier(self) -> list[tuple[int, int, int]]:
+        """Returns (function, tier, how many samples end there), of those that have a tier."""
         trace, n = self._trace, len(self._of_stack)
         frame = trace.stacks["frame"][:n]
         func, tier = trace.frames["func"][frame], trace.frames["tier"][frame]
         has = (self._of_stack > 0) & (tier >= 0)
-        places, group = np.unique(func[has].astype(np.int64) << 32 | tier[has], return_inverse=True)
-        counts = sums.total_by(group, self._of_stack[has], len(places))
-        return {(p >> 32, p & 0xFFFFFFFF): n for p, n in zip(places.tolist(), counts.tolist(), strict=True)}
+        columns = by_pair(func[has], tier[has], self._of_stack[has])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 # The columns of an array of amounts, and where `tally` has them.

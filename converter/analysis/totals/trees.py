@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
+from traceferry.analysis.totals.rows import by_pair
 from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
 from traceferry.native.nodes import NodeTable
 
@@ -90,10 +91,7 @@ class Series:
     def set(self, bucket: Array, node: Array, amount: Array) -> None:
         """Adds up what has the same bucket and node."""
         kept = amount > 0
-        place = bucket[kept].astype(np.int64) << 32 | node[kept]
-        places, group = np.unique(place, return_inverse=True)
-        self.bucket, self.node = (places >> 32).astype(np.int32), (places & 0xFFFFFFFF).astype(np.int32)
-        self.amount = sums.total_by(group, amount[kept], len(places))
+        self.bucket, self.node, self.amount = by_pair(bucket[kept], node[kept], amount[kept])
 
 
 class Trees:
