@@ -20,16 +20,16 @@ from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.shown_text import shown
 
 COMMANDS = {
-    "view": view,
-    "convert": convert,
-    "info": info,
-    "compare": compare,
-    "aggregate": aggregate,
-    "check": check,
-    "dump": dump,
-    "symbols": symbols,
-    "formats": formats,
-    "completion": completion,
+    "view": (view, "show recordings in a viewer in the browser"),
+    "convert": (convert, "convert recordings for a viewer (the default command)"),
+    "info": (info, "summarize a recording"),
+    "compare": (compare, "show what changed between recordings, and fail if it is slower"),
+    "aggregate": (aggregate, "add up many recordings: tables to query, or one profile of all"),
+    "check": (check, "check that a recording is complete and gives a valid trace"),
+    "dump": (dump, "print the records of a recording"),
+    "symbols": (symbols, "make a GSYM file, look up addresses, compare symbols"),
+    "formats": (formats, "list the formats"),
+    "completion": (completion, "print a completion script for a shell"),
 }
 # As a word of its own, or as the value of an option.
 HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
@@ -139,7 +139,11 @@ def parser() -> argparse.ArgumentParser:
     )
     of_all.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = of_all.add_subparsers(required=True, metavar="COMMAND", prog="traceferry")
-    for command in COMMANDS.values():
-        command.add_to(commands)
+    for name, (command, summary) in COMMANDS.items():
+        of_one = commands.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        )
+        of_one.set_defaults(run=command.run)
+        command.add_to(of_one)
     commands.choices["completion"].set_defaults(whole=of_all)
     return of_all

@@ -10,7 +10,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_command, add_recording_options, load_options, number
+from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_recording_options, explain, load_options, number
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     from traceferry.apps.fleet.run import Pool
 
 
-def add_to(commands: Any) -> None:
-    aggregate = add_command(
-        commands,
-        "aggregate",
-        run,
-        summary="add up many recordings: tables to query, or one profile of all",
-        description="Adds up any number of recordings, on all processors or a Dask cluster, into a folder of Parquet "
+def add_to(aggregate: argparse.ArgumentParser) -> None:
+    explain(
+        aggregate,
+        "Adds up any number of recordings, on all processors or a Dask cluster, into a folder of Parquet "
         "tables: functions, stacks, markers, allocations, heap, code, recordings. A recording that cannot be read is a "
         "row with the reason. Needs the packages of traceferry[fleet].",
         examples=f"traceferry aggregate 'runs/{{service}}/{{host}}.{RECORDING}' --by service -o stats/\n"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from traceferry.apps.cli import options
 from traceferry.common.shown_text import shown
 
 
-def add_to(commands: Any) -> None:
-    check = options.add_command(
-        commands,
-        "check",
-        run,
-        summary="check that a recording is complete and gives a valid trace",
-        description="Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
+def add_to(check: argparse.ArgumentParser) -> None:
+    options.explain(
+        check,
+        "Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
         "times, valid indices...) and prints what was lost, repaired or guessed. Exit status 1 if a law is broken, "
         "which is a bug of traceferry, or if data is lost.",
         examples=f"traceferry check {options.RECORDING}\ntraceferry check {options.PROGRAM} --fail-on damage",

@@ -7,10 +7,10 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traceferry import registry
-from traceferry.apps.cli.options import DONE, RECORDING, add_command, add_recording_options, not_negative, number, size
+from traceferry.apps.cli.options import DONE, RECORDING, add_recording_options, explain, not_negative, number, size
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -27,13 +27,10 @@ part = number(float, "number", lambda value: 0 < value < 1, "be above 0 and belo
 METHODS = ("typical", "whole", "none")
 
 
-def add_to(commands: Any) -> None:
-    compare = add_command(
-        commands,
-        "compare",
-        run,
-        summary="show what changed between recordings, and fail if it is slower",
-        description="Compares one or several recordings (runs) of a program with those of another build of it: time, "
+def add_to(compare: argparse.ArgumentParser) -> None:
+    explain(
+        compare,
+        "Compares one or several recordings (runs) of a program with those of another build of it: time, "
         "samples, calls, allocations, code size, pauses. Says of each difference whether it is more than noise; five "
         "runs on each side tell much more than one.",
         examples=f"traceferry compare base.{RECORDING} new.{RECORDING}\n"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from traceferry.apps.cli.options import DONE, add_command
+from traceferry.apps.cli.options import DONE, explain
 from traceferry.common.errors import UsageError
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -13,13 +12,10 @@ SHELLS = ("bash", "zsh", "tcsh")
 FILES = ("INPUT", "SOURCE", "FILE", "FILE-OR-DIR", "FILE.json", "OUT", "OUT.gsym", "DIR")
 
 
-def add_to(commands: Any) -> None:
-    completion = add_command(
-        commands,
-        "completion",
-        run,
-        summary="print a completion script for a shell",
-        description="Prints a script that completes commands, options and files. Needs the package shtab: "
+def add_to(completion: argparse.ArgumentParser) -> None:
+    explain(
+        completion,
+        "Prints a script that completes commands, options and files. Needs the package shtab: "
         "pip install 'traceferry[completion]'.",
         examples="traceferry completion bash > ~/.local/share/bash-completion/completions/traceferry\n"
         "traceferry completion zsh > ~/.zfunc/_traceferry",

@@ -19,14 +19,11 @@ from traceferry.files.output import beside, check_distinct, open_output
 SINGLE_OPTIONS = {"report": None, "fail_on": None}
 
 
-def add_to(commands: Any) -> None:
+def add_to(convert: argparse.ArgumentParser) -> None:
     examples = [f"traceferry {importer.example} -o out.json.gz" for importer in registry.IMPORTERS]
-    convert = options.add_command(
-        commands,
-        "convert",
-        run,
-        summary="convert recordings for a viewer (the default command)",
-        description="Converts one or several recordings of one run into one file that a viewer opens. Losses are "
+    options.explain(
+        convert,
+        "Converts one or several recordings of one run into one file that a viewer opens. Losses are "
         "reported on standard error.",
         examples="\n".join(examples)
         + f"\ntraceferry {options.RECORDING} -o out.html"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from itertools import islice
-from typing import Any
 
 from traceferry import registry
 from traceferry.apps.cli import options
@@ -13,13 +12,10 @@ from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
-def add_to(commands: Any) -> None:
-    dump = options.add_command(
-        commands,
-        "dump",
-        run,
-        summary="print the records of a recording",
-        description="Prints the records in the order of the file, one on each line, with their offsets.",
+def add_to(dump: argparse.ArgumentParser) -> None:
+    options.explain(
+        dump,
+        "Prints the records in the order of the file, one on each line, with their offsets.",
         examples=f"traceferry dump {options.RECORDING} --limit 20\n"
         f"traceferry dump {options.RECORDING} --offset 0x1f40 --limit 5\n"
         "traceferry dump --model",

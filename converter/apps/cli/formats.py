@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from traceferry import registry
-from traceferry.apps.cli.options import DONE, add_command
+from traceferry.apps.cli.options import DONE, explain
 
 
-def add_to(commands: Any) -> None:
-    add_command(
-        commands,
-        "formats",
-        run,
-        summary="list the formats",
-        description="Lists the formats that can be read and written.",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Lists the formats that can be read and written.",
         examples="traceferry formats",
     )
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from traceferry.apps.cli import options
 from traceferry.apps.cli.progress import loaded
 
 
-def add_to(commands: Any) -> None:
-    info = options.add_command(
-        commands,
-        "info",
-        run,
-        summary="summarize a recording",
-        description="Prints threads, counts, time, the functions with most self time, allocations, heap snapshots, "
+def add_to(info: argparse.ArgumentParser) -> None:
+    options.explain(
+        info,
+        "Prints threads, counts, time, the functions with most self time, allocations, heap snapshots, "
         "counters, groups of events, code coverage, and what was lost.",
         examples=f"traceferry info {options.RECORDING} --top 50 --sort total\n"
         f"traceferry info {options.PROGRAM} --thread main\n"

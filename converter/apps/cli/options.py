@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from traceferry import registry
 from traceferry.files.source import is_recording_folder
@@ -34,21 +34,10 @@ FailOn = Literal["loss", "damage"]
 FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
 
 
-def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
-) -> argparse.ArgumentParser:
-    """Adds the parser of one command. examples: of command lines, one in each line."""
-    lines = "".join(f"\n  {example}" for example in examples.splitlines())
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=textwrap.fill(description, HELP_WIDTH),
-        epilog=f"examples:{lines}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run)
-    return parser
+def explain(parser: argparse.ArgumentParser, description: str, examples: str) -> None:
+    """Adds what --help says of a command. examples: of command lines, one in each line."""
+    parser.description = textwrap.fill(description, HELP_WIDTH)
+    parser.epilog = "examples:" + "".join(f"\n  {example}" for example in examples.splitlines())
 
 
 def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:

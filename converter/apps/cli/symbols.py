@@ -7,18 +7,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from traceferry.apps.cli.options import DONE, FOUND, add_command, add_decompress_limit, add_fail_on, not_negative
+from traceferry.apps.cli.options import DONE, FOUND, add_decompress_limit, add_fail_on, explain, not_negative
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
-def add_to(commands: Any) -> None:
-    symbols = add_command(
-        commands,
-        "symbols",
-        run,
-        summary="make a GSYM file, look up addresses, compare symbols",
-        description="Makes a GSYM file from a binary's debug information, from Breakpad symbols or from a recording's "
+def add_to(symbols: argparse.ArgumentParser) -> None:
+    explain(
+        symbols,
+        "Makes a GSYM file from a binary's debug information, from Breakpad symbols or from a recording's "
         "jitted code; prints the functions at addresses, with inlined ones; compares two files of symbols "
         "(exit status 1 if they differ).",
         examples="traceferry symbols app -o app.gsym\n"

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from traceferry.apps.cli import options
@@ -26,13 +26,10 @@ VIEWERS = ("firefox", "perfetto")
 MAX_PORT = 65535
 
 
-def add_to(commands: Any) -> None:
-    view = options.add_command(
-        commands,
-        "view",
-        run,
-        summary="show recordings in a viewer in the browser",
-        description="Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
+def add_to(view: argparse.ArgumentParser) -> None:
+    options.explain(
+        view,
+        "Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
         "the instructions of jitted and native functions, or in ui.perfetto.dev. A file that was converted before is "
         "shown as it is. Nothing of it leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
         examples=f"traceferry view {options.PROGRAM}\ntraceferry view {options.RECORDING} --in perfetto\n"
