@@ -54,6 +54,19 @@ def ragged(n: Array) -> tuple[Array, Array]:
     return of, np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n)
 
 
+def joined(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Returns (chain, first): row i is chain[first[i]:first[i + 1]], what each of the parts has for it, one behind the
+    other. parts: the values of all rows, and how many of them each row has."""
+    n = np.stack([n_of_row for _, n_of_row in parts], axis=1)
+    ends = np.cumsum(n, dtype=np.int64).reshape(n.shape)
+    first = np.append(0, ends[:, -1])
+    chain = np.empty(first[-1], np.uint64)
+    for (values, n_of_row), start in zip(parts, (ends - n).T, strict=True):
+        of, at = ragged(n_of_row)
+        chain[start[of] + at] = values
+    return chain, first
+
+
 def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Samples:
     """Returns the samples with other chains where there are replacements. The recorded ones may lie between the dumps
     of stacks: the needed parts are copied, so that the dumps can be released."""
@@ -82,14 +95,10 @@ def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: s
     found = _next(samples.tid[rows], samples.chain[last], samples.ts[rows], deferred)
     report.note("deferred_missing", int((found < 0).sum()), where=where)
     kernel, n_kernel, _ = before_user(samples, rows)
-    n_user = np.where(found >= 0, deferred.n[found] + 1, 0) if len(deferred.n) else np.zeros(len(rows), np.int64)
-    first = np.concatenate(([0], np.cumsum(n_kernel + n_user))).astype(np.int64)
-    chain = np.empty(int(first[-1]), np.uint64)
-    of, at = ragged(n_kernel)
-    chain[first[of] + at] = kernel
+    n_user, n_markers = np.append(deferred.n, 0)[found], (found >= 0).astype(np.int64)
     of, at = ragged(n_user)
-    values = deferred.addresses[np.maximum(deferred.first[found[of]] + at - 1, 0)] if len(of) else kernel[:0]
-    chain[first[of] + n_kernel[of] + at] = np.where(at == 0, USER, values)
+    user = deferred.addresses[deferred.first[found[of]] + at]
+    chain, first = joined((kernel, n_kernel), (np.full(n_markers.sum(), USER), n_markers), (user, n_user))
     return with_chains(samples, [Replacement(rows, chain, first)])
 
 

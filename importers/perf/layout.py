@@ -94,41 +94,14 @@ def _bits_of(words: tuple[int, ...], width: int) -> tuple[int, ...]:
     return tuple(nth * width + bit for nth, word in enumerate(words) for bit in range(width) if word >> bit & 1)
 
 
-class Feature(IntEnum):
-    """Sections after the data, in the order of their numbers. In pipes they are HEADER_FEATURE records."""
-
-    TRACING_DATA = 1
-    BUILD_ID = 2
-    HOSTNAME = 3
-    OSRELEASE = 4
-    VERSION = 5
-    ARCH = 6
-    NRCPUS = 7
-    CPUDESC = 8
-    CPUID = 9
-    TOTAL_MEM = 10
-    CMDLINE = 11
-    EVENT_DESC = 12
-    CPU_TOPOLOGY = 13
-    NUMA_TOPOLOGY = 14
-    BRANCH_STACK = 15
-    PMU_MAPPINGS = 16
-    GROUP_DESC = 17
-    AUXTRACE = 18
-    STAT = 19
-    CACHE = 20
-    SAMPLE_TIME = 21
-    MEM_TOPOLOGY = 22
-    CLOCKID = 23
-    DIR_FORMAT = 24
-    BPF_PROG_INFO = 25
-    BPF_BTF = 26
-    COMPRESSED = 27
-    CPU_PMU_CAPS = 28
-    CLOCK_DATA = 29
-    HYBRID_TOPOLOGY = 30
-    PMU_CAPS = 31
-    CPU_DOMAIN_INFO = 32
+# Sections after the data, in the order of their numbers, which are from 1 on. In pipes they are HEADER_FEATURE records.
+Feature = IntEnum(
+    "Feature",
+    "TRACING_DATA BUILD_ID HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC CPUID TOTAL_MEM CMDLINE "
+    "EVENT_DESC CPU_TOPOLOGY NUMA_TOPOLOGY BRANCH_STACK PMU_MAPPINGS GROUP_DESC AUXTRACE STAT CACHE "
+    "SAMPLE_TIME MEM_TOPOLOGY CLOCKID DIR_FORMAT BPF_PROG_INFO BPF_BTF COMPRESSED CPU_PMU_CAPS CLOCK_DATA "
+    "HYBRID_TOPOLOGY PMU_CAPS CPU_DOMAIN_INFO",
+)
 
 
 def feature_name(number: int) -> str:
@@ -138,16 +111,8 @@ def feature_name(number: int) -> str:
 # ---------------------------------------------------------------- perf_event_attr
 
 
-class AttrType(IntEnum):
-    """attr.type; higher numbers are PMUs, which PMU_MAPPINGS names."""
-
-    HARDWARE = 0
-    SOFTWARE = 1
-    TRACEPOINT = 2
-    HW_CACHE = 3
-    RAW = 4
-    BREAKPOINT = 5
-
+# attr.type; higher numbers are PMUs, which PMU_MAPPINGS names.
+AttrType = IntEnum("AttrType", "HARDWARE SOFTWARE TRACEPOINT HW_CACHE RAW BREAKPOINT", start=0)
 
 # The flags of attr in their order. Two bits of it are the number precise_ip.
 FLAGS = (
@@ -161,58 +126,44 @@ FLAGS = (
 PRECISE_AT = 15
 
 
-class ReadFormat(IntFlag):
-    """attr.read_format: GROUP is u64 nr, times, nr times (value, id, lost); else value, times, id, lost."""
-
-    TOTAL_TIME_ENABLED = 1 << 0
-    TOTAL_TIME_RUNNING = 1 << 1
-    ID = 1 << 2
-    GROUP = 1 << 3
-    LOST = 1 << 4
-
+# attr.read_format, from bit 0 on: GROUP is u64 nr, times, nr times (value, id, lost); else value, times, id, lost.
+ReadFormat = IntFlag("ReadFormat", "TOTAL_TIME_ENABLED TOTAL_TIME_RUNNING ID GROUP LOST")
 
 BRANCH_HW_INDEX = 1 << 17
 BRANCH_COUNTERS = 1 << 19
 
 ATTR_SIZE_VER0 = 64
-ATTR_SIZE = 128
-ATTR_FIELDS = "II5QII4QIiQIH2xI4xQ"  # of VER7; the versions before are its beginnings
+# What Attr has of it; perf_event_attr has grown at its end, and what a recorder did not know is 0.
+ATTR_FIELDS = "I4x5Q4xIQ8xQQ4xiQ"
 
 
-@dataclass(frozen=True)
-class Attr:
-    """perf_event_attr. flags: the names of those that are set; sample_period: or sample_freq."""
+class Attr(NamedTuple):
+    """perf_event_attr, and what its `bits` say: the names of the flags that are set, and precise_ip. sample_period: or
+    sample_freq."""
 
     type: int
-    size: int
     config: int
     sample_period: int
     sample_type: int
     read_format: int
-    flags: tuple[str, ...]
-    precise_ip: int
+    bits: int
     bp_type: int
     config1: int
     branch_sample_type: int
     sample_regs_user: int
     clockid: int
     sample_regs_intr: int
+    flags: tuple[str, ...]
+    precise_ip: int
 
 
 def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
-    """Reads an attr of `size` bytes, all of which are there: 64 at least. An unknown tail is skipped."""
-    order = ">" if big else "<"
-    whole = bytes(data[at : at + min(size, ATTR_SIZE)]).ljust(ATTR_SIZE, b"\0")
-    kind, own_size, config, period, sample_type, read_format, bits, _, bp_type, *rest = struct.unpack(
-        order + ATTR_FIELDS, whole
-    )
-    config1, _, branch, regs_user, _, clockid, regs_intr, *_ = rest
-    precise_ip = _bit_field(bits, PRECISE_AT, 2, big)
+    """Reads an attr of `size` bytes, all of which are there: 64 at least."""
+    layout = struct.Struct((">" if big else "<") + ATTR_FIELDS)
+    fields = layout.unpack(bytes(data[at : at + min(size, layout.size)]).ljust(layout.size, b"\0"))
+    bits = fields[Attr._fields.index("bits")]
     flags = tuple(name for nth, name in enumerate(FLAGS) if name and _bit_field(bits, nth, 1, big))
-    return Attr(
-        kind, own_size or ATTR_SIZE_VER0, config, period, sample_type, read_format, flags, precise_ip, bp_type,
-        config1, branch, regs_user, clockid, regs_intr,
-    )  # fmt: skip
+    return Attr(*fields, flags=flags, precise_ip=_bit_field(bits, PRECISE_AT, 2, big))
 
 
 def _bit_field(bits: int, nth: int, width: int, big: bool) -> int:

@@ -90,7 +90,7 @@ def _parts(event: Event) -> set[str]:
         parts.discard(PARTS[SampleType.DATA_SRC])
     if _has_lbr_stacks(event):
         parts.discard(PARTS[SampleType.BRANCH_STACK])
-    if ReadFormat.GROUP not in ReadFormat(event.attr.read_format & 31):
+    if not event.attr.read_format & ReadFormat.GROUP:
         # Without a group this is the event itself.
         parts.discard(PARTS[SampleType.READ])
     return parts

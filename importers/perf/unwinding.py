@@ -13,7 +13,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import release
-from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, ragged, with_chains
+from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
 from traceferry.importers.perf.layout import KERNEL_MODE
 from traceferry.importers.perf.mappings import ANONYMOUS
 from traceferry.importers.perf.natives import Library, Natives
@@ -295,7 +295,7 @@ def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     recorded, n_kernel, n_user = before_user(samples, part.rows)
     n_frames = np.diff(part.chains.first)
     keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
-    chain, first = _joined(recorded, n_kernel, part.chains, ending)
+    chain, first = joined((recorded, n_kernel), _user_part(part.chains), _endings(ending))
     if not keep.any():
         return Replacement(part.rows, chain, first)
     n = np.diff(first)
@@ -303,25 +303,17 @@ def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     return Replacement(part.rows[~keep], chain[np.repeat(~keep, n)], kept)
 
 
-def _joined(recorded: Array, n_kernel: Array, chains: Chains, ending: Array) -> tuple[Array, Array]:
-    """Returns (chain, first): the kernel's part; the user's, with a marker in front of each exact address; then, where
-    there is an ending, a marker and its address."""
-    n_frames = np.diff(chains.first)
+def _user_part(chains: Chains) -> tuple[Array, Array]:
+    """Returns (addresses with a marker in front of each exact one, how many each chain has)."""
     is_interrupted = chains.how == How.BY_SIGNAL
     # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.
     is_exact = (chains.how == How.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(chains.how)]
     n_exact = np.concatenate(([0], np.cumsum(is_exact)))
-    n_user = n_frames + n_exact[chains.first[1:]] - n_exact[chains.first[:-1]]
-    has_ending = ending != 0
-    first = np.concatenate(([0], np.cumsum(n_kernel + n_user + 2 * has_ending))).astype(np.int64)
-    chain = np.empty(int(first[-1]), np.uint64)
-    kernel_of, at = ragged(n_kernel)
-    chain[first[kernel_of] + at] = recorded
-    of_first = chains.first[:-1]
-    at = n_exact[1:] + np.arange(len(chains.pc))
-    at += np.repeat(first[:-1] + n_kernel - n_exact[of_first] - of_first, n_frames)
-    chain[at] = chains.pc
-    chain[at[is_exact] - 1] = USER
-    ends = first[1:][has_ending]
-    chain[ends - 2], chain[ends - 1] = GUEST, ending[has_ending]
-    return chain, first
+    user = np.insert(chains.pc, np.flatnonzero(is_exact), USER)
+    return user, np.diff(chains.first + n_exact[chains.first])
+
+
+def _endings(ending: Array) -> tuple[Array, Array]:
+    """Returns (a marker and the address where there is one, how many each chain has)."""
+    addresses = ending[ending != 0]
+    return np.stack((np.full_like(addresses, GUEST), addresses), axis=1).ravel(), 2 * (ending != 0)
