@@ -26,6 +26,7 @@ from traceferry.importers.perf.regions import (
 )
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.model import CodeReader, TraceBuilder
+from traceferry.native.nodes import NodeTable
 from traceferry.symbolication.code_mapping import CodeMappings, live_bytes
 from traceferry.symbolication.code_sizes import by_stretch
 
@@ -407,10 +408,12 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     flat = np.array([frame for some in frames for frame in some], np.int32)
     is_unknown, is_late = (np.array([address % n == 0 for (_, address), _ in versions], np.uint8) for n in (2, 3))
     composer = StackComposer(first, start, first_frame, flat, is_unknown, is_late, max_frames)
-    before = np.array([-1, 0], np.int32)
-    out = composer.compose(paths, before, before + 2, n_expected=1)
-    prefix, frame = composer.prefix, composer.frame
-    assert (prefix[:2].tolist(), frame[:2].tolist()) == ([-1, 0], [1, 2])
+    # The table has 1,024 rows at first: it is nearly full.
+    stacks, before = NodeTable(), np.arange(-1, 1018, dtype=np.int32)
+    stacks.append(before, before + 2)
+    out = composer.compose(paths, stacks)
+    prefix, frame = stacks.parent, stacks.key
+    assert (prefix[: len(before)].tolist(), frame[: len(before)].tolist()) == (before.tolist(), (before + 2).tolist())
     assert len(set(zip(prefix.tolist(), frame.tolist(), strict=True))) == len(prefix)
     assert all(p < i for i, p in enumerate(prefix.tolist()))
     n_cut = n_unknown = n_late = 0
@@ -458,7 +461,7 @@ def test_keys_that_were_not_collected(name: str, value: int) -> None:
     one = np.arange(3)
     composer = StackComposer(one, one[:2], one, np.zeros(2, np.int32), *np.zeros((2, 2), np.uint8), 9)
     with pytest.raises(ValueError, match="not collected"):
-        composer.compose(paths, np.zeros(0, np.int32), np.zeros(0, np.int32))
+        composer.compose(paths, NodeTable())
 
 
 def test_versions_and_frames_that_are_not_there() -> None:

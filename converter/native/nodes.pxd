@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from traceferry.native.interning cimport intern_pair
+from traceferry.native.interning cimport intern_next, intern_pair
 
 
 cdef class NodeTable:
@@ -20,6 +20,12 @@ cdef class NodeTable:
         if self.n_nodes >= self.parents.shape[0]:
             return -1
         node = intern_pair(self.parents, self.keys, self.slots, self.n_nodes, parent, key)
+        self.n_nodes += node == self.n_nodes
+        return node
+
+    cdef inline int32_t intern_next(self, int32_t parent, int32_t key) noexcept nogil:
+        """Returns the row of a pair as `intern_next` of interning.pxd does. The table is not full."""
+        cdef int32_t node = intern_next(self.parents, self.keys, self.slots, self.n_nodes, parent, key)
         self.n_nodes += node == self.n_nodes
         return node
 

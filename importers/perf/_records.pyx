@@ -347,22 +347,6 @@ cdef inline bint skip_read(const uint8_t[::1] d, Rest* rest, uint64_t read_forma
     return skip(rest, times, 8) and skip(rest, n, 8 * width)
 
 
-cdef int64_t[::1] longs(column):
-    return column
-
-
-cdef int32_t[::1] ints(column):
-    return column
-
-
-cdef uint64_t[::1] addresses(column):
-    return column
-
-
-cdef uint8_t[::1] octets(column):
-    return column
-
-
 @cython.final
 cdef class SampleDecoder:
     """Decodes samples into rows of columns.
@@ -403,17 +387,15 @@ cdef class SampleDecoder:
             raise ValueError("SampleDecoder: columns of several lengths")
         self._id_at = table.id_at if len(self._layouts) > 1 else -1
         self._chain, self._chain_from = chain, chain_from
-        self._offset, self._ts, self._period = longs(columns["offset"]), longs(columns["ts"]), longs(columns["period"])
-        self._pid, self._tid, self._cpumode = ints(columns["pid"]), ints(columns["tid"]), octets(columns["cpumode"])
-        self._chain_start, self._chain_n = longs(columns["chain_start"]), ints(columns["chain_n"])
-        self._ip, self._addr = addresses(columns["ip"]), addresses(columns.get("addr"))
-        self._event, self._cpu = ints(columns.get("event")), ints(columns.get("cpu"))
-        self._raw_at, self._user_at = longs(columns.get("raw_at")), longs(columns.get("user_at"))
+        self._offset, self._ts, self._period = columns["offset"], columns["ts"], columns["period"]
+        self._pid, self._tid, self._cpumode = columns["pid"], columns["tid"], columns["cpumode"]
+        self._chain_start, self._chain_n, self._ip = columns["chain_start"], columns["chain_n"], columns["ip"]
+        self._event, self._cpu, self._addr = columns.get("event"), columns.get("cpu"), columns.get("addr")
+        self._raw_at, self._user_at = columns.get("raw_at"), columns.get("user_at")
         if "raw_at" in columns:
-            self._raw_size = ints(columns["raw_size"])
+            self._raw_size = columns["raw_size"]
         if "user_at" in columns:
-            self._user_abi = octets(columns["user_abi"])
-            self._user_size, self._user_n = ints(columns["user_size"]), ints(columns["user_n"])
+            self._user_abi, self._user_size, self._user_n = columns["user_abi"], columns["user_size"], columns["user_n"]
 
     def decode(self, Py_ssize_t begin, Py_ssize_t end):
         """Decodes the samples begin to end, which are later than those before: their rows follow."""

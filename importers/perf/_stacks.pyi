@@ -3,6 +3,8 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from traceferry.native.nodes import NodeTable
+
 @final
 class Paths:
     thread: NDArray[np.int32]
@@ -47,10 +49,4 @@ class StackComposer:
         is_late: NDArray[np.uint8],
         max_frames: int,
     ) -> Self: ...
-    @property
-    def prefix(self) -> NDArray[np.int32]: ...
-    @property
-    def frame(self) -> NDArray[np.int32]: ...
-    def compose(
-        self, paths: Paths, prefix: NDArray[np.int32], frame: NDArray[np.int32], n_expected: int = ...
-    ) -> NDArray[np.int32]: ...
+    def compose(self, paths: Paths, stacks: NodeTable) -> NDArray[np.int32]: ...

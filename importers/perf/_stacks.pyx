@@ -13,7 +13,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
-from traceferry.native.interning cimport intern_next, intern_pair
+from traceferry.native.interning cimport intern_pair
+from traceferry.native.nodes cimport NodeTable
 from traceferry.native.search cimport last_at
 
 from traceferry.native.arrays import longer
@@ -233,7 +234,7 @@ cdef class StackComposer:
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. Beyond max_frames, addresses at the
     root are cut, each with all its frames: what is inlined stays with what it is inlined into.
 
-    prefix, frame: of each stack; n_cut: how many samples were cut; n_unknown, n_late: how many of their keys are of
+    n_cut: how many samples were cut; n_unknown, n_late: how many of their keys are of
     is_unknown and is_late.
     """
 
@@ -242,9 +243,6 @@ cdef class StackComposer:
     cdef const uint8_t[::1] _is_unknown, _is_late
     cdef Py_ssize_t _max_frames
     cdef uint8_t[::1] _single
-    cdef object _prefix_array, _frame_array
-    cdef int32_t[::1] _prefix, _frame, _slots
-    cdef Py_ssize_t _n_stacks
     cdef readonly int64_t n_cut, n_unknown, n_late
 
     def __cinit__(
@@ -280,17 +278,9 @@ cdef class StackComposer:
             else:
                 single[k] = Single(-1, 0)
 
-    @property
-    def prefix(self):
-        return self._prefix_array[:self._n_stacks]
-
-    @property
-    def frame(self):
-        return self._frame_array[:self._n_stacks]
-
-    def compose(self, Paths paths not None, prefix, frame, Py_ssize_t n_expected=1 << 15):
-        """Returns the stack of each sample, -1 for none. prefix, frame: of the stacks that there are; n_expected: for
-        how many stacks there is memory at first."""
+    def compose(self, Paths paths not None, NodeTable stacks not None):
+        """Returns the stack of each sample, -1 for none. stacks: those that there are, as prefix and frame, to which
+        others are added."""
         cdef const int32_t[::1] threads = paths.thread
         cdef const int64_t[::1] times = paths.ts
         cdef const int32_t[::1] n_shared = paths.n_shared
@@ -313,9 +303,8 @@ cdef class StackComposer:
         for t in range(CACHED):
             n_composed[t] = 0
         self.n_cut = self.n_unknown = self.n_late = 0
-        self._prefix_array, self._frame_array, self._n_stacks = prefix, frame, len(prefix)
-        self._grow(max(n_expected, 2 * (len(prefix) + self._max_frames)))
         while True:
+            stacks.reserve(stacks.n_nodes + self._max_frames)
             with nogil:
                 while i < n:
                     t = threads[i] & (CACHED - 1)
@@ -343,7 +332,7 @@ cdef class StackComposer:
                         break
                     n_composed[t] = min(n_composed[t], k)
                     total = path[depth - 1].frames if depth else 0
-                    if self._n_stacks + min(total, self._max_frames) > self._prefix.shape[0]:
+                    if stacks.n_nodes + min(total, self._max_frames) > stacks.parents.shape[0]:
                         break
                     k = n_composed[t]
                     n_composed[t] = depth
@@ -354,9 +343,9 @@ cdef class StackComposer:
                         k += 1
                         self.n_cut += 1
                         n_composed[t] = 0
-                        stack[i] = self._enter(path, k, depth, -1)
+                        stack[i] = self._enter(stacks, path, k, depth, -1)
                     else:
-                        stack[i] = self._enter(path, k, depth, path[k - 1].stack if k else -1)
+                        stack[i] = self._enter(stacks, path, k, depth, path[k - 1].stack if k else -1)
                     if depth:
                         self.n_unknown += path[depth - 1].unknown
                         self.n_late += path[depth - 1].late
@@ -366,7 +355,6 @@ cdef class StackComposer:
                 raise ValueError("compose: keys that were not collected")
             if i == n:
                 return stack_array
-            self._grow(4 * len(self._prefix))
 
     cdef inline void _resolve(self, Step* step, int64_t ts) noexcept nogil:
         """Finds what a key stands for at a time, and until when."""
@@ -388,28 +376,18 @@ cdef class StackComposer:
         step.unknown = self._is_unknown[v]
         step.late = self._is_late[v]
 
-    cdef inline int32_t _enter(self, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t top) noexcept nogil:
+    cdef inline int32_t _enter(
+        self, NodeTable stacks, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t top
+    ) noexcept nogil:
         """Returns the stack of the keys k to depth above the stack `top`. There must be space for them."""
         cdef int32_t version
         cdef Py_ssize_t d, j
         for d in range(k, depth):
             version = path[d].version
             if version < 0:
-                top = self._intern(top, -1 - version)
+                top = stacks.intern_next(top, -1 - version)
             else:
                 for j in range(self._first_frame[version], self._first_frame[version + 1]):
-                    top = self._intern(top, self._frames[j])
+                    top = stacks.intern_next(top, self._frames[j])
             path[d].stack = top
         return top
-
-    cdef inline int32_t _intern(self, int32_t prefix, int32_t frame) noexcept nogil:
-        cdef int32_t row = intern_next(self._prefix, self._frame, self._slots, self._n_stacks, prefix, frame)
-        self._n_stacks += row == self._n_stacks
-        return row
-
-    cdef _grow(self, Py_ssize_t size):
-        cdef Py_ssize_t i
-        self._prefix_array, self._frame_array = longer(self._prefix_array, size), longer(self._frame_array, size)
-        self._prefix, self._frame, self._slots = self._prefix_array, self._frame_array, slots_for(size)
-        for i in range(self._n_stacks):
-            intern_pair(self._prefix, self._frame, self._slots, i, self._prefix[i], self._frame[i])

@@ -21,11 +21,12 @@ USER, USER_DEFERRED, GUEST = (np.uint64((1 << 64) - n) for n in (512, 640, 2048)
 
 @dataclass(frozen=True)
 class Replacement:
-    """New chains, chain[first[i]:first[i + 1]], of the samples `rows`."""
+    """New chains, chain[start[i]:start[i] + n[i]], of the samples `rows`."""
 
     rows: Array
     chain: Array
-    first: Array
+    start: Array
+    n: Array
 
 
 def chains_of(samples: Samples, rows: Array | slice) -> Array:
@@ -76,8 +77,8 @@ def with_chains(samples: Samples, replacements: Sequence[Replacement]) -> Sample
     n_before = len(pieces[0])
     for one in replacements:
         pieces.append(one.chain)
-        start[one.rows] = n_before + one.first[:-1]
-        length[one.rows] = np.diff(one.first)
+        start[one.rows] = n_before + one.start
+        length[one.rows] = one.n
         n_before += len(one.chain)
     return replace(samples, chain=np.concatenate(pieces), chain_start=start, chain_n=length)
 
@@ -99,7 +100,7 @@ def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: s
     of, at = ragged(n_user)
     user = deferred.addresses[deferred.first[found[of]] + at]
     chain, first = joined((kernel, n_kernel), (np.full(n_markers.sum(), USER), n_markers), (user, n_user))
-    return with_chains(samples, [Replacement(rows, chain, first)])
+    return with_chains(samples, [Replacement(rows, chain, first[:-1], np.diff(first))])
 
 
 def _next(tid: Array, cookie: Array, ts: Array, deferred: Deferred) -> Array:

@@ -20,6 +20,7 @@ from traceferry.importers.perf.spaces import (
     resolve_addresses,
 )
 from traceferry.model import Array, TraceBuilder
+from traceferry.native.nodes import NodeTable
 
 MAX_FRAMES = 1024
 
@@ -54,9 +55,10 @@ def stacks_of(
     first_version = np.searchsorted(found.key, np.arange(len(paths.spaces) + 1))
     is_unknown, is_late = (found.kind == NOTHING).view(np.uint8), found.is_late.view(np.uint8)
     composer = StackComposer(first_version, found.start, first_frame, frames, is_unknown, is_late, MAX_FRAMES)
-    before = trace.stacks
-    stack = composer.compose(paths, before["prefix"], before["frame"])
-    trace.stacks.extend(prefix=composer.prefix[len(before) :].copy(), frame=composer.frame[len(before) :].copy())
+    n_before, stacks = len(trace.stacks), NodeTable()
+    stacks.append(trace.stacks["prefix"], trace.stacks["frame"])
+    stack = composer.compose(paths, stacks)
+    trace.stacks.extend(prefix=stacks.parent[n_before:].copy(), frame=stacks.key[n_before:].copy())
     report = trace.report
     report.note("stack_cut", composer.n_cut, where=where)
     report.note("code_unknown", composer.n_unknown, where=where)

@@ -294,13 +294,9 @@ def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     """Returns the new callchains. What perf itself found by frame pointer counts where unwinding found no caller."""
     recorded, n_kernel, n_user = before_user(samples, part.rows)
     n_frames = np.diff(part.chains.first)
-    keep = ((n_user > 2) & (n_frames <= 1)) | (n_frames == 0)
+    is_better = (n_frames > 1) | ((n_frames == 1) & (n_user <= 2))
     chain, first = joined((recorded, n_kernel), _user_part(part.chains), _endings(ending))
-    if not keep.any():
-        return Replacement(part.rows, chain, first)
-    n = np.diff(first)
-    kept = np.concatenate(([0], np.cumsum(n[~keep]))).astype(np.int64)
-    return Replacement(part.rows[~keep], chain[np.repeat(~keep, n)], kept)
+    return Replacement(part.rows[is_better], chain, first[:-1][is_better], np.diff(first)[is_better])
 
 
 def _user_part(chains: Chains) -> tuple[Array, Array]:
