@@ -163,7 +163,7 @@ def read_attr(data: memoryview, at: int, size: int, big: bool) -> Attr:
     fields = layout.unpack(bytes(data[at : at + min(size, layout.size)]).ljust(layout.size, b"\0"))
     bits = fields[Attr._fields.index("bits")]
     flags = tuple(name for nth, name in enumerate(FLAGS) if name and _bit_field(bits, nth, 1, big))
-    return Attr(*fields, flags=flags, precise_ip=_bit_field(bits, PRECISE_AT, 2, big))
+    return Attr._make((*fields, flags, _bit_field(bits, PRECISE_AT, 2, big)))
 
 
 def _bit_field(bits: int, nth: int, width: int, big: bool) -> int:
