@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.symbolication import Frames, Function, Inline
 from traceferry.symbolication.breakpad._records import Records
 from traceferry.symbolication.breakpad.reader import Breakpad
+from traceferry.symbolication.interface import Frames, Function, Inline
 
 
 def opened(file: SymFile | bytes) -> Breakpad:

@@ -8,7 +8,7 @@ from conftest import REPO
 from recordings import content
 
 from traceferry.files.source import open_source
-from traceferry.symbolication import Binary
+from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_in, build_id_of, debug_id_of
 
 ID = bytes(range(20))

@@ -6,8 +6,8 @@ from builders.jitdump import Function, Inlined, JitDump
 from jit_recordings import content, dumps, read, strings_of
 
 from traceferry.model import Trace, TraceBuilder
-from traceferry.symbolication import Frames, Inline
 from traceferry.symbolication.code_symbols import MAX_DEPTH, CodeSymbols
+from traceferry.symbolication.interface import Frames, Inline
 
 CODE = 0x1000
 F, G, H = Function("f", "a.js"), Function("g", "b.js"), Function("h", "c.js")

@@ -11,7 +11,7 @@ from builders.plt import FUNC, INDIRECT, INIT, RESOLVER, TEXT, Layout, Symbol, e
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.symbolication import Binary
+from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import demangle
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym.reader import Gsym

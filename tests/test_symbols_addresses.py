@@ -12,9 +12,9 @@ from builders.xray import ENTER, elf_with_instr_map
 
 from traceferry.apps.cli.symbol_files import lookup_data, lookup_text, verify
 from traceferry.files.source import Source
-from traceferry.symbolication import Symbols
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.interface import Symbols
 
 END = 1 << 64
 BASES = [0, 0x1000, 1 << 32, 1 << 63, END - 0x4000, END - 8, END - 1]

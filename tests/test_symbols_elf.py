@@ -22,10 +22,11 @@ from support import load_checked
 from traceferry.apps.cli.symbol_files import debug_bytes
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source, open_source
-from traceferry.symbolication import Binary, Frames
 from traceferry.symbolication import binary as binary_module
+from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of
 from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.one_by_one import look_up
 from traceferry.symbolication.symbol_table import Texts
 

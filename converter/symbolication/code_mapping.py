@@ -64,29 +64,34 @@ class CodeMappings:
         """Adds rows to the table `code_mappings`."""
         if not self._code:
             return
-        address, size = np.array(self._address, np.uint64), np.array(self._size, np.uint64)
-        for component in _overlapping(address, size):
-            self._end_overlapped(component)
+        address = np.array(self._address, np.uint64)
+        overlaid = overlaid_by(address, np.array(self._size, np.uint64))
+        for row in np.flatnonzero(overlaid >= 0).tolist():
+            ts = self._start[overlaid[row]]
+            if self._end[row] < 0 or self._end[row] > ts:
+                self._end[row] = ts
         trace.code_mappings.extend(code=self._code, address=address, start_ts=self._start, end_ts=self._end)
 
-    def _end_overlapped(self, rows: list[int]) -> None:
-        """Ends mappings onto which others were put. rows: mappings in the order of time that overlap each other
-        only."""
+
+def overlaid_by(address: Array, size: Array) -> Array:
+    """Returns for each of these pieces of memory (uint64, in the order of time) the first later one that overlaps it;
+    int64, -1 is none. Pieces of size 0 overlap none."""
+    found = np.full(len(address), -1)
+    for rows in _overlapping(address, size):
+        begins, sizes = address[rows].tolist(), size[rows].tolist()
         starts: list[int] = []
-        alive: dict[int, int] = {}
-        for row in rows:
-            begin, size = self._address[row], self._size[row]
+        latest: dict[int, tuple[int, int]] = {}
+        for row, begin, n_bytes in zip(rows, begins, sizes, strict=True):
             first = bisect_left(starts, begin)
-            if first and starts[first - 1] + self._size[alive[starts[first - 1]]] > begin:
+            if first and latest[starts[first - 1]][1] > begin:
                 first -= 1
-            last = bisect_left(starts, begin + size)
+            last = bisect_left(starts, begin + n_bytes)
             for start in starts[first:last]:
-                ended = alive.pop(start)
-                if self._end[ended] < 0 or self._end[ended] > self._start[row]:
-                    self._end[ended] = self._start[row]
+                found[latest.pop(start)[0]] = row
             del starts[first:last]
             insort(starts, begin)
-            alive[begin] = row
+            latest[begin] = (row, begin + n_bytes)
+    return found
 
 
 def _overlapping(address: Array, size: Array) -> list[list[int]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from traceferry.model import Array, Trace, distinct
 from traceferry.symbolication.code_map import Call, CodeMap, CodeObject, Snapshot
+from traceferry.symbolication.code_mapping import overlaid_by
 from traceferry.symbolication.interface import Frames, Function, Inline
 from traceferry.symbolication.one_by_one import NOTHING, Answer, look_up
 
@@ -99,28 +99,8 @@ def _chosen(trace: Trace, code_map: CodeMap, at_ts: int | None) -> Array:
     if at_ts is not None:
         rows = rows[code_map.are_alive(rows, at_ts)]
     rows = rows[np.argsort(mappings["start_ts"][rows], kind="stable")]
-    begin = mappings["address"][rows]
-    return rows[~_overlaid(begin, begin + trace.code["size"][mappings["code"][rows]].astype(np.uint64))]
-
-
-def _overlaid(begin: Array, end: Array) -> Array:
-    """Whether a later one overlaps each of some pieces of memory. begin, end: uint64, in the order of time."""
-    overlaid = np.zeros(len(begin), bool)
-    ends = end.tolist()
-    # Those that begin before, as heaps: of pieces that may still be overlaid the earliest, of all the latest.
-    earliest: list[int] = []
-    latest: list[int] = []
-    for nth in np.argsort(begin, kind="stable").tolist():
-        at = int(begin[nth])
-        while latest and ends[-latest[0]] <= at:
-            heappop(latest)
-        overlaid[nth] = bool(latest) and -latest[0] > nth
-        while earliest and earliest[0] < nth:
-            before = heappop(earliest)
-            overlaid[before] |= ends[before] > at
-        heappush(earliest, nth)
-        heappush(latest, -nth)
-    return overlaid
+    sizes = trace.code["size"][mappings["code"][rows]].astype(np.uint64)
+    return rows[overlaid_by(mappings["address"][rows], sizes) < 0]
 
 
 # ---------------------------------------------------------------- what runs in a code object

@@ -26,8 +26,9 @@ from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.interface import FoundSymbols
 
 if TYPE_CHECKING:
-    from traceferry.symbolication import Binary, Symbols
+    from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.choose import SymbolIndex
+    from traceferry.symbolication.interface import Symbols
     from traceferry.symbolication.libraries import LibraryFile
 
 KERNEL = "[kernel.kallsyms]"

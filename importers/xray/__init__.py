@@ -14,7 +14,7 @@ from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.xray.log import Log
-    from traceferry.symbolication import Symbols
+    from traceferry.symbolication.interface import Symbols
 
 
 def sniff(head: memoryview) -> bool:

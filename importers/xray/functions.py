@@ -15,7 +15,8 @@ from traceferry.model import Array, TraceBuilder
 from traceferry.symbolication.demangle import Demangler
 
 if TYPE_CHECKING:
-    from traceferry.symbolication import Binary, Symbols
+    from traceferry.symbolication.binary import Binary
+    from traceferry.symbolication.interface import Symbols
 
     Named = tuple[Binary, Symbols]
 

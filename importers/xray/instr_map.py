@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from traceferry.common.errors import FormatError
 
 if TYPE_CHECKING:
-    from traceferry.symbolication import Binary
+    from traceferry.symbolication.binary import Binary
 
 SECTION = "xray_instr_map"
 

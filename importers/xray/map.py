@@ -38,7 +38,7 @@ from traceferry.timeline.balance import Raw, RecordedCalls
 from traceferry.timeline.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 
 if TYPE_CHECKING:
-    from traceferry.symbolication import Symbols
+    from traceferry.symbolication.interface import Symbols
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
