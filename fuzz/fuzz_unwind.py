@@ -40,9 +40,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 def said(data: bytes) -> list[Any]:
     import numpy as np
 
-    from traceferry.unwinding.cfi import Section
     from traceferry.unwinding.machine import AARCH64, I386, X86_64
-    from traceferry.unwinding.modules import Module
+    from traceferry.unwinding.modules import Module, Section
     from traceferry.unwinding.spaces import AddressSpace
     from traceferry.unwinding.unwinder import Unwinder, UserStacks
 

@@ -19,9 +19,8 @@ from recordings import content
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import Binary
 from traceferry.unwinding._cfi import RuleSets
-from traceferry.unwinding.cfi import Section
 from traceferry.unwinding.machine import I386, X86_64, Machine
-from traceferry.unwinding.modules import Module, open_module
+from traceferry.unwinding.modules import Module, Section, open_module
 from traceferry.unwinding.spaces import AddressSpace
 from traceferry.unwinding.unwinder import End, Unwinder, UserStacks
 

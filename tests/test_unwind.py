@@ -30,9 +30,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.unwinding._cfi import RuleSets
-from traceferry.unwinding.cfi import Problems, Section
 from traceferry.unwinding.machine import X86_64
-from traceferry.unwinding.modules import Module
+from traceferry.unwinding.modules import Module, Problems, Section
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
 from traceferry.unwinding.unwinder import Chains, End, Flag, Unwinder, UserStacks
 

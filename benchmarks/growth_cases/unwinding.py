@@ -85,9 +85,8 @@ def unwind(path: Path) -> None:
     """A stack in each function."""
     import numpy as np
 
-    from traceferry.unwinding.cfi import Section
     from traceferry.unwinding.machine import X86_64
-    from traceferry.unwinding.modules import Module
+    from traceferry.unwinding.modules import Module, Section
     from traceferry.unwinding.spaces import AddressSpace
     from traceferry.unwinding.unwinder import Unwinder, UserStacks
 

@@ -1,21 +1,51 @@
-"""Modules: files (or pieces of JIT code) that have code, and the call-frame information for it."""
+"""Modules: files (or pieces of JIT code) that have code, their call-frame information, and the rows made of it."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
 from traceferry.common.errors import FormatError
+from traceferry.model import Array, distinct
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.plt import PLT_SECTIONS
-from traceferry.unwinding._cfi import RuleSets
-from traceferry.unwinding.cfi import Problems, Rows, Section, merged, rows_of
+from traceferry.unwinding._cfi import FrameSection, RuleSets
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
 
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
 # JIT code is given this address in its call-frame information: 0 would be that of code which the linker discarded.
 JIT_ADDRESS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of call-frame information. data: its bytes; address: of the first one, as the linker wrote it;
+    is_debug: `.debug_frame`, not `.eh_frame`."""
+
+    data: memoryview
+    address: int
+    is_debug: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of rule sets by address. pc: uint64, rising, link-time addresses; rule: int32, into the rule sets, -1
+    where there is none. A row holds from its address to the next row's."""
+
+    pc: Array
+    rule: Array
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The damage of a section. n_bad: records that cannot be read; is_cut: a record's length was wrong, and the rest of
+    the section is not read."""
+
+    n_bad: int
+    is_cut: bool
 
 
 @dataclass(frozen=True)
@@ -41,9 +71,31 @@ class Module:
         return None
 
     def rows(self, rules: RuleSets) -> tuple[Rows, list[Problems]]:
-        """Returns rows by link address, and what was damaged in each section. Their rule sets go to `rules`."""
-        found = [rows_of(section, self.machine, self.big, rules) for section in self.sections]
-        return merged([rows for rows, _ in found]), [problems for _, problems in found]
+        """Returns rows by link address, and what was damaged in each section. Their rule sets go to `rules`. Any bytes
+        give rows."""
+        parts: list[Rows] = []
+        problems: list[Problems] = []
+        word, n_registers = self.machine.word_size, self.machine.n_registers
+        for section in self.sections:
+            frames = FrameSection(section.data, section.address, section.is_debug, self.big, word, n_registers)
+            pc, rule, n_bad = frames.rows(rules)
+            parts.append(Rows(pc, rule))
+            problems.append(Problems(n_bad, frames.is_cut))
+        return merged(parts), problems
+
+
+def merged(parts: list[Rows]) -> Rows:
+    """Returns one table of several: where an earlier part has no rule, a later one answers."""
+    if len(parts) == 1:
+        return parts[0]
+    pc = distinct(np.concatenate([np.zeros(0, np.uint64), *(part.pc for part in parts)]))
+    rule = np.full(len(pc), -1, np.int32)
+    for part in reversed(parts):
+        # Before its first row a part has no rule.
+        found = np.append(np.int32(-1), part.rule)[np.searchsorted(part.pc, pc, side="right")]
+        rule = np.where(found >= 0, found, rule)
+    changes = np.diff(rule, prepend=-1) != 0
+    return Rows(pc[changes], rule[changes])
 
 
 def open_module(binary: Binary, debug: Binary | None = None) -> Module:
