@@ -19,7 +19,7 @@ import orjson
 from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, meta, parts, pids_of, threads_of
+from traceferry.exporters.firefox.meta import Activity, Categories, meta, pids_of, write_threads
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, distinct
@@ -36,26 +36,22 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     json = JsonWriter(out)
     schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
     frames = Frames(trace, categories)
-    activities: list[Activity] = []
+
+    def write_thread(process: Process, thread: Thread, data: ThreadData) -> None:
+        pid = pids.get(id(process), "0")
+        _write_thread(json, trace, process, pid, thread, data, frames, schemas, categories)
+
     with json.object():
         with json.array("threads"):
-            for process, thread in threads_of(trace) or [_nobody()]:
-                pid = pids.get(id(process), "0")
-                data = thread.load(trace)
-                for part, part_data in parts(thread, data):
-                    activities.append(Activity.of(part, part_data))
-                    _write_thread(json, trace, process, pid, part, part_data, frames, schemas, categories)
-                del data, part_data
-                progress(thread.n_records)
+            activities = [activity for _, activity in write_threads(trace, progress, write_thread)]
+            if not activities:
+                # The viewer refuses a profile without a thread.
+                thread = Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
+                write_thread(Process(0, "empty recording", 0, 0), thread, ThreadData())
         json.member("meta", _meta(trace, activities, categories, schemas))
         json.members({"libs": [], "pausedRanges": [], "processes": []})
         json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))
     _note_losses(trace, activities)
-
-
-def _nobody() -> tuple[Process, Thread]:
-    """Returns a thread: the viewer refuses a profile without one."""
-    return Process(0, "empty recording", 0, 0), Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
 
 
 def _meta(trace: Trace, activities: list[Activity], categories: Categories, schemas: Schemas) -> dict[str, Any]:
@@ -69,12 +65,9 @@ def _meta(trace: Trace, activities: list[Activity], categories: Categories, sche
         "gcpoison": 0,
         "asyncstack": 0,
         "presymbolicated": True,
-        "markerSchema": [{**_without_fields(s), "data": s["fields"]} for s in schemas.all],
+        # Fields are the last member of a schema.
+        "markerSchema": [{"data" if key == "fields" else key: schema[key] for key in schema} for schema in schemas.all],
     }
-
-
-def _without_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in schema.items() if key != "fields"}
 
 
 def _note_losses(trace: Trace, activities: list[Activity]) -> None:
@@ -137,7 +130,7 @@ def _write_thread(
         with _streamed_table(json, "stackTable", ("prefix", "frame")):
             prefixes = (None if p < 0 else p for p in stacks.paths.parent.tolist())
             json.rows("data", zip(prefixes, frame.tolist(), strict=True))
-        json.member("stringTable", strings.list)
+        json.member("stringTable", list(strings))
 
 
 def _write_samples(json: JsonWriter, stack: Array, ts: Array, cpu_ns: Array) -> None:
@@ -151,18 +144,11 @@ def _write_samples(json: JsonWriter, stack: Array, ts: Array, cpu_ns: Array) -> 
             json.sample_rows("data", [(stack, ts)])
 
 
-class ThreadStrings:
-    """A thread's own string table."""
+class ThreadStrings(dict[str, int]):
+    """A thread's own string table: the index of each."""
 
-    def __init__(self) -> None:
-        self._index: dict[str, int] = {}
-
-    def index(self, text: str) -> int:
-        return self._index.setdefault(text, len(self._index))
-
-    @property
-    def list(self) -> list[str]:
-        return list(self._index)
+    def intern(self, text: str) -> int:
+        return self.setdefault(text, len(self))
 
 
 class ThreadStacks:
@@ -220,7 +206,7 @@ class Frames:
         location = self._locations.get((func, lib))
         if location is None:
             location = self._locations[func, lib] = self._location(func, lib)
-        return [strings.index(location), False, 0, None, line or None, column or None, category, subcategory]
+        return [strings.intern(location), False, 0, None, line or None, column or None, category, subcategory]
 
     def _location(self, func: int, lib: int) -> str:
         trace, funcs = self._trace, self._trace.funcs
@@ -260,7 +246,7 @@ def _marker_rows(
     categories: Categories,
 ) -> Iterator[list[Any]]:  # fmt: skip
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
-        name, category = strings.index(columns.name), categories.of_markers(columns.category)
+        name, category = strings.intern(columns.name), categories.of_markers(columns.category)
         is_interval = bool(columns.dur.any())
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6

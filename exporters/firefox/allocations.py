@@ -69,7 +69,7 @@ def allocation_rows(
     }
     for kind, payloads in kinds.items():
         for piece, rows in payloads:
-            name = strings.index(kind)
+            name = strings.intern(kind)
             at_ms = ((piece["ts"] - trace.start_ts) / 1e6).tolist()
             causes = backtraces.of(piece["stack"], piece["ts"])
             for time, row, cause in zip(at_ms, rows, causes, strict=True):

@@ -14,7 +14,7 @@ from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff
 from traceferry.exporters.firefox.markers import Schemas
 from traceferry.exporters.firefox.meta import Activity, Categories, libs, meta
 from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head
-from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
+from traceferry.exporters.firefox.tables import Stacks, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Thread, ThreadData, Trace
@@ -26,7 +26,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
     tree = diff_tree(comparison)
     trace = as_trace(comparison, tree)
     json = JsonWriter(out)
-    strings, stacks, categories = StringArray(trace), Stacks(trace), Categories(trace)
+    stacks, categories = Stacks(trace), Categories(trace)
     n_threads = 3 * len(tree.measured)
     with json.object():
         with json.array("threads"):
@@ -38,7 +38,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
         json.member("meta", values | shown | {"product": "comparison", "importedFrom": "traceferry compare"})
         json.member("libs", libs(trace))
         json.member("counters", [])
-        write_shared(json, trace, stacks, strings, categories)
+        write_shared(json, trace, stacks, categories)
 
 
 def _first(tree: DiffTree) -> int:

@@ -32,6 +32,7 @@ from traceferry.model import (
 INSTANT, INTERVAL = 0, 1  # a marker's phase
 FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
 MAX_ARGUMENTS = 16
+LABELS = ("tooltipLabel", "tableLabel", "chartLabel")  # of a schema
 # The chart takes the colour of a marker from its data, not from its category.
 COLOR: dict[str, Any] = {"key": "color", "label": "Color", "format": "string", "hidden": True}
 # The viewer takes these members of a marker's data for something else than a field.
@@ -49,7 +50,7 @@ def graph_color(color: str) -> str:
 
 
 class StringTable(Protocol):
-    def index(self, text: str) -> int: ...
+    def intern(self, text: str) -> int: ...
 
 
 class Backtraces(Protocol):
@@ -166,7 +167,7 @@ def _shared_flows(data: ThreadData, strings: StringTable) -> dict[int, int]:
     """Returns the index of the text of each flow that several of the thread's markers belong to."""
     flows = np.concatenate([table["flow"] for table in data.markers.values()] or [np.zeros(0, np.int64)])
     numbers, counts = np.unique(flows[flows > 0], return_counts=True)
-    return {number: strings.index(str(number)) for number in numbers[counts > 1].tolist()}
+    return {number: strings.intern(str(number)) for number in numbers[counts > 1].tolist()}
 
 
 def _event_markers(
@@ -249,19 +250,17 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
         track,
         {"key": "value", "label": track, "format": "string"},
         display=["marker-chart", "marker-table"],
-        tooltipLabel="{marker.data.value}",
-        tableLabel="{marker.data.value}",
-        chartLabel="{marker.data.value}",
+        **dict.fromkeys(LABELS, "{marker.data.value}"),
     )
-    ends = np.append(states["ts"][1:], max(thread.end_ts, int(states["ts"][-1])))
     is_state = states["value"] >= 0
+    data = ({"type": schema["name"], "value": trace.strings[value]} for value in states["value"][is_state].tolist())
+    ts, dur = states["ts"][is_state], _until_next(thread, states["ts"])[is_state]
+    return MarkerColumns(ts, dur, track, "Scheduling" if track == "CPU" else "Other", data)
 
-    def rows_data() -> Iterator[dict[str, Any]]:
-        for value in states["value"][is_state].tolist():
-            yield {"type": schema["name"], "value": trace.strings[value]}
 
-    ts = states["ts"][is_state]
-    return MarkerColumns(ts, ends[is_state] - ts, track, "Scheduling" if track == "CPU" else "Other", rows_data())
+def _until_next(thread: Thread, ts: Array) -> Array:
+    """Returns how long each row's state lasts: until the next row, that of the last one until the thread's end."""
+    return np.append(ts[1:], max(thread.end_ts, int(ts[-1]))) - ts
 
 
 def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> MarkerColumns:
@@ -274,18 +273,15 @@ def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> Mar
         {"key": "cpu", "label": "Taken off CPU", "format": "integer"},
         description="The thread was not on a processor: it waited, or another one was preferred",
         display=["marker-chart", "marker-table"],
-        tooltipLabel="Off CPU: {marker.data.state}",
-        tableLabel="{marker.data.state}",
-        chartLabel="{marker.data.state}",
+        **dict.fromkeys(LABELS, "{marker.data.state}") | {"tooltipLabel": "Off CPU: {marker.data.state}"},
     )
-    ts = scheduling["ts"]
-    ends = np.append(ts[1:], max(thread.end_ts, int(ts[-1])))
-    off = scheduling.take(scheduling["state"] != RUNNING)
+    is_off = scheduling["state"] != RUNNING
+    off = scheduling.take(is_off)
 
     def rows_data() -> Iterator[dict[str, Any]]:
         for state, cpu in zip(off["state"].tolist(), off["cpu"].tolist(), strict=True):
             row = {"type": schema["name"], "state": OFF_CPU.get(state, "off")}
             yield {**row, "cpu": cpu} if cpu >= 0 else row
 
-    dur = ends[scheduling["state"] != RUNNING] - off["ts"]
+    dur = _until_next(thread, scheduling["ts"])[is_off]
     return MarkerColumns(off["ts"], dur, "Off CPU", "Scheduling", rows_data())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counting
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,7 +79,26 @@ def pids_of(trace: Trace) -> dict[int, str]:
     return pids
 
 
-def threads_of(trace: TraceBuilder) -> list[tuple[Process, Thread]]:
+def write_threads(
+    trace: TraceBuilder,
+    progress: Callable[[int], None],
+    write: Callable[[Process, Thread, ThreadData], None],
+) -> list[tuple[Process, Activity]]:
+    """Writes all threads, one after the other; returns the process of each one that is written, and its counts."""
+    written: list[tuple[Process, Activity]] = []
+    for process, thread in _threads_of(trace):
+        data = thread.load(trace)
+        progress(thread.n_records // 2)
+        for part, part_data in _parts(thread, data):
+            written.append((process, Activity.of(part, part_data)))
+            write(process, part, part_data)
+        # Peak memory is one thread: this one goes before the next comes.
+        del data, part_data
+        progress(thread.n_records - thread.n_records // 2)
+    return written
+
+
+def _threads_of(trace: TraceBuilder) -> list[tuple[Process, Thread]]:
     """Returns all threads in the order of the tracks: a process's, those that count bytes last, with a view of each
     heap snapshot. A process that has only counters gets a thread to show them at."""
     threads = []
@@ -99,7 +118,7 @@ def _heap_views(trace: TraceBuilder, process: Process) -> list[Thread]:
     return views_of(trace, process)
 
 
-def parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
+def _parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
     """Returns the threads that are written of one: calls are samples in these formats, so that what has calls and
     samples is two threads."""
     if not (len(data.calls) and len(data.samples)):
@@ -278,10 +297,10 @@ def libs(trace: Trace) -> list[dict[str, Any]]:
     ]
 
 
-def counters(trace: Trace, threads: Sequence[tuple[Process, Thread]], pids: dict[int, str]) -> list[dict[str, Any]]:
-    """pids: as `pids_of` has them."""
+def counters(trace: Trace, processes: Sequence[Process], pids: dict[int, str]) -> list[dict[str, Any]]:
+    """Returns the counters of all processes. processes: of each thread that is written; pids: as `pids_of` has them."""
     first_thread: dict[int, int] = {}
-    for i, (process, _) in enumerate(threads):
+    for i, process in enumerate(processes):
         first_thread.setdefault(id(process), i)
     return [
         _counter(trace, pids[id(process)], counter, first_thread[id(process)])

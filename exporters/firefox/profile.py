@@ -18,8 +18,8 @@ import numpy as np
 
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, counters, libs, meta, parts, pids_of, threads_of
-from traceferry.exporters.firefox.tables import Stacks, StringArray, write_shared
+from traceferry.exporters.firefox.meta import Categories, counters, libs, meta, pids_of, write_threads
+from traceferry.exporters.firefox.tables import Stacks, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder
@@ -33,30 +33,18 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
     records done."""
     json = JsonWriter(out)
-    shared = Shared(trace, StringArray(trace), Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
-    threads = threads_of(trace)
-    written: list[tuple[Process, Thread]] = []
-    activities: list[Activity] = []
+    shared = Shared(trace, Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
     with json.object():
         with json.array("threads"):
-            for process, thread in threads:
-                data = thread.load(trace)
-                progress(thread.n_records // 2)
-                for part, part_data in parts(thread, data):
-                    written.append((process, part))
-                    activities.append(Activity.of(part, part_data))
-                    _write_thread(json, process, part, part_data, shared)
-                # Peak memory is one thread: this one goes before the next comes.
-                del data, part_data
-                progress(thread.n_records - thread.n_records // 2)
-            if not threads:
+            written = write_threads(trace, progress, lambda *part: _write_thread(json, *part, shared))
+            if not written:
                 _write_empty_thread(json)
         # Only now: while threads were loaded and gone through, functions may have been added.
         shared.categories.update()
-        json.member("meta", meta(trace, activities, shared.categories, shared.schemas.all))
+        json.member("meta", meta(trace, [activity for _, activity in written], shared.categories, shared.schemas.all))
         json.member("libs", libs(trace))
-        json.member("counters", counters(trace, written, shared.pids))
-        write_shared(json, trace, shared.stacks, shared.strings, shared.categories)
+        json.member("counters", counters(trace, [process for process, _ in written], shared.pids))
+        write_shared(json, trace, shared.stacks, shared.categories)
     trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
 
 
@@ -68,7 +56,6 @@ class Shared:
     """The tables that all threads of a profile refer to. pids: as `pids_of` has them."""
 
     trace: Trace
-    strings: StringArray
     stacks: Stacks
     schemas: Schemas
     categories: Categories
@@ -87,7 +74,7 @@ def _write_thread(json: JsonWriter, process: Process, thread: Thread, data: Thre
                 _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
         write_allocations(json, trace, thread, data.allocations, stacks)
         causes = Causes(trace.start_ts, thread.tid, stacks)
-        _write_markers(json, shared, markers_of(trace, thread, data, shared.schemas, shared.strings, causes))
+        _write_markers(json, shared, markers_of(trace, thread, data, shared.schemas, trace.strings, causes))
 
 
 def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any]:
@@ -180,7 +167,7 @@ def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns
     ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - shared.trace.start_ts
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
-    names = np.repeat(np.array([shared.strings.index(c.name) for c in columns], np.int32), n_rows)
+    names = np.repeat(np.array([shared.trace.strings.intern(c.name) for c in columns], np.int32), n_rows)
     category = np.repeat(np.array([shared.categories.of_markers(c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
     with json.table("markers", len(ts)):

@@ -16,23 +16,6 @@ MAX_ADDRESS = 2**31 - 1
 LIBRARY = 1  # the type of a resource
 
 
-class StringArray:
-    """shared.stringArray: the trace's strings keep their indices, others follow."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-
-    def index(self, text: str) -> int:
-        return self._trace.strings.intern(text)
-
-    def indices(self, column: Array) -> Array:
-        """Returns an index column into the trace's strings; the format has no none."""
-        return np.where(column < 0, self.index(""), column) if np.any(column < 0) else column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._trace.strings)
-
-
 class Stacks:
     """shared.stackTable: the trace's stacks, and the call paths. The trace's keep their indices, but for those that
     were added while calls were written."""
@@ -77,18 +60,19 @@ class Stacks:
         return self._paths
 
 
-def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, strings: StringArray, categories: Categories) -> None:
+def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, categories: Categories) -> None:
     frames, funcs = _with_code(trace, trace.frames), trace.funcs
     has_address = _has_address(trace, frames)
     symbols, symbol_of_frame = _used_symbols(trace, frames, has_address)
     with json.object("shared"):
         _write_stacks(json, stacks)
         _write_frames(json, frames, has_address, symbol_of_frame, categories)
-        _write_funcs(json, frames, funcs, strings)
-        _write_resources(json, trace, strings)
-        _write_symbols(json, symbols, strings)
-        _write_sources(json, trace, strings)
-        json.rows("stringArray", strings)
+        _write_funcs(json, trace, frames, funcs)
+        _write_resources(json, trace)
+        _write_symbols(json, trace, symbols)
+        _write_sources(json, trace)
+        # The trace's strings keep their indices; others have followed.
+        json.rows("stringArray", trace.strings)
 
 
 def _write_stacks(json: JsonWriter, stacks: Stacks) -> None:
@@ -126,10 +110,10 @@ def _write_frames(
         json.ints("column", _null_if_zero(frames["column"][located]))
 
 
-def _write_funcs(json: JsonWriter, frames: Table, funcs: Table, strings: StringArray) -> None:
+def _write_funcs(json: JsonWriter, trace: Trace, frames: Table, funcs: Table) -> None:
     n = len(funcs)
     with json.table("funcTable", n):
-        json.ints("name", strings.indices(funcs["name"]))
+        json.ints("name", _texts(trace, funcs["name"]))
         json.bools("isJS", funcs["is_js"])
         json.bools("relevantForJS", np.zeros(n, bool))
         json.longs("resource", _resource_of_func(frames, n))
@@ -139,30 +123,30 @@ def _write_funcs(json: JsonWriter, frames: Table, funcs: Table, strings: StringA
         json.ints("originalLocation", np.full(n, -1, np.int32))
 
 
-def _write_resources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
+def _write_resources(json: JsonWriter, trace: Trace) -> None:
     """Writes a resource for each library, under the same index."""
     n = len(trace.libs)
     with json.table("resourceTable", n):
-        json.ints("name", strings.indices(trace.libs["name"]))
+        json.ints("name", _texts(trace, trace.libs["name"]))
         json.ints("host", np.full(n, -1, np.int32))
         json.ints("type", np.full(n, LIBRARY, np.int32))
 
 
-def _write_symbols(json: JsonWriter, symbols: Table, strings: StringArray) -> None:
+def _write_symbols(json: JsonWriter, trace: Trace, symbols: Table) -> None:
     with json.table("nativeSymbols", len(symbols)):
         json.ints("libIndex", symbols["lib"])
         json.longs("address", symbols["address"])
-        json.ints("name", strings.indices(symbols["name"]))
+        json.ints("name", _texts(trace, symbols["name"]))
         json.longs("functionSize", symbols["size"], null=0)
 
 
-def _write_sources(json: JsonWriter, trace: Trace, strings: StringArray) -> None:
+def _write_sources(json: JsonWriter, trace: Trace) -> None:
     table = trace.sources
     n = len(table)
     nulls, ones = np.full(n, -1, np.int32), np.ones(n, np.int32)
     with json.table("sources", n):
         json.ints("id", nulls)
-        json.ints("filename", strings.indices(table["path"]))
+        json.ints("filename", _texts(trace, table["path"]))
         json.ints("startLine", ones)
         json.ints("startColumn", ones)
         json.ints("sourceMapURL", nulls)
@@ -171,6 +155,11 @@ def _write_sources(json: JsonWriter, trace: Trace, strings: StringArray) -> None
 
 
 # ---------------------------------------------------------------- columns
+
+
+def _texts(trace: Trace, column: Array) -> Array:
+    """Returns an index column into the trace's strings; the format has no none."""
+    return np.where(column < 0, trace.strings.intern(""), column) if np.any(column < 0) else column
 
 
 def _null_if_zero(values: Array) -> Array:
