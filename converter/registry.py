@@ -136,7 +136,9 @@ def _perfetto_comparison() -> WriteComparison:
 def _html(without: Collection[str]) -> Write:
     from traceferry.exporters import html
 
-    return partial(html.write, without=without)
+    held = [exporter_named(name) for name in exporter_named("html").holds if name not in without]
+    wanted = [html.Embeddable(one.name, one.default_suffix, one.viewer, one.writer()) for one in held]
+    return partial(html.write, wanted=wanted)
 
 
 def _html_comparison() -> WriteComparison:

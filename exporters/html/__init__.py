@@ -4,6 +4,6 @@ The page holds call trees over time, the sections of `info`, sources with text, 
 exporters for the viewers write. It makes no request to anybody.
 """
 
-from traceferry.exporters.html.page import write
+from traceferry.exporters.html.page import Embeddable, write
 
-__all__ = ["write"]
+__all__ = ["Embeddable", "write"]

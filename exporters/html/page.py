@@ -10,13 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import orjson
 
-from traceferry.exporters import firefox, perfetto
 from traceferry.exporters.html import web
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, PageData
@@ -39,10 +38,6 @@ class Embeddable(NamedTuple):
     write: Callable[[TraceBuilder, Output, Callable[[int], None]], None]
 
 
-EMBEDDED = (
-    Embeddable("firefox", ".json.gz", "profiler.firefox.com", firefox.write),
-    Embeddable("perfetto", ".pftrace", "ui.perfetto.dev", perfetto.write),
-)
 # Compressed bytes of an embedded profile: beyond it, browsers take too long to read the page.
 MOST_EMBEDDED = 100_000_000
 # Characters of the encoded data, and how many more for each of the embedded profiles.
@@ -50,12 +45,8 @@ MOST_DATA = 150_000
 DATA_PER_EMBEDDED = 0.01
 
 
-def write(
-    trace: TraceBuilder, out: Output, progress: Callable[[int], None] = lambda _: None, without: Collection[str] = ()
-) -> None:
-    """Writes the page. without: names of embedded formats that are left out. Loads each thread once, and once more for
-    each embedded format."""
-    wanted = [viewer for viewer in EMBEDDED if viewer.name not in without]
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None], wanted: Sequence[Embeddable]) -> None:
+    """Writes the page. wanted: what it holds. Loads each thread once, and once more for each of them."""
     share = Shared(progress, 1 + len(wanted))
     page = PageData.of(trace, share)
     profiles: dict[str, Compressed] = {}
