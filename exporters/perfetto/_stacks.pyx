@@ -143,12 +143,15 @@ cdef class CallstackWriter:
     cdef int32_t[::1] frame_iid
     cdef int32_t[::1] new_frame
     cdef Py_ssize_t n_new
+    cdef int32_t[::1] walked
 
     def __cinit__(self, PhysicalStacks stacks not None, int max_depth, int inner):
         self.stacks = stacks
         self.max_depth = max_depth
         self.inner = inner
         self.callstack_iid = self.frame_iid = self.new_frame = np.empty(0, np.int32)
+        # A stack that is cut has `inner` frames, one that says so, and the `kept` ones of PhysicalStacks.
+        self.walked = np.empty(max(max_depth, inner + 1 + stacks.kept), np.int32)
 
     @property
     def iids(self):
@@ -166,7 +169,7 @@ cdef class CallstackWriter:
         """Writes those of the stacks that have no callstack yet, in their order; -1 is none. `new_frames` has to be
         asked for with each piece that is written."""
         cdef int32_t[::1] iids = self.iids
-        cdef Py_ssize_t i, size, p
+        cdef Py_ssize_t i, k, n, size, p
         cdef Py_ssize_t node
         cdef uint8_t* o
         self.frame_iid = with_room(self.frame_iid, self.stacks.n_frames)
@@ -181,23 +184,30 @@ cdef class CallstackWriter:
                     continue
                 self.n_callstacks += 1
                 iids[node] = self.n_callstacks
-                size = self.number_frames(self.stacks, node)
+                n = self.number_frames(self.stacks, node)
+                size = n
+                for k in range(n):
+                    size += size_of(self.walked[k])
                 out.reserve(size + AROUND)
                 o = out.data
                 p = put_varint(o, out.n, pb.InternedData_callstacks)
                 p = put_varint(o, p, 1 + size_of(iids[node]) + size)
-                out.n = put_integer(o, p, pb.Callstack_iid, iids[node]) + size
-                self.put_frames(self.stacks, node, o, out.n)
+                p = put_integer(o, p, pb.Callstack_iid, iids[node])
+                # The root comes first.
+                for k in range(n - 1, -1, -1):
+                    p = put_integer(o, p, pb.Callstack_frame_ids, self.walked[k])
+                out.n = p
         out.flush()
 
     cdef Py_ssize_t number_frames(self, PhysicalStacks stacks, Py_ssize_t node) noexcept nogil:
-        """Numbers the frames of a stack, and returns how many bytes its frames take."""
+        """Numbers the frames of a stack, from the leaf on, in `walked`; returns how many there are."""
         cdef int left = self.inner if stacks.stacks[node, DEPTH] > self.max_depth else -1
-        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t n = 0
         cdef int32_t f
         while node >= 0:
             if left == 0:
-                size += 1 + size_of(self.cut_iid)
+                self.walked[n] = self.cut_iid
+                n += 1
                 node = stacks.stacks[node, OUTER]
             f = stacks.stacks[node, FRAME]
             if self.frame_iid[f] == 0:
@@ -205,24 +215,8 @@ cdef class CallstackWriter:
                 self.frame_iid[f] = self.n_frames
                 self.new_frame[self.n_new] = f
                 self.n_new += 1
-            size += 1 + size_of(self.frame_iid[f])
+            self.walked[n] = self.frame_iid[f]
+            n += 1
             node = stacks.stacks[node, CALLER]
             left -= 1
-        return size
-
-    cdef void put_frames(
-        self, PhysicalStacks stacks, Py_ssize_t node, uint8_t* o, Py_ssize_t end
-    ) noexcept nogil:
-        """Writes the frames of a stack before o[end], from the leaf backwards: the root comes first."""
-        cdef int left = self.inner if stacks.stacks[node, DEPTH] > self.max_depth else -1
-        cdef int32_t iid
-        while node >= 0:
-            if left == 0:
-                end -= 1 + size_of(self.cut_iid)
-                put_integer(o, end, pb.Callstack_frame_ids, self.cut_iid)
-                node = stacks.stacks[node, OUTER]
-            iid = self.frame_iid[stacks.stacks[node, FRAME]]
-            end -= 1 + size_of(iid)
-            put_integer(o, end, pb.Callstack_frame_ids, iid)
-            node = stacks.stacks[node, CALLER]
-            left -= 1
+        return n
