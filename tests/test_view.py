@@ -32,8 +32,7 @@ import traceferry
 from traceferry.apps.view.browser import has_display, leading_file, ssh_line
 from traceferry.apps.view.connections import Connections
 from traceferry.apps.view.conversion import Conversion, handed_over, viewer_of_file
-from traceferry.apps.view.peers import Peers
-from traceferry.apps.view.ports import listening_socket
+from traceferry.apps.view.loopback import Peers, listening_socket
 from traceferry.apps.view.server import Server
 from traceferry.apps.view.site import Site
 from traceferry.apps.view.viewers import VIEWERS
@@ -533,7 +532,7 @@ def test_where_nobody_tells_who_asks_a_private_file_leads_on(tmp_path: Path) -> 
 
 
 def test_without_tables_of_sockets_the_browser_gets_that_file(recording: Path, tmp_path: Path) -> None:
-    start = "import traceferry.apps.view.ports as p; p.TABLES = (); from traceferry.apps.cli import main; main()"
+    start = "import traceferry.apps.view.loopback as p; p.TABLES = (); from traceferry.apps.cli import main; main()"
     browser = a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened')
     with View(recording, folder=tmp_path, opens=True, BROWSER=browser, start=start) as view:
         opened = opened_by(view, tmp_path / "opened")

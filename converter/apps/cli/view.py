@@ -62,7 +62,7 @@ def add_to(view: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.apps.view.cache import cache_folder
-    from traceferry.apps.view.peers import Peers, user_numbered
+    from traceferry.apps.view.loopback import Peers, user_numbered
     from traceferry.apps.view.session import Session
     from traceferry.apps.view.site import Site, viewer_files
     from traceferry.apps.view.watch import state_of
@@ -162,7 +162,7 @@ def _folder(path: str) -> str:
 
 def _listening(port: int, viewer: Viewer, has_copy: bool) -> tuple[socket, bool]:
     """Returns a socket, and whether the viewer cannot load from it, so that a page must hand it the trace."""
-    from traceferry.apps.view.ports import PortTakenError, listening_socket
+    from traceferry.apps.view.loopback import PortTakenError, listening_socket
 
     needed = 0 if has_copy else viewer.port
     try:

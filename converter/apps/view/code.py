@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traceferry.apps.view.disassembly import Instruction, Names, disassemble
+from traceferry.apps.view.disassembly import Instruction, disassemble
 from traceferry.common.errors import UsageError
 from traceferry.model import LibraryReader, NativeFunction, Trace
 from traceferry.symbolication.code_map import CodeMap, CodeObject
@@ -29,17 +29,20 @@ class Listing:
 
 
 class TraceCode:
-    """lib: a row of the trace's `libs`; addresses: relative to the library's start, as in the trace's frames."""
+    """lib: a row of the trace's `libs`; addresses: relative to the library's start, as in the trace's frames.
+
+    libs: the row of each name and id.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._code_map = CodeMap(trace)
         columns = zip(trace.libs["name"].tolist(), trace.libs["debug_id"].tolist(), strict=True)
-        self._libs = {(self._text(name), self._text(debug_id)): lib for lib, (name, debug_id) in enumerate(columns)}
+        self.libs = {(self._text(name), self._text(debug_id)): lib for lib, (name, debug_id) in enumerate(columns)}
 
     def lib_of(self, name: str, debug_id: str) -> int:
         """Raises UsageError if the trace has no such library."""
-        lib = self._libs.get((name, debug_id))
+        lib = self.libs.get((name, debug_id))
         if lib is None:
             raise UsageError(f"the recording has no library {name} with id {debug_id or 'unknown'}")
         return lib
@@ -125,12 +128,11 @@ class TraceCode:
         if not data:
             name = self._text(int(self._trace.libs["name"][lib]))
             raise UsageError(f"there is no file of the recorded build of {name}: give it with --symbols")
-        names = self._names_in(lib, begin, begin + len(data))
-        return Listing(arch, begin, len(data), disassemble(data, "thumb" if is_thumb else arch, begin, names))
 
-    def _names_in(self, lib: int, begin: int, end: int) -> Names:
-        """Returns a function that names targets that are not inside the function."""
-        return lambda targets: self._names_in_library(lib, [t for t in targets if not begin < t < end])
+        def names(targets: Sequence[int]) -> dict[int, str]:
+            return self._names_in_library(lib, [t for t in targets if not begin < t < begin + len(data)])
+
+        return Listing(arch, begin, len(data), disassemble(data, "thumb" if is_thumb else arch, begin, names))
 
     def _names_in_library(self, lib: int, addresses: Sequence[int]) -> dict[int, str]:
         """Returns the names of the functions around whatever is inlined there."""

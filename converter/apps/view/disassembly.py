@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -68,7 +68,7 @@ def disassemble(code: bytes | memoryview, arch: str, address: int, names: Names)
     if machine is None:
         known = ", ".join(MACHINES)
         raise UsageError(f"code of the processor {arch or 'unknown'} cannot be disassembled; supported: {known}")
-    decoded = list(_decoded(bytes(code), machine, arch, address))
+    decoded = list(_capstone(arch).disasm_lite(bytes(code), address))
     targets = [_target(machine, at, mnemonic, operands) for at, _, mnemonic, operands in decoded]
     named = names(sorted({target for target in targets if target is not None}))
     return [
@@ -77,13 +77,9 @@ def disassemble(code: bytes | memoryview, arch: str, address: int, names: Names)
     ]
 
 
-def _decoded(code: bytes, machine: Machine, arch: str, address: int) -> Iterator[tuple[int, int, str, str]]:
-    """Yields (address, size, mnemonic, operands)."""
-    yield from _capstone(arch).disasm_lite(code, address)
-
-
 @cache
 def _capstone(arch: str) -> Any:
+    """Returns a decoder, whose disasm_lite yields (address, size, mnemonic, operands)."""
     try:
         import capstone
     except ImportError:

@@ -20,8 +20,8 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import BadHttpMessage
 
 from traceferry.apps.view.connections import Connections
+from traceferry.apps.view.loopback import Peers, user_named
 from traceferry.apps.view.page import page, policy
-from traceferry.apps.view.peers import Peers, user_named
 from traceferry.apps.view.site import Site, content_type
 from traceferry.apps.view.symbol_server import QUESTIONS
 from traceferry.apps.view.threads import in_thread

@@ -14,7 +14,7 @@ from socket import socket
 
 from traceferry.apps.view.browser import has_display, leading_file, open_browser, ssh_line
 from traceferry.apps.view.conversion import Conversion
-from traceferry.apps.view.peers import Peers
+from traceferry.apps.view.loopback import Peers
 from traceferry.apps.view.site import Site
 from traceferry.apps.view.threads import in_thread
 from traceferry.apps.view.viewers import Viewer

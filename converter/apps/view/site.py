@@ -94,7 +94,7 @@ class Site:
         symbol_server = NO_SERVER if shown.trace is None else self.server
         return [
             Button(
-                viewer,
+                viewer.name,
                 receiving_address(viewer, self.viewer_origin(viewer), NO_SERVER, shown.has_sources),
                 receiving_address(viewer, self.viewer_origin(viewer), symbol_server, shown.has_sources),
                 self.trace_path(viewer),

@@ -10,8 +10,8 @@ from typing import Any
 
 from traceferry.apps.view.code import TraceCode
 from traceferry.apps.view.disassembly import MACHINES
-from traceferry.apps.view.sources import source_text
 from traceferry.common.errors import UsageError
+from traceferry.files.source_files import text_in_roots
 from traceferry.model import NativeFunction, Trace
 
 # In all jobs of one request.
@@ -59,7 +59,7 @@ class SymbolServer:
         for stack in stacks:
             for module, address in stack:
                 asked.setdefault(module, []).append(address)
-        libs = [self._lib_or_none(*module) for module in modules]
+        libs = [self._code.libs.get(module) for module in modules]
         found: dict[tuple[int, int], NativeFunction | None] = {}
         for module, addresses in asked.items():
             lib = libs[module] if 0 <= module < len(libs) else None
@@ -75,19 +75,13 @@ class SymbolServer:
             ],
         }
 
-    def _lib_or_none(self, name: str, debug_id: str) -> int | None:
-        try:
-            return self._code.lib_of(name, debug_id)
-        except UsageError:
-            return None
-
     # ------------------------------------------------------------ /source/v1
 
     def source(self, request: Answer) -> Answer:
         lib = self._code.lib_of(_text(request, "debugName"), _text(request, "debugId"))
         path = _text(request, "file")
         preferred = self._code.sources_at(lib, _number(request, "moduleOffset"))
-        text = source_text(self._trace, path, preferred, self._source_roots)
+        text = _source_text(self._trace, path, preferred, self._source_roots)
         return {"symbolsLastModified": None, "sourceLastModified": None, "file": path, "source": text}
 
     # ------------------------------------------------------------ /asm/v1
@@ -133,6 +127,26 @@ def _frame(
 def _line_of(frame: tuple[str, str, int]) -> Answer:
     _, source, line = frame
     return ({"file": source} if source else {}) | ({"line": line} if line else {})
+
+
+def _source_text(trace: Trace, path: str, preferred: Sequence[int], roots: Sequence[str]) -> str:
+    """Returns the text of a source file. preferred: rows of the trace's sources that are to be taken before others of
+    this path; roots: the user's folders, absolute and without links.
+
+    Raises UsageError where the trace does not name the file, or there is no text of it.
+    """
+    paths, texts = trace.sources["path"].tolist(), trace.sources["text"].tolist()
+    rows = [row for row in (*preferred, *range(len(paths))) if trace.strings[paths[row]] == path]
+    if not rows:
+        raise UsageError(f"the recording does not name a source file {path}")
+    text = next((texts[row] for row in rows if texts[row] >= 0), -1)
+    if text >= 0:
+        return trace.texts[text]
+    found = text_in_roots(path, roots)
+    if found is None:
+        where = f"it is not in {', '.join(roots)}" if roots else "give its folder with --source-root"
+        raise UsageError(f"the recording does not hold the text of {path}; {where}")
+    return found[1]
 
 
 # ---------------------------------------------------------------- what a request holds
