@@ -116,7 +116,7 @@ def _write_funcs(json: JsonWriter, trace: Trace, frames: Table, funcs: Table) ->
         json.ints("name", _texts(trace, funcs["name"]))
         json.bools("isJS", funcs["is_js"])
         json.bools("relevantForJS", np.zeros(n, bool))
-        json.longs("resource", _resource_of_func(frames, n))
+        json.longs("resource", lib_of_func(frames, n))
         json.ints("source", funcs["source"])
         json.ints("lineNumber", _null_if_zero(funcs["line"]))
         json.ints("columnNumber", _null_if_zero(funcs["column"]))
@@ -196,8 +196,8 @@ def _has_address(trace: Trace, frames: Table) -> Array:
     return fits
 
 
-def _resource_of_func(frames: Table, n_funcs: int) -> Array:
-    """Returns each function's library, that of its first frame with one: a function knows none of its own."""
+def lib_of_func(frames: Table, n_funcs: int) -> Array:
+    """Returns the library of each function, that of its first frame with one, -1 is none: it knows none of its own."""
     resource = np.full(n_funcs, -1, np.int32)
     with_lib = np.flatnonzero(frames["lib"] >= 0)[::-1]
     resource[frames["func"][with_lib]] = frames["lib"][with_lib]

@@ -17,6 +17,7 @@ from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
+from traceferry.exporters.firefox.tables import lib_of_func
 from traceferry.heap.views import views_of
 from traceferry.model import Array, Trace, TraceBuilder, sums
 
@@ -114,12 +115,7 @@ class PageData:
 
     @cached_property
     def _lib_of_func(self) -> Array:
-        """The library of the first frame that has one, -1 is none."""
-        frames = self._trace.frames
-        found = np.full(len(self._trace.funcs), -1, np.int32)
-        rows = np.flatnonzero(frames["lib"] >= 0)[::-1]
-        found[frames["func"][rows]] = frames["lib"][rows]
-        return found
+        return lib_of_func(self._trace.frames, len(self._trace.funcs))
 
     def _measures(self) -> dict[Measure, int]:
         """Numbers the measures that have anything."""

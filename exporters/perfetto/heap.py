@@ -24,26 +24,15 @@ from traceferry.model import Array, HeapGraph, HeapSnapshot, Process, Trace, Tra
 ROOT_PIECE = 1 << 14  # objects in a message
 NO_CLASS = "(unknown class)"
 
+# All others are ROOT_VM_INTERNAL.
 ROOT_TYPES = {
     "stack": pb.HeapGraphRootType.ROOT_JAVA_FRAME,
     "finalizer queue": pb.HeapGraphRootType.ROOT_FINALIZING,
-    "static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
-    "thread static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
-    "context static": pb.HeapGraphRootType.ROOT_STICKY_CLASS,
-    "GC handle": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "handle": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "toggle reference": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "external": pb.HeapGraphRootType.ROOT_JNI_GLOBAL,
-    "threading": pb.HeapGraphRootType.ROOT_THREAD_OBJECT,
-    "thread pool": pb.HeapGraphRootType.ROOT_THREAD_OBJECT,
     "debugger": pb.HeapGraphRootType.ROOT_DEBUGGER,
     "ephemeron": pb.HeapGraphRootType.ROOT_REFERENCE_CLEANUP,
-    "JIT": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
-    "domain": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
-    "reflection": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
-    "marshal": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
-    "other": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
-    "miscellaneous": pb.HeapGraphRootType.ROOT_VM_INTERNAL,
+    **dict.fromkeys(("static", "thread static", "context static"), pb.HeapGraphRootType.ROOT_STICKY_CLASS),
+    **dict.fromkeys(("GC handle", "handle", "toggle reference", "external"), pb.HeapGraphRootType.ROOT_JNI_GLOBAL),
+    **dict.fromkeys(("threading", "thread pool"), pb.HeapGraphRootType.ROOT_THREAD_OBJECT),
 }
 
 

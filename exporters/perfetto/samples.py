@@ -160,13 +160,10 @@ class Stream:
         """Returns the mode of each stack: the kernel's, where its leaf is in it."""
         trace = self._trace
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
-        kernel, user, unknown = (
-            pb.StackSampleMode.MODE_KERNEL,
-            pb.StackSampleMode.MODE_USER,
-            pb.StackSampleMode.MODE_UNKNOWN,
-        )
-        of_category = [kernel if CATEGORY_KINDS.get(name) == pb.FrameKind.KIND_KERNEL else user for name in names]
-        modes = np.full(len(stacks), unknown, np.int32)
+        mode = pb.StackSampleMode
+        kinds = map(CATEGORY_KINDS.get, names)
+        of_category = [mode.MODE_KERNEL if kind == pb.FrameKind.KIND_KERNEL else mode.MODE_USER for kind in kinds]
+        modes = np.full(len(stacks), mode.MODE_UNKNOWN, np.int32)
         leaves = trace.stacks["frame"][stacks[stacks >= 0]]
-        modes[stacks >= 0] = np.array([*of_category, unknown], np.int32)[trace.frames["category"][leaves]]
+        modes[stacks >= 0] = np.array([*of_category, mode.MODE_UNKNOWN], np.int32)[trace.frames["category"][leaves]]
         return modes

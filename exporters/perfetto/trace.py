@@ -40,10 +40,14 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     writer = _Writer(trace, out)
     writer.clocks()
     writer.attributes()
-    writer.processes()
-    writer.sources()
-    writer.threads(progress)
-    writer.heaps()
+    for process in writer.numbered.processes:
+        writer.process(process)
+    write_sources(writer.numbered, writer.packets)
+    for index, (process, thread) in enumerate(writer.numbered.threads):
+        writer.thread(process, thread, index, progress)
+    for process in writer.numbered.processes:
+        for snapshot in process.heap_snapshots:
+            write_snapshot(trace, process, snapshot, writer.packets)
     writer.finish()
 
 
@@ -55,16 +59,18 @@ def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
 
 
 class _Writer:
+    """numbered: the trace, with the numbers of processes and threads that are written."""
+
     def __init__(self, trace: TraceBuilder, out: Output) -> None:
         self._trace = trace
-        self._numbered = renumbered(trace)
+        self.numbered = renumbered(trace)
         self._recorded_tids = [thread.tid for _, thread in trace.threads]
         self._clock = CLOCKS[trace.clock.kind if trace.clock else "monotonic"]
-        self._packets = Packets(out, self._clock, trace.start_ts)
-        self._calls = Calls(trace, self._packets)
-        self._samples = Samples(trace, self._packets)
-        self._allocations = Allocations(trace, self._packets, self._samples)
-        self._scheduling = Scheduling(trace, self._packets)
+        self.packets = Packets(out, self._clock, trace.start_ts)
+        self._calls = Calls(trace, self.packets)
+        self._samples = Samples(trace, self.packets)
+        self._allocations = Allocations(trace, self.packets, self._samples)
+        self._scheduling = Scheduling(trace, self.packets)
         self._process_tracks: dict[int, int] = {}
 
     # ------------------------------------------------------------ the trace
@@ -77,7 +83,7 @@ class _Writer:
         values = {self._clock: start, BOOT: start, MONOTONIC_COARSE: start}
         if unix is not None:
             values[REALTIME] = unix
-        self._packets.write_clocks(values, self._clock)
+        self.packets.write_clocks(values, self._clock)
 
     def attributes(self) -> None:
         inputs = ", ".join(i.path for i in self._trace.inputs)
@@ -87,10 +93,7 @@ class _Writer:
         if self._trace.sampling:
             own["sampled_event"] = self._trace.sampling.event
             own["sampling_interval_ns"] = str(self._trace.sampling.interval_ns)
-        self._packets.write_attributes({**own, **self._trace.attributes})
-
-    def sources(self) -> None:
-        write_sources(self._numbered, self._packets)
+        self.packets.write_attributes({**own, **self._trace.attributes})
 
     def finish(self) -> None:
         """Writes what refers to all that was written."""
@@ -103,52 +106,39 @@ class _Writer:
             "columns_dropped", int(np.count_nonzero(columns)), where="columns", detail="columns of source positions"
         )
 
-    def processes(self) -> None:
-        for process in self._numbered.processes:
-            self._process(process)
-
-    def _process(self, process: Process) -> None:
-        track = self._packets.write_process(process)
+    def process(self, process: Process) -> None:
+        track = self.packets.write_process(process)
         self._process_tracks[process.pid] = track
         # The first part of a counter's name, "Mono GC: collections", is a track around all that have it.
         groups: dict[str, int] = {}
         for counter in shown_counters(self._trace, process):
             section, _, rest = counter.name.partition(": ")
             if rest and section not in groups:
-                groups[section] = self._packets.write_track(track, section)
+                groups[section] = self.packets.write_track(track, section)
             counter_track = self._counter(counter, groups[section] if rest else track)
             groups.setdefault(counter.name, counter_track)
 
     def _counter(self, counter: Counter, parent: int) -> int:
         unit, divisor = COUNTER_UNITS.get(counter.unit, (pb.CounterDescriptor(unit_name=counter.unit), 1.0))
-        track = self._packets.write_track(parent, counter.name, counter=unit)
+        track = self.packets.write_track(parent, counter.name, counter=unit)
         ts, values = counter.values["ts"], counter.values["value"] / divisor
-        write_counter(self._packets, self._packets.sequence(), self._clock, track, ts, values)
+        write_counter(self.packets, self.packets.sequence(), self._clock, track, ts, values)
         return track
 
-    def thread(self, process: Process, thread: Thread, index: int) -> int:
+    def _track(self, process: Process, thread: Thread, index: int) -> int:
         # The viewer shows the number beside the name.
         name = thread.name if thread.name != f"thread {thread.tid}" else None
         recorded = self._recorded_tids[index]
         description = f"recorded thread number {recorded:#x}" if recorded != thread.tid else None
         identity = pb.ThreadDescriptor(pid=process.pid, tid=thread.tid, thread_name=name)
-        return self._packets.write_track(
+        return self.packets.write_track(
             self._process_tracks[process.pid], thread=identity, sibling_order_rank=index, description=description
         )
 
-    def threads(self, progress: Callable[[int], None]) -> None:
-        for index, (process, thread) in enumerate(self._numbered.threads):
-            self.whole_thread(process, thread, index, progress)
-
-    def heaps(self) -> None:
-        for process in self._numbered.processes:
-            for snapshot in process.heap_snapshots:
-                write_snapshot(self._trace, process, snapshot, self._packets)
-
-    def whole_thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
+    def thread(self, process: Process, thread: Thread, index: int, progress: Callable[[int], None]) -> None:
         """Its tables exist only in here: peak memory is one thread, or a piece of one that is streamed."""
         # What weighs bytes is a view of the process.
-        track = 0 if thread.sample_unit else self.thread(process, thread, index)
+        track = 0 if thread.sample_unit else self._track(process, thread, index)
         data = thread.load(self._trace)
         progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
@@ -156,12 +146,12 @@ class _Writer:
         self._samples.write(process, thread, data.samples)
         self._allocations.write(process, thread, data.allocations)
         has_states = self._scheduling.write(thread, index, track, data.scheduling) or len(data.states) > 0
-        write_events(data, track, self._packets, self._samples)
-        write_states(self._trace, thread, data.states, track, self._packets)
+        write_events(data, track, self.packets, self._samples)
+        write_states(self._trace, thread, data.states, track, self.packets)
         if has_states and not _is_listed(data):
             # The viewer fails at a state of a thread that it does not list.
-            name, sequence = pb.TrackEvent(name="first record"), self._packets.sequence()
-            self._packets.write_event(sequence, thread.start_ts, pb.TrackEventType.TYPE_INSTANT, track, name)
+            name, sequence = pb.TrackEvent(name="first record"), self.packets.sequence()
+            self.packets.write_event(sequence, thread.start_ts, pb.TrackEventType.TYPE_INSTANT, track, name)
         progress(thread.n_records - thread.n_records // 2)
 
 
