@@ -75,6 +75,8 @@ cdef class Message:
         cdef Py_ssize_t n_columns = tags.shape[0]
         cdef uint8_t* o
         cdef Py_ssize_t i, column, p
+        if n_columns * LONGEST_FIELD > 127:
+            raise ValueError("write_rows: too many columns")
         with nogil:
             for i in range(values.shape[0]):
                 out.reserve(AROUND + LONGEST_FIELD * n_columns)

@@ -9,7 +9,6 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from socket import socket
 from threading import Lock
@@ -60,7 +59,7 @@ class _File(web.FileResponse):
         if self.prepared:  # the server does so again, and the file would be sent again
             return None
         condition = request.headers.get(hdrs.IF_RANGE, "")
-        if condition and not _is_date(condition) and condition != _entity_tag(self._path):
+        if condition and request.if_range is None and condition != _entity_tag(self._path):
             headers = request.headers.copy()
             headers.popall(hdrs.RANGE, None)
             request = request.clone(headers=headers)
@@ -73,13 +72,6 @@ def _entity_tag(path: Path) -> str:
         status = path.stat()
         return f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
     return ""
-
-
-def _is_date(text: str) -> bool:
-    with suppress(ValueError, TypeError):
-        parsedate_to_datetime(text)
-        return True
-    return False
 
 
 class Server:
