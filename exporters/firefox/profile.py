@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     shared = Shared(trace, Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
     with json.object():
         with json.array("threads"):
-            written = write_threads(trace, progress, lambda *part: _write_thread(json, *part, shared))
+            written = write_threads(trace, progress, partial(_write_thread, json, shared))
             if not written:
                 _write_empty_thread(json)
         # Only now: while threads were loaded and gone through, functions may have been added.
@@ -62,7 +63,7 @@ class Shared:
     pids: dict[int, str]
 
 
-def _write_thread(json: JsonWriter, process: Process, thread: Thread, data: ThreadData, shared: Shared) -> None:
+def _write_thread(json: JsonWriter, shared: Shared, process: Process, thread: Thread, data: ThreadData) -> None:
     trace, stacks = shared.trace, shared.stacks
     with json.object():
         pid = shared.pids[id(process)]

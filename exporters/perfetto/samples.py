@@ -28,7 +28,9 @@ UNITS = {
     "branch-misses": pb.StackSampleUnit.UNIT_BRANCH_MISSES,
     "count": pb.StackSampleUnit.UNIT_COUNT,
 }
-N_MODES = pb.StackSampleMode.MODE_KERNEL + 1
+UNKNOWN, USER = pb.StackSampleMode.MODE_UNKNOWN, pb.StackSampleMode.MODE_USER
+KERNEL = pb.StackSampleMode.MODE_KERNEL
+N_MODES = KERNEL + 1
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
 UNNAMED = Sampling("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
@@ -160,10 +162,9 @@ class Stream:
         """Returns the mode of each stack: the kernel's, where its leaf is in it."""
         trace = self._trace
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
-        mode = pb.StackSampleMode
         kinds = map(CATEGORY_KINDS.get, names)
-        of_category = [mode.MODE_KERNEL if kind == pb.FrameKind.KIND_KERNEL else mode.MODE_USER for kind in kinds]
-        modes = np.full(len(stacks), mode.MODE_UNKNOWN, np.int32)
+        of_category = [KERNEL if kind == pb.FrameKind.KIND_KERNEL else USER for kind in kinds]
+        modes = np.full(len(stacks), UNKNOWN, np.int32)
         leaves = trace.stacks["frame"][stacks[stacks >= 0]]
-        modes[stacks >= 0] = np.array([*of_category, mode.MODE_UNKNOWN], np.int32)[trace.frames["category"][leaves]]
+        modes[stacks >= 0] = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][leaves]]
         return modes
