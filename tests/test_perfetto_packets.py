@@ -25,14 +25,13 @@ from traceferry.exporters.perfetto._packets import (
     OutputBuffer,
     mark,
     varint,
-    write_counter,
     write_samples,
     write_task_states,
 )
 from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks
 from traceferry.model import LEAVE, PREEMPTED, RUNNING, Array
 
-SEQUENCE, CLOCK, START = 300, 64, 1_000_000
+SEQUENCE, START = 300, 1_000_000
 INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
 LENGTHS = st.integers(0, 9).map(lambda n: 1 << 7 * n)  # the first number of one byte, two bytes...
 TIMES = st.lists(st.integers(0, 300) | INT32 | LENGTHS.filter(lambda n: n < 2**55), max_size=30).map(
@@ -80,23 +79,17 @@ def test_varints(values: list[int]) -> None:
     st.text(st.characters(exclude_categories=["Cs"])),
     st.lists(st.text(st.characters(exclude_categories=["Cs"]))),
     INT64,
+    st.floats(allow_nan=False),
 )
-def test_fields(text: str, texts: list[str], value: int) -> None:
-    event = protos.TrackEvent.FromString(pb.TrackEvent(name=text, categories=texts, flow_ids=value, type=None))
+def test_fields(text: str, texts: list[str], value: int, number: float) -> None:
+    bits = int(np.float64(number).view(np.int64))
+    fields = pb.TrackEvent(name=text, categories=texts, flow_ids=value, type=None, double_counter_value=bits)
+    event = protos.TrackEvent.FromString(fields)
     assert (event.name, list(event.categories), list(event.flow_ids)) == (text, texts, [value])
+    assert event.double_counter_value == number
 
 
 # ---------------------------------------------------------------- values at a time
-
-
-@given(TIMES, st.data())
-def test_counters(ts: list[int], data: st.DataObject) -> None:
-    values = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(ts), max_size=len(ts)))
-    packets = packets_of(write_counter, SEQUENCE, CLOCK, 1 << 40, i64(*ts), np.array(values, np.float64))
-    assert [(p.timestamp, p.timestamp_clock_id) for p in packets] == [(time, CLOCK) for time in ts]
-    events = [p.track_event for p in packets]
-    assert [e.double_counter_value for e in events] == values
-    assert {(e.type, e.track_uuid) for e in events} <= {(protos.TrackEvent.TYPE_COUNTER, 1 << 40)}
 
 
 @given(TIMES, st.data())
@@ -363,7 +356,6 @@ ONE, TWO, OF_ONE, OF_TWO = i32(0), i32(0, 0), i64(START), i64(START, START)
 @pytest.mark.parametrize(
     ("write", "arguments"),
     [
-        (write_counter, (SEQUENCE, CLOCK, 1, OF_TWO, np.zeros(1))),
         (write_samples, (SEQUENCE, 1, START, OF_TWO, OF_ONE, OF_TWO, TWO, TWO, ONE)),
         (write_samples, (SEQUENCE, 1, START + 1, OF_ONE, OF_ONE, OF_ONE, ONE, ONE, ONE)),
         (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, OF_ONE, ONE, i32(1), ONE)),

@@ -20,9 +20,6 @@ class OutputBuffer:
     def flush(self) -> None: ...
 
 def mark(indices: NDArray[np.int32], marked: NDArray[np.uint8]) -> None: ...
-def write_counter(
-    out: OutputBuffer, sequence: int, clock: int, track: int, ts: NDArray[np.int64], values: NDArray[np.float64]
-) -> None: ...
 def write_samples(
     out: OutputBuffer,
     sequence: int,

@@ -1,5 +1,5 @@
 """The protobuf wire format, as much of it as packets need, and packets of what has a time and a few numbers: samples,
-changes of a thread's state, values of counters.
+changes of a thread's state.
 
 Importing the generated classes would take a good part of the time in which a small recording is converted. Tests read
 every packet back with the protobuf library. A tag is a field's number << 3 | wire type: see fields.py.
@@ -158,33 +158,6 @@ def mark(const int32_t[::1] indices, uint8_t[::1] marked):
                 with gil:
                     raise ValueError("mark: an index beyond the end")
             marked[indices[i]] = 1
-
-
-def write_counter(
-    OutputBuffer out not None, int sequence, int clock, int64_t track, const int64_t[::1] ts, const double[::1] values
-):
-    """Writes a counter's values, one at each time of the clock."""
-    if values.shape[0] != ts.shape[0]:
-        raise ValueError("write_counter: columns of different lengths")
-    cdef uint8_t* o
-    cdef Py_ssize_t i, p, event
-    with nogil:
-        for i in range(ts.shape[0]):
-            out.reserve(LONGEST)
-            o = out.data + out.n
-            o[0] = pb.Trace_packet
-            p = put_integer(o, 2, pb.TracePacket_trusted_packet_sequence_id, sequence)
-            p = put_integer(o, p, pb.TracePacket_timestamp_clock_id, clock)
-            p = put_integer(o, p, pb.TracePacket_timestamp, ts[i])
-            p = event = put_varint(o, p, pb.TracePacket_track_event) + 1
-            p = put_integer(o, p, pb.TrackEvent_type, pb.TrackEventType_TYPE_COUNTER)
-            p = put_integer(o, p, pb.TrackEvent_track_uuid, track)
-            p = put_varint(o, p, pb.TrackEvent_double_counter_value)
-            p = put_fixed64(o, p, (<const uint64_t*>&values[i])[0])
-            o[event - 1] = p - event
-            o[1] = p - 2
-            out.n += p
-    out.flush()
 
 
 def write_samples(

@@ -19,8 +19,5 @@ cdef enum:
     StackSample_primary_weight = 88, StackSample_follower_descriptor_iids = 106, StackSample_follower_weights = 114
     Trace_packet = 10
     TracePacket_timestamp = 64, TracePacket_trusted_packet_sequence_id = 80, TracePacket_track_event = 90
-    TracePacket_timestamp_clock_id = 464, TracePacket_generic_kernel_task_state_event = 938
-    TracePacket_stack_sample = 1082
-    TrackEvent_debug_annotations = 34, TrackEvent_type = 72, TrackEvent_track_uuid = 88
-    TrackEvent_double_counter_value = 353
-    TrackEventType_TYPE_COUNTER = 4
+    TracePacket_generic_kernel_task_state_event = 938, TracePacket_stack_sample = 1082
+    TrackEvent_debug_annotations = 34

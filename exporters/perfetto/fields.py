@@ -64,7 +64,7 @@ TrackDescriptor = Message(
 )
 TrackEvent = Message(
     category_iids=24, debug_annotations=34, type=72, name_iid=80, track_uuid=88, categories=178, name=186,
-    source_location_iid=272, flow_ids=377, correlation_id_str=426, callstack_iid=448
+    source_location_iid=272, double_counter_value=353, flow_ids=377, correlation_id_str=426, callstack_iid=448
 )
 V8JsCode = Message(
     v8_isolate_iid=8, tid=16, v8_js_function_iid=24, tier=32, instruction_start=40, instruction_size_bytes=48
@@ -92,6 +92,7 @@ class StackSampleUnit:
     UNIT_PAGE_FAULTS, UNIT_CACHE_MISSES, UNIT_CACHE_REFERENCES, UNIT_BRANCH_MISSES = 5, 6, 7, 8
     UNIT_COUNT = 9
 class TrackEventType:
-    TYPE_SLICE_BEGIN, TYPE_SLICE_END, TYPE_INSTANT, TYPE_STATE = 1, 2, 3, 5
+    TYPE_SLICE_BEGIN, TYPE_SLICE_END, TYPE_INSTANT, TYPE_COUNTER = 1, 2, 3, 4
+    TYPE_STATE = 5
 class V8JsCodeTier:
     TIER_IGNITION = 1

@@ -12,7 +12,6 @@ import numpy as np
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import write_counter
 from traceferry.exporters.perfetto.allocations import Allocations
 from traceferry.exporters.perfetto.calls import Calls
 from traceferry.exporters.perfetto.events import write_events, write_states
@@ -121,8 +120,11 @@ class _Writer:
     def _counter(self, counter: Counter, parent: int) -> int:
         unit, divisor = COUNTER_UNITS.get(counter.unit, (pb.CounterDescriptor(unit_name=counter.unit), 1.0))
         track = self.packets.write_track(parent, counter.name, counter=unit)
-        ts, values = counter.values["ts"], counter.values["value"] / divisor
-        write_counter(self.packets, self.packets.sequence(), self._clock, track, ts, values)
+        # Doubles, by their 64 bits.
+        values = np.asarray(counter.values["value"] / divisor, np.float64).view(np.int64)
+        events = (pb.TrackEvent(double_counter_value=value) for value in values.tolist())
+        ts, event_type = counter.values["ts"], pb.TrackEventType.TYPE_COUNTER
+        self.packets.write_events(self.packets.sequence(), ts, event_type, track, events)
         return track
 
     def _track(self, process: Process, thread: Thread, index: int) -> int:
