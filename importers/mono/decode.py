@@ -13,6 +13,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
+from traceferry.importers.mono import MAGIC
 from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono._cursor import BUFFER, CUT_OFF, DAMAGE
 from traceferry.importers.mono._log import STATISTICS, EventReader
@@ -148,7 +149,7 @@ def header_of(source: Source) -> Header:
     """Raises FormatError for an invalid header or an unknown version."""
     data, error = source.data, partial(FormatError, record="ProfHeader", path=source.path)
     try:
-        if bytes(data[:4]) != mlpd.MAGIC[: len(data)]:
+        if bytes(data[:4]) != MAGIC[: len(data)]:
             raise error("the magic number of a Mono log profiler recording is missing", 0)
         header = mlpd.read_header(data)
     except struct.error:

@@ -9,7 +9,6 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-MAGIC = b"\x01ZPM"  # 0x4D505A01
 BUFFER_MAGIC = b"\x01LPM"  # 0x4D504C01
 MAJORS = range(0, 4)
 DATA_VERSIONS = range(1, 18)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.importers.perf.layout import is_magic
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
@@ -17,10 +16,14 @@ if TYPE_CHECKING:
     from traceferry.importers.perf.recording import Recording
     from traceferry.timeline.ticks import Counter
 
+# Files of every format are asked for it: the layout of all else is imported when it is needed.
+MAGIC = b"PERFILE2"
+MAGIC_BIG = MAGIC[::-1]
+
 
 def sniff(head: memoryview) -> bool:
     """Returns whether it begins with the magic, in either byte order."""
-    return is_magic(head)
+    return bytes(head[:8]) in (MAGIC, MAGIC_BIG)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
+from traceferry.importers.perf import MAGIC_BIG, sniff
 
 # ---------------------------------------------------------------- the file's header
 
-MAGIC = b"PERFILE2"
-MAGIC_BIG = MAGIC[::-1]
 PIPE_HEADER_SIZE = 16  # u64 magic, u64 size
 FILE_HEADER_SIZE = 104  # and u64 attr_size; sections attrs, data, event_types; 256 bits adds_features
 OLD_HEADER_SIZE = 72  # without the bits, which the first versions did not have
@@ -54,14 +53,10 @@ class Header:
         return ">" if self.big else "<"
 
 
-def is_magic(head: memoryview) -> bool:
-    return bytes(head[:8]) in (MAGIC, MAGIC_BIG)
-
-
 def read_header(data: memoryview) -> Header:
     """Reads the header. Raises FormatError where there is no complete one of a known kind."""
     where = "perf_file_header"
-    if not is_magic(data):
+    if not sniff(data):
         raise FormatError("not a perf.data file: the magic number is missing", 0, where)
     if len(data) < PIPE_HEADER_SIZE:
         raise FormatError(f"{len(data)} bytes are too few for a header", 0, where)
