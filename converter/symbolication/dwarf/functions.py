@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
-from traceferry.symbolication.dwarf.units import AT, CONTEXTS, TAG, UT, Entry, Unit, units_of
+from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Unit, units_of
 from traceferry.symbolication.interface import Function, Inline
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.symbolication.ranges import Ranges, holder, merged
@@ -175,10 +176,10 @@ class DebugInfo:
 
     def code_of(self, unit: Unit) -> Iterator[Piece]:
         """Yields the pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
-        if unit.kind in (UT.TYPE, UT.SPLIT_TYPE):
+        if unit.kind in (DW_UT_type, DW_UT_split_type):
             return
         try:
-            elsewhere = unit.root.text(AT.DWO_NAME) or unit.root.text(AT.GNU_DWO_NAME)
+            elsewhere = unit.root.text("DW_AT_dwo_name") or unit.root.text("DW_AT_GNU_dwo_name")
         except FormatError as error:
             self._lost(error)
             return
@@ -188,7 +189,7 @@ class DebugInfo:
         if unit.damage is not None:
             self._lost(unit.damage)
         for entry in entries.values():
-            if entry.tag == TAG.SUBPROGRAM:
+            if entry.tag == "DW_TAG_subprogram":
                 try:
                     ranges = entry.ranges()
                 except FormatError as error:
@@ -225,9 +226,9 @@ class DebugInfo:
         return lines or self._declared_at(entry, begin)
 
     def _declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
-        line = next((n for e in self._origins(entry) if (n := e.number(AT.DECL_LINE)) is not None), 0)
+        line = next((n for e in self._origins(entry) if (n := e.number("DW_AT_decl_line")) is not None), 0)
         for origin in self._origins(entry):
-            number = origin.number(AT.DECL_FILE)
+            number = origin.number("DW_AT_decl_file")
             if number is not None:
                 source = self._lines_of(origin.unit).file(number)
                 return [(begin, source, line)] if source and line else []
@@ -240,9 +241,9 @@ class DebugInfo:
 
     def _read_lines(self, unit: Unit) -> LineTable:
         try:
-            at = unit.root.number(AT.STMT_LIST)
+            at = unit.root.number("DW_AT_stmt_list")
             if at is not None:
-                table = line_table_at(self._sections, at, unit.root.text(AT.COMP_DIR))
+                table = line_table_at(self._sections, at, unit.root.text("DW_AT_comp_dir"))
                 if table.damage is not None:
                     self._lost(table.damage)
                 return table
@@ -259,8 +260,8 @@ class DebugInfo:
             ranges = merged(r for r in call.ranges() if holder(within, *r))
             if ranges:
                 self._sections.spend(FUNCTION_EFFORT)
-                source = self._lines_of(call.unit).file(call.number(AT.CALL_FILE))
-                line = call.number(AT.CALL_LINE) or 0
+                source = self._lines_of(call.unit).file(call.number("DW_AT_call_file"))
+                line = call.number("DW_AT_call_line") or 0
                 children = self._inlined_in(call, ranges, depth + 1)
                 found.append(Inline(self._name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
@@ -271,9 +272,9 @@ class DebugInfo:
         while pending:
             self._sections.spend(1)
             child = pending.pop()
-            if child.tag == TAG.INLINED_SUBROUTINE:
+            if child.tag == "DW_TAG_inlined_subroutine":
                 yield child
-            elif child.tag == TAG.LEXICAL_BLOCK:
+            elif child.tag == "DW_TAG_lexical_block":
                 pending += child.children[::-1]
 
     # ------------------------------------------------ names
@@ -282,11 +283,11 @@ class DebugInfo:
         """Returns the linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is
         none."""
         for origin in self._origins(entry):
-            name = origin.text(AT.MIPS_LINKAGE_NAME) or origin.text(AT.LINKAGE_NAME)
+            name = origin.text("DW_AT_MIPS_linkage_name") or origin.text("DW_AT_linkage_name")
             if name:
                 return name
-        name = next((name for origin in self._origins(entry) if (name := origin.text(AT.NAME))), "")
-        is_qualified = entry.unit.root.number(AT.LANGUAGE) in QUALIFIED_LANGUAGES
+        name = next((name for origin in self._origins(entry) if (name := origin.text("DW_AT_name"))), "")
+        is_qualified = entry.unit.root.number("DW_AT_language") in QUALIFIED_LANGUAGES
         # GCC names what it splits off a function by the symbol.
         if not name or not is_qualified or name.startswith("_Z"):
             return name
@@ -300,7 +301,7 @@ class DebugInfo:
         for _ in range(MAX_CONTEXTS):
             if around is None:
                 return
-            name = next((name for origin in self._origins(around) if (name := origin.text(AT.NAME))), "")
+            name = next((name for origin in self._origins(around) if (name := origin.text("DW_AT_name"))), "")
             if name:
                 yield f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
             around = self._context(around)
@@ -309,10 +310,10 @@ class DebugInfo:
         """Returns what is around the declaration, not around the place where it is inlined."""
         for origin in reversed(list(self._origins(entry))):
             parent = origin.parent
-            while parent is not None and parent.tag == TAG.LEXICAL_BLOCK:
+            while parent is not None and parent.tag == "DW_TAG_lexical_block":
                 self._sections.spend(1)
                 parent = parent.parent
-            if origin.tag != TAG.INLINED_SUBROUTINE and parent is not None and parent.tag in CONTEXTS:
+            if origin.tag != "DW_TAG_inlined_subroutine" and parent is not None and parent.tag in CONTEXTS:
                 return parent
         return None
 
@@ -323,8 +324,8 @@ class DebugInfo:
             if origin is None:
                 return
             yield origin
-            at = origin.reference(AT.SPECIFICATION)
-            at = origin.reference(AT.ABSTRACT_ORIGIN) if at is None else at
+            at = origin.reference("DW_AT_specification")
+            at = origin.reference("DW_AT_abstract_origin") if at is None else at
             origin = None if at is None else self._entry_at(at)
 
     def _entry_at(self, offset: int) -> Entry | None:

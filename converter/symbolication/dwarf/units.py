@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from elftools.dwarf.constants import DW_UT_compile, DW_UT_skeleton, DW_UT_split_compile, DW_UT_split_type, DW_UT_type
+from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_TAG
+
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.dwarf.forms import (
     IMPLICIT_CONST,
@@ -28,60 +31,21 @@ from traceferry.symbolication.ranges import Ranges
 # ---------------------------------------------------------------- layout
 
 
-class TAG:
-    """DW_TAG_* of the entries that are kept."""
-
-    CLASS_TYPE = 0x02
-    LEXICAL_BLOCK = 0x0B
-    STRUCTURE_TYPE = 0x13
-    UNION_TYPE = 0x17
-    INLINED_SUBROUTINE = 0x1D
-    SUBPROGRAM = 0x2E
-    NAMESPACE = 0x39
-
-
-CONTEXTS = (TAG.NAMESPACE, TAG.STRUCTURE_TYPE, TAG.UNION_TYPE, TAG.CLASS_TYPE, TAG.SUBPROGRAM)
-KEPT = frozenset(code for name, code in vars(TAG).items() if name.isupper())
-
-
-class AT:
-    """DW_AT_* of the attributes that are read."""
-
-    NAME = 0x03
-    STMT_LIST = 0x10
-    LOW_PC = 0x11
-    HIGH_PC = 0x12
-    LANGUAGE = 0x13
-    COMP_DIR = 0x1B
-    ABSTRACT_ORIGIN = 0x31
-    DECL_FILE = 0x3A
-    DECL_LINE = 0x3B
-    SPECIFICATION = 0x47
-    RANGES = 0x55
-    CALL_FILE = 0x58
-    CALL_LINE = 0x59
-    LINKAGE_NAME = 0x6E
-    STR_OFFSETS_BASE = 0x72
-    ADDR_BASE = 0x73
-    RNGLISTS_BASE = 0x74
-    DWO_NAME = 0x76
-    MIPS_LINKAGE_NAME = 0x2007
-    GNU_DWO_NAME = 0x2130
-    GNU_ADDR_BASE = 0x2133
-
-
-ATTRIBUTES = frozenset(code for name, code in vars(AT).items() if name.isupper())
-
-
-class UT:
-    """DW_UT_*"""
-
-    COMPILE = 0x01
-    TYPE = 0x02
-    SKELETON = 0x04
-    SPLIT_COMPILE = 0x05
-    SPLIT_TYPE = 0x06
-
+CONTEXTS = tuple(f"DW_TAG_{name}" for name in ("namespace", "structure_type", "union_type", "class_type", "subprogram"))
+# The entries that are kept.
+KEPT = {ENUM_DW_TAG[tag]: tag for tag in (*CONTEXTS, "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")}
+# The attributes that are read.
+ATTRIBUTES: dict[str, int] = {
+    name: ENUM_DW_AT[name]
+    for name in (
+        *("DW_AT_name", "DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_language", "DW_AT_comp_dir"),
+        *("DW_AT_low_pc", "DW_AT_high_pc", "DW_AT_ranges", "DW_AT_rnglists_base"),
+        *("DW_AT_decl_file", "DW_AT_decl_line", "DW_AT_call_file", "DW_AT_call_line", "DW_AT_stmt_list"),
+        *("DW_AT_abstract_origin", "DW_AT_specification", "DW_AT_dwo_name", "DW_AT_GNU_dwo_name"),
+        *("DW_AT_str_offsets_base", "DW_AT_addr_base", "DW_AT_GNU_addr_base"),
+    )
+}
+READ = frozenset(ATTRIBUTES.values())
 
 # The operands of DW_RLE_*: x: the index of an address; a: an address; u: a ULEB128 number.
 RANGE_OPERANDS = ("", "x", "xx", "xu", "uu", "a", "aa", "au")
@@ -95,10 +59,10 @@ Attributes = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An abbreviation. attributes: (name, form, constant); steps: what leads from the first attribute to behind the
-    last: a number of bytes, or what finds the next byte."""
+    """An abbreviation. tag: "" of entries that are not kept; attributes: (name, form, constant); steps: what
+    leads from the first attribute to behind the last: a number of bytes, or what finds the next byte."""
 
-    tag: int
+    tag: str
     has_children: bool
     attributes: Attributes
     steps: tuple[int | Skip, ...]
@@ -127,7 +91,7 @@ def _shapes_from(sections: Sections, at: int, coding: Coding) -> Iterator[tuple[
         has_children = number_at(abbrev, at, 1, "little") != 0
         attributes, at = _attributes_at(abbrev, at + 1)
         sections.spend(1 + len(attributes))
-        yield code, Shape(tag, has_children, attributes, _steps(attributes, coding, at, abbrev))
+        yield code, Shape(KEPT.get(tag, ""), has_children, attributes, _steps(attributes, coding, at, abbrev))
 
 
 def _attributes_at(abbrev: Section, at: int) -> tuple[Attributes, int]:
@@ -170,22 +134,22 @@ class Entry:
     _values: dict[int, tuple[str, Any]] | None = None
 
     @property
-    def tag(self) -> int:
+    def tag(self) -> str:
         return self.shape.tag
 
-    def number(self, name: int) -> int | None:
+    def number(self, name: str) -> int | None:
         meaning, value = self._value(name)
         return int(value) if meaning == "number" else None
 
-    def text(self, name: int) -> str:
+    def text(self, name: str) -> str:
         meaning, value = self._value(name)
         return self.unit.text(meaning, value)
 
-    def address(self, name: int) -> int | None:
+    def address(self, name: str) -> int | None:
         meaning, value = self._value(name)
         return self.unit.address(meaning, value)
 
-    def reference(self, name: int) -> int | None:
+    def reference(self, name: str) -> int | None:
         """Returns where in .debug_info the entry is that the attribute refers to."""
         meaning, value = self._value(name)
         if meaning == "unit reference":
@@ -194,15 +158,15 @@ class Entry:
 
     def ranges(self) -> Ranges:
         """Returns the (first address, end) of its code; [] where it has none."""
-        low = self.address(AT.LOW_PC)
-        if self._value(AT.HIGH_PC)[0] and low is not None:
-            high = self.address(AT.HIGH_PC)
-            length = self.number(AT.HIGH_PC) or 0
+        low = self.address("DW_AT_low_pc")
+        if self._value("DW_AT_high_pc")[0] and low is not None:
+            high = self.address("DW_AT_high_pc")
+            length = self.number("DW_AT_high_pc") or 0
             return [(low, low + length if high is None else high)]
-        meaning, value = self._value(AT.RANGES)
+        meaning, value = self._value("DW_AT_ranges")
         return self.unit.ranges(meaning, value)
 
-    def _value(self, name: int) -> tuple[str, Any]:
+    def _value(self, name: str) -> tuple[str, Any]:
         if self._values is None:
             self._values = {}
             # Entries of no bytes may have many attributes that take none.
@@ -210,9 +174,9 @@ class Entry:
             at = self.at
             for attribute, form, constant in self.shape.attributes:
                 meaning, value, at = self.unit.coding.value_at(form, at, constant)
-                if attribute in ATTRIBUTES:
+                if attribute in READ:
                     self._values.setdefault(attribute, (meaning, value))
-        return self._values.get(name, ("", None))
+        return self._values.get(ATTRIBUTES[name], ("", None))
 
 
 # ---------------------------------------------------------------- units
@@ -238,10 +202,10 @@ class Unit:
         if version >= 5:
             self.kind, address_size = number_at(info, at, 1, order), number_at(info, at + 1, 1, order)
             self._abbrev = number_at(info, at + 2, offset_size, order)
-            at += 2 + offset_size + (8 + offset_size if self.kind in (UT.TYPE, UT.SPLIT_TYPE) else 0)
-            at += 8 if self.kind in (UT.SKELETON, UT.SPLIT_COMPILE) else 0
+            at += 2 + offset_size + (8 + offset_size if self.kind in (DW_UT_type, DW_UT_split_type) else 0)
+            at += 8 if self.kind in (DW_UT_skeleton, DW_UT_split_compile) else 0
         else:
-            self.kind = UT.COMPILE
+            self.kind = DW_UT_compile
             self._abbrev = number_at(info, at, offset_size, order)
             address_size = number_at(info, at + offset_size, 1, order)
             at += offset_size + 1
@@ -278,7 +242,7 @@ class Unit:
             if shape is None:
                 raise undeclared(code, offset)
             entry = None
-            if shape.tag in KEPT:
+            if shape.tag:
                 entry = entries[offset] = Entry(self, offset, at, shape, parent)
                 if parent is not None:
                     parent.children.append(entry)
@@ -312,7 +276,7 @@ class Unit:
         """Returns the text of a value of this meaning; "" if it is not a text."""
         if meaning == "string index":
             size = self.coding.offset_size
-            base = self.root.number(AT.STR_OFFSETS_BASE)
+            base = self.root.number("DW_AT_str_offsets_base")
             at = (2 * size if base is None else base) + value * size
             meaning, value = "debug_str", number_at(self.sections.str_offsets, at, size, self.coding.order)
         if meaning in self.sections.texts:
@@ -322,11 +286,11 @@ class Unit:
     def address(self, meaning: str, value: Any) -> int | None:
         if meaning == "address index":
             size = self.coding.address_size
-            at = self._base(AT.ADDR_BASE, AT.GNU_ADDR_BASE) + value * size
+            at = self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base") + value * size
             return number_at(self.sections.addr, at, size, self.coding.order)
         return int(value) if meaning == "address" else None
 
-    def _base(self, *names: int) -> int:
+    def _base(self, *names: str) -> int:
         return next((base for name in names if (base := self.root.number(name)) is not None), 0)
 
     # ------------------------------------------------ ranges
@@ -334,7 +298,7 @@ class Unit:
     def ranges(self, meaning: str, value: Any) -> Ranges:
         """Returns the ranges of the list that a value of DW_AT_ranges means."""
         if meaning == "range index":
-            base, size = self._base(AT.RNGLISTS_BASE), self.coding.offset_size
+            base, size = self._base("DW_AT_rnglists_base"), self.coding.offset_size
             value = base + number_at(self.sections.rnglists, base + value * size, size, self.coding.order)
         elif meaning != "number":
             return []
@@ -344,7 +308,7 @@ class Unit:
 
     @cached_property
     def _low(self) -> int:
-        return self.root.address(AT.LOW_PC) or 0
+        return self.root.address("DW_AT_low_pc") or 0
 
     def _range_list(self, at: int) -> Iterator[tuple[int, int]]:
         """Yields ranges of .debug_ranges: pairs relative to a base; the largest address says that a new base
