@@ -142,12 +142,23 @@ class Entry:
         return int(value) if meaning == "number" else None
 
     def text(self, name: str) -> str:
+        """Returns the text of an attribute; "" if it is not a text."""
+        unit = self.unit
         meaning, value = self._value(name)
-        return self.unit.text(meaning, value)
+        if meaning == "string index":
+            size = unit.coding.offset_size
+            base = unit.root.number("DW_AT_str_offsets_base")
+            at = (2 * size if base is None else base) + value * size
+            meaning, value = "debug_str", number_at(unit.sections.str_offsets, at, size, unit.coding.order)
+        if meaning in unit.sections.texts:
+            return unit.sections.text(meaning, value)
+        return str(value) if meaning == "text" else ""
 
     def address(self, name: str) -> int | None:
         meaning, value = self._value(name)
-        return self.unit.address(meaning, value)
+        if meaning == "address index":
+            return self.unit.address_of(value)
+        return int(value) if meaning == "address" else None
 
     def reference(self, name: str) -> int | None:
         """Returns where in .debug_info the entry is that the attribute refers to."""
@@ -272,23 +283,11 @@ class Unit:
     def _table_key(self) -> tuple[int, ...]:
         return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
 
-    def text(self, meaning: str, value: Any) -> str:
-        """Returns the text of a value of this meaning; "" if it is not a text."""
-        if meaning == "string index":
-            size = self.coding.offset_size
-            base = self.root.number("DW_AT_str_offsets_base")
-            at = (2 * size if base is None else base) + value * size
-            meaning, value = "debug_str", number_at(self.sections.str_offsets, at, size, self.coding.order)
-        if meaning in self.sections.texts:
-            return self.sections.text(meaning, value)
-        return str(value) if meaning == "text" else ""
-
-    def address(self, meaning: str, value: Any) -> int | None:
-        if meaning == "address index":
-            size = self.coding.address_size
-            at = self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base") + value * size
-            return number_at(self.sections.addr, at, size, self.coding.order)
-        return int(value) if meaning == "address" else None
+    def address_of(self, index: int) -> int:
+        """Returns an address of .debug_addr."""
+        size = self.coding.address_size
+        at = self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base") + index * size
+        return number_at(self.sections.addr, at, size, self.coding.order)
 
     def _base(self, *names: str) -> int:
         return next((base for name in names if (base := self.root.number(name)) is not None), 0)
@@ -355,7 +354,7 @@ class Unit:
         if kind == "a":
             return number_at(data, at, size, self.coding.order), at + size
         number, at = uleb_at(data, at)
-        return (self.address("address index", number) or 0) if kind == "x" else number, at
+        return self.address_of(number) if kind == "x" else number, at
 
 
 # ---------------------------------------------------------------- helpers

@@ -118,7 +118,8 @@ class Gsym:
         files[innermost], files[caller] = places["file"], calls["file"]
         lines[innermost], lines[caller] = places["line"], calls["line"]
         texts = Texts(self._tables, self._problems)
-        return Frames(first, texts.names_of(names), texts.paths_of(files), lines, start, size, texts.all)
+        name, source = texts.indices(names, texts.name), texts.indices(files, texts.path)
+        return Frames(first, name, source, lines, start, size, texts.all)
 
     def _note_damage(self, found: Found) -> None:
         damaged = np.flatnonzero(found.damage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -29,30 +30,12 @@ class Texts:
         self._tables = tables
         self._problems = problems
         self._left = max(MIN_TEXTS_SIZE, MAX_TEXTS * len(tables.data))
-        self._names: dict[int, str] = {}
-        self._paths: dict[int, str] = {}
+        # Of an offset of the string table, and of a number of the file table; "" where there is nothing.
+        self.name = cache(lambda offset: self._kept(self._string(offset)))
+        self.path = cache(lambda file: self._kept(self._path(file)))
 
-    def name(self, offset: int) -> str:
-        """Returns the string at an offset of the string table; "" where there is none."""
-        if offset not in self._names:
-            self._names[offset] = self._kept(self._string(offset))
-        return self._names[offset]
-
-    def path(self, file: int) -> str:
-        """Returns directory and name of a file of the file table; "" where it has neither."""
-        if file not in self._paths:
-            self._paths[file] = self._kept(self._path(file))
-        return self._paths[file]
-
-    def names_of(self, offsets: Array) -> Array:
-        """Returns which of `all` the strings at these offsets are: int32, -1 is unknown."""
-        return self._indices(offsets, self.name)
-
-    def paths_of(self, files: Array) -> Array:
-        """Returns which of `all` the paths of these files are: int32, -1 is unknown."""
-        return self._indices(files, self.path)
-
-    def _indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
+    def indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
+        """Returns which of `all` their texts are, which `name` or `path` gives: int32, -1 is unknown."""
         distinct = np.unique(values)
         indices = np.full(len(distinct), -1, np.int32)
         for nth, value in enumerate(distinct.tolist()):
