@@ -36,21 +36,6 @@ Row = tuple[int, int, int]
 
 
 @dataclass
-class Header:
-    """files: of each number its path, "" where there is none; opcode_lengths: by opcode, from 1; begin, end: of the
-    program."""
-
-    coding: Coding
-    begin: int
-    end: int
-    instruction_size: int
-    line_base: int
-    line_range: int
-    opcode_lengths: bytes
-    files: list[str]
-
-
-@dataclass
 class Sequence:
     """Rows of rising addresses, none twice. end: the first address behind them."""
 
@@ -103,124 +88,120 @@ class LineTable:
 
 def line_table_at(sections: Sections, at: int, comp_dir: str) -> LineTable:
     """Returns the program at `at` in .debug_line. Raises FormatError if its header is invalid."""
-    header = header_at(sections, at, comp_dir)
-    table = LineTable(sections, header.files)
+    program = _Program(sections, at, comp_dir)
+    table = LineTable(sections, program.files)
     try:
-        _run(header, table.sequences)
+        program.run()
     except FormatError as error:
         table.damage = FormatError(f"a line program is damaged: {error}", at, ".debug_line")
-    table.sequences = sorted((s for s in table.sequences if s.addresses[0] < s.end), key=lambda s: s.end)
+    table.sequences = sorted((s for s in program.sequences if s.addresses[0] < s.end), key=lambda s: s.end)
     return table
 
 
-def _run(header: Header, sequences: list[Sequence]) -> None:
-    """Appends the sequences of the program. Every opcode takes a byte at least, so it ends."""
-    section, order = header.coding.data, header.coding.order
-    data = section.bytes
-    step, line_base, line_range = header.instruction_size, header.line_base, header.line_range
-    opcode_base = len(header.opcode_lengths) + 1
-    const_add = (255 - opcode_base) // line_range * step
-    at, end = header.begin, header.end
-    address, file, line = 0, 1, 1
-    sequence = Sequence()
+class _Program:
+    """The program at `at` in .debug_line, of which the header is read. Relative paths begin in comp_dir.
 
-    def add_row() -> None:
-        addresses = sequence.addresses
-        if addresses and address <= addresses[-1]:
-            if address == addresses[-1]:
-                sequence.files[-1] = file
-                sequence.lines[-1] = line & LINE_MASK
-            return
-        addresses.append(address)
-        sequence.files.append(file)
-        sequence.lines.append(line & LINE_MASK)
+    files: of each number its path, "" where there is none; sequences: those that `run` has made."""
 
-    while at < end:
-        opcode = data[at]
-        at += 1
-        if opcode >= opcode_base:
-            advance, change = divmod(opcode - opcode_base, line_range)
-            address = (address + advance * step) & ADDRESS_MASK
-            line += line_base + change
-            add_row()
-        elif opcode == 0:
-            length, at = uleb_at(section, at)
-            if not 0 < length <= end - at:
-                raise FormatError("an extended opcode ends beyond the program", at, section.name)
-            if data[at] == LNE_END_SEQUENCE:
-                if sequence.addresses:
-                    sequence.end = address
-                    sequences.append(sequence)
-                sequence = Sequence()
-                address, file, line = 0, 1, 1
-            elif data[at] == LNE_SET_ADDRESS:
-                address = int.from_bytes(data[at + 1 : at + length], order) & ADDRESS_MASK
-            elif data[at] == LNE_DEFINE_FILE:
-                header.files.append(text_at(section, at + 1)[0])
-            at += length
-        elif opcode == LNS_COPY:
-            add_row()
-        elif opcode == LNS_ADVANCE_PC:
-            advance, at = uleb_at(section, at)
-            address = (address + advance * step) & ADDRESS_MASK
-        elif opcode == LNS_ADVANCE_LINE:
-            change, at = sleb_at(section, at)
-            line += change
-        elif opcode == LNS_SET_FILE:
-            file, at = uleb_at(section, at)
-        elif opcode == LNS_CONST_ADD_PC:
-            address = (address + const_add) & ADDRESS_MASK
-        elif opcode == LNS_FIXED_ADVANCE_PC:
-            address = (address + number_at(section, at, 2, order)) & ADDRESS_MASK
-            at += 2
-        else:
-            for _ in range(header.opcode_lengths[opcode - 1]):
-                _, at = uleb_at(section, at)
-
-
-def header_at(sections: Sections, at: int, comp_dir: str) -> Header:
-    """Returns the header at `at` in .debug_line. Relative paths begin in comp_dir."""
-    data, order = sections.line, sections.order
-    length, at, offset_size = length_at(data, at, order)
-    sections.spend(length)
-    end = at + length
-    version = number_at(data, at, 2, order)
-    if not 2 <= version <= 5:
-        raise FormatError(f"line table version {version} is not supported", at, ".debug_line")
-    at += 2
-    address_size = 8
-    if version >= 5:
-        address_size = number_at(data, at, 1, order)
+    def __init__(self, sections: Sections, at: int, comp_dir: str) -> None:
+        data, order = sections.line, sections.order
+        self._sections = sections
+        self._comp_dir = comp_dir
+        self.sequences: list[Sequence] = []
+        length, at, offset_size = length_at(data, at, order)
+        sections.spend(length)
+        self._end = at + length
+        version = number_at(data, at, 2, order)
+        if not 2 <= version <= 5:
+            raise FormatError(f"line table version {version} is not supported", at, ".debug_line")
         at += 2
-    begin = at + offset_size + number_at(data, at, offset_size, order)
-    if not at < begin <= end:
-        raise FormatError("the header ends beyond its program", at, ".debug_line")
-    at += offset_size
-    instruction_size = number_at(data, at, 1, order)
-    at += 3 if version >= 4 else 2
-    line_base = (number_at(data, at, 1, order) ^ 0x80) - 0x80
-    line_range, opcode_base = number_at(data, at + 1, 1, order), number_at(data, at + 2, 1, order)
-    opcode_lengths = bytes(data.bytes[at + 3 : at + 2 + opcode_base])
-    if line_range == 0 or opcode_base == 0 or len(opcode_lengths) < opcode_base - 1:
-        raise FormatError("the special opcodes are invalid", at, ".debug_line")
-    at += 2 + opcode_base
-    coding = Coding(data, order, version, address_size, offset_size)
-    names = _Names(sections, coding, comp_dir)
-    files = names.tables_at(at) if version >= 5 else names.lists_at(at)
-    return Header(coding, begin, end, instruction_size, line_base, line_range, opcode_lengths, files)
+        address_size = 8
+        if version >= 5:
+            address_size = number_at(data, at, 1, order)
+            at += 2
+        self._coding = Coding(data, order, version, address_size, offset_size)
+        self._begin = at + offset_size + number_at(data, at, offset_size, order)
+        if not at < self._begin <= self._end:
+            raise FormatError("the header ends beyond its program", at, ".debug_line")
+        at += offset_size
+        self._instruction_size = number_at(data, at, 1, order)
+        at += 3 if version >= 4 else 2
+        self._line_base = (number_at(data, at, 1, order) ^ 0x80) - 0x80
+        self._line_range, opcode_base = number_at(data, at + 1, 1, order), number_at(data, at + 2, 1, order)
+        # By opcode, from 1 on.
+        self._opcode_lengths = bytes(data.bytes[at + 3 : at + 2 + opcode_base])
+        if self._line_range == 0 or opcode_base == 0 or len(self._opcode_lengths) < opcode_base - 1:
+            raise FormatError("the special opcodes are invalid", at, ".debug_line")
+        at += 2 + opcode_base
+        self.files = self._tables_at(at) if version >= 5 else self._lists_at(at)
 
+    def run(self) -> None:
+        """Makes the sequences. Every opcode takes a byte at least, so it ends."""
+        section, order = self._coding.data, self._coding.order
+        data = section.bytes
+        step, line_base, line_range = self._instruction_size, self._line_base, self._line_range
+        opcode_base = len(self._opcode_lengths) + 1
+        const_add = (255 - opcode_base) // line_range * step
+        at, end = self._begin, self._end
+        address, file, line = 0, 1, 1
+        sequence = Sequence()
 
-@dataclass
-class _Names:
-    """The directories and files of a header."""
+        def add_row() -> None:
+            addresses = sequence.addresses
+            if addresses and address <= addresses[-1]:
+                if address == addresses[-1]:
+                    sequence.files[-1] = file
+                    sequence.lines[-1] = line & LINE_MASK
+                return
+            addresses.append(address)
+            sequence.files.append(file)
+            sequence.lines.append(line & LINE_MASK)
 
-    sections: Sections
-    coding: Coding
-    comp_dir: str
+        while at < end:
+            opcode = data[at]
+            at += 1
+            if opcode >= opcode_base:
+                advance, change = divmod(opcode - opcode_base, line_range)
+                address = (address + advance * step) & ADDRESS_MASK
+                line += line_base + change
+                add_row()
+            elif opcode == 0:
+                length, at = uleb_at(section, at)
+                if not 0 < length <= end - at:
+                    raise FormatError("an extended opcode ends beyond the program", at, section.name)
+                if data[at] == LNE_END_SEQUENCE:
+                    if sequence.addresses:
+                        sequence.end = address
+                        self.sequences.append(sequence)
+                    sequence = Sequence()
+                    address, file, line = 0, 1, 1
+                elif data[at] == LNE_SET_ADDRESS:
+                    address = int.from_bytes(data[at + 1 : at + length], order) & ADDRESS_MASK
+                elif data[at] == LNE_DEFINE_FILE:
+                    self.files.append(text_at(section, at + 1)[0])
+                at += length
+            elif opcode == LNS_COPY:
+                add_row()
+            elif opcode == LNS_ADVANCE_PC:
+                advance, at = uleb_at(section, at)
+                address = (address + advance * step) & ADDRESS_MASK
+            elif opcode == LNS_ADVANCE_LINE:
+                change, at = sleb_at(section, at)
+                line += change
+            elif opcode == LNS_SET_FILE:
+                file, at = uleb_at(section, at)
+            elif opcode == LNS_CONST_ADD_PC:
+                address = (address + const_add) & ADDRESS_MASK
+            elif opcode == LNS_FIXED_ADVANCE_PC:
+                address = (address + number_at(section, at, 2, order)) & ADDRESS_MASK
+                at += 2
+            else:
+                for _ in range(self._opcode_lengths[opcode - 1]):
+                    _, at = uleb_at(section, at)
 
-    def lists_at(self, at: int) -> list[str]:
+    def _lists_at(self, at: int) -> list[str]:
         """Returns directories and files of versions 2 to 4: both lists begin with 1; directory 0 is comp_dir."""
-        data = self.coding.data
+        data = self._coding.data
         directories, files = [""], [""]
         name, at = text_at(data, at)
         while name:
@@ -235,7 +216,7 @@ class _Names:
             name, at = text_at(data, at)
         return files
 
-    def tables_at(self, at: int) -> list[str]:
+    def _tables_at(self, at: int) -> list[str]:
         """Returns directories and files of version 5: directory 0 is comp_dir itself, file 0 the unit's own."""
         rows, at = self._table_at(at)
         directories = [str(row.get(LNCT_PATH, "")) for row in rows]
@@ -245,8 +226,8 @@ class _Names:
         ]
 
     def _table_at(self, at: int) -> tuple[list[dict[int, Any]], int]:
-        data = self.coding.data
-        n_formats = number_at(data, at, 1, self.coding.order)
+        data = self._coding.data
+        n_formats = number_at(data, at, 1, self._coding.order)
         at += 1
         formats = []
         for _ in range(n_formats):
@@ -258,24 +239,24 @@ class _Names:
             raise FormatError(f"{count} names do not fit into the header", at, ".debug_line")
         rows = []
         for _ in range(count):
-            self.sections.spend(len(formats))
+            self._sections.spend(len(formats))
             row = {}
             for content, form in formats:
-                meaning, value, at = self.coding.value_at(form, at)
-                row[content] = self.sections.text(meaning, value) if meaning in self.sections.texts else value
+                meaning, value, at = self._coding.value_at(form, at)
+                row[content] = self._sections.text(meaning, value) if meaning in self._sections.texts else value
             rows.append(row)
         return rows, at
 
     def _path(self, directories: list[str], directory: int, name: str) -> str:
         """Returns the whole path of a file, as the names say it: nothing is resolved."""
         folder = directories[directory] if directory < len(directories) else ""
-        is_in_folder_0 = self.coding.version >= 5 and directory == 0
+        is_in_folder_0 = self._coding.version >= 5 and directory == 0
         path = ""
-        for part in ("" if is_in_folder_0 else self.comp_dir, folder, name):
+        for part in ("" if is_in_folder_0 else self._comp_dir, folder, name):
             if part.startswith("/") or not path:
                 path = part
             elif part:
                 path = f"{path.rstrip('/')}/{part}"
         # A folder is written once, and is in the path of each of its files.
-        self.sections.spend(len(path) // PATH_BYTES)
+        self._sections.spend(len(path) // PATH_BYTES)
         return path
