@@ -56,8 +56,7 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
 
     lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
     """
-    text = code_ranges(binary)
-    info = debug_info(binary, text, lost)
+    info, text = debug_info(binary, lost), merged(binary.code_ranges)
     found = list(info.functions()) if info is not None else []
     symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
@@ -68,11 +67,6 @@ def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Funct
 
 
 # ---------------------------------------------------------------- the symbol table
-
-
-def code_ranges(binary: Binary) -> Ranges:
-    """Returns the sections of code, those that adjoin as one."""
-    return merged(binary.code_ranges)
 
 
 def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
@@ -132,14 +126,14 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
 # ---------------------------------------------------------------- the debug information
 
 
-def debug_info(binary: Binary, text: Ranges, lost: Lost) -> DebugInfo | None:
+def debug_info(binary: Binary, lost: Lost) -> DebugInfo | None:
     """Returns None where there is none that can be read."""
     try:
         sections = sections_of(binary)
     except FormatError as error:
         lost(error)
         return None
-    return DebugInfo(sections, text, lost) if sections is not None else None
+    return DebugInfo(sections, merged(binary.code_ranges), lost) if sections is not None else None
 
 
 class Piece(NamedTuple):
@@ -151,7 +145,7 @@ class Piece(NamedTuple):
 
 
 class DebugInfo:
-    """The units of a file, and what their entries mean."""
+    """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one."""
 
     def __init__(self, sections: Sections, text: Ranges, lost: Lost) -> None:
         self._sections = sections

@@ -18,7 +18,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.dwarf.forms import sections_of
-from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, code_ranges, debug_info
+from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, debug_info
 from traceferry.symbolication.dwarf.units import Unit, units_of
 from traceferry.symbolication.interface import Function, Inline, line_number
 from traceferry.symbolication.one_by_one import NOTHING, Answer
@@ -87,7 +87,7 @@ class DwarfLookup:
 
     @cached_property
     def _info(self) -> DebugInfo | None:
-        return debug_info(self._binary, code_ranges(self._binary), self._lost)
+        return debug_info(self._binary, self._lost)
 
     @cached_property
     def _units(self) -> tuple[Spans[Unit], list[Unit]]:

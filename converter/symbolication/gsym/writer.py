@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
 
 from traceferry.common.errors import UsageError
+from traceferry.files.output import Sink
 from traceferry.symbolication.gsym.layout import (
     ADDRESS_SIZES,
     HEADER,
@@ -47,10 +47,6 @@ LINE_MASK = (1 << 32) - 1
 MAX_INLINED = 128  # calls inlined into each other
 
 
-class Out(Protocol):
-    def write(self, data: bytes, /) -> object: ...
-
-
 @dataclass(frozen=True)
 class Written:
     """n_functions: in the file; n_left_out: those that the format cannot hold: without a name, below the base, of 4 GiB
@@ -62,7 +58,7 @@ class Written:
 
 
 def write(
-    out: Out, functions: Iterable[Function], *, uuid: bytes, base: int, version: int = 1, big: bool = False
+    out: Sink, functions: Iterable[Function], *, uuid: bytes, base: int, version: int = 1, big: bool = False
 ) -> Written:
     """Writes the functions, in any order.
 
