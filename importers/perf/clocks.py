@@ -40,27 +40,19 @@ def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) 
         return trace.join_clock(Clock(kind, unix_zero)) + (given_ns or 0)
     if given_ns is None and unix_zero is not None and clock.unix_zero_ns is not None:
         return trace.join_clock(Clock(kind, unix_zero))
-    anchor = Anchor(given_ns, "given by --clock-offset") if given_ns is not None else find_anchor(trace, recording)
-    if anchor.offset_ns is None:
-        trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {anchor.reason}")
+    offset_ns, reason = (given_ns, "given by --clock-offset") if given_ns is not None else find_offset(trace, recording)
+    if offset_ns is None:
+        trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {reason}")
         return 0
-    detail = f"samples on {kind} were moved by {anchor.offset_ns} ns to {clock.kind}, {anchor.reason}"
+    detail = f"samples on {kind} were moved by {offset_ns} ns to {clock.kind}, {reason}"
     trace.report.note("clock_aligned", detail=detail)
     if unix_zero is not None and clock.unix_zero_ns is None:
-        trace.clock = Clock(clock.kind, unix_zero - anchor.offset_ns)
-    return anchor.offset_ns
+        trace.clock = Clock(clock.kind, unix_zero - offset_ns)
+    return offset_ns
 
 
 def clock_of(event: Event) -> ClockKind:
     return CLOCKS.get(event.attr.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
-
-
-@dataclass(frozen=True)
-class Anchor:
-    """offset_ns: from the recording's clock to the trace's, None where it is not known; reason: why, for the report."""
-
-    offset_ns: int | None
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -80,24 +72,25 @@ class Dump:
         return int(self.loaded[0]) - self.mapped.ts
 
 
-def find_anchor(trace: TraceBuilder, recording: Recording) -> Anchor:
+def find_offset(trace: TraceBuilder, recording: Recording) -> tuple[int | None, str]:
+    """Returns (ns from the recording's clock to the trace's, None where they are not known; why, for the report)."""
     dumps = list(_mapped_dumps(trace, recording))
     if not dumps:
-        return Anchor(None, "no dump is mapped while the recorder runs")
+        return None, "no dump is mapped while the recorder runs"
     low = max((dump.low for dump in dumps if dump.low is not None), default=None)
     high = min(dump.high for dump in dumps)
     for dump in dumps:
         opened = _by_header(dump, recording)
         if opened is not None:
             name = Path(dump.mapped.path).name
-            return Anchor(opened, f"by the time in the header of {name}{_bounds(low, high, opened)}")
+            return opened, f"by the time in the header of {name}{_bounds(low, high, opened)}"
     if low is None or high - low > MAX_DOUBT_NS:
         between = "" if low is None else f", and at least {_ms(low)}"
-        return Anchor(None, f"the loads of the dump show only that the clocks are at most {_ms(high)} apart{between}")
+        return None, f"the loads of the dump show only that the clocks are at most {_ms(high)} apart{between}"
     # Code that is sampled before its record is written makes the lower bound too large.
     low = min(low, high)
     offset = 0 if low <= 0 <= high else low
-    return Anchor(offset, f"by the first load and the first samples of loaded code{_bounds(low, high, offset)}")
+    return offset, f"by the first load and the first samples of loaded code{_bounds(low, high, offset)}"
 
 
 def _by_header(dump: Dump, recording: Recording) -> int | None:

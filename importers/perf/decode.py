@@ -56,7 +56,6 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         problems=found.problems(),
         not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
-        spans=[(span.name, span.begin, span.end) for span in stream.spans],
         n_records=len(stream.sample_at) + len(stream.other_at),
     )
     read_sideband(recording, stream, table)

@@ -78,8 +78,7 @@ class FeatureReader:
                     pmu = fields.u32()
                     features.pmus[pmu] = fields.text()
             case Feature.COMPRESSED:
-                version, kind, level, ratio, mmap_len = fields.unpack("IIIII")
-                features.compressed = (version, kind, level, ratio, mmap_len)
+                features.mmap_len = fields.unpack("5I")[-1]  # behind version, type, level and ratio
             case Feature.CLOCK_DATA:
                 version, clockid, wall, clock = fields.unpack("IIQQ")
                 if version == 1:
@@ -108,8 +107,8 @@ class FeatureReader:
 
 def read_build_id(features: Features, fields: Fields, misc: int) -> None:
     """Reads the body of a HEADER_BUILD_ID record."""
-    (pid,) = fields.unpack("i")
+    fields.unpack("i")  # pid
     whole = fields.bytes(BUILD_ID_SIZE)
     size, *_ = fields.unpack("B3x")
     build_id = whole[: min(size, BUILD_ID_SIZE)] if misc & MISC_BUILD_ID_SIZE else whole
-    features.build_ids[until_nul(fields.bytes(fields.left))] = (build_id.hex(), pid, misc)
+    features.build_ids[until_nul(fields.bytes(fields.left))] = build_id.hex()

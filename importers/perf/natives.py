@@ -165,7 +165,6 @@ class Natives:
         self._trace = trace
         self._maps = recording.maps
         self._features = features
-        self._build_ids = {path: build_id for path, (build_id, *_) in features.build_ids.items()}
         self._sources = context.symbols
         self._find_symbols = context.find_symbols
         self._limit = context.limit
@@ -180,7 +179,7 @@ class Natives:
             path = next((path.removesuffix(s) for s in KERNEL_REFERENCES if path == KERNEL + s), path)
         # perf has this name for the vdso of 32-bit processes.
         listed = "[vdso32]" if path == vdso.PATH and mapped.start < 1 << 32 else path
-        build_id = mapped.build_id or self._build_ids.get(listed, "") or self._vdso_build_id(mapped)
+        build_id = mapped.build_id or self._features.build_ids.get(listed, "") or self._vdso_build_id(mapped)
         library = self._library_of.get((path, build_id))
         if library is None:
             library = Library(len(self.libraries), Path(path).name, build_id, None, None)
@@ -279,7 +278,7 @@ class Natives:
     def _kernel_build_id(self) -> str:
         """perf has it in the header, or, with --buildid-mmap, in the record of the mapping."""
         of_maps = (one.build_id for one in self._maps if one.pid == -1 and is_kernel(one) and one.build_id)
-        return next(of_maps, "") or self._build_ids.get(KERNEL, "")
+        return next(of_maps, "") or self._features.build_ids.get(KERNEL, "")
 
     def _vdso_build_id(self, mapped: Mmap) -> str:
         """Returns the build id of a vdso whose own is not recorded: the kernel has it in itself, so that this kernel's

@@ -54,9 +54,9 @@ class Event:
 class Features:
     """The recorder's description of machine and recording; None or empty where missing.
 
-    total_mem: bytes; build_ids: (hex, pid, header.misc) of each file, pid -1 for any; clock_data: (clockid,
-    CLOCK_REALTIME in ns, its time in ns) of one moment; pmus: attr.type → name; compressed: version, type, level,
-    ratio, mmap_len; names_of_ids, names_of_indexes: of the events; formats: attr.config → tracepoint.
+    total_mem: bytes; build_ids: path → hex; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment;
+    pmus: attr.type → name; mmap_len: how many bytes a COMPRESSED record stands for at most, 0 is unknown; names_of_ids,
+    names_of_indexes: of the events; formats: attr.config → tracepoint.
     """
 
     hostname: str = ""
@@ -67,18 +67,13 @@ class Features:
     cpudesc: str = ""
     total_mem: int | None = None
     cmdline: tuple[str, ...] = ()
-    build_ids: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    build_ids: dict[str, str] = field(default_factory=dict)
     clock_data: tuple[int, int, int] | None = None
     pmus: dict[int, str] = field(default_factory=dict)
-    compressed: tuple[int, int, int, int, int] | None = None
+    mmap_len: int = 0
     names_of_ids: dict[int, str] = field(default_factory=dict)
     names_of_indexes: dict[int, str] = field(default_factory=dict)
     formats: dict[int, Format] = field(default_factory=dict)
-
-    @property
-    def mmap_len(self) -> int:
-        """Returns how many bytes a COMPRESSED record stands for at most; 0 is unknown."""
-        return self.compressed[-1] if self.compressed is not None else 0
 
 
 @dataclass
@@ -211,7 +206,7 @@ class Ksymbol(NamedTuple):
 class Recording:
     """mode: "file", "pipe" or "directory"; not_read: what is recorded and not read. counter: of TIME_CONV, which
     converts the processor's counter; stream: what all offsets refer to: the file itself, then the directory's other
-    files, then what was compressed; spans: (name, begin, end) of the records in it. From `switches` on: what
+    files, then what was compressed. From `switches` on: what
     sideband.py reads, each by time; n_throttled: how often sampling stopped on a CPU because there were too many
     interrupts.
     """
@@ -225,7 +220,6 @@ class Recording:
     problems: list[Problem]
     not_read: list[Problem]
     stream: memoryview
-    spans: list[tuple[str, int, int]]
     n_records: int
     switches: Switches = field(init=False)
     deferred: Deferred = field(init=False)
