@@ -19,7 +19,7 @@ from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, bucket_of, middle_of
-from traceferry.analysis.totals.portable import Amounts, Totals, Tree, merged, portable
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree, portable
 from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
 from traceferry.model import Trace, sums
@@ -134,12 +134,12 @@ def content(found: Totals) -> list[Any]:
 @examples(60)
 @given(st.lists(totals(), min_size=2, max_size=4), st.randoms(use_true_random=False))
 def test_merged_totals_do_not_depend_on_order_and_grouping(parts: list[Totals], random: Any) -> None:
-    whole = content(merged(parts))
+    whole = content(Totals().merged(*parts))
     left = list(parts)
     while len(left) > 1:
         random.shuffle(left)
         left.append(left.pop().merged(left.pop()))
-    assert content(merged(left)) == whole
+    assert content(Totals().merged(*left)) == whole
 
 
 def test_parts_of_a_recording_merge_to_the_whole() -> None:
@@ -148,7 +148,7 @@ def test_parts_of_a_recording_merge_to_the_whole() -> None:
     whole = traceferry.load(path)
     tids = [str(thread.tid) for _, thread in whole.threads if not thread.sample_unit]
     parts = [portable(collected(traceferry.load(path, options=LoadOptions(threads=tid)))) for tid in tids]
-    together, expected = merged(parts), portable(collected(whole))
+    together, expected = Totals().merged(*parts), portable(collected(whole))
     assert together.functions.keys == expected.functions.keys
     assert np.array_equal(together.functions.amounts, expected.functions.amounts)
     samples = [tree.column(("samples", "count")).sum() for tree in (together.tree, expected.tree)]

@@ -131,14 +131,10 @@ class Totals:
     colors: Rows = Rows(("recordings",))
 
     def merged(self, *others: Totals) -> Totals:
+        """Returns the totals of all together; their order does not matter."""
         return Totals(
             *(getattr(self, f.name).merged(*(getattr(other, f.name) for other in others)) for f in fields(self))
         )
-
-
-def merged(parts: Sequence[Totals]) -> Totals:
-    """Returns the totals of all parts together; the order of the parts does not matter."""
-    return Totals().merged(*parts)
 
 
 def portable(collected: Collected) -> Totals:

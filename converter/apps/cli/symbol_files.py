@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,9 +74,8 @@ def describe(symbols: Symbols, source: Source) -> Iterator[str]:
 def _parts(symbols: Symbols, source: Source) -> dict[str, int]:
     if isinstance(symbols, Gsym):
         return symbols.sizes()
-    if isinstance(symbols, ElfSymbols):
-        return {"debug information": debug_bytes(symbols.binary), "the file": len(source.data)}
-    return {"the file": len(source.data)}
+    of_elf = {"debug information": debug_bytes(symbols.binary)} if isinstance(symbols, ElfSymbols) else {}
+    return {**of_elf, "the file": len(source.data)}
 
 
 def debug_bytes(binary: Binary) -> int:
@@ -241,16 +239,13 @@ def frames_by_address(frames: Frames) -> Iterator[list[Shown]]:
     texts = [*frames.texts, ""]
     names, sources = ([texts[i] for i in column.tolist()] for column in (frames.name, frames.source))
     rows = list(zip(names, sources, frames.line.tolist(), strict=True))
-    first = frames.first.tolist()
-    for begin, end in pairwise(first):
-        yield rows[begin:end]
+    yield from (rows[begin:end] for begin, end in pairwise(frames.first.tolist()))
 
 
 # ---------------------------------------------------------------- checking
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """An address at which two files differ."""
 
     address: int

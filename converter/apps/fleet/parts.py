@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 from numpy.lib.format import read_array, write_array
 
-from traceferry.analysis.totals.portable import Amounts, Totals, Tree, merged
+from traceferry.analysis.totals.portable import Amounts, Totals, Tree
 from traceferry.analysis.totals.rows import Key, Rows
 
 Row = Mapping[str, Any]
@@ -40,7 +40,7 @@ def joined(shares: Sequence[Share]) -> Share:
     if len(shares) == 1:
         return shares[0]
     rows = sorted((row for share in shares for row in share.rows), key=lambda row: str(row["recording"]))
-    return Share(shares[0].labels, merged([share.totals for share in shares]), tuple(rows))
+    return Share(shares[0].labels, Totals().merged(*(share.totals for share in shares)), tuple(rows))
 
 
 def merged_parts(paths: Sequence[Path]) -> Iterator[Share]:
