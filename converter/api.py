@@ -26,7 +26,7 @@ def load(
     symbols: Paths = (),
     options: LoadOptions | None = None,
     find_symbols: FindSymbols | None = None,
-    bring: Callable[[str], None] | None = None,
+    bring: Callable[[str, Report], None] | None = None,
 ) -> Trace:
     """Reads one or several recordings of one run into one trace on one clock.
 
@@ -42,8 +42,8 @@ def load(
         Finds symbols by build id and name. Asked after the files of `symbols` and before those that the recording
         names.
     bring : callable, optional
-        Called with the name of each file that is looked for beside an input, before it is looked for: copies it there,
-        where the inputs are copies themselves.
+        Called with the name of each file that is looked for beside an input, before it is looked for, and the trace's
+        report: copies it there, where the inputs are copies themselves.
 
     Returns
     -------

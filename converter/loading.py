@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def load_inputs(
     symbols: Paths,
     options: LoadOptions,
     find_symbols: FindSymbols | None,
-    bring: Callable[[str], None] | None,
+    bring: Callable[[str, Report], None] | None,
 ) -> Trace:
     """Returns all of the inputs as one trace. The parameters are those of `load`."""
     given = _as_list(inputs)
@@ -42,9 +43,10 @@ def load_inputs(
     if not paths:
         raise UsageError("no input is given")
     limit = limit_of(options.decompress_limit)
-    sources = [replace(open_source(path, limit), bring=bring) for path in paths]
-    context = _context(_as_list(symbols), options, limit, find_symbols)
     trace = TraceBuilder()
+    brought = None if bring is None else partial(bring, report=trace.report)
+    sources = [replace(open_source(path, limit), bring=brought) for path in paths]
+    context = _context(_as_list(symbols), options, limit, find_symbols)
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:
         groups = _groups(sources, options.format)

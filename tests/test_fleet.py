@@ -879,14 +879,14 @@ def test_which_answers_of_a_server_are_worth_another_request() -> None:
 
 def test_a_folder_that_may_not_be_listed_has_nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the program, or of the network, is none of that kind."""
-    for error, is_hidden in ((PermissionError("no"), True), (KeyError("program"), False), (OSError("network"), False)):
+    for error, is_refused in ((PermissionError("no"), True), (KeyError("program"), False), (OSError("network"), False)):
 
         def listed(_: str, error: Exception = error) -> list[str]:
             raise error
 
         monkeypatch.setattr(storage, "names_in", listed)
-        if is_hidden:
-            assert names_beside(f"memory://{error}", 0) == frozenset()
+        if is_refused:
+            assert names_beside(f"memory://{error}", 0) is None
         else:
             with pytest.raises(type(error)):
                 names_beside(f"memory://{error}", 0)

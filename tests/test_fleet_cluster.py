@@ -3,6 +3,7 @@ that could not be read is named."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ import psutil
 import pyarrow
 import zstandard
 from clients.s3 import BUCKET, S3
+from conftest import REPO
 from fleets import recordings
 from pyarrow import parquet
 
@@ -252,6 +254,36 @@ def test_a_recording_that_needs_too_much_memory_is_named(tmp_path: Path) -> None
     status = {str(Path(row["recording"]).relative_to(tmp_path / "in")): row["status"] for row in rows}
     assert status == {**dict.fromkeys(names, "done"), "large.mlpd.zst": "killed"}
     assert f"{large}: killed: each worker that read it was ended" in done.stderr
+
+
+def test_a_folder_that_may_not_be_listed(tmp_path: Path) -> None:
+    """What lies beside a recording in it is not looked for: a line for the user, and a loss of the recording. Where
+    recordings are searched, it is not taken for an empty one."""
+    with S3() as s3:
+        for path in sorted((REPO / "fixtures/jit/php82").iterdir()):
+            s3.put(f"closed/{path.name}", path.read_bytes())
+
+        def run(pattern: str, output: str) -> subprocess.CompletedProcess[str]:
+            command = [str(TRACEFERRY), "aggregate", f"s3://{BUCKET}/{pattern}", "-o", str(tmp_path / output)]
+            environment = {**os.environ, **s3.environment}
+            return subprocess.run(
+                [*command, "--workers", "1"], env=environment, capture_output=True, text=True, timeout=300
+            )
+
+        opened = run("closed/perf.data.zst", "opened")
+        s3.closed = "closed"
+        closed, searched = run("closed/perf.data.zst", "closed"), run("closed/*.zst", "searched")
+    line = f"s3://{BUCKET}/closed: may not be listed; files beside its recordings are not seen\n"
+    assert (opened.returncode, closed.returncode, searched.returncode) == (0, 0, 2), (opened, closed, searched)
+    assert line not in opened.stderr
+    assert line in closed.stderr
+    assert "Access Denied" in searched.stderr
+    losses = [
+        json.loads(row["losses"])
+        for output in ("opened", "closed")
+        for row in parquet.read_table(tmp_path / output / "recordings").to_pylist()
+    ]
+    assert [loss.get("beside_refused", 0) for loss in losses] == [0, 1]
 
 
 def test_conversions(bucket: Bucket, tmp_path: Path) -> None:

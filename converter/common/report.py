@@ -85,6 +85,9 @@ KINDS: dict[str, Kind] = {
     # samples and jitted code
     "companion_missing": Kind("loss", "a file that the recording refers to was not found",
         "put it next to the recording, or give it as another input; without it, its functions have no names"),
+    "beside_refused": Kind("loss",
+        "the store gives no list of the recording's folder: files that belong to the recording were not looked for",
+        "let those who read the recordings list their folders, too"),
     "unfinalized": Kind("loss", "the recorder was killed before it finished the file",
         "what it had written is read; its header is incomplete"),
     "unknown_record": Kind("info", "records of an unknown type were skipped"),

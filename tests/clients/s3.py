@@ -15,6 +15,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 BUCKET = "fleet"
+DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -27,11 +28,12 @@ class Quiet(WSGIRequestHandler):
 
 class S3:
     """fail_every: of so many requests one fails, in turn with 503 and with a connection that ends early; 0 is none;
-    read: how often each object was asked for."""
+    read: how often each object was asked for; closed: the folder of which the list is refused."""
 
     def __init__(self, fail_every: int = 0) -> None:
         self.fail_every = fail_every
         self.n_failed = 0
+        self.closed: str | None = None
         self.read: Counter[str] = Counter()
         self._n_requests = itertools.count(1)
         self._app = DomainDispatcherApplication(create_backend_app)
@@ -61,6 +63,9 @@ class S3:
         nth = next(self._n_requests)
         if environ["REQUEST_METHOD"] == "GET":
             self.read[environ["PATH_INFO"].removeprefix(f"/{BUCKET}/")] += 1
+        if self.closed is not None and f"prefix={self.closed}" in environ.get("QUERY_STRING", ""):
+            start_response("403 Forbidden", [("Content-Length", str(len(DENIED)))])
+            return [DENIED]
         if not self.fail_every or nth % self.fail_every:
             return self._app(environ, start_response)  # type: ignore[no-any-return]
         self.n_failed += 1

@@ -111,6 +111,7 @@ def find(patterns: Sequence[str], manifest: str | None = None) -> Found:
             kept, left = sorted((known, recording), key=lambda each: (each.urls[0] != each.key, each.urls))
             found[recording.key, recording.labels] = kept
             notes.append(f"{left.urls[0]}: the same file as {kept.urls[0]}, which is taken once")
+    notes += [f"{url}: may not be listed; files beside its recordings are not seen" for url in listings.refused]
     recordings = sorted(found.values(), key=lambda each: (each.labels, each.urls))
     return Found(of_all, tuple(recordings), tuple(sorted(notes)))
 
@@ -338,9 +339,11 @@ def _as_name(value: Any) -> Any:
 
 
 class _Listings:
-    """Information on files; a folder is listed once, which is one question instead of one for each file."""
+    """Information on files; a folder is listed once, which is one question instead of one for each file. refused: those
+    of which the store gives no list."""
 
     def __init__(self) -> None:
+        self.refused: set[str] = set()
         self._folders: dict[tuple[Any, str], dict[str, Info]] = {}
         self._beside: dict[str, str] = {}
 
@@ -355,13 +358,8 @@ class _Listings:
     def info(self, url: str) -> Info | None:
         """None if the file is not there."""
         try:
-            fs, path = storage.filesystem_of(url)
-            if not storage.is_of_this_machine(fs):
-                folder, _, name = path.rpartition("/")
-                found = self._of(fs, folder).get(name)
-                if found is not None:
-                    return found
-            return storage.info(url)
+            found = None if storage.is_local(url) else self._files_in(storage.folder_of(url)).get(storage.name_of(url))
+            return found or storage.info(url)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return None
 
@@ -374,34 +372,28 @@ class _Listings:
         if len(urls) > 1 and name == FOLDER_MAIN:
             url = storage.folder_of(url)
         if url not in self._beside:
-            self._beside[url] = self._identity_of_companions(url or "/")
+            files = sorted(self._files_in(url or "/").items())
+            companions = [(name, info) for name, info in files if COMPANION.fullmatch(name) and info["type"] == "file"]
+            text = " ".join(f"{name} {storage.identity_of(info)}" for name, info in companions)
+            self._beside[url] = f"beside:{hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
         return self._beside[url]
 
-    def _identity_of_companions(self, url: str) -> str:
+    def _files_in(self, url: str) -> dict[str, Info]:
+        """By name, those directly in a folder."""
         try:
-            fs, folder = storage.filesystem_of(url)
+            fs, path = storage.filesystem_of(url)
         except FileNotFoundError:  # of an archive
-            return ""
-        files = {name: info for name, info in self._of(fs, folder.rstrip("/")).items() if info["type"] == "file"}
-        names = sorted(name for name in files if COMPANION.fullmatch(name))
-        text = " ".join(f"{name} {storage.identity_of(files[name])}" for name in names)
-        return f"beside:{hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
-
-    def _of(self, fs: Any, folder: str) -> dict[str, Info]:
+            return {}
+        folder = path.rstrip("/")
         if (fs, folder) not in self._folders:
-            self._folders[fs, folder] = {path.rpartition("/")[2]: info for path, info in _directly_in(fs, folder)}
+            files: dict[str, Info] = {}
+            try:
+                files = {path.rpartition("/")[2]: info for path, info in storage.files_of(fs, folder or "/", 1)}
+            except NotImplementedError:
+                pass
+            except Exception as error:
+                if not storage.is_refused(error):
+                    raise
+                self.refused.add(url)
+            self._folders[fs, folder] = files
         return self._folders[fs, folder]
-
-
-def _directly_in(fs: Any, folder: str) -> list[tuple[str, Info]]:
-    """Returns the files in a folder; [] if there is none, or its list is given to nobody."""
-    if storage.is_of_this_machine(fs):
-        return list(storage.files_of(fs, folder or "/", 1))
-    try:
-        return [(info["name"], info) for info in storage.retrying(lambda: fs.ls(folder, detail=True))]
-    except (FileNotFoundError, NotADirectoryError, NotImplementedError):
-        return []
-    except Exception as error:
-        if not storage.is_refused(error):
-            raise
-        return []

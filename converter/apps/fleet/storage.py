@@ -37,13 +37,13 @@ class ShortReadError(OSError):
     """A connection ended before the whole file had come."""
 
 
-def retrying(action: Callable[[], Result]) -> Result:
+def retrying(action: Callable[[], Result], attempts: int = ATTEMPTS) -> Result:
     """The result; an error of storage or network is tried again after a pause, which grows."""
-    for attempt in range(ATTEMPTS):
+    for attempt in range(attempts):
         try:
             return action()
         except Exception as error:
-            if attempt == ATTEMPTS - 1 or not is_transient(error):
+            if attempt == attempts - 1 or not is_transient(error):
                 raise
             time.sleep(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S) * random.uniform(0.5, 1))
     raise AssertionError("unreachable")
@@ -151,11 +151,6 @@ def identity_of(found: Info) -> str:
     return f"time:{modified}:{found.get('size')}"
 
 
-def exists(url: str) -> bool:
-    fs, path = filesystem_of(url)
-    return bool(retrying(lambda: fs.exists(path)))
-
-
 def read(url: str) -> bytes:
     """Raises FileNotFoundError."""
     fs, path = filesystem_of(url)
@@ -191,27 +186,32 @@ def brought(url: str, folder: Path, size: int | None = None) -> Path:
 
 def write(url: str, data: bytes) -> None:
     """The file appears, or is replaced, once all of it is there."""
-    fs, path = filesystem_of(url)
-    if is_local(url):
-        return _write_here(path, lambda temporary: Path(temporary).write_bytes(data))
-    _write_there(fs, path, lambda target: fs.pipe_file(target, data))
+    _make(url, lambda fs, path: fs.pipe_file(path, data))
 
 
 def put(source: Path, url: str) -> None:
     """Writes as `write` does, from a file of this machine, which may then be gone."""
+    _make(url, lambda fs, path: (fs.mv if is_of_this_machine(fs) else fs.put_file)(str(source), path))
+
+
+def _make(url: str, write_to: Callable[[Any, str], object]) -> None:
+    """write_to: gets the file system, and the path to which the content is written first."""
     fs, path = filesystem_of(url)
-    if is_local(url):
-
-        def move(temporary: str) -> None:
-            try:
-                os.replace(source, temporary)
-            except OSError:  # on another file system
-                import shutil
-
-                shutil.copyfile(source, temporary)
-
-        return _write_here(path, move)
-    _write_there(fs, path, lambda target: fs.put_file(str(source), target))
+    if OBJECT_STORES & set(protocols(fs)):
+        retrying(lambda: write_to(fs, path))
+        return
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name[:40]}.{os.urandom(4).hex()}.part"
+    move, attempts = (os.replace, 1) if is_of_this_machine(fs) else (fs.mv, ATTEMPTS)
+    with suppress(NotImplementedError, FileExistsError):
+        fs.makedirs(folder, exist_ok=True)
+    try:
+        retrying(lambda: write_to(fs, temporary), attempts)
+        retrying(lambda: move(temporary, path), attempts)
+    except BaseException:
+        with suppress(Exception):
+            fs.rm(temporary)
+        raise
 
 
 def remove(url: str) -> None:
@@ -241,28 +241,6 @@ def names_in(url: str) -> list[str]:
     return sorted(entry["name"].rpartition("/")[2] for entry in retrying(listed) if entry["type"] == "file")
 
 
-def _write_here(path: str, make: Callable[[str], object]) -> None:
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name[:40]}.{os.urandom(4).hex()}.part")
-    try:
-        make(str(temporary))
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _write_there(fs: Any, path: str, make: Callable[[str], object]) -> None:
-    if OBJECT_STORES & set(protocols(fs)):
-        retrying(lambda: make(path))
-        return
-    temporary = f"{path}.{os.urandom(4).hex()}.part"
-    with suppress(NotImplementedError, FileExistsError):
-        fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-    retrying(lambda: make(temporary))
-    retrying(lambda: fs.mv(temporary, path))
-
-
 def identities(url: str) -> list[str]:
     """Returns texts that change when a file, or one in a folder or below, does; [] where there is none."""
     fs, path = filesystem_of(url)
@@ -275,11 +253,17 @@ def identities(url: str) -> list[str]:
 
 def files_of(fs: Any, folder: str, depth: int | None = None) -> Iterator[tuple[str, Info]]:
     """Yields (path, information) of all files in a folder and so many levels of folders, or all, sorted. Links are
-    followed, but not into a folder that they are in; one that leads nowhere has the type "missing"."""
+    followed, but not into a folder that they are in; one that leads nowhere has the type "missing". A folder that is
+    not there has none. Raises what a store answers that refuses to list one."""
     if is_of_this_machine(fs):
         yield from sorted(_files_here(folder, os.path.realpath(folder), depth, frozenset()))
         return
-    found: dict[str, Info] = retrying(lambda: fs.find(folder, maxdepth=depth, detail=True))
+    # By default, fsspec leaves out folders of which the list cannot be had.
+    options = {} if depth is None else {"maxdepth": depth, "on_error": "raise"}
+    try:
+        found: dict[str, Info] = retrying(lambda: fs.find(folder, detail=True, **options))
+    except (FileNotFoundError, NotADirectoryError):
+        return
     yield from sorted(found.items())
 
 

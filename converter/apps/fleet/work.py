@@ -28,7 +28,9 @@ from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.forest import forest_of
 from traceferry.apps.fleet.inputs import LABEL, Recording
 from traceferry.apps.fleet.symbols import SymbolStore
+from traceferry.apps.fleet.tables import COLUMNS, COUNT, RECORDINGS, TEXT
 from traceferry.common.errors import ExhaustedError, FormatError, UsageError, within_limits
+from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, limit_of
 from traceferry.files.source import is_recording_folder, open_source
@@ -36,10 +38,10 @@ from traceferry.model import Trace, sums
 from traceferry.reading import LoadOptions
 from traceferry.symbolication.interface import FindSymbols
 
-READ_AT_ONCE = 1 << 20
 # For so long, what lies beside a recording is taken to be as it was.
 LISTED_S = 60
 LARGEST = sums.LARGEST
+NOTHING: dict[str, Any] = {TEXT: "", COUNT: 0, "float64": 0.0}
 # What a recording came to.
 DONE, DAMAGED, MISSING, UNAVAILABLE, REFUSED, MEMORY, KILLED, FAILED = (
     "done", "damaged", "missing", "unavailable", "refused", "out of memory", "killed", "failed",
@@ -188,11 +190,9 @@ def _without(recording: Recording, status: str, error: BaseException) -> Result:
 
 def row_of(recording: Recording) -> dict[str, Any]:
     """The row of a recording of which nothing else is known."""
-    return {
-        "recording": encodable(recording.urls[0]), "size": max(recording.size, 0), "hash": "", "time_ns": None,
-        "seconds": 0.0, "format": "", "producer": "", "event": "", "unit": "", "interval_ns": 0, "samples": 0,
-        "sample_weight": 0, "losses": "{}", "status": DONE, "reason": "",
-    }  # fmt: skip
+    nothing = {name: NOTHING[of] for name, of in COLUMNS[RECORDINGS].items()}
+    named = {"recording": encodable(recording.urls[0]), "size": max(recording.size, 0)}
+    return nothing | named | {"time_ns": None, "losses": "{}", "status": DONE}
 
 
 def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -> dict[str, Any]:
@@ -241,7 +241,10 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
             bring=_bring_beside(recording, folder),
             options=reading.options,
         )
-        yield _with_inputs_renamed(trace, files, recording), row
+        # The inputs have the names that the user gave.
+        named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
+        renamed = [each._replace(path=named.get(each.path, each.path)) for each in trace.inputs]
+        yield Trace(trace, inputs=renamed), row
 
 
 def _localized(recording: Recording, folder: Path) -> list[Path]:
@@ -265,7 +268,7 @@ def _localized(recording: Recording, folder: Path) -> list[Path]:
     return files
 
 
-def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] | None:
+def _bring_beside(recording: Recording, folder: Path) -> Callable[[str, Report], None] | None:
     """Returns a function that copies a file of a name from beside the recording into the folder."""
     if storage.is_local(recording.urls[0]):
         return None
@@ -273,25 +276,27 @@ def _bring_beside(recording: Recording, folder: Path) -> Callable[[str], None] |
     if len(recording.urls) > 1:
         there = storage.folder_of(there)
 
-    def bring(name: str) -> None:
+    def bring(name: str, report: Report) -> None:
+        names = _names_beside(there, int(time.monotonic() / LISTED_S))
+        if names is None:
+            return report.note("beside_refused", where=there, detail=there)
         for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
-            if each in _names_beside(there, int(time.monotonic() / LISTED_S)) and not (folder / each).exists():
+            if each in names and not (folder / each).exists():
                 storage.fetch(storage.joined(there, each), folder / each)
 
     return bring
 
 
 @lru_cache(maxsize=64)
-def _names_beside(folder: str, _: int) -> frozenset[str]:
+def _names_beside(folder: str, _: int) -> frozenset[str] | None:
     """Listed once for a while: a folder may hold many recordings, and samples of a whole machine ask for a file of each
-    process."""
+    process. None: files are given to all who know their names, and the list of names is not."""
     try:
         return frozenset(storage.names_in(folder))
     except Exception as error:
-        # Files may be given to all who know their names, and the list of names to nobody.
         if not storage.is_refused(error):
             raise
-        return frozenset()
+        return None
 
 
 def _symbols(
@@ -336,16 +341,9 @@ def _brought(given: Sequence[str], folder: Path) -> list[str]:
     return paths
 
 
-def _with_inputs_renamed(trace: Trace, files: Sequence[Path], recording: Recording) -> Trace:
-    """Returns the trace, whose inputs have the names that the user gave."""
-    named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
-    return Trace(trace, inputs=[each._replace(path=named.get(each.path, each.path)) for each in trace.inputs])
-
-
 def _hash_of(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for path in files:
         with open(path, "rb") as file:
-            while data := file.read(READ_AT_ONCE):
-                digest.update(data)
+            hashlib.file_digest(file, lambda: digest)
     return f"sha256:{digest.hexdigest()}"
