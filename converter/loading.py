@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +43,8 @@ def load_inputs(
         raise UsageError("no input is given")
     limit = limit_of(options.decompress_limit)
     trace = TraceBuilder()
-    brought = None if bring is None else partial(bring, report=trace.report)
-    sources = [replace(open_source(path, limit), bring=brought) for path in paths]
+    bring_here = None if bring is None else lambda name: bring(name, trace.report)
+    sources = [replace(open_source(path, limit), bring=bring_here) for path in paths]
     context = _context(_as_list(symbols), options, limit, find_symbols)
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:

@@ -379,7 +379,7 @@ class _Listings:
         return self._beside[url]
 
     def _files_in(self, url: str) -> dict[str, Info]:
-        """By name, those directly in a folder."""
+        """Returns the files directly in a folder, by name."""
         try:
             fs, path = storage.filesystem_of(url)
         except FileNotFoundError:  # of an archive

@@ -66,7 +66,7 @@ def listed(places: Sequence[str]) -> list[Listed]:
     found: list[Listed] = []
     for place in places:
         fs, path = storage.filesystem_of(place)
-        about = storage.retrying(lambda fs=fs, path=path: fs.info(path))  # type: ignore[misc]
+        about = storage.info(place)
         # Over HTTP everything is a file.
         if about["type"] == "file" and not place.endswith("/"):
             found.append(Listed(place, int(about["size"] or 0), storage.identity_of(about)))

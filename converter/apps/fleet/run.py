@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from traceferry.apps.fleet import storage
@@ -80,15 +81,12 @@ def _with_symbols(found: Found, symbols: Sequence[str]) -> Found:
     texts = [text for text in symbols if LABEL.search(text)]
     if not texts:
         return found
-    known: dict[str, list[str]] = {}
+    identities = cache(storage.identities)
     recordings = []
     for recording in found.recordings:
         of_label = dict(zip(found.labels, recording.labels, strict=True))
         urls = [LABEL.sub(lambda label: of_label[label[1]], text) for text in texts]  # noqa: B023 - used at once
-        for url in urls:
-            if url not in known:
-                known[url] = storage.identities(url)
-        identity = f"{recording.identity} symbols:{key_of([known[url] for url in urls])}"
+        identity = f"{recording.identity} symbols:{key_of([identities(url) for url in urls])}"
         recordings.append(replace(recording, identity=identity))
     return replace(found, recordings=tuple(recordings))
 

@@ -174,24 +174,20 @@ class SymbolStore:
                 return _Opened(symbols.path, symbols, binary, debug, notes=(note,))
             return self._kept(key, made, about)
 
-    def _kept(self, key: str, made: Path, about: _About) -> _Opened | None:
-        """Returns the library from the cache; where that cannot be written, from the file itself."""
-        url = self._url(f"{key}.gsym")
-        source = Source(url, open_source(str(made)).data)
+    def _kept(self, key: str, made: Path, about: _About) -> _Opened:
+        """Puts the library into the cache, for others, and returns it from the file itself."""
+        url, notes = self._url(f"{key}.gsym"), about.notes
+        data = open_source(str(made)).data
         try:
             # Where the second is, the first is, too.
             storage.write(self._url(f"{key}.zip"), about.packed)
             storage.put(made, url)
-            found = self._cached(key)
-            if found is not None:
-                return found
-            why = "what was written cannot be read"
         except Exception as error:
             if not is_of_storage(error):
                 raise
-            why = str(error) or type(error).__name__
-        notes = (*about.notes, ("symbols_not_cached", 1, None, f"{url}: {why}"))
-        return _Opened(url, Gsym(source), *about.binaries(url), notes=notes)
+            notes += (("symbols_not_cached", 1, None, f"{url}: {str(error) or type(error).__name__}"),)
+        copied = 0 if storage.is_local(url) else about.n_bytes
+        return _Opened(url, Gsym(Source(url, data)), *about.binaries(url), copied, notes)
 
 
 def _absolute(url: str) -> str:
