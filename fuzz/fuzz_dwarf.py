@@ -122,7 +122,7 @@ def said(data: bytes) -> list[Any]:
     from traceferry.files.source import Source
     from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.elf import ElfSymbols
-    from traceferry.symbolication.one_by_one import look_up
+    from traceferry.symbolication.interface import look_up
 
     try:
         symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))))

@@ -40,10 +40,10 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 def said(data: bytes) -> list[Any]:
     import numpy as np
 
-    from traceferry.unwinding.machine import AARCH64, I386, X86_64
+    from traceferry.unwinding._unwinder import Unwinder
+    from traceferry.unwinding.machine import AARCH64, I386, X86_64, UserStacks
     from traceferry.unwinding.modules import Module, Section
     from traceferry.unwinding.spaces import AddressSpace
-    from traceferry.unwinding.unwinder import Unwinder, UserStacks
 
     choice = data[0] if data else 0
     machine = (X86_64, I386, AARCH64)[choice % 3]

@@ -19,10 +19,10 @@ from recordings import content
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import Binary
 from traceferry.unwinding._cfi import RuleSets
-from traceferry.unwinding.machine import I386, X86_64, Machine
+from traceferry.unwinding._unwinder import End, Unwinder
+from traceferry.unwinding.machine import I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import Module, Section, open_module
 from traceferry.unwinding.spaces import AddressSpace
-from traceferry.unwinding.unwinder import End, Unwinder, UserStacks
 
 WORDS = 1 << 64
 START, SIZE = 0x1000, 256

@@ -22,9 +22,9 @@ from traceferry.files.source import Source
 from traceferry.model import Trace, laws
 from traceferry.symbolication.breakpad.reader import Breakpad
 from traceferry.symbolication.choose import SymbolIndex, is_same_build, library_name, open_symbols, symbol_files
+from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym.reader import Gsym
-from traceferry.symbolication.shown import shown_path
 
 SLEDS = [ENTER, EXIT]
 OTHER_ID = "ff" * 20

@@ -26,8 +26,7 @@ from traceferry.symbolication import binary as binary_module
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of
 from traceferry.symbolication.elf import ElfSymbols
-from traceferry.symbolication.interface import Frames
-from traceferry.symbolication.one_by_one import look_up
+from traceferry.symbolication.interface import Frames, look_up
 from traceferry.symbolication.symbol_table import Texts
 
 PROGRAMS = names(r"\d+/.*")

@@ -30,10 +30,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.unwinding._cfi import RuleSets
-from traceferry.unwinding.machine import X86_64
+from traceferry.unwinding._unwinder import Chains, End, Flag, Unwinder
+from traceferry.unwinding.machine import X86_64, UserStacks
 from traceferry.unwinding.modules import Module, Problems, Section
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import Chains, End, Flag, Unwinder, UserStacks
 
 BIAS = 0x5555_0000_0000
 ORDER = (*CALLEE_SAVED, RBP, RSP, RIP)  # in which registers are recorded here

@@ -20,10 +20,10 @@ from zstandard import ZstdDecompressor
 import traceferry
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import Binary
-from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding._unwinder import Flag, Unwinder
+from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import Flag, Unwinder, UserStacks
 
 RECORDINGS = sorted(path.parent.name for path in (SHARED / "captures/unwind").glob("*/expected.json.zst"))
 # perf's register bits → DWARF numbers.

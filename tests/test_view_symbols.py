@@ -32,8 +32,7 @@ from traceferry.files.source import open_source
 from traceferry.model import Trace
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
-from traceferry.symbolication.demangle import Demangler, demangle
-from traceferry.symbolication.shown import shown_frames
+from traceferry.symbolication.demangle import Demangler, demangle, shown_frames
 
 POOL = REPO / "fixtures/xray/clang-19/fdr-c19-pie-pool-tsc.xray"
 PROGRAM = REPO / "fixtures/xray/clang-19/pool-pie.zst"

@@ -85,10 +85,10 @@ def unwind(path: Path) -> None:
     """A stack in each function."""
     import numpy as np
 
-    from traceferry.unwinding.machine import X86_64
+    from traceferry.unwinding._unwinder import Unwinder
+    from traceferry.unwinding.machine import X86_64, UserStacks
     from traceferry.unwinding.modules import Module, Section
     from traceferry.unwinding.spaces import AddressSpace
-    from traceferry.unwinding.unwinder import Unwinder, UserStacks
 
     data, base, size = path.read_bytes(), 0x1000_0000, 512
     (n,) = struct.unpack_from("<Q", data)

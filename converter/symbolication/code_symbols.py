@@ -16,8 +16,7 @@ import numpy as np
 from traceferry.model import Array, Trace, distinct
 from traceferry.symbolication.code_map import Call, CodeMap, CodeObject, Snapshot
 from traceferry.symbolication.code_mapping import overlaid_by
-from traceferry.symbolication.interface import Frames, Function, Inline
-from traceferry.symbolication.one_by_one import NOTHING, Answer, look_up
+from traceferry.symbolication.interface import NOTHING, Answer, Frames, Function, Inline, look_up
 
 # Of inlined calls; what is deeper is cut.
 MAX_DEPTH = 128

@@ -8,12 +8,14 @@ memory, time and stack are limited; what that process cannot do keeps the name t
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from traceferry.common.report import Report
+from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.rust import rust_name
 
 ITANIUM = ("_Z", "__Z", "___Z")
@@ -150,3 +152,18 @@ def _demangled_apart(names: Sequence[str]) -> list[str]:
     except OSError:
         return []
     return [text.decode("utf-8", "replace") for text in answer.split(b"\0")[:-1]]
+
+
+def shown_path(path: str) -> str:
+    """Returns a path without "." and "..": providers leave them in, or take them out."""
+    return posixpath.normpath(path) if "/." in path else path
+
+
+def shown_frames(found: Frames, demangle: Demangler) -> list[tuple[str, str, int]]:
+    """Returns (name, source, line) of every frame, names demangled; "" and 0 are unknown."""
+    linkage_names = {nth: found.texts[nth] for nth in set(found.name.tolist()) if nth >= 0}
+    demangle.learn(linkage_names.values())
+    names = {nth: demangle(name) for nth, name in linkage_names.items()}
+    sources: dict[int, str] = {nth: shown_path(found.texts[nth]) for nth in set(found.source.tolist()) if nth >= 0}
+    columns = zip(found.name.tolist(), found.source.tolist(), found.line.tolist(), strict=True)
+    return [(names.get(name, ""), sources.get(source, ""), line) for name, source, line in columns]

@@ -16,8 +16,17 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.interface import Frames, Function, line_number
-from traceferry.symbolication.one_by_one import NOTHING, Answer, frames_of, look_up, look_up_apart, taken
+from traceferry.symbolication.interface import (
+    NOTHING,
+    Answer,
+    Frames,
+    Function,
+    frames_of,
+    line_number,
+    look_up,
+    look_up_apart,
+    taken,
+)
 from traceferry.symbolication.symbol_table import LAST, SymbolTable
 
 if TYPE_CHECKING:

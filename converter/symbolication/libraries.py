@@ -10,11 +10,9 @@ import numpy as np
 
 from traceferry.model import Array, NativeFunction
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler, shown_frames
 from traceferry.symbolication.elf import ElfSymbols
-from traceferry.symbolication.interface import Frames, Symbols
-from traceferry.symbolication.one_by_one import look_up_apart, look_up_nothing
-from traceferry.symbolication.shown import shown_frames
+from traceferry.symbolication.interface import Frames, Symbols, look_up_apart, look_up_nothing
 
 ADDRESSES = 1 << 64
 

@@ -5,9 +5,9 @@ from typing import Self, final
 from numpy import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
+from traceferry.unwinding.machine import UserStacks
 from traceferry.unwinding.modules import Module, Problems
 from traceferry.unwinding.spaces import AddressSpace
-from traceferry.unwinding.unwinder import UserStacks
 
 MAX_FRAMES: int
 

@@ -1,8 +1,10 @@
-"""Properties of a processor that unwinding needs."""
+"""Properties of a processor that unwinding needs, and stacks that were recorded on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from traceferry.model import Array
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,20 @@ X86_64 = Machine("x86-64", 8, 17, 7, 6, 16, -1, (3, 6, 12, 13, 14, 15), 64)
 I386 = Machine("i386", 4, 9, 4, 5, 8, -1, (3, 5, 6, 7), 32)
 # Registers 31 and 32 are sp and pc. Return addresses may be signed; their upper bits are no part of the address.
 AARCH64 = Machine("AArch64", 8, 33, 31, 29, 30, 30, tuple(range(19, 30)), 48)
+
+
+@dataclass(frozen=True)
+class UserStacks:
+    """Stacks of one machine. data: the bytes that hold their registers and dumps; register_of: int32, the DWARF number
+    of each recorded register, -1 for one that is not followed. Columns, a row for each stack: registers_at, where its
+    registers are, in words of 8 bytes; dump_at, dump_n: its bytes from the stack pointer on, those that are real
+    (int64); flags (uint8, Flag)."""
+
+    machine: Machine
+    big: bool
+    data: Array
+    register_of: Array
+    registers_at: Array
+    dump_at: Array
+    dump_n: Array
+    flags: Array

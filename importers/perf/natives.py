@@ -22,7 +22,7 @@ from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler, shown_frames
 from traceferry.symbolication.interface import FoundSymbols
 
 if TYPE_CHECKING:
@@ -116,8 +116,6 @@ class Library:
 
     def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """addresses: uint64, relative to the lowest that is loaded."""
-        from traceferry.symbolication.shown import shown_frames
-
         if self.symbols is None or not len(addresses):
             return [([], 0)] * len(addresses)
         found = self.file.lookup(addresses)

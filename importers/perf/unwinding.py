@@ -22,10 +22,10 @@ from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
-from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
+from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
-from traceferry.unwinding.unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder, UserStacks
 
 # Bits of sample_regs_user → DWARF numbers. Source: the kernel's asm/perf_regs.h; the psABIs.
 X86_64_BITS = dict(zip([*range(9), *range(16, 24)], [0, 3, 2, 1, 4, 5, 6, 7, 16, *range(8, 16)], strict=True))

@@ -12,7 +12,7 @@ from traceferry.common.errors import FormatError
 from traceferry.importers.xray.instr_map import function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, TraceBuilder
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler, shown_path
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -141,8 +141,6 @@ def _place(function_id: int, by_number: dict[int, Object], with_objects: bool) -
 def _definitions(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[tuple[str, str, int]]:
     """Returns (name, source, line) of the functions that start at these addresses; their lines are the first that are
     not 0."""
-    from traceferry.symbolication.shown import shown_path
-
     names, sources, lines = _outermost(symbols, addresses)
     missing = np.flatnonzero((names != "") & (lines == 0))
     lines[missing] = _first_lines(symbols, addresses[missing], names[missing])

@@ -18,14 +18,13 @@ from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.code_symbols import CodeSymbols
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler, shown_path
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer as gsym_writer
 from traceferry.symbolication.gsym.infos import CallSite
 from traceferry.symbolication.gsym.layout import EXTERNAL_CALL, INTERNAL_CALL
 from traceferry.symbolication.gsym.reader import Gsym
 from traceferry.symbolication.interface import Frames, Symbols
-from traceferry.symbolication.shown import shown_path
 
 DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 17

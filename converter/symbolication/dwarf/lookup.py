@@ -17,13 +17,12 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import sections_of
 from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, debug_info
 from traceferry.symbolication.dwarf.units import Unit, units_of
-from traceferry.symbolication.interface import Function, Inline, line_number
-from traceferry.symbolication.one_by_one import NOTHING, Answer
+from traceferry.symbolication.interface import NOTHING, Answer, Function, Inline, line_number
 from traceferry.symbolication.ranges import Ranges, merged
-from traceferry.symbolication.shown import shown_path
 from traceferry.symbolication.symbol_table import SymbolTable
 
 Held = TypeVar("Held")
